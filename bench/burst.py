@@ -24,10 +24,10 @@ from dynamo_operator.process import operator
 from dynamo_operator.process.scope import scope_of
 from dynamo_operator.settings import HealthSettings, MetricsSettings, Settings
 from kube_runtime.client.client import Answer, Client, Congestion, Request
-from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics, verb_and_resource
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key
+from kube_runtime.wire import path_of
 from simulated.clock import run
 from simulated.managed import managed
 from simulated.server import Server

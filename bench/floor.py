@@ -25,9 +25,8 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.apply.applier import controller_reference
 from kube_runtime.client.client import Client
-from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import Deployment, Role, RoleBinding, Service, ServiceAccount
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Object, Resource
 
 AGENT = "bench-floor"
 GRAPHS_AT_ONCE = 8

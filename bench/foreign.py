@@ -19,9 +19,8 @@ from bench.plane import plane
 from bench.user import client
 from kube_runtime.client.client import Client
 from kube_runtime.errors import Conflict
-from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import Deployment, Pod, Service, ServiceAccount
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Kind, Object, Resource
 
 COUNT = 20_000
 CHANGES_PER_SECOND = 50

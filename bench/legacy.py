@@ -17,9 +17,8 @@ from cluster.graph.graphs import graph, service, worker
 from cluster.legacy.deployments import SERVICES, disagg, graph_config, image
 from dynamo_legacy.api import RESOURCES, DynamoDeployment, DynamoNim
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import ConfigMap
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Kind, Object, Resource
 
 COUNT = 100
 ALL_SERVICES = COUNT * len(SERVICES)

@@ -18,9 +18,9 @@ from dynamo_operator.component.read import PodIndex
 from dynamo_operator.shared.transforms import reduced_pod
 from kube_runtime.cache.store import Cache, Store
 from kube_runtime.cache.watch import Changed, Present, Started, Synced
-from kube_runtime.decode import decode
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Resource
+from kube_runtime.wire import decode
 
 PODS = 10_000
 GRAPHS = 1_000

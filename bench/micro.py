@@ -18,14 +18,14 @@ from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.transforms import reduced_pod
-from kube_runtime.apply.drift import content, content_of, fingerprint_of, has_no_drift
+from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.apply.status import digest_of
 from kube_runtime.cache.store import Store
 from kube_runtime.cache.watch import Changed
-from kube_runtime.controller.queue import WorkQueue
-from kube_runtime.decode import decode
-from kube_runtime.kind import Key
+from kube_runtime.controller.controller import WorkQueue
 from kube_runtime.types.kinds import Deployment, Pod
+from kube_runtime.types.meta import Key, content, content_of, fingerprint_of
+from kube_runtime.wire import decode
 
 ROUNDS = 7
 TIMES = 200

@@ -13,9 +13,8 @@ from dynamo_operator.graph.render import graph_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.apply.applier import controller_reference
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.types.meta import R, Resource
+from kube_runtime.types.meta import Object, R, Resource
 
 NAMESPACE = "default"
 

@@ -18,7 +18,7 @@ import aiohttp
 from cluster.graph.graphs import graph
 from dynamo_operator import observability
 from dynamo_operator.settings import LoggingSettings
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from reviews.asking import review
 from reviews.serving import new_certificate, running
 

@@ -18,8 +18,8 @@ from cluster.audit import now
 from devcluster.optional_crds import files
 from devcluster.progress import Silent
 from dynamo_operator.component.api import DynamoComponentDeployment
-from kube_runtime.kind import Key
 from kube_runtime.types.kinds import Deployment
+from kube_runtime.types.meta import Key
 
 CHANGES = 20
 RESYNC_CHANGES = 10

@@ -15,7 +15,7 @@ from time import monotonic
 from bench.operator_process import Operator, operator
 from bench.plane import Plane, plane
 from bench.user import NAMESPACE, Graph, User, connected_user
-from kube_runtime.kind import Key
+from kube_runtime.types.meta import Key
 
 RATE = 120.0
 """Graphs per minute: about what two otherwise idle cores manage, one batch after the other."""

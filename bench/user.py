@@ -16,10 +16,9 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.client.client import Client
 from kube_runtime.client.http import AiohttpTransport
 from kube_runtime.client.kubeconfig import Kubeconfig
-from kube_runtime.decode import decode
-from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.types.meta import Resource, Struct
+from kube_runtime.types.meta import Key, Kind, Object, Resource, Struct
+from kube_runtime.wire import decode
 
 NAMESPACE = "default"
 AT_ONCE = 8

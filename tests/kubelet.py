@@ -7,7 +7,7 @@ Source: `third_party/forked/golang/expansion` of Kubernetes 1.36.
 import re
 from collections.abc import Mapping
 
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 _REFERENCE = re.compile(r"\$(?:\$|\((?P<name>[^)]*)\))", re.DOTALL)
 

@@ -6,7 +6,7 @@ from typing import Any
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_profiler.configuration import Configuration, read_configuration
 from dynamo_profiler.run import Inputs, Progress, Results, profile, run_steps
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 LOOSE = {"isl": 2000, "osl": 200, "ttft": 2000, "itl": 100}
 

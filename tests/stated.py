@@ -7,7 +7,7 @@ import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 THEN = "2026-01-01T00:00:00Z"
 NOW = datetime(2026, 1, 1, 0, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "tests"))
 
-from kube_runtime.kind import Object  # noqa: E402
+from kube_runtime.types.meta import Object  # noqa: E402
 from reviews.rows import POD, ROWS, Row  # noqa: E402  the tests are not an installed package
 from tools.markdown import escaped, table  # noqa: E402
 

@@ -8,7 +8,7 @@ from dynamo_legacy.api import RESOURCES as LEGACY
 from dynamo_operator.crds import custom_resource_definition, custom_resource_definitions
 from dynamo_operator.documents import write_yaml
 from dynamoctl.installation.permissions import GRANTED, PROFILING_NODES, RULES, as_data
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 CHARTS = Path(__file__).parents[1] / "charts"
 _TEMPLATE_MARK = "{{"

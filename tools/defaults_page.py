@@ -9,7 +9,7 @@ from dynamo_graphs.offline import graph_tree
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from tools.markdown import escaped, table
 
 PAGE = Path(__file__).parents[1] / "docs" / "defaults.md"

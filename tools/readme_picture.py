@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dynamo_graphs import Graph
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 PICTURE = Path(__file__).parents[1] / "docs/graph.svg"
 MODEL = "Qwen/Qwen3-32B"

@@ -8,7 +8,7 @@ from dynamo_operator.component.api import BlockedPod, ServiceReplicaStatus
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.conditions import POD_REASONS
 from kube_runtime.crd import object_schema
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from tools.markdown import table
 
 PAGE = Path(__file__).parents[1] / "docs" / "status.md"

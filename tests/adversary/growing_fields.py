@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 Path = tuple[str | int, ...]
 ANY_KEY = "*"

@@ -28,7 +28,7 @@ from dynamo_legacy.validation import (
 from dynamo_operator.component.pods import NO_DEPLOYMENT, diagnose
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 _SETTINGS = RenderSettings(virtual_service_gateway="istio-system/gateway", largest_object_bytes=0)
 _LEGACY = LegacySettings(

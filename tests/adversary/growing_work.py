@@ -17,7 +17,7 @@ from dynamo_operator.component.validate import component_problems
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.features.scaling.status import acting_status, held_status, hold
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.replicas import graph_selector
+from dynamo_operator.graph.service import graph_selector
 from dynamo_operator.graph.status import (
     component_views,
     configuration_warning,
@@ -44,9 +44,9 @@ from dynamo_operator.requests.results import (
 )
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from dynamo_operator.shared.events import model_status_events, status_events
-from kube_runtime.kind import Object
+from dynamo_operator.shared.report import model_status_events, status_events
 from kube_runtime.types.kinds import Pod
+from kube_runtime.types.meta import Object
 from reviews.asking import verdict
 from reviews.rows import request as a_request
 from specs import a_graph, a_service

@@ -8,7 +8,7 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Kind, Object
 
 LARGEST_BYTES = 1_400_000
 """About what etcd stores: it refuses requests over 1.5 MiB, and the server adds managed fields."""

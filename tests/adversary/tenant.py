@@ -12,7 +12,7 @@ from cluster.permissions.roles import ACCOUNT, NAMES, Installation
 from cluster.world import World
 from devcluster.components import KubectlError
 from dynamoctl.installation.permissions import Feature, Name
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 _RBAC = "rbac.authorization.k8s.io"
 ROLES = (

@@ -11,8 +11,8 @@ from cluster.requests.playing import GRAPH, REQUEST, Player, a_graph, a_request
 from cluster.world import World
 from dynamo_operator.graph.render import cluster_role_objects
 from dynamoctl.installation.permissions import Name
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import ServiceAccount
+from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 

@@ -10,15 +10,9 @@ import pytest
 
 from adversary.growth import is_steep, seconds
 from dynamo_operator.settings import RenderSettings
-from kube_runtime.apply.drift import (
-    content,
-    content_of,
-    differ_in_size_only,
-    has_no_drift,
-    without_emptied,
-)
-from kube_runtime.kind import Object
+from kube_runtime.apply.drift import has_no_drift, without_emptied
 from kube_runtime.types.kinds import Deployment
+from kube_runtime.types.meta import Object, content, content_of, differ_in_size_only
 
 LARGEST_BYTES = RenderSettings().largest_object_bytes
 STALL_SECONDS = 0.1

@@ -28,7 +28,7 @@ from cluster.requests.playing import (
     terminated,
 )
 from cluster.world import World
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 

@@ -9,7 +9,7 @@ from dynamo_operator.admission.decide import RULES, ReviewContext, decide
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.render import component_objects
 from dynamo_operator.features.exposure import component_exposure, exposure_problems
-from dynamo_operator.graph.warnings import inoperative
+from dynamo_operator.graph.validate import inoperative
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.apply.result import Obstacle

@@ -19,8 +19,8 @@ from dynamo_legacy.api import RESOURCES as LEGACY
 from dynamo_operator import labels
 from dynamo_operator.crds import RESOURCES
 from kube_runtime.crd import resource_schema
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Pod
+from kube_runtime.types.meta import Object
 from reviews.rows import component, graph, lora, request, worker
 from specs import IMAGE
 

@@ -17,7 +17,7 @@ from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.apply.drift import has_no_drift
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from reviews.asking import verdict
 from reviews.rows import component, graph, with_service, worker
 from specs import IMAGE, a_component, a_graph

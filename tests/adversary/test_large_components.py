@@ -13,7 +13,7 @@ from dynamo_operator.component.render import component_parts
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 COMPONENT = DynamoComponentDeployment.KIND
 BYTES = RenderSettings().largest_object_bytes * 9 // 10

@@ -9,7 +9,7 @@ from dynamo_operator.component.plan import canonical
 from dynamo_operator.component.render import component_parts
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from specs import IMAGE, a_component
 
 MEBIBYTE = 1024 * 1024

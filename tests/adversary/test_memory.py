@@ -11,9 +11,9 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.cache.store import Store
 from kube_runtime.cache.watch import Broken, Changed
-from kube_runtime.decode import decode
 from kube_runtime.errors import TooLarge
-from kube_runtime.kind import Key
+from kube_runtime.types.meta import Key
+from kube_runtime.wire import decode
 
 GRAPHS = 45
 VARIABLES = 50_000

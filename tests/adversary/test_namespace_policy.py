@@ -10,7 +10,7 @@ from adversary.tenant import Refused, Tenant, apply
 from cluster.conftest import ControlPlane
 from devcluster.components import KubectlError
 from dynamoctl.installation.manifests import Choices, manifests
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 

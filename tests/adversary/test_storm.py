@@ -29,9 +29,9 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph
 from cluster.world import PATIENCE_SECONDS, Refused, World
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Lease, ValidatingWebhookConfiguration
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Kind, Object
+from kube_runtime.wire import path_of
 
 pytestmark = [
     pytest.mark.cluster,

@@ -17,7 +17,7 @@ from cluster.admission.conftest import Install, Installation
 from cluster.conftest import ControlPlane
 from cluster.world import PATIENCE_SECONDS
 from kube_runtime.types.kinds import Lease
-from kube_runtime.url_path import path_of
+from kube_runtime.wire import path_of
 from reviews.asking import review
 from reviews.rows import graph
 

@@ -9,8 +9,8 @@ from cluster.graph.graphs import graph, service
 from cluster.world import World
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Deployment, Ingress
+from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -20,7 +20,7 @@ from dynamo_operator.models.plan import Call, Ending, Endpoint, LoraVerb, Reply,
 from dynamo_operator.process.operator import lora_disabled_reason
 from dynamo_operator.settings import ModelSettings, Settings
 from kube_runtime.client.connect import is_own_cluster
-from kube_runtime.kind import Key
+from kube_runtime.types.meta import Key
 from simulated.clock import on_simulated_clock
 from simulated.models import Cluster
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Deployment
+from kube_runtime.types.meta import Object
 from lifecycle.running import Running
 
 BEGUN_SECONDS, READY_SECONDS = 0.1, 0.4

@@ -22,9 +22,9 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.transforms import reduced_pod
 from kube_runtime.cache.store import Cache, Store
 from kube_runtime.cache.watch import Present, Started, Synced
-from kube_runtime.decode import decode
 from kube_runtime.types.kinds import Deployment, Pod
 from kube_runtime.types.meta import Resource
+from kube_runtime.wire import decode
 from lifecycle.running import REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 

@@ -16,7 +16,7 @@ from cluster.graph.graphs import graph
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.controller import GraphController
 from kube_runtime.controller.controller import Result
-from kube_runtime.kind import Key
+from kube_runtime.types.meta import Key
 from lifecycle.running import REST_SECONDS, running
 from simulated.clock import on_simulated_clock
 

@@ -16,7 +16,7 @@ from devcluster.components import Kubectl
 from devcluster.programs import find
 from devcluster.progress import Silent
 from dynamoctl.installation.permissions import RULES, Feature, Name, Where, policy
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 VARIABLE = "DYNAMO_TEST_CHART_ROLE"
 _NAMESPACE = "kube-system"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 
 def condition(body: Object, type_: str = "Ready") -> dict[str, Any]:

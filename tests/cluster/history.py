@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from threading import Event
 
 from cluster.world import World
-from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Kind, Object
 
 Changes = dict[Kind, list[Object]]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from cluster.conftest import ControlPlane
-from kube_runtime.kind import Kind
+from kube_runtime.types.meta import Kind
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
-from kube_runtime.kind import Kind, Object
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Kind, Object
+from kube_runtime.wire import path_of
 
 NAMESPACES = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 PODS = Kind("", "v1", "Pod", "pods")

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 OURS = frozenset(
     (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from cluster.models.launch import MODELS_PROGRAM, workers_at
 from conformance.modes import Mode
 from conformance.recordings import Case, LegacyCase
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from simulated.image_store import archive, image_store
 from simulated.lora_fleet import Fleet
 

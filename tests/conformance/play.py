@@ -39,7 +39,6 @@ from dynamo_operator.requests.api import (
     RESULTS_FILE,
     DynamoGraphDeploymentRequest,
 )
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import (
     Deployment,
     HorizontalPodAutoscaler,
@@ -50,6 +49,7 @@ from kube_runtime.types.kinds import (
     Service,
     ServiceAccount,
 )
+from kube_runtime.types.meta import Kind, Object
 from offline.recorded import offline_differences
 
 _REQUEST = DynamoGraphDeploymentRequest.KIND.name

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from conformance.modes import Mode
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 _FOLDER = Path(__file__).parent / "cases"
 _LEGACY_FOLDER = Path(__file__).parent / "legacy"

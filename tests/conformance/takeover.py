@@ -35,12 +35,10 @@ from dynamo_operator.shared.cluster import (
 )
 from dynamo_operator.shared.transforms import registries_only
 from dynamoctl.installation.upgrade import READ, Foreseen, foreseen
-from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.store import Cache
-from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.types.meta import Resource
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Kind, Object, Resource, content_of
+from kube_runtime.wire import path_of
 from lifecycle.running import REST_SECONDS, running
 from simulated.caches import a_store
 from simulated.server import Server

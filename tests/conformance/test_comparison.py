@@ -14,7 +14,7 @@ from conformance.modes import EVERY_MODE, MODES, Mode
 from conformance.play import Observed, Stage, eventually_expected
 from conformance.recordings import Case, LegacyCase, Recorded, cases, every_case
 from conformance.verdict import Result, Verdict, compared, judge
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 NONE = MODES["none"]
 CASE = Case("disagg-vllm")

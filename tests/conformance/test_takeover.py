@@ -23,10 +23,9 @@ from conformance.takeover import (
 )
 from dynamo_operator.shared.cluster import PullSecret
 from dynamoctl.installation.upgrade import Fate, Foreseen
-from kube_runtime.apply.drift import content_of
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Deployment, Service
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Object, content_of
+from kube_runtime.wire import path_of
 from lifecycle.running import GRAPH as GRAPHS
 from lifecycle.running import REST_SECONDS
 from simulated.clock import on_simulated_clock

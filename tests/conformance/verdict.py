@@ -11,7 +11,7 @@ from conformance.modes import Mode
 from conformance.normal import normal_events, normal_objects
 from conformance.play import Observed, Stage, play
 from conformance.recordings import Case, Recorded, cases
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 
 class Result(StrEnum):

@@ -20,7 +20,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from e2e.graphs import ADDRESS_OF_NATS, OTHER_RUNTIME, RUNTIME, graph
 from e2e.inside import Answer, Inside
 from e2e.load import CHAT, completion
-from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Kind, Object
 from realnode.build import ImageBuild, built_image
 from realnode.node import RealInstance, build_node_programs, namespaces, program_image
 from realnode.oci import Settings, relabelled

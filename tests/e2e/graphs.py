@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 RUNTIME = "localhost/dynamo-runtime:1"
 OTHER_RUNTIME = "localhost/dynamo-runtime:2"

@@ -13,7 +13,7 @@ from cluster.world import PODS, World
 from devcluster.programs import build
 from devcluster.progress import Lines
 from e2e.cluster import RealCluster
-from kube_runtime.kind import Kind
+from kube_runtime.types.meta import Kind
 from realnode.build import base_layer
 from realnode.machine import NODE_ADDRESS
 from realnode.node import program_image

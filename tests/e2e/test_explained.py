@@ -15,7 +15,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from e2e.cluster import RealCluster
 from e2e.conftest import fresh
 from e2e.graphs import AT_ONCE, container, graph, idle_frontend, worker
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 GRAPH = DynamoGraphDeployment.KIND
 pytestmark = pytest.mark.cluster

@@ -27,8 +27,8 @@ from e2e.image_services import (
     image_services,
     offer_archive,
 )
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Job
+from kube_runtime.types.meta import Kind, Object
 from realnode.servers import PASSWORD, USER
 
 ACCOUNTS = Kind("", "v1", "ServiceAccount", "serviceaccounts")

@@ -8,7 +8,7 @@ from cluster.world import PODS, World
 from devcluster.progress import Silent
 from e2e.cluster import RealCluster
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from realnode.build import ImageBuild
 
 NAME = "localhost/greeter:1"

@@ -19,8 +19,8 @@ from e2e.cluster import (
     first_completion,
 )
 from e2e.graphs import ADDRESS_OF_NATS, frontend, graph, idle_frontend, worker
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Lease
+from kube_runtime.types.meta import Object
 
 GRAPH = DynamoGraphDeployment.KIND
 pytestmark = pytest.mark.cluster

@@ -11,7 +11,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from e2e.cluster import RealCluster, pods
 from e2e.graphs import container, graph, idle_frontend, worker
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 GRAPH = DynamoGraphDeployment.KIND
 MODEL = DynamoModel.KIND

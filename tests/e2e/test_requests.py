@@ -11,7 +11,7 @@ from e2e.conftest import Report
 from e2e.graphs import RUNTIME
 from e2e.inside import Streamed, streamed
 from e2e.load import CHAT, Load, completion
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 TTFT_SECONDS, ITL_SECONDS = 2.0, 0.2
 """The targets: far above the simulated engine's times, so that a busy machine can meet them too."""

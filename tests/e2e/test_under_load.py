@@ -27,7 +27,7 @@ from e2e.cluster import (
 from e2e.conftest import Report, fresh
 from e2e.graphs import OTHER_RUNTIME, PATIENT, PATIENT_FRONTEND, frontend, graph, worker
 from e2e.load import Load
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 GRAPH = DynamoGraphDeployment.KIND
 SCALING = DynamoGraphDeploymentScalingAdapter.KIND

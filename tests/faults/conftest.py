@@ -13,7 +13,7 @@ from cluster.conftest import ControlPlane, control_plane, kinds, namespace, oper
 from faults.playing import Run, all_survived, asked, played
 from faults.scenarios import Scenario
 from faults.stage import Stage, stage_on
-from kube_runtime.kind import Kind
+from kube_runtime.types.meta import Kind
 
 __all__ = ["control_plane", "kinds", "namespace", "operated", "world"]
 

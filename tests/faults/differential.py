@@ -20,7 +20,7 @@ from faults.ending import Ending, ending
 from faults.proxy import Proxy, kubeconfig
 from faults.stage import AT_ONCE, IS_LONG, at_rest, namespace
 from kube_runtime.apply.status import BUSY_SECONDS
-from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Kind, Object
 from simulated.storage import merged
 
 EDITS = (3, 8)

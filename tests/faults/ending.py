@@ -19,7 +19,6 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import (
     ConfigMap,
     ControllerRevision,
@@ -33,6 +32,7 @@ from kube_runtime.types.kinds import (
     ServiceAccount,
     StatefulSet,
 )
+from kube_runtime.types.meta import Kind, Object
 
 REPLICA_SETS = Kind("apps", "v1", "ReplicaSet", "replicasets")
 BUDGETS = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")

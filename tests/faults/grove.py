@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from cluster.world import Refused, World
 from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Kind, Object
 
 SET, CLIQUE, GROUP = PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND
 ROUND_SECONDS = 0.2

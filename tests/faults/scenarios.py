@@ -9,7 +9,7 @@ from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.world import World
 from dynamo_operator import labels
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
-from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Kind, Object
 
 ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
 NEWER = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.1"

@@ -22,8 +22,8 @@ from faults.ending import Ending, ending
 from faults.nursery import Nursery, nursery
 from faults.proxy import Proxy, Write, kubeconfig
 from faults.scenarios import Scenario
-from kube_runtime.kind import Kind
 from kube_runtime.types.kinds import ServiceAccount
+from kube_runtime.types.meta import Kind
 
 IS_LONG = os.environ.get("DYNAMO_TEST_LONG") == "1"
 """Whether there is time for everything."""

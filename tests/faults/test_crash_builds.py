@@ -27,7 +27,7 @@ from dynamo_legacy.api import DynamoNimRequest
 from dynamo_legacy.build.job import REBUILD, job_name
 from dynamo_legacy.names import nim_name
 from faults.scenarios import Scenario
-from kube_runtime.kind import Kind
+from kube_runtime.types.meta import Kind
 from simulated.image_store import archive, image_store
 
 __all__ = ["legacy_kinds", "operated"]

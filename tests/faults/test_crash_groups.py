@@ -7,7 +7,7 @@ import pytest
 from cluster.multinode.conftest import groups, operated
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup
 from faults.scenarios import Scenario, over_nodes
-from kube_runtime.kind import Kind
+from kube_runtime.types.meta import Kind
 
 __all__ = ["groups", "operated"]
 

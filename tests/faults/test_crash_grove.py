@@ -8,7 +8,7 @@ from cluster.conftest import ControlPlane
 from cluster.installed import installed
 from faults.grove import CLIQUE, GROUP, SET, PlayedGrove
 from faults.scenarios import Scenario, over_nodes
-from kube_runtime.kind import Kind
+from kube_runtime.types.meta import Kind
 
 GROVE = (SET, CLIQUE, GROUP)
 

@@ -20,8 +20,8 @@ from cluster.legacy.deployments import (
 from cluster.world import World
 from dynamo_legacy.names import nim_name
 from faults.scenarios import Scenario
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Deployment
+from kube_runtime.types.meta import Kind, Object
 
 __all__ = ["legacy_kinds", "operated", "operator_flags"]
 

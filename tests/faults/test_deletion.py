@@ -11,7 +11,7 @@ from cluster.world import NAMESPACES, World
 from faults.ending import births_and_deaths, ending
 from faults.scenarios import a_graph, is_quite_ready
 from faults.stage import Stage, at_rest, namespace
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 FINALIZER = "example.com/hold"
 EMPTY: Object = {"Pods": {}, "Former specs": [], "Templates": {}}

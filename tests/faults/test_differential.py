@@ -19,7 +19,7 @@ from dynamo_operator import labels
 from faults.differential import Subject, operated_through_proxy, sequences
 from faults.proxy import Proxy
 from faults.scenarios import NEWER, a_graph
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 SEQUENCES = sequences(in_full=200, sample=8)
 NAMES = ("Frontend", "Decode", "Prefill", "Spare")

@@ -17,8 +17,8 @@ from cluster.world import World
 from dynamo_operator.shared.cluster import PullSecret
 from faults.differential import Subject, operated_through_proxy, sequences
 from faults.proxy import Proxy
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Deployment, HorizontalPodAutoscaler
+from kube_runtime.types.meta import Object
 from simulated.image_store import archive, image_store
 
 __all__ = ["legacy_kinds"]

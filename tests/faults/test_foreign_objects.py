@@ -25,8 +25,8 @@ from dynamo_operator.shared.cluster import InferencePool
 from faults.nursery import nursery
 from faults.proxy import Proxy, kubeconfig
 from faults.stage import namespace
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import ConfigMap, Ingress, Role, RoleBinding, ServiceAccount
+from kube_runtime.types.meta import Kind, Object
 
 ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
 RBAC = "rbac.authorization.k8s.io"

@@ -12,8 +12,8 @@ from cluster.conftest import ControlPlane
 from cluster.history import recording
 from cluster.world import Refused, World
 from faults.proxy import Proxy
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import ConfigMap, Deployment
+from kube_runtime.types.meta import Object
 
 MAPS = ConfigMap.KIND
 

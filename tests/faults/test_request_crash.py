@@ -20,8 +20,8 @@ from cluster.requests.playing import (
 from cluster.world import World
 from dynamo_operator import names
 from faults.scenarios import Scenario
-from kube_runtime.kind import Kind
 from kube_runtime.types.kinds import ServiceAccount
+from kube_runtime.types.meta import Kind
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 

@@ -18,7 +18,7 @@ from faults.proxy import kubeconfig
 from faults.scenarios import IMAGE, PREFILL
 from faults.stage import at_rest, namespace
 from faults.storm import Storm
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 NAMES = ("one", "two", "three", "four")
 LIMIT = 2.0

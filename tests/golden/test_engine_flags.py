@@ -24,7 +24,7 @@ from dynamo_operator.settings import installed_settings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_profiler.base import BACKENDS, base_graph
 from dynamo_profiler.engine import Layout
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from kubelet import command_line
 from specs.invariants import PLACE, containers_of
 

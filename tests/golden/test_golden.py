@@ -11,13 +11,13 @@ from dynamo_graphs.offline import component_tree, graph_tree
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.providers import with_provider
+from dynamo_operator.graph.decide import with_provider
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import Problem
 from golden_yaml import PlainDumper
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from specs.invariants import assert_groups_know_their_place
 
 CASES = sorted(Path(__file__).parent.joinpath("cases").iterdir())

@@ -16,7 +16,7 @@ from dynamo_graphs.offline import expanded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from golden_yaml import PlainDumper
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 FOLDER = Path(__file__).parent / "matrix"
 ROLES = ("worker", "prefill", "decode", "frontend", "planner", "epp", "default")

@@ -9,8 +9,7 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Struct
+from kube_runtime.types.meta import Object, Struct
 
 OTHER_TIME = "2026-01-01T00:00:07Z"
 

@@ -18,9 +18,9 @@ from dynamo_legacy.api import DynamoDeployment, DynamoNimDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import GROVE, INFERENCE_POOL, ISTIO, LEADER_WORKER_SET
 from kube_runtime.client.client import Request
-from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import Role, RoleBinding
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Kind, Object
+from kube_runtime.wire import path_of
 from lifecycle.running import GRAPH, Running, running
 from simulated.server import Target, status
 from simulated.storage import Storage

@@ -16,10 +16,10 @@ from dynamo_operator.process import operator
 from dynamo_operator.process.scope import scope_of
 from dynamo_operator.settings import HealthSettings, MetricsSettings, RenderSettings, Settings
 from kube_runtime.client.client import Client
-from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import CustomResourceDefinition, Deployment
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Kind, Object
+from kube_runtime.wire import path_of
 from simulated.managed import managed
 from simulated.server import Server
 

@@ -25,7 +25,6 @@ from dynamo_operator.shared.cluster import (
     Queue,
     VirtualService,
 )
-from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import (
     ConfigMap,
     Deployment,
@@ -36,7 +35,8 @@ from kube_runtime.types.kinds import (
     Service,
     ServiceAccount,
 )
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Kind, Object
+from kube_runtime.wire import path_of
 from lifecycle.running import (
     COMPONENT,
     GRAPH,

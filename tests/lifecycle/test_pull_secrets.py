@@ -21,9 +21,9 @@ from dynamo_operator.shared.cluster import (
     PodGroup,
     PullSecret,
 )
-from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import CustomResourceDefinition, Deployment, Pod
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Kind, Object
+from kube_runtime.wire import path_of
 from lifecycle.running import GRAPH, NAMESPACE, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 

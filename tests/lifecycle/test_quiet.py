@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from cluster.graph.graphs import graph, service, worker
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Deployment, Role, Service
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Kind, Object
+from kube_runtime.wire import path_of
 from lifecycle.running import COMPONENT, GRAPH, REST_SECONDS, Change, Running, running
 from simulated.clock import on_simulated_clock
 

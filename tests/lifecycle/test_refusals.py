@@ -8,7 +8,7 @@ import asyncio
 
 import pytest
 
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from lifecycle.refusing import TEXT, Admission, cases, created
 from lifecycle.running import REST_SECONDS
 from simulated.clock import on_simulated_clock

@@ -26,9 +26,8 @@ from dynamo_operator.shared.cluster import (
     PodGroup,
 )
 from kube_runtime.controller.controller import ControllerOptions
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Pod, PodStatus, StatefulSet, StatefulSetStatus
-from kube_runtime.types.meta import Struct
+from kube_runtime.types.meta import Kind, Object, Struct
 from lifecycle.fields import changes
 from lifecycle.running import COMPONENT, GRAPH, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from cluster.graph.graphs import graph, service
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.process.scope import LEASE
-from kube_runtime.kind import Key
 from kube_runtime.times import microtime
 from kube_runtime.types.kinds import Deployment, Lease
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key
+from kube_runtime.wire import path_of
 from lifecycle.running import GRAPH, NAMESPACE, REST_SECONDS, running
 from simulated.clock import on_simulated_clock
 

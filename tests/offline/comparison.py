@@ -21,7 +21,6 @@ from dynamo_operator.shared.cluster import (
     PodGroup,
     VirtualService,
 )
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import (
     ConfigMap,
     Deployment,
@@ -34,6 +33,7 @@ from kube_runtime.types.kinds import (
     Service,
     ServiceAccount,
 )
+from kube_runtime.types.meta import Kind, Object
 
 KINDS: Mapping[str, Kind] = {
     each.KIND.name: each.KIND

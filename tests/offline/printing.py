@@ -9,7 +9,7 @@ from typing import Any
 
 from dynamo_operator.settings import RenderSettings, fields
 from dynamoctl.authoring.render import print_objects
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 
 def printed(

@@ -11,7 +11,7 @@ from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from kube_runtime.errors import OperatorError
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from offline.comparison import Identity, identity, is_applied, unequal
 from offline.printing import printed
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from devcluster.certificates import Authority
 from devcluster.layout import Layout, Plan
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from realnode.machine import CNI_PROGRAMS, NODE_ADDRESS
 
 NODE_NAME = "node"

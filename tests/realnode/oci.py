@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Fields, Object
+from kube_runtime.types.meta import Fields, Object
 
 _KEYWORDS = frozenset(
     "FROM ARG ENV WORKDIR COPY RUN USER ENTRYPOINT CMD LABEL EXPOSE".split()  # noqa: SIM905 - read as one

@@ -11,7 +11,7 @@ from dynamo_graphs.offline import expanded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamoctl.authoring.render import read_manifests
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 FOLDER = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(

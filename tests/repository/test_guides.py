@@ -11,7 +11,7 @@ import yaml
 
 from dynamoctl.main import app
 from kube_runtime.commandline import execute
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 ROOT = Path(__file__).parents[2]
 GUIDES = sorted((ROOT / "docs/guides").glob("*.md"))

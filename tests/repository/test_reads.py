@@ -13,9 +13,8 @@ from dynamo_operator.process.scope import informers
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.watch import Changed
-from kube_runtime.kind import Key
 from kube_runtime.types.kinds import CustomResourceDefinition
-from kube_runtime.types.meta import Metadata, OwnerReference
+from kube_runtime.types.meta import Key, Metadata, OwnerReference
 
 PAGE = Path(__file__).parents[2] / "docs/decisions/0065-every-read-has-a-bound.md"
 SETTINGS = RenderSettings(mpi_secret_name="keys", mpi_secret_namespace="system")

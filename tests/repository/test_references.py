@@ -23,8 +23,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.requests.validate import request_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import Problem
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Object, Resource
 
 ELSEWHERE = "../../victim/configmaps/base"
 SETTINGS = RenderSettings()

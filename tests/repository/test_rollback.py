@@ -14,7 +14,7 @@ import yaml
 from dynamo_graphs.schema import status_problems
 from dynamo_operator.crds import KINDS
 from dynamo_operator.labels import FINALIZER
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 CASES = Path(__file__).parents[2] / "tests/conformance/cases"
 

@@ -14,7 +14,7 @@ from dynamo_operator.admission.decide import (
 )
 from dynamo_operator.admission.decide import rules_of as served
 from dynamo_operator.settings import RenderSettings
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 OPERATOR = "system:serviceaccount:dyn:dynamo-platform-dynamo-operator-controller-manager"
 SETTINGS = RenderSettings(epp_cluster_role_name="epp")

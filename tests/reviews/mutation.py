@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from reviews.rows import GRAPH, ROWS
 
 ODD: tuple[Any, ...] = (

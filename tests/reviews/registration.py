@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dynamo_operator.admission.configuration import LEGACY_REVIEWED, REVIEWED, entry_name, path_of
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import ValidatingWebhookConfiguration
+from kube_runtime.types.meta import Kind, Object
 
 LABELS: Mapping[str, str] = {
     "app.kubernetes.io/component": "webhook",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 GRAPH = "DynamoGraphDeployment"
 COMPONENT = "DynamoComponentDeployment"

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kube_runtime.client.client import Client
-from kube_runtime.kind import Key
 from kube_runtime.leases import Election, LeadershipLost
 from kube_runtime.types.kinds import Lease
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key
+from kube_runtime.wire import path_of
 from simulated.line import Line
 from simulated.server import Server
 

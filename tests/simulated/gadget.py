@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from kube_runtime.kind import Key, Kind, Object
-from kube_runtime.types.meta import Resource, Status, Struct
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Kind, Object, Resource, Status, Struct
+from kube_runtime.wire import path_of
 
 NAMESPACE = "default"
 

@@ -23,7 +23,7 @@ from dynamo_operator.features.scaling.controller import (
 from dynamo_operator.features.scaling.plan import plan_adapters
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import service_snapshot
-from dynamo_operator.graph.replicas import effective_replicas
+from dynamo_operator.graph.service import effective_replicas
 from dynamo_operator.shared.report import CONFLICT_RETRY_SECONDS, Reporter, record_events
 from kube_runtime.apply.status import StatusRateLimit, WriteSuppression, patch_status
 from kube_runtime.apply.writer import Writer
@@ -33,10 +33,9 @@ from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
-from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.meta import Resource
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Object, Resource
+from kube_runtime.wire import path_of
 from simulated.managed import managed
 from simulated.server import Server
 

@@ -27,10 +27,10 @@ from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client, Transport
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
-from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import EndpointSlice, Pod, Service
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Object
+from kube_runtime.wire import path_of
 from simulated.managed import managed
 from simulated.server import Server
 

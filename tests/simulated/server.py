@@ -15,8 +15,7 @@ import msgspec
 
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Unreachable
-from kube_runtime.kind import Key, Object
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Object, Resource
 from simulated.storage import Entry, Refused, Storage
 
 BOOKMARK_SECONDS = 60.0

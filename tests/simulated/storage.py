@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from kube_runtime.kind import Key, Object, key_of
+from kube_runtime.types.meta import Key, Object, key_of
 
 _SERVER_SIDE = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp")
 

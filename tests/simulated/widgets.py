@@ -11,10 +11,9 @@ from typing import ClassVar
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache, Store
 from kube_runtime.controller.controller import DONE, Controller, ControllerOptions, Result
-from kube_runtime.kind import Key, Kind
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import Deployment, ServiceAccount
-from kube_runtime.types.meta import Metadata, Resource
+from kube_runtime.types.meta import Key, Kind, Metadata, Resource
 from simulated.caches import listed
 
 

@@ -11,8 +11,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from kube_runtime.cache.store import Cache, Change
-from kube_runtime.kind import Key
-from kube_runtime.types.meta import equal_but_for_version
+from kube_runtime.types.meta import Key, equal_but_for_version
 from simulated.gadget import GADGETS, Gadget
 from simulated.storage import Entry, Storage
 

@@ -13,7 +13,7 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import Client
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from simulated.gadget import GADGETS, MAKERS, NAMESPACE, Gadget, Maker, gadget, key
 from simulated.server import Server
 

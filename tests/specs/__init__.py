@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 IMAGE = "registry.example.com/dynamo/vllm:1.0"
 

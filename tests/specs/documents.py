@@ -11,8 +11,7 @@ from typing import Any
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.crd import resource_schema
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Object, Resource
 
 TEXTS = (
     *(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from dynamo_operator import labels
-from kube_runtime.kind import Object, key_of
+from kube_runtime.types.meta import Object, key_of
 from kubelet import command_line
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")

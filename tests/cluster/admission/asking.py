@@ -6,8 +6,8 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 
-from kube_runtime.kind import Kind, Object
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Kind, Object
+from kube_runtime.wire import path_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from cluster.world import World
 from devcluster.layout import free_ports
 from dynamo_operator.shared.cluster import ServingSecret
 from kube_runtime.types.kinds import ValidatingWebhookConfiguration
-from kube_runtime.url_path import path_of
+from kube_runtime.wire import path_of
 from reviews.asking import OPERATOR
 from reviews.registration import Registration, registration
 

@@ -4,7 +4,7 @@ from cluster.admission.conftest import CONFIGURATIONS, NAMESPACE, SECRET_NAME, I
 from cluster.world import World
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import ServingSecret
-from kube_runtime.url_path import path_of
+from kube_runtime.wire import path_of
 from reviews.rows import graph
 
 GRAPH = DynamoGraphDeployment.KIND

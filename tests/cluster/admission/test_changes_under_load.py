@@ -11,7 +11,7 @@ from cluster.admission.conftest import Install
 from cluster.admission.front import front
 from cluster.world import PATIENCE_SECONDS
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Kind
+from kube_runtime.types.meta import Kind
 from reviews.rows import graph
 
 GRAPH = DynamoGraphDeployment.KIND

@@ -10,7 +10,7 @@ from cluster.installed import installed
 from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from reviews.rows import graph
 
 pytestmark = pytest.mark.cluster

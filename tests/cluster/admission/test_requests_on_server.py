@@ -7,8 +7,8 @@ import pytest
 from cluster.admission.conftest import Installation
 from cluster.world import World
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from kube_runtime.kind import Object
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Object
+from kube_runtime.wire import path_of
 
 pytestmark = pytest.mark.cluster
 

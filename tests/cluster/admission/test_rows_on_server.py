@@ -16,8 +16,8 @@ from dynamo_graphs.offline import expanded
 from dynamo_operator.admission.configuration import entry_name
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Kind, Object
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Kind, Object
+from kube_runtime.wire import path_of
 from reviews.asking import SETTINGS
 from reviews.mutation import mutated
 from reviews.rows import ROWS, Row, graph, model, with_service

@@ -11,7 +11,7 @@ from cluster.conftest import ControlPlane
 from cluster.world import World
 from devcluster.components import KubectlError
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from reviews.asking import OPERATOR
 from reviews.rows import adapted, request, with_service
 

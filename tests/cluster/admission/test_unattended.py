@@ -7,7 +7,7 @@ import pytest
 from cluster.admission.asking import Asker
 from cluster.world import World
 from dynamo_operator.crds import RESOURCES
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from reviews.rows import ROWS, Row, graph, worker
 
 pytestmark = pytest.mark.usefixtures("account")  # it makes the namespace

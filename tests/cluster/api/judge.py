@@ -7,8 +7,8 @@ import urllib.request
 from dataclasses import dataclass
 
 from dynamo_operator.crds import RESOURCES
-from kube_runtime.kind import Kind, Object
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Kind, Object
+from kube_runtime.wire import path_of
 
 KINDS: dict[str, Kind] = {resource.KIND.name: resource.KIND for resource in RESOURCES}
 

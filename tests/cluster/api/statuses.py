@@ -2,7 +2,7 @@
 
 from cluster.api.documents import document, graph, request
 from dynamo_operator.crds import RESOURCES
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 TYPES = {resource.KIND.name: resource for resource in RESOURCES}
 CONDITION: Object = {

@@ -9,7 +9,7 @@ from cluster.api.documents import BAD, GOOD, graph, service
 from cluster.api.judge import Judge
 from dynamo_graphs.schema import schema_problems
 from dynamo_operator.crds import defaulted
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 CLAIM: Object = {"size": "1Gi", "storageClass": "fast", "volumeAccessMode": "ReadWriteOnce"}
 

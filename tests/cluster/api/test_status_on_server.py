@@ -4,7 +4,7 @@ import pytest
 
 from cluster.api.judge import Judge, Refused
 from cluster.api.statuses import BAD, GOOD
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -20,7 +20,7 @@ from devcluster.layout import free_ports
 from devcluster.processes import completed
 from devcluster.programs import Pinned, build
 from devcluster.progress import SILENT, ProgressReporter
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 PROMETHEUS = Pinned(
     Path(__file__).with_name("gomodule-prometheus"),

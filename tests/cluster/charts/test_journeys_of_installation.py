@@ -52,9 +52,9 @@ from devcluster.components import KubectlError
 from devcluster.layout import free_ports
 from devcluster.programs import Helm, HelmError
 from dynamo_operator import version
-from kube_runtime.kind import Kind, Object
 from kube_runtime.tls import new_authority
 from kube_runtime.types.kinds import Deployment
+from kube_runtime.types.meta import Kind, Object
 
 SECRETS = Kind("", "v1", "Secret", "secrets")
 ACCOUNTS = Kind("", "v1", "ServiceAccount", "serviceaccounts")

@@ -10,7 +10,7 @@ import yaml
 from cluster.charts.conftest import PLATFORM
 from cluster.conftest import ControlPlane
 from devcluster.programs import Helm, HelmError
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 NAMESPACE = "dynamo-system"
 IMAGE = "dynamo-operator.controllerManager.manager.image"

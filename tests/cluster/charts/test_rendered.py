@@ -17,7 +17,7 @@ from devcluster.programs import Helm, HelmError
 from dynamo_operator.process import flags
 from dynamo_operator.process.flags import read_settings
 from dynamoctl.installation.manifests import RENDERED, mode
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from reviews.registration import Registration, registration
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "charts"

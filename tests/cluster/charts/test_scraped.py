@@ -29,7 +29,7 @@ from cluster.operator_process import OperatorProcess
 from cluster.world import Refused, World
 from devcluster.layout import free_ports
 from devcluster.programs import Helm
-from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Kind, Object
 
 FILES = PLATFORM / "files"
 ALERTS = FILES / "alerts.yaml"

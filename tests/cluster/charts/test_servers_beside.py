@@ -16,7 +16,7 @@ from cluster.world import PATIENCE_SECONDS
 from devcluster.layout import free_ports
 from devcluster.programs import CONTROL_PLANE, Helm, build, find
 from devcluster.progress import Silent
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from realnode.node import NATS
 
 ETCD_CLIENT, ETCD_PEER = "2379", "2380"

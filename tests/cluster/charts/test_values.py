@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from cluster.charts.conftest import PLATFORM
 from devcluster.programs import Helm
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 WORD = "qzplainwordzq"
 NASTY = (

@@ -10,8 +10,8 @@ from cluster.graph.graphs import graph, service
 from cluster.world import World
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import InferencePool, VirtualService
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import ConfigMap, Deployment, RoleBinding, Service, ServiceAccount
+from kube_runtime.types.meta import Object
 
 GRAPH = DynamoGraphDeployment.KIND
 CONFIG = ConfigMap.KIND

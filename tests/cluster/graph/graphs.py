@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 IMAGE = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.0"
 SERVICES = ("Decode", "Frontend", "Prefill")

@@ -12,8 +12,8 @@ from cluster.graph.test_graph import GRAPH
 from cluster.requests.playing import REQUEST, a_request, state
 from cluster.world import World
 from dynamo_operator.graph.render import role_binding
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import RoleBinding
+from kube_runtime.types.meta import Object
 
 BINDING = RoleBinding.KIND
 PLANNER = "planner-serviceaccount"

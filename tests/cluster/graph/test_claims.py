@@ -8,8 +8,8 @@ from cluster.conditions import is_ready
 from cluster.graph.graphs import graph, service
 from cluster.graph.test_graph import GRAPH
 from cluster.world import World
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import PersistentVolumeClaim
+from kube_runtime.types.meta import Object
 
 CLAIM = PersistentVolumeClaim.KIND
 

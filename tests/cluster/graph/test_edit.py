@@ -11,8 +11,8 @@ from cluster.person import Person
 from cluster.world import PODS, World
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Deployment
+from kube_runtime.types.meta import Kind, Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -18,8 +18,8 @@ from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import GRAPH
 from cluster.world import NAMESPACES, PATIENCE_SECONDS, PODS, World
 from dynamoctl.client import Cluster
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Service, ServiceAccount
+from kube_runtime.types.meta import Kind, Object
 
 # What only a client imports and compiles, once, takes longer than a step of an operator may.
 pytestmark = [pytest.mark.cluster, pytest.mark.stalls, pytest.mark.usefixtures("operator")]

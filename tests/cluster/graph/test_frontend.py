@@ -17,8 +17,8 @@ from cluster.world import PATIENCE_SECONDS, World
 from dynamo_graphs.reader import Missing
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.client import Cluster
-from kube_runtime.kind import Kind
 from kube_runtime.types.kinds import Pod, Service
+from kube_runtime.types.meta import Kind
 
 pytestmark = pytest.mark.cluster
 

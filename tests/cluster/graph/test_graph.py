@@ -7,8 +7,8 @@ from cluster.graph.graphs import SERVICES, graph, service
 from cluster.world import PODS, World
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Deployment, Role, RoleBinding, Service, ServiceAccount
+from kube_runtime.types.meta import Kind, Object
 
 GRAPH = DynamoGraphDeployment.KIND
 COMPONENT = DynamoComponentDeployment.KIND

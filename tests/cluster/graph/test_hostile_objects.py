@@ -15,7 +15,7 @@ from cluster.operator_process import OFF, OperatorProcess
 from cluster.person import Person
 from cluster.world import World
 from dynamo_operator.shared.cluster import PullSecret
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 

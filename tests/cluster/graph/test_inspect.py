@@ -12,7 +12,7 @@ from cluster.graph.graphs import graph, service, worker
 from cluster.person import Person
 from cluster.world import PATIENCE_SECONDS, PODS, World
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -12,8 +12,8 @@ from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import COMPONENT, GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Service
+from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 

@@ -11,8 +11,8 @@ from cluster.graph.graphs import IMAGE, graph, service
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.world import World
 from dynamo_operator import labels
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Ingress, Role, RoleBinding, ServiceAccount
+from kube_runtime.types.meta import Kind, Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

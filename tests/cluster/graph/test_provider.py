@@ -9,7 +9,7 @@ from cluster.graph.test_graph import COMPONENT, GRAPH
 from cluster.installed import installed
 from cluster.world import World
 from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 _GROVE = tuple(each.KIND for each in (PodCliqueSet, PodClique, PodCliqueScalingGroup))
 

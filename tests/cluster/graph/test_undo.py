@@ -9,8 +9,8 @@ from cluster.world import World
 from dynamo_operator import labels
 from dynamo_operator.features.history import CHANGE_CAUSE
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import ControllerRevision, Deployment
+from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -12,8 +12,8 @@ from cluster.world import World
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Service
+from kube_runtime.types.meta import Kind, Object
 
 GRAPH = DynamoGraphDeployment.KIND
 COMPONENT = DynamoComponentDeployment.KIND

@@ -18,8 +18,8 @@ from cluster.journeys.user import (
     only_a_frontend,
 )
 from dynamo_operator.component.api import DynamoComponentDeployment
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Ingress, Service
+from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 

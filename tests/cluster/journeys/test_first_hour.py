@@ -23,8 +23,8 @@ from cluster.journeys.terminal import Terminal
 from cluster.operator_process import OperatorProcess
 from cluster.world import NAMESPACES, World
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Service, ServiceAccount
+from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 

@@ -8,7 +8,6 @@ from cluster.conditions import condition, is_ready
 from cluster.journeys.user import DEPLOYMENT, GRAPH, User, graph_manifest, main
 from cluster.world import PODS
 from dynamo_operator.component.api import DynamoComponentDeployment
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import (
     Ingress,
     PersistentVolumeClaim,
@@ -17,6 +16,7 @@ from kube_runtime.types.kinds import (
     Service,
     ServiceAccount,
 )
+from kube_runtime.types.meta import Kind, Object
 
 pytestmark = pytest.mark.cluster
 

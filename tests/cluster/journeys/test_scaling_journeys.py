@@ -8,7 +8,7 @@ import pytest
 
 from cluster.journeys.user import DEPLOYMENT, GRAPH, User, graph_manifest
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 

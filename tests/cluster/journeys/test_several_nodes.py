@@ -20,7 +20,7 @@ from dynamo_operator.shared.cluster import (
     PodGroup,
     Queue,
 )
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 

@@ -4,8 +4,8 @@ import pytest
 
 from cluster.conditions import condition
 from cluster.journeys.user import GRAPH, User, graph_manifest, main
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import PersistentVolumeClaim
+from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 

@@ -12,8 +12,8 @@ from cluster.conftest import ControlPlane
 from cluster.world import EVENTS, World
 from devcluster.components import KubectlError
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Deployment
+from kube_runtime.types.meta import Kind, Object
 
 GRAPH = DynamoGraphDeployment.KIND
 DEPLOYMENT = Deployment.KIND

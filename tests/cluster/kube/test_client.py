@@ -10,10 +10,9 @@ import pytest
 
 from kube_runtime.client.client import ABSENT, Client
 from kube_runtime.client.connect import connect
-from kube_runtime.decode import decode
 from kube_runtime.errors import Conflict, Forbidden, Invalid, NotFound, ServerFailure
-from kube_runtime.kind import Key, Kind, Object
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Kind, Object, Resource
+from kube_runtime.wire import decode
 
 if TYPE_CHECKING:
     from cluster.conftest import ControlPlane

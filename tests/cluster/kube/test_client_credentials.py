@@ -12,8 +12,7 @@ import yaml
 from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
 from kube_runtime.errors import Unauthorized, Unreachable
-from kube_runtime.kind import Kind, Object
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Kind, Object, Resource
 
 if TYPE_CHECKING:
     from cluster.conftest import ControlPlane

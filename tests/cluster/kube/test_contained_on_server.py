@@ -15,9 +15,7 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.apply.drift import content, content_of, has_no_drift
-from kube_runtime.decode import decode
-from kube_runtime.kind import Object
+from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.types.kinds import (
     ConfigMap,
     Deployment,
@@ -27,7 +25,8 @@ from kube_runtime.types.kinds import (
     Service,
     ServiceAccount,
 )
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Object, content, content_of
+from kube_runtime.wire import decode, path_of
 
 TYPES = {
     each.KIND.name: each

@@ -12,7 +12,7 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.world import PATIENCE_SECONDS, World
-from kube_runtime.kind import Kind
+from kube_runtime.types.meta import Kind
 
 PROGRAM = Path(__file__).parents[3] / "packages/kube-runtime/examples/greetings.py"
 GREETING = Kind("example.com", "v1", "Greeting", "greetings")

@@ -15,8 +15,7 @@ from kube_runtime.cache.informer import CrdInformer, OptionalInformer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
-from kube_runtime.kind import Kind, Object
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Kind, Object, Resource
 
 pytestmark = pytest.mark.cluster
 

@@ -9,9 +9,8 @@ from cluster.conftest import ControlPlane
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.client import Answer, Client, Request, Transport
 from kube_runtime.client.connect import connect
-from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import CustomResourceDefinition
-from kube_runtime.types.meta import R, Resource
+from kube_runtime.types.meta import Key, Kind, Object, R, Resource
 
 pytestmark = pytest.mark.cluster
 

@@ -5,8 +5,8 @@ from typing import Any
 from cluster.world import World
 from dynamo_legacy.api import DynamoDeployment, DynamoNim, DynamoNimDeployment, DynamoNimRequest
 from dynamo_legacy.names import GRAPH_CONFIG, GRAPH_CONFIG_KEY, nim_name
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import ConfigMap
+from kube_runtime.types.meta import Object
 
 DEPLOYMENT = DynamoDeployment.KIND
 COMPONENT = DynamoNimDeployment.KIND

@@ -10,13 +10,13 @@ from cluster.legacy.deployments import (
     worker,
 )
 from cluster.world import World
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import (
     Deployment,
     HorizontalPodAutoscaler,
     PersistentVolumeClaim,
     Service,
 )
+from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -19,8 +19,8 @@ from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import PODS, World
 from dynamo_legacy.names import nim_name
 from dynamo_operator.shared.cluster import PullSecret
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Job
+from kube_runtime.types.meta import Object
 from simulated.image_store import ImageStore, image_store
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]

@@ -12,7 +12,7 @@ import yaml
 from cluster.world import EVENTS, World
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from simulated.lora_fleet import Fleet
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]

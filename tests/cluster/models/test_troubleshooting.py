@@ -6,7 +6,7 @@ from cluster.graph.graphs import service
 from cluster.models.test_guide import MODEL, hosts, said
 from cluster.world import EVENTS, PODS, World
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from simulated.lora_fleet import Fleet
 from simulated.lora_worker import Trouble
 

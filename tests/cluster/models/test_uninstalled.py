@@ -7,8 +7,8 @@ from cluster.person import Person
 from cluster.world import World
 from dynamo_operator.labels import FINALIZER
 from dynamo_operator.models.api import DynamoModel
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Deployment
+from kube_runtime.types.meta import Object
 
 MODEL = DynamoModel.KIND
 OTHERS = "example.com/other"

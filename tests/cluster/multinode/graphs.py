@@ -3,7 +3,7 @@
 import base64
 from typing import Any
 
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 IMAGE = "registry.example.com/dynamo/engine:1.0"
 KEYS = "mpi-keys"

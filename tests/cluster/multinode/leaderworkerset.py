@@ -19,7 +19,7 @@ from devcluster.layout import LOOPBACK, free_ports
 from devcluster.processes import Process, ProcessError, first_ended, stop
 from devcluster.programs import Pinned, build
 from devcluster.progress import SILENT
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 NAME = "leaderworkerset"
 SOURCE = Pinned(

@@ -10,7 +10,7 @@ from cluster.world import PODS, World
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup, SshKeys
-from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Kind, Object
 
 GRAPH = DynamoGraphDeployment.KIND
 COMPONENT = DynamoComponentDeployment.KIND

@@ -10,7 +10,7 @@ from cluster.operator_process import OperatorProcess
 from cluster.world import World
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import SshKeys
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 GRAPH = DynamoGraphDeployment.KIND
 SECRET = SshKeys.KIND

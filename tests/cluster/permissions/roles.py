@@ -12,7 +12,7 @@ from dynamoctl.installation.permissions import (
     Where,
     policy,
 )
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 NAMES = {
     Name.ELECTION_LEASE: "dynamo.nvidia.com",

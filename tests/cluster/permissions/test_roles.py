@@ -22,8 +22,8 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.render import discovery_objects, role_binding
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup, SshKeys
 from dynamoctl.installation.permissions import GRANTED, RULES, Feature, Name
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Deployment, RoleBinding
+from kube_runtime.types.meta import Object
 
 GRAPH = DynamoGraphDeployment.KIND
 CLUSTER_WIDE = {Feature.CLUSTER_WIDE, Feature.SSH_KEYS}

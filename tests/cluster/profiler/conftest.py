@@ -10,7 +10,7 @@ from cluster.conftest import ControlPlane
 from cluster.profiler.kubelet import Kubelet
 from cluster.world import World
 from dynamoctl.installation.permissions import PROFILING, PROFILING_NODES, Rule
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 ROLE, NODES = "profiling", "profiling-nodes"
 _RBAC = "rbac.authorization.k8s.io"

@@ -21,7 +21,7 @@ from cluster.conftest import ControlPlane
 from cluster.requests.playing import CONFIG_MAP, tell, terminated
 from cluster.world import PODS, World
 from dynamo_operator.requests.api import PROFILER
-from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Kind, Object
 
 BY_HAND = {"requests": {"tests.example/kubelet": "1"}, "limits": {"tests.example/kubelet": "1"}}
 IMAGE = Path(__file__).parents[3] / "packages/dynamo-profiler/src/dynamo_profiler/image"

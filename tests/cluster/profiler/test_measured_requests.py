@@ -13,7 +13,7 @@ from cluster.conftest import ControlPlane
 from cluster.profiler.kubelet import BY_HAND, Kubelet
 from cluster.requests.playing import CONFIG_MAP, GRAPH, REQUEST, state
 from cluster.world import World
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from simulated.frontend import Frontends, Pace, frontends
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]

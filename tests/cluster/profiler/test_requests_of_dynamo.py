@@ -16,7 +16,7 @@ from cluster.conftest import ControlPlane
 from cluster.profiler.kubelet import BY_HAND, Kubelet
 from cluster.requests.playing import CONFIG_MAP, GRAPH, REQUEST, state
 from cluster.world import World
-from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Kind, Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -10,8 +10,8 @@ from cluster.conditions import condition
 from cluster.profiler.kubelet import BY_HAND, Kubelet
 from cluster.requests.playing import CONFIG_MAP, GRAPH, JOB, REQUEST, state
 from cluster.world import PODS, World
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Deployment
+from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -13,8 +13,8 @@ from typing import Any
 from cluster.world import EVENTS, PATIENCE_SECONDS, PODS, World
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Job
+from kube_runtime.types.meta import Kind, Object
 
 REQUEST = DynamoGraphDeploymentRequest.KIND
 GRAPH = DynamoGraphDeployment.KIND

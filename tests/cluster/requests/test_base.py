@@ -15,7 +15,7 @@ from cluster.requests.playing import (
     documents,
 )
 from cluster.world import World
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -18,7 +18,7 @@ from cluster.world import PODS, World
 from devcluster.programs import find
 from devcluster.progress import Silent
 from dynamo_operator.requests.render import script
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 

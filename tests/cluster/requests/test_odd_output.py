@@ -7,7 +7,7 @@ import pytest
 from cluster.conditions import condition
 from cluster.requests.playing import GRAPH, REQUEST, Player, a_graph, a_request
 from cluster.world import World
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

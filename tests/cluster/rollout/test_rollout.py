@@ -16,7 +16,7 @@ from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import PODS, World
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 

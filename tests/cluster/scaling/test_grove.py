@@ -13,7 +13,7 @@ from cluster.operator_process import OperatorProcess
 from cluster.scaling.test_scaling import ADAPTER, NAME, SELECTOR, Kubectl, own_number, says
 from cluster.world import World
 from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 

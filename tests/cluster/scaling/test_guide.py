@@ -11,7 +11,7 @@ from cluster.conditions import is_ready
 from cluster.graph.test_graph import GRAPH
 from cluster.scaling.test_scaling import ADAPTER, Kubectl, events
 from cluster.world import World
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

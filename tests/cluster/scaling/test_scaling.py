@@ -15,8 +15,8 @@ from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH
 from cluster.world import EVENTS, World
 from devcluster.components import KubectlError
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
-from kube_runtime.kind import Kind, Object
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Kind, Object
+from kube_runtime.wire import path_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -12,7 +12,7 @@ from conformance.recordings import Case
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.labels import FINALIZER
-from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Kind, Object
 
 MANAGER = "manager"
 """The name of the Go operator's binary."""

@@ -20,8 +20,8 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.labels import FINALIZER
 from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Deployment, Ingress, Role, RoleBinding, Service, ServiceAccount
+from kube_runtime.types.meta import Kind, Object
 
 GRAPH, COMPONENT = DynamoGraphDeployment.KIND, DynamoComponentDeployment.KIND
 CHILDREN = (

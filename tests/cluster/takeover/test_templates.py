@@ -35,8 +35,8 @@ from dynamo_operator.shared.cluster import (
 from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.upgrade import pods
 from kube_runtime.client.connect import connect
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Deployment
+from kube_runtime.types.meta import Kind, Object
 
 COMPONENT = DynamoComponentDeployment.KIND
 GROVE = (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND)

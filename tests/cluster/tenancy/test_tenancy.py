@@ -15,8 +15,8 @@ from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.process.scope import LEASE
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Deployment, Lease
+from kube_runtime.types.meta import Object
 
 GRAPH = DynamoGraphDeployment.KIND
 LEASES = Lease.KIND

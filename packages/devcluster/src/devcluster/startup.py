@@ -23,7 +23,7 @@ from devcluster.layout import Layout, Plan
 from devcluster.processes import Process, ProcessError, first_ended, last_line, stop
 from devcluster.programs import Binaries, find
 from devcluster.progress import ProgressReporter
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 GPUS_PER_NODE = 8
 _RESOURCES = {

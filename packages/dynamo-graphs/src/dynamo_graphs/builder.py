@@ -26,7 +26,7 @@ from dynamo_operator.graph.api import (
     DynamoGraphDeploymentStatus,
 )
 from dynamo_operator.shared.problems import Problem, ProblemKind
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 Routing = Literal["kv", "round-robin", "random"]
 """How a frontend chooses a worker: by cached prefixes, in turn, or at random."""

@@ -23,9 +23,9 @@ from dynamo_operator.settings import RenderSettings, installed_settings
 from dynamo_operator.shared.cluster import OPTIONAL_APIS, Facts, LeaderWorkerSet, PodCliqueSet
 from kube_runtime.client.client import APPLY_PATCH, Request
 from kube_runtime.errors import ApiError, ConfigError, Conflict
-from kube_runtime.kind import Fields, Kind, Object, key_of
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Fields, Kind, Object, key_of
+from kube_runtime.wire import path_of
 
 RENDERED = (DynamoGraphDeployment.KIND.name, DynamoComponentDeployment.KIND.name)
 """The kinds whose effects on pods are known."""

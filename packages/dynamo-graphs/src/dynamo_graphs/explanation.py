@@ -17,7 +17,7 @@ from dynamo_operator.component.api import GROUP, BlockedPod, DynamoComponentDepl
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph import status as configuration
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.replicas import Service, services
+from dynamo_operator.graph.service import Service, services
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.names import is_paused
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
@@ -33,8 +33,7 @@ from dynamo_operator.shared.conditions import (
     seen_generation,
     summary,
 )
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Condition, condition
+from kube_runtime.types.meta import Condition, Object, condition
 
 _PATIENCE = timedelta(minutes=1)
 """Time within which a running operator has reconciled a change."""

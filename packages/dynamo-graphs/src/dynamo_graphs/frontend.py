@@ -22,12 +22,10 @@ from kube_runtime.client.client import (
     Transport,
     error_of_answer,
 )
-from kube_runtime.decode import UNREADABLE
 from kube_runtime.errors import ServerFailure
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Service
-from kube_runtime.types.meta import Struct
-from kube_runtime.url_path import UrlPath, path_of, proxied
+from kube_runtime.types.meta import Object, Struct
+from kube_runtime.wire import UNREADABLE, UrlPath, path_of, proxied
 
 _OK = range(200, 300)
 

@@ -16,7 +16,7 @@ from dynamo_graphs.builder import GraphBuilder
 from dynamo_graphs.objects import InvalidObject, OfflineObject
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.errors import ApiError, ConfigError, OperatorError
-from kube_runtime.kind import Key, Object
+from kube_runtime.types.meta import Key, Object
 
 if TYPE_CHECKING:
     from dynamo_graphs.changes import Applied, Change

@@ -13,9 +13,9 @@ from dynamo_operator.names import label_value
 from kube_runtime.client.client import MOST_ERROR_BYTES, Request, Transport, error_of_answer
 from kube_runtime.commandline import visible
 from kube_runtime.errors import ApiError, NotFound, Unreachable
-from kube_runtime.kind import Key
 from kube_runtime.types.kinds import Pod
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key
+from kube_runtime.wire import path_of
 
 _AGAIN_SECONDS = 1.0
 """Pause before the next request for the log of a container that ended or has not started."""

@@ -25,8 +25,7 @@ from dynamo_operator.component.api import (
 from dynamo_operator.graph.api import PersistentVolumeClaimSpec, Restart
 from dynamo_operator.shared.problems import Problem, ProblemKind, lines
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Metadata, R, Resource
+from kube_runtime.types.meta import Metadata, Object, R, Resource
 
 if TYPE_CHECKING:
     from dynamo_graphs.offline import Expansion

@@ -22,9 +22,8 @@ from dynamo_operator.features.exposure import exposure_problems, graph_exposure_
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.features.scaling.plan import AdapterInputs
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.decide import plan_graph
+from dynamo_operator.graph.decide import plan_graph, with_provider
 from dynamo_operator.graph.decision import GraphInputs
-from dynamo_operator.graph.providers import with_provider
 from dynamo_operator.graph.service import component_of, owned_by
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.requests.api import (
@@ -56,8 +55,7 @@ from dynamo_operator.requests.validate import request_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import Problem, ProblemKind
-from kube_runtime.kind import Object, key_of
-from kube_runtime.types.meta import R
+from kube_runtime.types.meta import Object, R, key_of
 
 Adapters = Mapping[str, DynamoGraphDeploymentScalingAdapter]
 """The existing scaling adapters of a graph, by service."""

@@ -8,9 +8,8 @@ from dynamo_graphs.reader import Reading
 from dynamo_operator.process.flags import canonical, read_settings
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Key
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.types.meta import Struct
+from kube_runtime.types.meta import Key, Struct
 
 _RESTRICTED = ("restricted-namespace", "restrictedNamespace")
 """Both spellings of the flag; `canonical` keeps the Go operator's."""

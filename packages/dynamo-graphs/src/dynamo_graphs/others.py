@@ -16,7 +16,7 @@ from dynamo_operator.requests.api import (
     ProfilingConfig,
 )
 from dynamo_operator.shared.problems import Problem
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 if TYPE_CHECKING:
     from dynamo_operator.settings import RenderSettings

@@ -37,9 +37,7 @@ from dynamo_operator.shared.problems import nearest
 from kube_runtime.client.client import APPLY_PATCH, Client, Request, Transport, once
 from kube_runtime.client.connect import connect, default_namespace
 from kube_runtime.commandline import visible
-from kube_runtime.decode import UNREADABLE, key_in
 from kube_runtime.errors import ApiError, DecodeError, Forbidden, NotFound, OperatorError
-from kube_runtime.kind import Key, Kind, Object, key_of
 from kube_runtime.types.kinds import (
     ConfigMap,
     Deployment,
@@ -55,8 +53,8 @@ from kube_runtime.types.kinds import (
     ServiceAccount,
     StatefulSet,
 )
-from kube_runtime.types.meta import R, Resource
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Kind, Object, R, Resource, key_of
+from kube_runtime.wire import UNREADABLE, key_in, path_of
 
 S = TypeVar("S", bound=Stated)
 

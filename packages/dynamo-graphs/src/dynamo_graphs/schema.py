@@ -33,8 +33,7 @@ from dynamo_operator.shared.problems import (
     shown,
 )
 from kube_runtime.crd import INT_OR_PERCENT_PATTERN, PATTERN, Rule, embedded
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Object, Resource
 
 _ARTICLES = {
     "array": "a list",

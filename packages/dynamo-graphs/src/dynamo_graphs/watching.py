@@ -13,16 +13,14 @@ from kube_runtime.cache.watch import (
     Event,
     Present,
     Removed,
-    Selector,
     Started,
     Synced,
     Watch,
 )
 from kube_runtime.client.client import Client
 from kube_runtime.errors import Expired, ServerFailure, Throttled, Unreachable
-from kube_runtime.kind import Key
-from kube_runtime.rate_limits import Backoff
-from kube_runtime.types.meta import R
+from kube_runtime.times import Backoff
+from kube_runtime.types.meta import Key, R, Selector
 
 _OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 _TRIES = 6

@@ -12,7 +12,7 @@ from io import StringIO
 import yaml
 
 from dynamo_operator.documents import ShallowLoader, documents, write_yaml
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 _DASH = re.compile(r" *- +")
 

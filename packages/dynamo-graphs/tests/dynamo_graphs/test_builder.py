@@ -22,7 +22,7 @@ from dynamo_operator.graph.api import PersistentVolumeClaimSpec
 from dynamo_operator.names import dynamo_namespace
 from dynamo_operator.shared.problems import ProblemKind
 from dynamoctl.installation.manifests import render_settings
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 SMALL, LARGE, HUGE = "Qwen/Qwen3-0.6B", "Qwen/Qwen3-8B", "deepseek-ai/DeepSeek-R1"

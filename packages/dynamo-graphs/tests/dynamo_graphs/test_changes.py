@@ -7,7 +7,7 @@ import pytest
 from dynamo_graphs.changes import Effect, comparable, differences, effects, workloads
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 GRAPH: Object = {
     "apiVersion": "nvidia.com/v1alpha1",

@@ -3,7 +3,7 @@
 from xml.etree import ElementTree
 
 from dynamo_graphs import Graph
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 MODEL = "Qwen/Qwen3-8B"
 GRAPH = Graph("chat").frontend().planner().prefill(model=MODEL, replicas=2, gpus=4)

@@ -26,7 +26,7 @@ from dynamoctl.commands import edit
 from dynamoctl.options import Where
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Conflict
-from kube_runtime.kind import Key, Object
+from kube_runtime.types.meta import Key, Object
 from scripted.connections import connect_to
 from simulated.server import Server
 

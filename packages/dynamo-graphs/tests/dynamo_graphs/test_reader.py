@@ -18,8 +18,7 @@ from dynamoctl.inspect.tree import print_reasons
 from dynamoctl.options import Where
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import DecodeError
-from kube_runtime.kind import Key, Kind, Object
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Kind, Object, Resource
 from scripted.connections import connect_to
 from simulated.server import Server
 

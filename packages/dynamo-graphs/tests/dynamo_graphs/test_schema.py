@@ -10,7 +10,7 @@ from dynamo_graphs.schema import RULES, schema_problems
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.shared.problems import Problem, ProblemKind, dotted
 from kube_runtime.crd import resource_schema
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 
 def graph(spec: Any, **metadata: Any) -> Object:

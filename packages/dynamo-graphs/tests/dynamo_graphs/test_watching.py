@@ -9,7 +9,7 @@ from dynamo_graphs.watching import states
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import DecodeError, Forbidden
-from kube_runtime.kind import Key, Object
+from kube_runtime.types.meta import Key, Object
 
 
 def a_graph(version: int) -> Object:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dynamo_graphs import Graph
 from dynamo_graphs.yaml_editor import edited, is_same
 from dynamo_operator.documents import documents
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 EXAMPLES = sorted((Path(__file__).parents[4] / "examples").glob("*.yaml"))
 

@@ -4,8 +4,7 @@ from typing import Annotated, ClassVar
 
 from dynamo_operator.component.api import GROUP, VERSION, ExtraPodMetadata, IngressSpec, Resources
 from kube_runtime.crd import AGE, Column, Definition, Duration, Field, Quantity
-from kube_runtime.kind import Kind, Object
-from kube_runtime.types.meta import Condition, Resource, Status, Struct
+from kube_runtime.types.meta import Condition, Kind, Object, Resource, Status, Struct
 
 
 class Autoscaling(Struct):

@@ -32,11 +32,10 @@ from dynamo_operator.component.api import (
 from dynamo_operator.component.plan import merged, pruned, variable
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.replicas import VARIABLE, config_of
+from dynamo_operator.graph.service import VARIABLE, config_of
 from dynamo_operator.settings import RenderSettings
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import PersistentVolumeClaim
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Kind, Metadata, Object
 
 TAG = "nvidia.com/legacy-nim-tag"
 """Annotation of a converted object: the tag, or the name of the DynamoNim, that it ran."""

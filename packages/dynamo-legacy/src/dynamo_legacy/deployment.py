@@ -51,9 +51,7 @@ from kube_runtime.apply.applier import Applier, Controlled, Shared, shared_watch
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
-from kube_runtime.kind import Key, Object
-from kube_runtime.text import fitted
-from kube_runtime.types.meta import Resource, condition
+from kube_runtime.types.meta import Key, Object, Resource, condition, fitted
 
 
 @dataclass(frozen=True, slots=True)

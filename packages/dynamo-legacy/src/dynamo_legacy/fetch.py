@@ -45,7 +45,7 @@ from dynamo_legacy.render import MOST_BYTES
 from dynamo_legacy.settings import LegacySettings
 from dynamo_operator.documents import documents
 from kube_runtime.errors import ConfigError
-from kube_runtime.text import cut
+from kube_runtime.types.meta import cut
 
 MOST_ARCHIVE_BYTES: Final = 512 * 1024 * 1024
 """Most bytes of an archive, compressed and decompressed."""

@@ -7,9 +7,8 @@ import msgspec
 
 from dynamo_operator.requests.api import JobPod
 from dynamo_operator.shared.problems import is_subdomain
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import ConfigMap, Job, ServiceAccount
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Kind, Object, Resource
 
 GRAPH_CONFIG = "nvidia.com/graph-config"
 """Label, with any value, of a ConfigMap with the configuration of a graph. Annotation of a DynamoDeployment:

@@ -41,7 +41,6 @@ from kube_runtime.apply.result import Applied
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
-from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import (
     Deployment,
     DeploymentSpec,
@@ -51,7 +50,7 @@ from kube_runtime.types.kinds import (
     Pod,
     Service,
 )
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Object, Resource
 
 
 @dataclass(frozen=True, slots=True)

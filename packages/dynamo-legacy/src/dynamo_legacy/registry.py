@@ -25,8 +25,8 @@ from dynamo_legacy.build.plan import RETRY_SECONDS, Probe
 from dynamo_legacy.build.source import BuiltImage, Reference, parse_reference
 from dynamo_legacy.settings import LegacySettings, Network, cluster_networks, known_registries
 from dynamo_operator.shared.cluster import registry_of_credential
-from kube_runtime.decode import UNREADABLE
-from kube_runtime.text import cut
+from kube_runtime.types.meta import cut
+from kube_runtime.wire import UNREADABLE
 
 _IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 

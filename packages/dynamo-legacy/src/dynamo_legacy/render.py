@@ -45,8 +45,8 @@ from dynamo_operator.names import LABEL_LIMIT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, NamespaceDefaults
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import HorizontalPodAutoscaler, PersistentVolumeClaim
+from kube_runtime.types.meta import Key, Object
 
 _GRACE_SECONDS = 30
 """The default of Kubernetes: that generation set no grace period."""

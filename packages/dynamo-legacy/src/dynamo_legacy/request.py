@@ -59,9 +59,7 @@ from kube_runtime.apply.result import Applied, controls, merge
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
-from kube_runtime.kind import Key, Object
-from kube_runtime.text import fitted
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Object, Resource, fitted
 
 JOB_SELECTOR = f"{IS_BUILDER}=true"
 """Label selector of builds. Jobs of an earlier operator have the label too, and count as well."""

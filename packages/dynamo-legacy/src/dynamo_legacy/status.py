@@ -22,8 +22,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.conditions import Stop, pause_over, refused
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.apply.result import Blocked
-from kube_runtime.text import cut, fitted
-from kube_runtime.types.meta import Condition, condition
+from kube_runtime.types.meta import Condition, condition, cut, fitted
 
 AVAILABLE: Final = "Available"
 NIM_FOUND: Final = "DynamoNimFound"

@@ -25,11 +25,9 @@ from dynamo_operator.component.api import (
     VolumeMount,
 )
 from dynamo_operator.component.plan import merged
-from dynamo_operator.graph.replicas import VARIABLE, config_of, configured
+from dynamo_operator.graph.service import VARIABLE, config_of, configured
 from dynamo_operator.settings import RenderSettings
-from kube_runtime.kind import Object
-from kube_runtime.quantity import amount
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Metadata, Object, amount
 
 HTTP_PORT = 3000
 _CONFIG_PATH = "DYNAMO_CONFIG_PATH"

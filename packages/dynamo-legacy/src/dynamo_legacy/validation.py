@@ -42,7 +42,7 @@ from dynamo_operator.component.validate_pod import (
     shape_problems,
     shared_environment_problems,
 )
-from dynamo_operator.graph.replicas import VARIABLE
+from dynamo_operator.graph.service import VARIABLE
 from dynamo_operator.graph.validate import shared_size_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import (
@@ -54,9 +54,7 @@ from dynamo_operator.shared.problems import (
     lines,
     name_problems,
 )
-from kube_runtime.kind import Object
-from kube_runtime.text import cut
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Metadata, Object, cut
 
 T = TypeVar("T")
 

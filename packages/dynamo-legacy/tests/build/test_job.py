@@ -37,8 +37,7 @@ from dynamo_legacy.build.source import (
     parse_reference,
 )
 from dynamo_legacy.settings import LegacySettings, Secret
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Metadata, Object
 
 RECORDED = LegacySettings(
     endpoint="http://dynamo-store",

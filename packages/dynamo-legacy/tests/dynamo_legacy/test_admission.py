@@ -18,7 +18,7 @@ from dynamo_operator.admission.webhooks import webhooks
 from dynamo_operator.settings import RenderSettings, Settings, WebhookSettings
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from simulated.server import Server
 
 DEPLOYMENT, NIM, REQUEST = LEGACY_RULES

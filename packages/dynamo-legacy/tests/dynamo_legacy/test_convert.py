@@ -21,7 +21,7 @@ from dynamo_operator.crds import defaulted
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 GUIDE = Path(__file__).parents[4] / "docs/upgrade-from-001.md"
 SETTINGS = RenderSettings(

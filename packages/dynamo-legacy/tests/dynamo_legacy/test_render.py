@@ -21,7 +21,7 @@ from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.validation import nim_problems, shared_size_problem
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 IMAGE = DynamoNimSpec(
     tag="graph:v1", image="reg.example.com/x:1", image_pull_secrets=({"name": "pull"},)

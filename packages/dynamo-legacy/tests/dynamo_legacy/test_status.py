@@ -16,8 +16,7 @@ from dynamo_operator.component.pods import NO_DEPLOYMENT, UNKNOWN, Readiness
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.conditions import ComponentReason
 from kube_runtime.apply.result import Blocked, Obstacle
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Status
+from kube_runtime.types.meta import Object, Status
 
 READY = Readiness(True, ComponentReason.DEPLOYMENT_READY, "Deployment is ready")  # noqa: FBT003
 BLOCKED = (Blocked(Obstacle.REJECTED, "Deployment", "a", "Deployment a: is invalid"),)

@@ -10,8 +10,7 @@ from dynamo_operator.models.api import DynamoModel, DynamoWorkerMetadata
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from kube_runtime import crd
 from kube_runtime.crd import embedded
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Object, Resource
 
 RESOURCES: tuple[type[Resource], ...] = (
     DynamoGraphDeployment,

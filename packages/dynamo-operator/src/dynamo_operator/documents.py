@@ -19,7 +19,7 @@ import msgspec
 import yaml
 
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 _WORDS: Object = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),

@@ -47,13 +47,11 @@ from kube_runtime.client.client import Client
 from kube_runtime.commandline import visible
 from kube_runtime.controller.manager import Health
 from kube_runtime.errors import ConfigError, OperatorError
-from kube_runtime.rate_limits import TokenBucket
 from kube_runtime.server import ConnectionLimit, Limits
-from kube_runtime.text import cut
-from kube_runtime.times import loop_time, seconds_between
+from kube_runtime.times import TokenBucket, loop_time, seconds_between
 from kube_runtime.tls import Certificate
 from kube_runtime.types.kinds import SubjectAccessReview, TokenReview, question, subject
-from kube_runtime.types.meta import Condition, R, Resource, condition
+from kube_runtime.types.meta import Condition, R, Resource, condition, cut
 
 OK: Final = 200
 UNKNOWN: Final = 401

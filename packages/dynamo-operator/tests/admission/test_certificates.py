@@ -37,9 +37,9 @@ from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Key, Object
 from kube_runtime.tls import Certificate, Pair
 from kube_runtime.types.kinds import ValidatingWebhookConfiguration
+from kube_runtime.types.meta import Key, Object
 from reviews.asking import SETTINGS
 from reviews.registration import Registration, registration
 from reviews.serving import HOSTS as HOSTS_ROTATION

@@ -12,9 +12,8 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import lines
 from kube_runtime.cache.store import Cache
 from kube_runtime.cache.watch import Present, Removed
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Ingress
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Metadata, Object
 from reviews.asking import rules_of, verdict
 from reviews.rows import adapted, document, graph, lora, model, request, with_service, worker
 from simulated.caches import a_store

@@ -4,7 +4,7 @@ from dynamo_operator.component.decide import ComponentInputs, decide
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import Problem
-from kube_runtime.kind import Key
+from kube_runtime.types.meta import Key
 from specs import a_component
 
 INGRESS = {"enabled": True, "host": "chat", "ingressControllerClassName": "public"}

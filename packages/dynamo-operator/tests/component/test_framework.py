@@ -15,7 +15,7 @@ from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.names import GROVE, recorded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from specs import a_component, a_graph
 
 PYTHON = ["python3", "-m", "dynamo.vllm"]

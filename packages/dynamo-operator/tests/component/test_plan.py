@@ -27,7 +27,7 @@ from dynamo_operator.component.render import component_objects, component_plan, 
 from dynamo_operator.names import group_name
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from specs import IMAGE, a_component
 
 PLAIN: list[Part] = ["--rank", "0"]

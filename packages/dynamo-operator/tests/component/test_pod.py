@@ -15,7 +15,7 @@ from dynamo_operator.features.takeover.plan import WORKLOADS, units
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.settings import fields as setting_fields
 from dynamo_operator.shared.cluster import GROVE, Facts, LiveTemplate, NamespaceDefaults
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from specs import a_component
 
 TEN = {"preStop": {"sleep": {"seconds": 10}}}

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dynamo_operator.component.pods import TEXT_LIMIT, Blockage, PodReport, diagnose, pod_report
 from dynamo_operator.shared.conditions import GraphReason
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Pod
+from kube_runtime.types.meta import Object
 
 THEN = "2026-01-01T00:00:00Z"
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)

@@ -15,10 +15,9 @@ from dynamo_operator.shared.cluster import LeaderWorkerSet
 from dynamo_operator.shared.transforms import reduced_pod
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache, Store
-from kube_runtime.cache.watch import Changed, Present, Removed, Selector
-from kube_runtime.kind import Key, Object
+from kube_runtime.cache.watch import Changed, Present, Removed
 from kube_runtime.types.kinds import Deployment, Pod
-from kube_runtime.types.meta import Metadata, OwnerReference, Resource
+from kube_runtime.types.meta import Key, Metadata, Object, OwnerReference, Resource, Selector
 from simulated.caches import a_store
 from specs import a_graph, a_service
 

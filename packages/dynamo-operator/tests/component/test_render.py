@@ -8,7 +8,7 @@ from dynamo_operator import labels
 from dynamo_operator.component.render import component_objects, component_shared_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, registry_of_credential, registry_of_image
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from specs import a_component
 
 SETTINGS = RenderSettings()

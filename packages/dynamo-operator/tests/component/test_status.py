@@ -23,9 +23,8 @@ from dynamo_operator.component.status import (
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup
 from dynamo_operator.shared.conditions import ComponentReason, GraphReason
 from kube_runtime.apply.result import Blocked, Obstacle
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import StatefulSet
-from kube_runtime.types.meta import Condition, Metadata, OwnerReference
+from kube_runtime.types.meta import Condition, Metadata, Object, OwnerReference
 
 COUNTS = ServiceReplicaStatus("Deployment", "chat-decode", 2, 2, 1, 1)
 POD = BlockedPod("x-0", "OOMKilled")

@@ -6,7 +6,7 @@ import pytest
 
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.settings import RenderSettings
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from specs import IMAGE, a_component, a_service
 
 SETTINGS = RenderSettings()

@@ -19,7 +19,7 @@ from dynamo_operator.component.pod import NAME, WITHIN_SECONDS, script
 from dynamo_operator.names import GROVE, recorded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from specs import a_graph
 
 SETTINGS = RenderSettings(mpi_secret_name="keys", mpi_secret_namespace="dynamo")

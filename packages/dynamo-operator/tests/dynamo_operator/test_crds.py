@@ -20,8 +20,7 @@ from dynamo_operator.crds import (
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel, DynamoWorkerMetadata
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Metadata, Resource
+from kube_runtime.types.meta import Metadata, Object, Resource
 
 SHORT_NAMES = {
     "DynamoGraphDeployment": ["dgd"],

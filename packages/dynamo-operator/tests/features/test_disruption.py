@@ -11,7 +11,7 @@ from dynamo_operator.graph.render import graph_objects
 from dynamo_operator.names import GROVE, recorded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from specs import a_component, a_graph, a_service
 
 ONE = RenderSettings(disruption_budget_max_unavailable="1")

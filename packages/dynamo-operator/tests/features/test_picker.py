@@ -6,7 +6,7 @@ import pytest
 
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from specs import a_graph, a_service
 
 SETTINGS = RenderSettings(epp_cluster_role_name="epp")

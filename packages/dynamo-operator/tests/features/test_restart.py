@@ -16,7 +16,7 @@ from dynamo_operator.graph.api import (
     RestartStatus,
     RestartStrategy,
 )
-from dynamo_operator.graph.replicas import ServiceObserved
+from dynamo_operator.graph.service import ServiceObserved
 
 SERVICES = ("Frontend", "decode", "prefill")
 RUNS = {key: ServiceObserved(exists=True, is_ready=True) for key in SERVICES}

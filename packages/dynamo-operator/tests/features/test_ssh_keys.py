@@ -30,8 +30,7 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.errors import Forbidden
-from kube_runtime.kind import Key
-from kube_runtime.types.meta import Metadata, Resource
+from kube_runtime.types.meta import Key, Metadata, Resource
 from simulated.caches import a_cache
 from simulated.server import Server, status
 from specs import IMAGE, a_graph, a_service

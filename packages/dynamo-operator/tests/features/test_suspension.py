@@ -10,7 +10,7 @@ from dynamo_operator.graph.api import (
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
 )
-from dynamo_operator.graph.replicas import ServiceObserved
+from dynamo_operator.graph.service import ServiceObserved
 from kube_runtime.types.meta import Condition, Metadata
 
 SERVICES = {

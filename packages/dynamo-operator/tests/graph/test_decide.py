@@ -15,10 +15,9 @@ from dynamo_operator.features.scaling.api import (
 )
 from dynamo_operator.features.scaling.plan import AdapterInputs
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_operator.graph.decide import decide, plan_graph
+from dynamo_operator.graph.decide import HISTORY, decide, plan_graph
 from dynamo_operator.graph.decision import Decision, GraphInputs
-from dynamo_operator.graph.features import HISTORY
-from dynamo_operator.graph.replicas import ServiceObserved
+from dynamo_operator.graph.service import ServiceObserved
 from dynamo_operator.names import GROVE
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import GROVE as GROVE_API

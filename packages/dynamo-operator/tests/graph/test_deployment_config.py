@@ -9,7 +9,7 @@ import pytest
 
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.graph.render import component_object, graph_objects
-from dynamo_operator.graph.replicas import (
+from dynamo_operator.graph.service import (
     ServiceObserved,
     base_replicas,
     effective_replicas,
@@ -20,8 +20,7 @@ from dynamo_operator.graph.status import graph_status
 from dynamo_operator.names import COMPONENT, GROVE, recorded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Condition
+from kube_runtime.types.meta import Condition, Object
 from specs import a_graph, a_service
 
 SETTINGS = RenderSettings(disruption_budget_max_unavailable="1")

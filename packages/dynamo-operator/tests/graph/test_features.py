@@ -6,8 +6,7 @@ import pytest
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.graph.decision import Feature, GraphInputs
-from dynamo_operator.graph.features import (
+from dynamo_operator.graph.decide import (
     ADAPTERS,
     CLAIMS,
     EXPOSURE,
@@ -17,7 +16,8 @@ from dynamo_operator.graph.features import (
     ROLLOUTS,
     SUSPENSION,
 )
-from dynamo_operator.graph.replicas import ServiceObserved
+from dynamo_operator.graph.decision import Feature, GraphInputs
+from dynamo_operator.graph.service import ServiceObserved
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Metadata
 from specs import a_graph, a_service

@@ -24,8 +24,7 @@ from dynamo_operator.graph.api import (
 )
 from dynamo_operator.graph.status import GraphStatus, goal_hash, graph_status
 from kube_runtime.apply.status import with_transition_times
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Condition, Metadata
+from kube_runtime.types.meta import Condition, Metadata, Object
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FOUR_GPUS = Resources(limits=ResourceItem(gpu="4"))

@@ -13,7 +13,7 @@ from dynamo_operator.graph.render import (
 )
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from specs import a_graph, a_service
 
 PLANNED = RenderSettings(planner_cluster_role_name="planner")

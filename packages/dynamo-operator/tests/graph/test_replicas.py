@@ -12,7 +12,7 @@ from dynamo_operator.graph.api import (
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
 )
-from dynamo_operator.graph.replicas import ServiceObserved, effective_replicas, graph_scale
+from dynamo_operator.graph.service import ServiceObserved, effective_replicas, graph_scale
 from kube_runtime.types.meta import Condition, Metadata
 
 SWITCH = ScalingAdapterSwitch(enabled=True)

@@ -42,8 +42,7 @@ from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.apply.result import Blocked, Obstacle
 from kube_runtime.apply.status import with_transition_times
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Condition, Metadata, Resource, Status
+from kube_runtime.types.meta import Condition, Metadata, Object, Resource, Status
 from specs import a_graph, a_service
 
 GRAPH = DynamoGraphDeployment(

@@ -9,13 +9,12 @@ import pytest
 
 from dynamo_graphs.offline import expanded
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec
-from dynamo_operator.graph.providers import with_provider
+from dynamo_operator.graph.decide import with_provider
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.graph.warnings import graph_warnings
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Struct
+from kube_runtime.types.meta import Object, Struct
 from reviews.asking import verdict
 from reviews.rows import graph, model
 from specs import a_graph, a_service

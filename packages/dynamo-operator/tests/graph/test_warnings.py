@@ -8,9 +8,9 @@ import pytest
 
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.graph.status import configuration_warning
-from dynamo_operator.graph.warnings import ClusterContext, graph_inoperative
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Condition
+from dynamo_operator.graph.validate import graph_inoperative
+from dynamo_operator.graph.warnings import ClusterContext
+from kube_runtime.types.meta import Condition, Object
 from reviews.asking import verdict
 from reviews.rows import POD, component, graph, request, with_service, worker
 from specs import a_graph

@@ -4,7 +4,7 @@ import asyncio
 
 from dynamo_operator import labels
 from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
-from kube_runtime.kind import Key
+from kube_runtime.types.meta import Key
 from simulated.clock import on_simulated_clock
 from simulated.models import NAMESPACE, PODS, SLICES, UNABLE, URI, Cluster, Worker, loaded
 

@@ -14,9 +14,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.process.scope import informers, unselected
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.cache.watch import Selector
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Metadata, Resource
+from kube_runtime.types.meta import Metadata, Object, Resource, Selector
 
 TESTS = Path(__file__).parents[4] / "tests"
 GOLDEN = sorted((TESTS / "golden/cases").glob("*/objects.yaml"))

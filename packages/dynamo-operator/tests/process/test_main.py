@@ -61,7 +61,7 @@ import msgspec
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.main import app
 from kube_runtime.commandline import execute
-from kube_runtime.decode import decode_items, decode_list
+from kube_runtime.wire import decode_items, decode_list
 
 with suppress(SystemExit):
     execute(app(), ["run", "--config", "/nowhere"])

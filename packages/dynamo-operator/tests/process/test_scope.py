@@ -11,10 +11,10 @@ from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
-from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import Lease
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key
+from kube_runtime.wire import path_of
 from simulated.server import Fault, Server
 
 pytestmark = pytest.mark.looptime

@@ -13,15 +13,14 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.crds import defaulted
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.providers import with_provider
+from dynamo_operator.graph.decide import with_provider
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.apply.drift import content, has_no_drift
-from kube_runtime.decode import decode
+from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.errors import DecodeError
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Object, Resource, content
+from kube_runtime.wire import decode
 from specs.documents import odd_document
 from specs.invariants import assert_all_hold
 

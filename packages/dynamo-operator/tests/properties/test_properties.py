@@ -16,7 +16,7 @@ from dynamo_operator.graph.service import component_of
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object, key_of
+from kube_runtime.types.meta import Object, key_of
 from specs import a_graph, graphs, odd_graphs, services, several_nodes
 from specs.invariants import assert_all_hold, assert_selectors_find_their_own
 

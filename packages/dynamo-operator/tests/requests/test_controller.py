@@ -30,11 +30,10 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.watch import Changed, Removed
 from kube_runtime.client.client import Client
 from kube_runtime.controller.events import EventWriter
-from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import Job
-from kube_runtime.types.meta import Condition, Metadata
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Condition, Key, Metadata, Object
+from kube_runtime.wire import path_of
 from simulated.caches import a_cache
 from simulated.server import Server
 

@@ -21,8 +21,7 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Answer, Client, Request
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Metadata, Object
 
 CURVES: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "curves"}}
 

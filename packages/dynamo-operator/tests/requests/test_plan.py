@@ -50,9 +50,8 @@ from dynamo_operator.requests.plan import (
     stage,
 )
 from dynamo_operator.requests.results import BadOutput
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import ContainerState, ContainerStatus, Job, JobStatus, Terminated
-from kube_runtime.types.meta import Condition, Metadata, OwnerReference
+from kube_runtime.types.meta import Condition, Metadata, Object, OwnerReference
 
 SPEC = DynamoGraphDeploymentRequestSpec(
     model="m", backend="vllm", profiling_config=ProfilingConfig("p:1"), auto_apply=True

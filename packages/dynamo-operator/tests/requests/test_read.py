@@ -31,11 +31,10 @@ from kube_runtime.cache.watch import Changed
 from kube_runtime.client.client import Client
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.errors import TooLarge
-from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import ClusterRoleBinding, ConfigMap, Job, PersistentVolumeClaim, Pod
-from kube_runtime.types.meta import Condition, Metadata, condition
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Condition, Key, Kind, Metadata, Object, condition
+from kube_runtime.wire import path_of
 from simulated.caches import a_cache
 from simulated.server import Server
 

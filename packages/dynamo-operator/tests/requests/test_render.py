@@ -23,8 +23,7 @@ from dynamo_operator.requests.render import (
     uses_ai_configurator,
 )
 from dynamo_operator.settings import RenderSettings
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Metadata, Object
 
 
 def a_spec(config: Object | None = None, **more: Any) -> DynamoGraphDeploymentRequestSpec:

@@ -29,8 +29,7 @@ from dynamo_operator.requests.results import (
     require_small,
     tracking,
 )
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Metadata, OwnerReference
+from kube_runtime.types.meta import Metadata, Object, OwnerReference
 
 GRAPH = {
     "apiVersion": "nvidia.com/v1alpha1",

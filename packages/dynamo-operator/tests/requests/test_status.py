@@ -16,8 +16,7 @@ from dynamo_operator.requests.api import (
 from dynamo_operator.requests.plan import RETRIED, RequestConditionType, RequestReason, RequestState
 from dynamo_operator.requests.results import ProfilingProgress, ProfilingResult
 from dynamo_operator.requests.status import RequestReport
-from kube_runtime.kind import Key
-from kube_runtime.types.meta import Condition, Metadata
+from kube_runtime.types.meta import Condition, Key, Metadata
 
 KIND = DynamoGraphDeploymentRequest.KIND.name
 MEANT = [row for row in MEANINGS if row.kind == KIND]

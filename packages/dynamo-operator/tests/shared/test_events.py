@@ -9,7 +9,7 @@ from dynamo_operator.graph.api import (
     RollingUpdateStatus,
 )
 from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, DynamoModelStatus, EndpointInfo
-from dynamo_operator.shared.events import model_status_events, status_events
+from dynamo_operator.shared.report import model_status_events, status_events
 from kube_runtime.types.meta import Condition
 
 

@@ -15,9 +15,8 @@ from dynamo_operator.shared.transforms import registries_only
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Store
 from kube_runtime.cache.watch import Changed, Removed
-from kube_runtime.kind import Key
 from kube_runtime.types.kinds import ConfigMap
-from kube_runtime.types.meta import Metadata, OwnerReference
+from kube_runtime.types.meta import Key, Metadata, OwnerReference
 
 GRAPH = "uid-of-the-graph"
 FAT = msgspec.Raw(b'{"a":"' + b"x" * 1_000_000 + b'"}')

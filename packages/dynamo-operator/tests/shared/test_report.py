@@ -18,10 +18,9 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.controller.events import EventWriter
-from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.meta import OwnerReference
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, OwnerReference
+from kube_runtime.wire import path_of
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 from specs import a_component

@@ -17,10 +17,9 @@ from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.errors import DecodeError, NotFound
-from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.meta import Resource
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Object, Resource
+from kube_runtime.wire import path_of
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 from simulated.world import settle

@@ -8,7 +8,7 @@ from dynamo_graphs.engines import ENGINES, Engine
 from dynamo_operator.component.api import GROUP, VERSION
 from dynamo_profiler import Refusal
 from dynamo_profiler.engine import Layout
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 FRONTEND, PLANNER = "Frontend", "Planner"
 PREFILL, DECODE = "prefill", "decode"

@@ -18,8 +18,7 @@ from aiohttp.http import HttpProcessingError
 
 from dynamo_profiler.configuration import Targets
 from kube_runtime.errors import OperatorError
-from kube_runtime.text import cut
-from kube_runtime.types.meta import Struct
+from kube_runtime.types.meta import Struct, cut
 
 PERCENTILE = 0.9
 """The percentile of the times that must be within a target."""

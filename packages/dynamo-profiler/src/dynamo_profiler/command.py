@@ -40,9 +40,8 @@ from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
 from kube_runtime.commandline import one_line
 from kube_runtime.errors import ConfigError, OperatorError
-from kube_runtime.kind import Fields, Object
-from kube_runtime.text import fitted
 from kube_runtime.types.kinds import Node
+from kube_runtime.types.meta import Fields, Object, fitted
 
 TERMINATION_LOG = Path("/dev/termination-log")
 """The kubelet creates this file, and reads the container's termination message from it."""

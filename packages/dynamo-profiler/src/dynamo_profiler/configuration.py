@@ -16,8 +16,7 @@ from dynamo_profiler import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.base import BACKENDS
 from dynamo_profiler.kernels import ENGINES, EngineName
 from dynamo_profiler.shape import DEFAULT, GPUS, Gpu, gpu_named
-from kube_runtime.kind import Fields
-from kube_runtime.text import fitted
+from kube_runtime.types.meta import Fields, fitted
 
 D = TypeVar("D", float, None)
 T = TypeVar("T")

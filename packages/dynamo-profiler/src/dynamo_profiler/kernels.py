@@ -18,7 +18,7 @@ from dynamo_profiler import Refusal
 from dynamo_profiler.engine import Accuracy, Engine, FormulaEngine, Layout
 from dynamo_profiler.shape import Gpu, Shape
 from kube_runtime.commandline import one_line
-from kube_runtime.kind import Fields
+from kube_runtime.types.meta import Fields
 
 EXTRA = "dynamo-profiler[aiconfigurator]"
 SYSTEMS: Mapping[str, str] = {

@@ -33,10 +33,9 @@ from kube_runtime.errors import (
     Throttled,
     Unreachable,
 )
-from kube_runtime.kind import Key, Object
 from kube_runtime.times import loop_time
 from kube_runtime.types.kinds import ConfigMap
-from kube_runtime.types.meta import Struct
+from kube_runtime.types.meta import Key, Object, Struct
 
 SHARES_OF_LOAD = (0.5, 1.0)
 """Shares of the requested load, in order: a graph that fails at half of it need not get all."""

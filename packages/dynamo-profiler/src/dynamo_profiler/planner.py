@@ -25,8 +25,7 @@ from dynamo_profiler.base import (
 from dynamo_profiler.choice import Choice
 from dynamo_profiler.configuration import Configuration, Mode
 from dynamo_profiler.engine import Engine
-from kube_runtime.kind import Fields, Object
-from kube_runtime.text import fitted
+from kube_runtime.types.meta import Fields, Object, fitted
 
 DATA = "planner-profile-data"
 FOLDER = "/workspace/profiling_results"

@@ -38,7 +38,7 @@ from dynamo_profiler.planner import (
 )
 from dynamo_profiler.shape import Shape, model_named, shape_of
 from dynamo_profiler.workers import graph_in, mode_of, with_choice
-from kube_runtime.kind import Fields, Object
+from kube_runtime.types.meta import Fields, Object
 
 T = TypeVar("T")
 

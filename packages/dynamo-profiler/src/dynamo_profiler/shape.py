@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from dynamo_profiler import Refusal
-from kube_runtime.kind import Fields
+from kube_runtime.types.meta import Fields
 
 HEAD_SIZE = 128
 CACHE_BYTES = 2

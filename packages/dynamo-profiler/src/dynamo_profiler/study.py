@@ -12,7 +12,7 @@ from dynamo_profiler.choice import Choice
 from dynamo_profiler.configuration import Configuration, read_configuration
 from dynamo_profiler.run import Inputs, Progress, profile, run_steps
 from dynamo_profiler.shape import model_named, variant_of
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 
 class Options(TypedDict, total=False):

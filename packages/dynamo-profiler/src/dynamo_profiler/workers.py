@@ -13,7 +13,7 @@ from dynamo_profiler import Refusal
 from dynamo_profiler.base import DECODE, PREFILL, Backend, value_of, with_value
 from dynamo_profiler.choice import Choice, Role
 from dynamo_profiler.configuration import Configuration, Mode
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 _BASE = "the base graph"
 _SERVED = "--served-model-name"

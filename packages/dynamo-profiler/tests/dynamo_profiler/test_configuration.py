@@ -12,7 +12,7 @@ from dynamo_operator.requests.render import profiler_config_text
 from dynamo_profiler import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.configuration import read_configuration, with_hardware
 from dynamo_profiler.shape import GPUS, NodeGpus, best_nodes
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from profiler_questions import a_configuration, results_of
 
 LEAST = {"deployment": {"model": "a/8B"}, "engine": {"backend": "vllm"}}

@@ -8,7 +8,7 @@ from pathlib import Path
 from dynamo_operator.documents import documents
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_profiler.run import Phase
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 PROGRAM = """
 import os, pathlib, signal, sys

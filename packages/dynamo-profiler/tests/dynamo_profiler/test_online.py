@@ -11,9 +11,9 @@ from dynamo_profiler.online import Identity, measured_choice
 from dynamo_profiler.run import Inputs, Progress, SearchSpace, run_steps, search
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import Unreachable
-from kube_runtime.kind import Key
 from kube_runtime.types.kinds import ConfigMap
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key
+from kube_runtime.wire import path_of
 from profiler_questions import a_configuration
 from simulated.clock import on_simulated_clock
 from simulated.server import Server

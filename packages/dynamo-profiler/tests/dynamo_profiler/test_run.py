@@ -29,7 +29,7 @@ from dynamo_profiler.planner import planner_service
 from dynamo_profiler.run import Inputs
 from dynamoctl.authoring.lint import findings_of
 from dynamoctl.authoring.render import read_manifests
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from profiler_questions import (
     a_configuration,
     graph_of,

@@ -6,7 +6,7 @@ from dynamo_profiler import Refusal
 from dynamo_profiler.base import BACKENDS
 from dynamo_profiler.configuration import Mode
 from dynamo_profiler.workers import graph_in, mode_of
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 
 def a_graph(*types: str) -> Object:

@@ -9,7 +9,7 @@ from cyclopts import CycloptsError
 from dynamo_graphs.reader import NAME, Connection, S, Target, connected
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.options import Where
-from kube_runtime.kind import Key
+from kube_runtime.types.meta import Key
 
 
 def parse_object(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:

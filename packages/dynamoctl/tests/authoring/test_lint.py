@@ -14,7 +14,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.authoring.lint import Output, editor_schema, explained, field_of, lint, print_field
 from dynamoctl.authoring.render import selected
 from dynamoctl.screen import plain
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 GOOD = """\
 apiVersion: nvidia.com/v1alpha1

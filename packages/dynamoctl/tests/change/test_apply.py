@@ -7,8 +7,8 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.conditions import Stated
 from dynamoctl.change.apply import _ready
 from kube_runtime.commandline import ExitCode
-from kube_runtime.kind import Key, Object
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Object
+from kube_runtime.wire import path_of
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dynamoctl.change.history import merge_patch, revisions_of, undone
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 OWNER = {"uid": "uid", "controller": True}
 

@@ -10,7 +10,7 @@ from dynamo_graphs import reader
 from dynamoctl.commands.completion import SCRIPTS, candidates
 from dynamoctl.main import app, kubectl_completion
 from kube_runtime.errors import Unreachable
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from scripted.connections import connect_to
 from simulated.server import Server
 

@@ -23,9 +23,9 @@ from dynamoctl.frontend.chat import typed_line
 from dynamoctl.frontend.forward import application_of
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Invalid, NotFound, ServerFailure
-from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import Service
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Object
+from kube_runtime.wire import path_of
 from simulated.server import Server
 
 PROXY = path_of(Service.KIND, "prod", "http:chat-frontend:8000", "proxy")

@@ -23,7 +23,6 @@ from dynamoctl.installation.checks import (
 )
 from dynamoctl.options import CheckOptions
 from kube_runtime.client.client import Answer, Request
-from kube_runtime.kind import Kind
 from kube_runtime.tls import new_authority
 from kube_runtime.types.kinds import (
     Lease,
@@ -32,7 +31,7 @@ from kube_runtime.types.kinds import (
     Webhook,
     WebhookClient,
 )
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Kind, Metadata
 from scripted.connections import connect_to
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)

@@ -15,7 +15,7 @@ from dynamo_operator.shared.conditions import Stated
 from dynamoctl.inspect.listing import overview, overview_json, print_list, rows, value_at
 from dynamoctl.options import Where
 from dynamoctl.screen import plain, table
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from scripted.connections import connect_to
 from simulated.server import Server
 from stated import NOW as NOW_OVERVIEW

@@ -20,8 +20,7 @@ from dynamoctl.inspect.measured import Measured, document, measured, parts
 from dynamoctl.screen import plain
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Key, Object
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Key, Metadata, Object
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 

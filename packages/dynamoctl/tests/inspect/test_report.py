@@ -15,7 +15,7 @@ from dynamoctl.inspect.report import REDACTED, redacted, redacted_text, write_re
 from dynamoctl.options import Where
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import ConfigError, Unreachable
-from kube_runtime.kind import Key, Object
+from kube_runtime.types.meta import Key, Object
 from planted_secrets import PLANTED, SECRETS
 from scripted.connections import connect_to
 from simulated.server import Server

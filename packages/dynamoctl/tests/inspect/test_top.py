@@ -12,7 +12,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.frontend.load import Load, load_of, sample_of
 from dynamoctl.inspect.top import Row, rows
 from kube_runtime.client.client import Answer, Request
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 

@@ -13,9 +13,8 @@ from dynamo_graphs.reader import Members, members
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodClique, PodCliqueScalingGroup
 from dynamoctl.inspect.tree import TreeNode, drawn, tree_json, tree_of
 from kube_runtime.client.client import Answer, Client, Request
-from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import Deployment, Pod, ReplicaSet, Role
-from kube_runtime.types.meta import R, Resource
+from kube_runtime.types.meta import Key, Object, R, Resource
 from stated import NOW, READY, THEN, a_condition, a_graph
 
 GRAPH = a_graph(READY)

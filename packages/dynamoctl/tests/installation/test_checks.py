@@ -20,9 +20,8 @@ from dynamoctl.installation.checks import (
 )
 from dynamoctl.installation.manifests import Choices, manifests
 from dynamoctl.main import app
-from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import Lease, LeaseSpec, Node, NodeStatus, Pod, PodStatus
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Key, Metadata, Object
 
 DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
 

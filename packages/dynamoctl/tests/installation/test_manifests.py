@@ -11,7 +11,7 @@ from dynamoctl.installation.checks import from_registry, images
 from dynamoctl.installation.manifests import PLACEHOLDER, Choices, manifests
 from dynamoctl.main import app
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 
 def strings(value: Any) -> list[str]:

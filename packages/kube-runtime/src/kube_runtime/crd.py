@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_ar
 import msgspec
 
 import kube_runtime as kube
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Condition, Resource, Struct
+from kube_runtime.types.meta import Condition, Object, Resource, Struct
 
 NUMBER = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
 PATTERN = rf"^(\+|-)?{NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{NUMBER}))?$"

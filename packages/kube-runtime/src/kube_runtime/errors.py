@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.types.meta import Key, Kind, Object
 
 E = TypeVar("E", bound=BaseException)
 

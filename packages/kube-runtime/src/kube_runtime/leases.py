@@ -15,9 +15,9 @@ import structlog
 from kube_runtime.cache.store import Change, Store
 from kube_runtime.client.client import Client
 from kube_runtime.errors import Conflict, NotFound, OperatorError
-from kube_runtime.kind import Key, Object
 from kube_runtime.times import loop_time, microtime, seconds_between
 from kube_runtime.types.kinds import Lease, LeaseSpec
+from kube_runtime.types.meta import Key, Object
 
 _log = structlog.get_logger()
 

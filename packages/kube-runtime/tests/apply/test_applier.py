@@ -18,8 +18,7 @@ from kube_runtime.apply.status import (
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.client import Request
 from kube_runtime.errors import Conflict, NotFound, ServerFailure
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Metadata, Object
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, MAKERS, NAMESPACE, Gadget, Maker, gadget, key
 from simulated.server import Fault, Target, status

@@ -9,18 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from kube_runtime.apply.drift import (
+from kube_runtime.apply.drift import has_no_drift, is_same_template, without_emptied
+from kube_runtime.types.kinds import Deployment, DeploymentStatus
+from kube_runtime.types.meta import (
+    Metadata,
+    Object,
+    OwnerReference,
+    Resource,
+    Struct,
     content,
     content_of,
     differ_in_size_only,
     fingerprint_of,
-    has_no_drift,
-    is_same_template,
-    without_emptied,
 )
-from kube_runtime.kind import Object
-from kube_runtime.types.kinds import Deployment, DeploymentStatus
-from kube_runtime.types.meta import Metadata, OwnerReference, Resource, Struct
 from simulated.gadget import Gadget
 
 JSON = st.recursive(

@@ -16,10 +16,9 @@ from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.errors import Conflict, ServerFailure
-from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import RoleBinding
-from kube_runtime.types.meta import Metadata
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Metadata, Object
+from kube_runtime.wire import path_of
 from simulated.clock import on_simulated_clock
 from simulated.gadget import MAKERS, NAMESPACE, Maker
 from simulated.server import Fault, Server, Target

@@ -24,7 +24,7 @@ from kube_runtime.apply.status import (
     with_transition_times,
 )
 from kube_runtime.errors import Conflict
-from kube_runtime.rate_limits import MANY_A_SECOND, WriteActivity
+from kube_runtime.times import MANY_A_SECOND, WriteActivity
 from kube_runtime.types.meta import Condition, Metadata, Status
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, GadgetStatus, key

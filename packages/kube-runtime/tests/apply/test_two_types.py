@@ -12,7 +12,7 @@ from kube_runtime.apply.writer import ManagedFieldsUpgrade, Writer
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache
 from kube_runtime.errors import Conflict
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, Maker, gadget, key
 from simulated.world import World, a_world, settle

@@ -22,10 +22,8 @@ from kube_runtime.apply.writer import (
     with_manager,
 )
 from kube_runtime.cache.store import FETCHED_SECONDS
-from kube_runtime.cache.watch import Selector
 from kube_runtime.errors import Conflict
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Metadata, Object, Selector
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, NAMESPACE, Gadget, Maker, gadget, key
 from simulated.server import Fault

@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 from kube_runtime.cache.informer import CrdInformer, OptionalInformer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Answer, Client, Request
-from kube_runtime.kind import Key
 from kube_runtime.types.kinds import CustomResourceDefinition
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key
+from kube_runtime.wire import path_of
 from scripted.transport import Script
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, gadget, key

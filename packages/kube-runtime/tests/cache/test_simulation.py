@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kube_runtime.errors import ApiError, Unreachable
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, gadget, key
 from simulated.server import NO_ANSWER, Fault, Stream

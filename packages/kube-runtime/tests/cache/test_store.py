@@ -8,12 +8,11 @@ import pytest
 
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import OWN_WRITE_SECONDS, Cache, Change, Store
-from kube_runtime.cache.watch import Changed, Removed, Selector
+from kube_runtime.cache.watch import Changed, Removed
 from kube_runtime.errors import Conflict, Invalid, NotFound, Unreachable
-from kube_runtime.kind import Key
 from kube_runtime.leases import LeadershipLost
 from kube_runtime.types.kinds import Service
-from kube_runtime.types.meta import Metadata, OwnerReference, Resource
+from kube_runtime.types.meta import Key, Metadata, OwnerReference, Resource, Selector
 from simulated.caches import a_store
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, NAMESPACE, Gadget, GadgetSpec, gadget, key

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from kube_runtime.errors import DecodeError
-from kube_runtime.kind import Key
+from kube_runtime.types.meta import Key
 from simulated.clock import on_simulated_clock
 from simulated.gadget import Gadget, GadgetSpec, key
 from simulated.world import a_world, settle

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_runtime.cache.watch import Broken, Changed, Listed, Removed, Selector, Watch, Watching
+from kube_runtime.cache.watch import Broken, Changed, Listed, Removed, Watch, Watching
 from kube_runtime.client.client import (
     ABSENT,
     TOTAL_SECONDS,
@@ -30,9 +30,9 @@ from kube_runtime.errors import (
     Throttled,
     Unreachable,
 )
-from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.url_path import url_path
+from kube_runtime.types.meta import Key, Object, Selector
+from kube_runtime.wire import url_path
 from scripted.transport import Script
 from simulated.clock import on_simulated_clock
 

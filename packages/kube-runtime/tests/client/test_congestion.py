@@ -8,7 +8,7 @@ import pytest
 
 from kube_runtime.client.client import MOST_AT_ONCE, Answer, Congestion, Request
 from kube_runtime.types.kinds import Lease
-from kube_runtime.url_path import path_of, url_path
+from kube_runtime.wire import path_of, url_path
 from simulated.clock import on_simulated_clock
 
 GRAPHS = Request("GET", url_path("apis", "nvidia.com", "v1alpha1", "dynamographdeployments", "a"))

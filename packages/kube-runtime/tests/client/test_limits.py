@@ -15,8 +15,8 @@ from kube_runtime.client.client import (
     lines,
 )
 from kube_runtime.errors import ServerFailure, TooLarge, Unreachable
-from kube_runtime.kind import Key
 from kube_runtime.types.kinds import ConfigMap
+from kube_runtime.types.meta import Key
 
 MEBIBYTE = 1024 * 1024
 

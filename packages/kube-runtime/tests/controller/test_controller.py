@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from kube_runtime.cache.watch import Broken, Changed, Removed, Started, Synced
 from kube_runtime.controller.controller import DONE, ControllerOptions, Result
 from kube_runtime.errors import DecodeError
-from kube_runtime.kind import Key
 from kube_runtime.types.kinds import Deployment, ServiceAccount
-from kube_runtime.types.meta import Metadata, OwnerReference
+from kube_runtime.types.meta import Key, Metadata, OwnerReference
 from simulated.widgets import PACE, A, B, Widget, World, running, widget
 
 pytestmark = pytest.mark.looptime

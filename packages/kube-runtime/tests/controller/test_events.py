@@ -22,7 +22,7 @@ from kube_runtime.controller.events import (
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Metadata
-from kube_runtime.url_path import path_of
+from kube_runtime.wire import path_of
 from simulated.gadget import Gadget
 from simulated.server import NO_ANSWER, Fault, Server
 

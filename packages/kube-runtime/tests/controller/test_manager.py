@@ -16,12 +16,11 @@ from kube_runtime.controller.controller import DONE, Controller, ControllerOptio
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Limits, Manager, first_cause
 from kube_runtime.errors import ConfigError, OperatorError
-from kube_runtime.kind import Key
 from kube_runtime.leases import Election, LeadershipLost
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import Lease
-from kube_runtime.types.meta import Resource
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Resource
+from kube_runtime.wire import path_of
 from simulated.gadget import GADGETS, Gadget, gadget
 from simulated.server import Fault, Server
 

@@ -9,7 +9,7 @@ import pytest
 import kube_runtime.controller.manager as kube
 from kube_runtime.controller.controller import Reconciler
 from kube_runtime.types.kinds import Lease
-from kube_runtime.url_path import path_of
+from kube_runtime.wire import path_of
 from simulated.gadget import GADGETS, MAKERS, NAMESPACE, Gadget, Maker, gadget, key
 from simulated.managed import managed
 from simulated.server import Server

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from kube_runtime.controller.queue import AHEAD, FAIR_INTERVAL, Priority, WorkQueue
-from kube_runtime.kind import Key
-from kube_runtime.rate_limits import Backoff
+from kube_runtime.controller.controller import AHEAD, FAIR_INTERVAL, Priority, WorkQueue
+from kube_runtime.times import Backoff
+from kube_runtime.types.meta import Key
 
 pytestmark = pytest.mark.looptime
 

@@ -12,9 +12,9 @@ import looptime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube_runtime.controller.queue import FAIR_INTERVAL, Priority, WorkQueue
-from kube_runtime.kind import Key
-from kube_runtime.rate_limits import Backoff
+from kube_runtime.controller.controller import FAIR_INTERVAL, Priority, WorkQueue
+from kube_runtime.times import Backoff
+from kube_runtime.types.meta import Key
 
 KEYS = [Key("ns", name) for name in "abcd"]
 BACKOFF = Backoff(first_seconds=0.5, limit_seconds=4)

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import DONE, Controller, ControllerOptions, Result
-from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Resource
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, key
 from simulated.world import World, a_world

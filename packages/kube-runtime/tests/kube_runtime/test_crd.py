@@ -14,8 +14,7 @@ from dynamo_operator.component.api import (
 from dynamo_operator.crds import RESOURCES, custom_resource_definition
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.crd import declared, object_schema, resource_schema, unwrapped
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Object, Resource
 
 Nodes = Iterator[tuple[str, Object]]
 ALL = pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: each.KIND.name)

@@ -19,7 +19,7 @@ from kube_runtime.errors import (
     Throttled,
     Unauthorized,
 )
-from kube_runtime.kind import Key, Kind
+from kube_runtime.types.meta import Key, Kind
 
 KIND = Kind("t.io", "v1", "Thing", "things")
 

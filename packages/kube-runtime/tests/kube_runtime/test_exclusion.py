@@ -13,10 +13,10 @@ from structlog.testing import capture_logs
 
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.client import Client
-from kube_runtime.kind import Key, Object
 from kube_runtime.leases import Exclusions, NamespaceLease
 from kube_runtime.types.kinds import Lease
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Object
+from kube_runtime.wire import path_of
 from simulated.clock import on_simulated_clock
 from simulated.server import Fault, Server
 

@@ -9,10 +9,10 @@ from structlog.testing import capture_logs
 
 from kube_runtime.client.client import Client
 from kube_runtime.errors import Forbidden
-from kube_runtime.kind import Key, Object
 from kube_runtime.leases import MarkerTerms, NamespaceLease
 from kube_runtime.types.kinds import Lease
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Object
+from kube_runtime.wire import path_of
 from simulated.line import Line
 from simulated.server import Fault, Server
 

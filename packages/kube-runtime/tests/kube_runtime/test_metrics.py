@@ -7,11 +7,11 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from kube_runtime.client.client import Client
-from kube_runtime.controller.queue import WorkQueue
+from kube_runtime.controller.controller import WorkQueue
 from kube_runtime.errors import ApiError, OperatorError, Unreachable, error_type
-from kube_runtime.kind import Key
 from kube_runtime.metrics import InstrumentedTransport, RuntimeMetrics, error_label
-from kube_runtime.rate_limits import Backoff
+from kube_runtime.times import Backoff
+from kube_runtime.types.meta import Key
 from simulated.gadget import Gadget, gadget, key
 from simulated.server import Fault, Server
 

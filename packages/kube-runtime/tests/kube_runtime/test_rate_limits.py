@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_runtime.rate_limits import FairSemaphore, TokenBucket
 from kube_runtime.server import ClientShares, ShareExhausted, client_of
+from kube_runtime.times import FairSemaphore, TokenBucket
 from simulated.clock import on_simulated_clock
 
 

@@ -15,10 +15,9 @@ from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
-from kube_runtime.kind import Key
 from kube_runtime.leases import Election, NamespaceExcluded
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Resource
 from simulated.gadget import GADGETS, Gadget
 from simulated.managed import managed
 from simulated.server import Server

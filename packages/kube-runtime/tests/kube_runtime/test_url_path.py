@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from kube_runtime.client.client import Client
 from kube_runtime.client.http import AiohttpTransport, ClientConfig
 from kube_runtime.errors import Invalid
-from kube_runtime.kind import Key, Kind
 from kube_runtime.types.kinds import ConfigMap, Node, RoleBinding
-from kube_runtime.url_path import path_of, proxied, url_path
+from kube_runtime.types.meta import Key, Kind
+from kube_runtime.wire import path_of, proxied, url_path
 
 OTHER = (
     "../../victim/configmaps/base",

@@ -25,7 +25,7 @@ from dynamo_legacy.build.source import (
 from dynamo_legacy.names import REPOSITORY, BuildJob, object_of, tag_parts
 from dynamo_legacy.settings import LegacySettings
 from dynamo_operator.component.api import ExtraPodMetadata
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 REQUEST = "yatai.ai/bento-request"
 IS_BUILDER = "yatai.ai/is-bento-image-builder"

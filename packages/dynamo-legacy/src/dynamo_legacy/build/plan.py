@@ -14,10 +14,8 @@ from dynamo_legacy.names import BuildJob, BuildPod, object_of
 from dynamo_legacy.status import NIM_AVAILABLE
 from dynamo_operator.shared.conditions import pause_over
 from kube_runtime.apply.result import Blocked
-from kube_runtime.kind import Object
-from kube_runtime.text import cut
 from kube_runtime.types.kinds import ContainerStatus, Terminated
-from kube_runtime.types.meta import Condition, condition
+from kube_runtime.types.meta import Condition, Object, condition, cut
 
 RETRY_SECONDS = 60.0
 """Seconds until a registry that did not respond is probed again, unless it says when."""

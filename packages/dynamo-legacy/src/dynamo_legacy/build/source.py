@@ -16,8 +16,7 @@ from dynamo_legacy.settings import LegacySettings
 from dynamo_operator.component.api import ExtraPodMetadata
 from dynamo_operator.documents import documents
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Struct
+from kube_runtime.types.meta import Object, Struct
 
 REGISTRY_SECRET = "yatai-regcred"  # noqa: S105  # the name of a Secret
 """The Secret with the administrator's login in each namespace with requests."""

@@ -27,9 +27,9 @@ from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.controller.manager import Health, Manager
 from kube_runtime.errors import ConfigError, Conflict, Forbidden, Invalid, OperatorError
-from kube_runtime.kind import Key, Object
 from kube_runtime.times import loop_time
 from kube_runtime.tls import Certificate, Pair, accept_lax_certificates, new_authority
+from kube_runtime.types.meta import Key, Object
 
 COMMON_NAME: Final = "dynamo-operator-webhook"
 """Independent of the release's name, as X.509 allows 64 characters. The host names are SANs."""

@@ -16,9 +16,8 @@ from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
-from kube_runtime.kind import Key, Kind
 from kube_runtime.types.kinds import ValidatingWebhookConfiguration, Webhook
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Kind, Resource
 
 
 def service_host(namespace: str, service: str) -> str:

@@ -20,7 +20,7 @@ from dynamo_operator.component.validate import component_problems, most_bytes
 from dynamo_operator.component.validate_pod import image_problems
 from dynamo_operator.features.exposure import exposure_problems, graph_exposure_problems
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.providers import with_provider
+from dynamo_operator.graph.decide import with_provider
 from dynamo_operator.graph.validate import graph_problems, graph_size_problems
 from dynamo_operator.graph.warnings import (
     UNKNOWN,
@@ -39,11 +39,10 @@ from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import MOST_PROBLEMS, Problem, service_path
 from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import Client
-from kube_runtime.decode import UNREADABLE, bytes_over, decode, too_large
 from kube_runtime.errors import DecodeError, OperatorError
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Ingress, SelfSubjectReview, UserInfo
-from kube_runtime.types.meta import R, Struct
+from kube_runtime.types.meta import Object, R, Struct
+from kube_runtime.wire import UNREADABLE, bytes_over, decode, too_large
 
 Container: TypeAlias = dict[str, object] | list[object]
 _SCALARS: Final = (str, int, float, bool)

@@ -38,15 +38,13 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.problems import Problem, ProblemKind
 from kube_runtime.apply.status import Recent
 from kube_runtime.client.client import Client
-from kube_runtime.decode import UNREADABLE
 from kube_runtime.errors import ConfigError, OperatorError
-from kube_runtime.kind import Kind, Object
-from kube_runtime.rate_limits import FairSemaphore, TokenBucket
 from kube_runtime.server import ClientShares, ConnectionLimit, ShareExhausted, client_of
-from kube_runtime.times import loop_time
+from kube_runtime.times import FairSemaphore, TokenBucket, loop_time
 from kube_runtime.tls import Certificate
 from kube_runtime.types.kinds import ConfigMap, SubjectAccessReview, UserInfo, question, subject
-from kube_runtime.types.meta import Struct
+from kube_runtime.types.meta import Kind, Object, Struct
+from kube_runtime.wire import UNREADABLE
 
 LARGEST_BODY: Final = 7 * 1024 * 1024
 """In bytes. The API server accepts objects of 3 MiB, and an update contains two."""

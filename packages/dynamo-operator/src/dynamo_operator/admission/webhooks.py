@@ -37,10 +37,9 @@ from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.controller.manager import Manager
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Key
 from kube_runtime.tls import Certificate
 from kube_runtime.types.kinds import PersistentVolumeClaim, ValidatingWebhookConfiguration
-from kube_runtime.types.meta import R
+from kube_runtime.types.meta import Key, R
 
 _NOT_OWN_BUNDLE = (
     "a restricted operator may not write the caBundle of a ValidatingWebhookConfiguration, with "

@@ -19,8 +19,7 @@ from kube_runtime.crd import (
     Transitions,
     immutable,
 )
-from kube_runtime.kind import Kind, Object
-from kube_runtime.types.meta import Condition, Resource, Status, Struct
+from kube_runtime.types.meta import Condition, Kind, Object, Resource, Status, Struct
 
 MAX_GROUPS = 1000
 """Most replicas of a multinode component: each is one object, and one reconcile creates all of them."""

@@ -41,7 +41,6 @@ from kube_runtime.apply.result import Applied, merge
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
-from kube_runtime.kind import Key
 from kube_runtime.types.kinds import (
     ConfigMap,
     Deployment,
@@ -50,7 +49,7 @@ from kube_runtime.types.kinds import (
     Service,
     StatefulSet,
 )
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Resource
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ from dynamo_operator.shared.cluster import Facts, LiveObjects
 from dynamo_operator.shared.conditions import Stop
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.apply.result import Blocked
-from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import Pod, StatefulSet
+from kube_runtime.types.meta import Key, Object
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ from dynamo_operator.component.api import (
     Resources,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Fields, Object
-from kube_runtime.quantity import amount
+from kube_runtime.types.meta import Fields, Object, amount
 
 FRONTEND = ("-m", "dynamo.frontend")
 """Default arguments of a frontend's Python."""

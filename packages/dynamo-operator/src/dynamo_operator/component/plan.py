@@ -19,8 +19,7 @@ from dynamo_operator.component.framework import GPU, is_python, is_shell, severa
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import NamespaceDefaults
-from kube_runtime.kind import Object
-from kube_runtime.quantity import amount
+from kube_runtime.types.meta import Object, amount
 
 SHELL = ("/bin/sh", "-c")
 _SPACE = re.compile(r"[\t\n\f\r ]")

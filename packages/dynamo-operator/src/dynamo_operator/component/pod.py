@@ -38,8 +38,8 @@ from dynamo_operator.names import (
     volume_name,
 )
 from dynamo_operator.shared.cluster import InferencePool, NamespaceDefaults
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import ConfigMap
+from kube_runtime.types.meta import Object
 
 NAME = "dynamo-wait-for-leader"
 """Name of the init container and its volume. A user's init container of that name replaces it."""

@@ -37,7 +37,6 @@ from dynamo_operator.shared.cluster import (
 )
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache, Change
-from kube_runtime.kind import Key, Kind
 from kube_runtime.types.kinds import (
     Deployment,
     PersistentVolumeClaim,
@@ -45,7 +44,7 @@ from kube_runtime.types.kinds import (
     ServiceAccount,
     StatefulSet,
 )
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Kind, Resource
 
 SELECTOR = labels.COMPONENT
 """Label selector of the watched pods: those of components."""

@@ -63,7 +63,7 @@ from dynamo_operator.shared.cluster import (
     VirtualService,
     registry_of_image,
 )
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 _DEFAULT_BOUND = "25%"
 _SCHEDULER = "volcano"

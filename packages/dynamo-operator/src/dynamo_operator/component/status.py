@@ -38,20 +38,19 @@ from dynamo_operator.shared.cluster import (
     PodGroup,
     withheld_text,
 )
-from dynamo_operator.shared.conditions import (
-    MESSAGE_LIMIT,
-    ComponentReason,
-    Stop,
-    new_condition,
-    pause_over,
-    refused,
-    unobserved,
-)
+from dynamo_operator.shared.conditions import ComponentReason, Stop, pause_over, refused, unobserved
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.apply.result import Applied, Blocked, Obstacle
-from kube_runtime.text import fitted
 from kube_runtime.types.kinds import Deployment, PodTemplate, StatefulSet
-from kube_runtime.types.meta import Condition, Metadata, Resource, condition
+from kube_runtime.types.meta import (
+    MESSAGE_LIMIT,
+    Condition,
+    Metadata,
+    Resource,
+    condition,
+    fitted,
+    new_condition,
+)
 
 NO_ORCHESTRATOR = "no multinode orchestrator available"
 _MOST_NAMED = 5

@@ -36,7 +36,7 @@ from dynamo_operator.features.picker import TYPE as PICKER
 from dynamo_operator.features.picker import lone_picker_problems, picker_problems
 from dynamo_operator.features.rollouts.plan import MODES
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec
-from dynamo_operator.graph.replicas import base_replicas
+from dynamo_operator.graph.service import base_replicas
 from dynamo_operator.names import MAX_HISTORY_LIMIT, parsed_history_limit
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
@@ -56,8 +56,7 @@ from dynamo_operator.shared.problems import (
     service_path,
 )
 from kube_runtime.crd import INT_OR_PERCENT_PATTERN
-from kube_runtime.kind import Fields
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Fields, Resource
 
 MAX_NODES = 1000
 """Most nodes of a replica: command lines name each of them."""

@@ -16,7 +16,7 @@ from dynamo_operator.component.api import (
     VolumeMount,
 )
 from dynamo_operator.component.framework import GPU, cache_path
-from dynamo_operator.graph.replicas import VARIABLE, folded
+from dynamo_operator.graph.service import VARIABLE, folded
 from dynamo_operator.names import (
     PLANNER_SERVICE_ACCOUNT,
     PROFILING_SERVICE_ACCOUNT,
@@ -36,8 +36,7 @@ from dynamo_operator.shared.problems import (
     shown,
 )
 from kube_runtime.crd import embedded
-from kube_runtime.kind import Fields
-from kube_runtime.quantity import amount
+from kube_runtime.types.meta import Fields, amount
 
 _NATIVE = frozenset(("cpu", "memory", "ephemeral-storage"))
 _KNOWN_RESOURCES = _NATIVE | {GPU}

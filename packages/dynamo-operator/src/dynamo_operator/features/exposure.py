@@ -27,8 +27,8 @@ from dynamo_operator.settings import (
 from dynamo_operator.shared.cluster import VirtualService
 from dynamo_operator.shared.problems import Problem, ProblemKind, service_path
 from kube_runtime.apply.result import Applied, Blocked, Obstacle, merge
-from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.kinds import Ingress
+from kube_runtime.types.meta import Key, Object, key_of
 
 _CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _HOST_ANNOTATIONS = ("server-alias", "server-alias-regex", "hostname", "internal-hostname")

@@ -12,8 +12,8 @@ import msgspec
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import history_limit
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import ControllerRevision
+from kube_runtime.types.meta import Object
 
 CHANGE_CAUSE = "kubernetes.io/change-cause"
 """Annotation of kubectl with the reason of a change. A revision copies the graph's."""

@@ -26,10 +26,9 @@ from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.names import component_name
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects, NamespaceDefaults
-from kube_runtime.apply.drift import content_of, template_has_no_drift
-from kube_runtime.kind import Object, key_of
+from kube_runtime.apply.drift import template_has_no_drift
 from kube_runtime.types.kinds import Pod
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Object, Resource, content_of, key_of
 
 T = TypeVar("T")
 

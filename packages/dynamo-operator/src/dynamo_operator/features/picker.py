@@ -18,8 +18,8 @@ from dynamo_operator.shared.problems import (
     name_problems,
     service_path,
 )
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import ConfigMap
+from kube_runtime.types.meta import Object
 
 TYPE = "epp"
 

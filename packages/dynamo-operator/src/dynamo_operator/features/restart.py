@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dynamo_operator.graph.api import DynamoGraphDeployment, Restart, RestartStatus
-from dynamo_operator.graph.replicas import Observed
+from dynamo_operator.graph.service import Observed
 
 
 class Phase(StrEnum):

@@ -36,8 +36,7 @@ from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import ABSENT
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import Conflict, Refused, ServerFailure
-from kube_runtime.kind import Key, Object
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Object, Resource
 
 
 def ssh_key_informers(settings: RenderSettings, owners: Owners) -> list[Informer[Any]]:

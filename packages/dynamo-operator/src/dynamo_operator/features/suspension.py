@@ -10,7 +10,7 @@ from enum import StrEnum
 from dynamo_operator import labels
 from dynamo_operator.component.api import is_worker
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.replicas import Observed, ServiceObserved
+from dynamo_operator.graph.service import Observed, ServiceObserved
 from dynamo_operator.shared.conditions import SUSPENDED
 from kube_runtime.types.meta import Condition, condition
 

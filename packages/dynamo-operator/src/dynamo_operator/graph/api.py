@@ -25,8 +25,7 @@ from kube_runtime.crd import (
     Transitions,
     immutable,
 )
-from kube_runtime.kind import Kind, Object
-from kube_runtime.types.meta import Condition, Resource, Status, Struct
+from kube_runtime.types.meta import Condition, Kind, Object, Resource, Status, Struct
 
 MOST_SERVICES = 25
 """Most services of a graph, as in the CRD of the Go operator."""

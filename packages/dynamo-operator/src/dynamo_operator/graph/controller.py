@@ -22,9 +22,8 @@ from dynamo_operator.features.rollouts.read import history_watch, leaving_pod_wa
 from dynamo_operator.features.scaling.controller import adapter_watch, apply_adapters
 from dynamo_operator.features.ssh_keys import ssh_key_watches
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.decide import decide
+from dynamo_operator.graph.decide import ADAPTERS, decide
 from dynamo_operator.graph.decision import Decision
-from dynamo_operator.graph.features import ADAPTERS
 from dynamo_operator.graph.read import read_graph
 from dynamo_operator.graph.status import report
 from dynamo_operator.graph.validate import graph_problems
@@ -36,15 +35,20 @@ from dynamo_operator.shared.cluster import (
     PodCliqueSet,
     VirtualService,
 )
-from dynamo_operator.shared.patches import carry_out, other_finalizers, patch_metadata
-from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile
+from dynamo_operator.shared.report import (
+    Reporter,
+    ValidationCache,
+    carry_out,
+    load_for_reconcile,
+    other_finalizers,
+    patch_metadata,
+)
 from kube_runtime.apply.applier import Applier, Controlled, CreateOnly, Shared, shared_watch
 from kube_runtime.apply.result import Applied, merge
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
-from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import (
     ConfigMap,
     ControllerRevision,
@@ -56,7 +60,7 @@ from kube_runtime.types.kinds import (
     Service,
     ServiceAccount,
 )
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Object, Resource
 
 
 @dataclass(frozen=True, slots=True)

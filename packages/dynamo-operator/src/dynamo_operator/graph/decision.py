@@ -16,15 +16,14 @@ from dynamo_operator.features.scaling.plan import AdapterInputs, AdapterPlan
 from dynamo_operator.features.suspension import Suspension
 from dynamo_operator.features.takeover.plan import Origin
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_operator.graph.replicas import Observed
+from dynamo_operator.graph.service import Observed
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects
 from dynamo_operator.shared.conditions import Stop
 from dynamo_operator.shared.writes import Write
 from kube_runtime.apply.result import Applied, Blocked
-from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import ControllerRevision, Pod
-from kube_runtime.types.meta import Metadata, Resource
+from kube_runtime.types.meta import Key, Metadata, Object, Resource
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from dynamo_operator.features.ssh_keys import ssh_key_copies, ssh_key_types, ssh
 from dynamo_operator.features.takeover.apply import set_origin
 from dynamo_operator.features.takeover.plan import Origin, is_of_earlier_operator
 from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
+from dynamo_operator.graph.decide import with_provider
 from dynamo_operator.graph.decision import GraphInputs
-from dynamo_operator.graph.providers import with_provider
-from dynamo_operator.graph.replicas import Observed, ServiceObserved
+from dynamo_operator.graph.service import Observed, ServiceObserved
 from dynamo_operator.graph.status import is_current, is_ready
 from dynamo_operator.names import LEADER_SUFFIX, is_on_grove, is_paused, workload_name
 from dynamo_operator.settings import RenderSettings
@@ -36,9 +36,8 @@ from kube_runtime.apply.result import controls
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.errors import NotFound
-from kube_runtime.kind import Key
 from kube_runtime.types.kinds import ControllerRevision
-from kube_runtime.types.meta import R, Resource
+from kube_runtime.types.meta import Key, R, Resource
 
 _ENDED = frozenset(("Succeeded", "Failed"))
 """Phases of pods that hold no resources any more, although the objects exist."""

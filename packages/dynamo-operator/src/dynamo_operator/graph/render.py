@@ -16,15 +16,13 @@ from dynamo_operator.features.picker import TYPE as PICKER
 from dynamo_operator.features.picker import picker_objects
 from dynamo_operator.features.rollouts.plan import PLAIN, WorkerRevision, first_revision
 from dynamo_operator.graph.api import DynamoGraphDeployment, PersistentVolumeClaimSpec
-from dynamo_operator.graph.replicas import VARIABLE, config_of
-from dynamo_operator.graph.service import component_resource
+from dynamo_operator.graph.service import VARIABLE, component_resource, config_of
 from dynamo_operator.names import is_on_grove
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
-from kube_runtime.types.kinds import PersistentVolumeClaim
+from kube_runtime.types.kinds import PersistentVolumeClaim, Role, RoleBinding, ServiceAccount
+from kube_runtime.types.meta import Kind, Object
 
-_GROUP = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
 _DISCOVERY_RULES = (
     {"apiGroups": [""], "resources": ["endpoints"], "verbs": _READ},
@@ -39,17 +37,14 @@ _DISCOVERY_RULES = (
 
 def discovery_objects(namespace: str, graph: str) -> tuple[Object, ...]:
     """The ServiceAccount, Role and RoleBinding for discovery through the API server."""
-    account = names.discovery_account(graph)
-    role = names.discovery_account(graph, "-role")
+    account, role, binding = (
+        names.discovery_account(graph, suffix) for suffix in ("", "-role", "-binding")
+    )
+    rules = [dict(rule) for rule in _DISCOVERY_RULES]
     return (
-        service_account(namespace, account),
-        {
-            "apiVersion": f"{_GROUP}/v1",
-            "kind": "Role",
-            "metadata": _rbac_metadata(namespace, role, account),
-            "rules": [dict(rule) for rule in _DISCOVERY_RULES],
-        },
-        role_binding(namespace, names.discovery_account(graph, "-binding"), account, "Role", role),
+        _for_account(ServiceAccount.KIND, namespace, account, account),
+        _for_account(Role.KIND, namespace, role, account, rules=rules),
+        role_binding(namespace, binding, account, "Role", role),
     )
 
 
@@ -57,39 +52,28 @@ def cluster_role_objects(namespace: str, account: str, cluster_role: str) -> tup
     """A ServiceAccount and its RoleBinding to a ClusterRole of the installation."""
     binding = names.role_binding(account)
     return (
-        service_account(namespace, account),
+        _for_account(ServiceAccount.KIND, namespace, account, account),
         role_binding(namespace, binding, account, "ClusterRole", cluster_role),
     )
-
-
-def service_account(namespace: str, name: str) -> Object:
-    """A ServiceAccount."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": _rbac_metadata(namespace, name, name),
-    }
 
 
 def role_binding(namespace: str, name: str, account: str, role_kind: str, role: str) -> Object:
     """A RoleBinding of one ServiceAccount to a Role or ClusterRole."""
     subject: Object = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
-    return {
-        "apiVersion": f"{_GROUP}/v1",
-        "kind": "RoleBinding",
-        "metadata": _rbac_metadata(namespace, name, account),
-        "subjects": [subject],
-        "roleRef": {"apiGroup": _GROUP, "kind": role_kind, "name": role},
-    }
+    reference = {"apiGroup": RoleBinding.KIND.group, "kind": role_kind, "name": role}
+    return _for_account(
+        RoleBinding.KIND, namespace, name, account, subjects=[subject], roleRef=reference
+    )
 
 
-def _rbac_metadata(namespace: str, name: str, account: str) -> Object:
+def _for_account(kind: Kind, namespace: str, name: str, account: str, **fields: object) -> Object:
+    """An object about the permissions of a ServiceAccount."""
     own = {
         labels.APP_COMPONENT: "rbac",
         labels.APP_MANAGED_BY: labels.MANAGER,
         labels.APP_NAME: names.label_value(account),
     }
-    return object_metadata(namespace, name, own, {})
+    return kind.manifest(object_metadata(namespace, name, own, {}), **fields)
 
 
 def graph_objects(

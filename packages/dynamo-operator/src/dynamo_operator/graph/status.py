@@ -27,8 +27,8 @@ from dynamo_operator.graph.api import (
     ProgressStatus,
 )
 from dynamo_operator.graph.decision import Decision
-from dynamo_operator.graph.replicas import as_configured, graph_scale, graph_selector
-from dynamo_operator.graph.warnings import graph_inoperative
+from dynamo_operator.graph.service import as_configured, graph_scale, graph_selector
+from dynamo_operator.graph.validate import graph_inoperative
 from dynamo_operator.names import COMPONENT, group_name, is_on_grove, is_paused, kai_queue
 from dynamo_operator.names import GROVE as GROVE_PROVIDER
 from dynamo_operator.shared.cluster import (
@@ -40,19 +40,16 @@ from dynamo_operator.shared.cluster import (
     withheld_text,
 )
 from dynamo_operator.shared.conditions import (
-    MESSAGE_LIMIT,
     ComponentReason,
     GraphReason,
     GraphState,
     Stop,
-    new_condition,
     refused,
 )
 from dynamo_operator.shared.problems import Problem, service_path
 from kube_runtime.apply.result import Applied, Blocked, Obstacle
-from kube_runtime.text import fitted
 from kube_runtime.times import rfc3339, seconds_between
-from kube_runtime.types.meta import Condition, condition
+from kube_runtime.types.meta import MESSAGE_LIMIT, Condition, condition, fitted, new_condition
 
 TYPE: Final = "ConfigurationWarning"
 

@@ -7,8 +7,7 @@ import msgspec
 
 from dynamo_operator.component.api import CATEGORIES, GROUP, VERSION
 from kube_runtime.crd import AGE, Column, Definition, Field, Transitions, immutable
-from kube_runtime.kind import Kind, Object
-from kube_runtime.types.meta import Condition, Resource, Status, Struct
+from kube_runtime.types.meta import Condition, Kind, Object, Resource, Status, Struct
 
 
 class ModelSource(Struct):

@@ -36,7 +36,7 @@ from dynamo_operator.models.plan import (
 )
 from dynamo_operator.settings import ModelSettings
 from dynamo_operator.shared.problems import without_credentials
-from kube_runtime.kind import Key, Object
+from kube_runtime.types.meta import Key, Object
 
 BODY_LIMIT: Final = 1 << 16
 """Bytes of a response. A list of some hundred LoRAs fits."""

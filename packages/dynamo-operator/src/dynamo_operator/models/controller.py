@@ -36,16 +36,21 @@ from dynamo_operator.models.status import (
 from dynamo_operator.models.validate import model_problems
 from dynamo_operator.names import is_paused
 from dynamo_operator.shared.cluster import ModelService
-from dynamo_operator.shared.events import model_status_events
-from dynamo_operator.shared.patches import with_finalizer, without_finalizer
-from dynamo_operator.shared.report import Reporter, earliest, report_paused, report_unreadable
+from dynamo_operator.shared.report import (
+    Reporter,
+    earliest,
+    model_status_events,
+    report_paused,
+    report_unreadable,
+    with_finalizer,
+    without_finalizer,
+)
 from kube_runtime.apply.status import StatusRateLimit, patch_status
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import DONE, Result
-from kube_runtime.kind import Key
 from kube_runtime.types.kinds import EndpointSlice, Pod
-from kube_runtime.types.meta import R, Resource
+from kube_runtime.types.meta import Key, R, Resource
 
 SLICE_SELECTOR = labels.BASE_MODEL_HASH
 """Label selector of the watched EndpointSlices: those of base models."""

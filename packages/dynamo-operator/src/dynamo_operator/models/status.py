@@ -23,10 +23,10 @@ from dynamo_operator.models.plan import (
     ModelReason,
     lora_of,
 )
-from dynamo_operator.shared.conditions import new_condition, pause_over
+from dynamo_operator.shared.conditions import pause_over
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.times import instant, rfc3339
-from kube_runtime.types.meta import Condition
+from kube_runtime.types.meta import Condition, new_condition
 
 WAITING = "waiting for pod"
 RESTARTED = "a container restarted; querying the LoRAs of the worker"

@@ -59,11 +59,10 @@ from kube_runtime.controller.controller import ControllerOptions
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Health, Manager
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Key
 from kube_runtime.leases import Election, Terms
 from kube_runtime.leases import identity as candidate
 from kube_runtime.metrics import InstrumentedTransport, RuntimeMetrics
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Resource
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,8 @@ from dynamo_operator.shared.report import BoundedContent, Owners, children
 from dynamo_operator.shared.transforms import reduced_pod, registries_only, slimmed
 from kube_runtime.apply.writer import complement
 from kube_runtime.cache.informer import CrdInformer, Informer, OptionalInformer
-from kube_runtime.cache.watch import Selector
 from kube_runtime.client.client import Client
 from kube_runtime.controller.manager import Manager
-from kube_runtime.kind import Key
 from kube_runtime.leases import Exclusions, MarkerTerms, NamespaceLease
 from kube_runtime.types.kinds import (
     ConfigMap,
@@ -56,7 +54,7 @@ from kube_runtime.types.kinds import (
     ServiceAccount,
     StatefulSet,
 )
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Resource, Selector
 
 Informers: TypeAlias = list[Informer[Any]]
 

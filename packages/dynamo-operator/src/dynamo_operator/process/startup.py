@@ -31,8 +31,7 @@ from kube_runtime.errors import (
     Unreachable,
     Untrusted,
 )
-from kube_runtime.rate_limits import Backoff
-from kube_runtime.times import loop_time
+from kube_runtime.times import Backoff, loop_time
 
 T = TypeVar("T")
 

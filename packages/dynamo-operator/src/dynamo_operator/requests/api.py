@@ -11,9 +11,8 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import CATEGORIES, GROUP, VERSION
 from dynamo_operator.names import SUBDOMAIN_LIMIT
 from kube_runtime.crd import AGE, Column, Definition, Field
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Job, Pod, PodStatus
-from kube_runtime.types.meta import Condition, Resource, Status, Struct
+from kube_runtime.types.meta import Condition, Kind, Object, Resource, Status, Struct
 
 
 class JobPodStatus(PodStatus):

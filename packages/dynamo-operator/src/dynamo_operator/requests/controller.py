@@ -76,13 +76,14 @@ from dynamo_operator.requests.results import (
 )
 from dynamo_operator.requests.status import RequestReport, failure, left_over, obstacle, unread
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.patches import patch_metadata, without_finalizer
 from dynamo_operator.shared.report import (
     CONFLICT_RETRY_SECONDS,
     REJECTED_RETRY_SECONDS,
     Reporter,
     parsed,
+    patch_metadata,
     report_unreadable,
+    without_finalizer,
 )
 from kube_runtime.apply.applier import Applier, Shared, controller_reference, shared_watch
 from kube_runtime.apply.result import Obstructed, name_conflict
@@ -99,10 +100,9 @@ from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import ABSENT
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import Invalid, NotFound, Refused, TooLarge
-from kube_runtime.kind import Key, Object
 from kube_runtime.times import utc_now
 from kube_runtime.types.kinds import Job, RoleBinding, ServiceAccount
-from kube_runtime.types.meta import Condition, Resource
+from kube_runtime.types.meta import Condition, Key, Object, Resource
 
 
 # Names may be taken. An existing object is ours by the uid on it, or stays unchanged. Every action

@@ -24,9 +24,8 @@ from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, STAT
 from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
 from kube_runtime.errors import ConfigError, OperatorError
-from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import ContainerStatus
-from kube_runtime.types.meta import Resource, Struct
+from kube_runtime.types.meta import Key, Kind, Object, Resource, Struct
 
 _MOST: Final = 1_048_576
 """Most bytes of a ConfigMap."""

@@ -27,9 +27,8 @@ from dynamo_operator.requests.api import (
 )
 from dynamo_operator.requests.results import BadOutput, renamed_config_maps, target, tracking
 from kube_runtime.apply.result import controls
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Job
-from kube_runtime.types.meta import Condition, Resource, condition
+from kube_runtime.types.meta import Condition, Object, Resource, condition
 
 
 # A process may be killed after an action and before it records it. So every action is idempotent,

@@ -45,7 +45,6 @@ from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.errors import Forbidden, NotFound, TooLarge
-from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import (
     ClusterRoleBinding,
     Job,
@@ -55,7 +54,7 @@ from kube_runtime.types.kinds import (
     SubjectAccessReview,
     question,
 )
-from kube_runtime.types.meta import Resource, metadata_type
+from kube_runtime.types.meta import Key, Object, Resource, metadata_type
 
 _BEFORE_THE_END = frozenset((Stage.VALIDATION, Stage.START, Stage.PROFILING))
 """The state is not enough: a request that could not start is Failed, and may be starting right now."""

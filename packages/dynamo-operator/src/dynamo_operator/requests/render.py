@@ -64,8 +64,8 @@ from dynamo_operator.requests.api import (
     is_variable,
 )
 from dynamo_operator.settings import RenderSettings
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Job
+from kube_runtime.types.meta import Object
 
 OUTPUT_FOLDER = "/data"
 BASE_FILE = "disagg.yaml"

@@ -26,9 +26,9 @@ from dynamo_operator.requests.api import (
 from dynamo_operator.requests.render import model_cache, worker_variables
 from dynamo_operator.shared.problems import later_version
 from kube_runtime.apply.result import controls
-from kube_runtime.decode import decode
 from kube_runtime.errors import DecodeError
-from kube_runtime.kind import Key, Object
+from kube_runtime.types.meta import Key, Object
+from kube_runtime.wire import decode
 
 ADDITIONAL_LIMIT_BYTES = 250_000
 """Bytes of all additional ConfigMaps as JSON."""

@@ -24,11 +24,9 @@ from dynamo_operator.requests.api import (
 from dynamo_operator.requests.plan import FIXED, RequestConditionType, RequestReason, RequestState
 from dynamo_operator.requests.results import ProfilingProgress, ProfilingResult
 from dynamo_operator.shared.conditions import POD_REASONS, GraphReason, GraphState
-from dynamo_operator.shared.events import StatusEvent
-from kube_runtime.kind import Key
-from kube_runtime.text import fitted
+from dynamo_operator.shared.report import StatusEvent
 from kube_runtime.types.kinds import ContainerStatus, Job
-from kube_runtime.types.meta import Condition, condition
+from kube_runtime.types.meta import Condition, Key, condition, fitted
 
 MESSAGE_LIMIT = 4096
 """Characters of a condition's message. The API server accepts 32,768."""

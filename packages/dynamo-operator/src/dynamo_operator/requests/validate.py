@@ -26,7 +26,7 @@ from dynamo_operator.shared.problems import (
     first_problems,
     name_problems,
 )
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 PROFILING = "spec.profilingConfig"
 CONFIG = f"{PROFILING}.config"

@@ -11,9 +11,8 @@ from typing import ClassVar, TypeAlias
 
 import msgspec
 
-from kube_runtime.kind import Key, Kind
 from kube_runtime.types.kinds import PodTemplate, Service, ServiceAccount
-from kube_runtime.types.meta import Condition, Resource, Struct
+from kube_runtime.types.meta import Condition, Key, Kind, Resource, Struct
 
 _GROUP, _VERSION = "grove.io", "v1alpha1"
 

@@ -14,8 +14,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.problems import Problem
-from kube_runtime.text import cut
-from kube_runtime.types.meta import Condition, Resource, Status, condition, status_of
+from kube_runtime.types.meta import Condition, Resource, Status, condition, new_condition, status_of
 
 
 class GraphState(StrEnum):
@@ -112,24 +111,11 @@ class PauseReason(StrEnum):
     COMPONENT_NOT_PAUSED = "NotPaused"
 
 
-MESSAGE_LIMIT: Final = 1024
-"""Characters of a message. The API server accepts 32,768; this leaves a listing readable."""
-
 SUSPENDED: Final = "Suspended"
 """The type of the condition of a graph at zero replicas; `features.suspension` sets it."""
 
 _PAUSED: Final = "Paused"
 _PAUSED_TEXT: Final = f"{labels.PAUSED} is true: the operator writes nothing for this object"
-
-
-def new_condition(
-    resource: Resource, type_: str, status: str, reason: str, message: str
-) -> Condition:
-    """A condition that describes the newest spec of the object; a long message is cut."""
-    generation = resource.metadata.generation
-    return Condition(
-        type_, status, reason, cut(message, MESSAGE_LIMIT), observed_generation=generation
-    )
 
 
 def paused_status(resource: Resource) -> Status:

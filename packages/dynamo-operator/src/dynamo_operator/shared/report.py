@@ -1,11 +1,11 @@
-"""What every controller does around its decision: preflight, refusals, the report.
+"""What every controller does around its decision: preflight, other writes, refusals, report and Events.
 
 A controller reads the cluster from the cache. What it keeps in memory besides (running calls, the time of
 the last status, specs without problems) only saves work: after a restart it reaches the same result.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache as cached
 from typing import Any, NamedTuple, TypeVar
@@ -17,7 +17,8 @@ from structlog.contextvars import bind_contextvars
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment, RestartStatus, RollingUpdateStatus
+from dynamo_operator.labels import FINALIZER
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.models.plan import ModelReason
 from dynamo_operator.names import is_paused
@@ -31,12 +32,10 @@ from dynamo_operator.shared.conditions import (
     Stop,
     paused_status,
 )
-from dynamo_operator.shared.events import status_events
-from dynamo_operator.shared.patches import without_finalizer
 from dynamo_operator.shared.problems import Problem
 from dynamo_operator.shared.transforms import metadata_only
-from kube_runtime.apply.drift import fingerprint_of
-from kube_runtime.apply.result import Applied, Obstacle, Verb, rejected
+from dynamo_operator.shared.writes import Delete, Patch, Write
+from kube_runtime.apply.result import Applied, Obstacle, Verb, merge, rejected, stopped
 from kube_runtime.apply.status import CONTEST_SECONDS, Recent, StatusRateLimit, patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Informer
@@ -50,13 +49,25 @@ from kube_runtime.errors import (
     Forbidden,
     Invalid,
     NotFound,
+    Refused,
     ServerFailure,
     TooLarge,
 )
-from kube_runtime.kind import Key, Kind
-from kube_runtime.text import cut, fitted
 from kube_runtime.types.kinds import ControllerRevision
-from kube_runtime.types.meta import Condition, R, Resource, Status, status_of
+from kube_runtime.types.meta import (
+    Condition,
+    Key,
+    Kind,
+    Object,
+    R,
+    Resource,
+    Status,
+    condition,
+    cut,
+    fingerprint_of,
+    fitted,
+    status_of,
+)
 
 T = TypeVar("T")
 
@@ -487,3 +498,183 @@ async def report_refusal(
     if stored is not resource:
         reporter.recorder.event(resource, reason=Obstacle.REJECTED, message=text, warning=True)
     return Result(REJECTED_RETRY_SECONDS, stored, failure=error)
+
+
+@dataclass(frozen=True, slots=True)
+class StatusEvent:
+    """The reason and message of an Event, and whether it is a warning."""
+
+    reason: str
+    message: str
+    is_warning: bool = False
+
+
+_SUSPENSIONS = {"True": "Suspended", "False": "Resumed"}
+"""Events of the condition `Suspended`, by its new status."""
+
+
+def status_events(
+    before: DynamoGraphDeployment, after: DynamoGraphDeployment
+) -> Iterator[StatusEvent]:
+    """The Events between two statuses of a graph."""
+    if after.status.restart is not None:
+        yield from _restart(before.status.restart, after.status.restart)
+    if after.status.rolling_update is not None:
+        yield from _rolling_update(before.status.rolling_update, after.status.rolling_update)
+    old = {entry.type: entry for entry in before.status.conditions}
+    for new in after.status.conditions:
+        was = old.get(new.type, Condition(new.type, ""))
+        is_overdue = new.reason == GraphReason.DEADLINE_EXCEEDED != was.reason
+        if new.type == "Suspended" and new.status != was.status and new.status in _SUSPENSIONS:
+            yield StatusEvent(_SUSPENSIONS[new.status], new.message)
+        elif new.type == "Progressing" and is_overdue:
+            yield StatusEvent("ProgressDeadlineExceeded", new.message, is_warning=True)
+
+
+def _restart(old: RestartStatus | None, new: RestartStatus) -> Iterator[StatusEvent]:
+    before = (old.observed_id, old.phase) if old else (None, None)
+    if before == (new.observed_id, new.phase):
+        return
+    if new.phase == "Restarting":
+        yield StatusEvent("RestartStarted", f'Restart "{new.observed_id}" started')
+    elif new.phase == "Superseded":
+        text = f'Restart "{new.observed_id}" is superseded by the rolling update of the workers'
+        yield StatusEvent("RestartSuperseded", text, is_warning=True)
+    elif new.phase == "Completed" and before[1] == "Restarting":
+        yield StatusEvent("RestartCompleted", f'Restart "{new.observed_id}" completed')
+
+
+def _rolling_update(
+    old: RollingUpdateStatus | None, new: RollingUpdateStatus
+) -> Iterator[StatusEvent]:
+    if old and (old.phase, old.to_hash) == (new.phase, new.to_hash):
+        return
+    old_workers = f"workers {new.from_hash or 'without a revision'}"
+    change = f"{old_workers} with {new.to_hash or 'those without a revision'}"
+    if new.phase == "InProgress":
+        yield StatusEvent("RollingUpdateStarted", f"Replacing {change}")
+    elif new.phase == "Completed" and old is not None:
+        yield StatusEvent("RollingUpdateCompleted", f"Replaced {change}")
+
+
+def model_status_events(before: DynamoModel, after: DynamoModel) -> Iterator[StatusEvent]:
+    """The Events between two statuses of a model."""
+    yield from _validity(before, after)
+    old, new = (_ready(model) for model in (before, after))
+    base = after.spec.base_model_name if after.spec else ""
+    total, ready = after.status.total_endpoints or 0, after.status.ready_endpoints or 0
+    failing = [
+        sum(one.failures > 0 and not one.fallback_covered for one in model.status.endpoints)
+        for model in (before, after)
+    ]
+    if failing[1] and not failing[0]:
+        cause = new.message.partition("; ")[2]
+        text = f"Some endpoints failed to load LoRA: {failing[1]} task(s) failed"
+        text = f"{text}; {cause}" if cause else text
+        yield StatusEvent("PartialEndpointFailure", text, is_warning=True)
+    has_lost = old.reason == ModelReason.ALL_READY and ready < (before.status.ready_endpoints or 0)
+    if new.reason in (ModelReason.NOT_READY, ModelReason.NONE_READY):
+        if has_lost or (failing[1] and not failing[0]):  # one more pod is not a loss
+            text = f"Only {ready} of {total} endpoints ready for base model {base}"
+            yield StatusEvent("NotReady", text, is_warning=True)
+    elif new.reason != old.reason:
+        yield from _readiness(new, base, total)
+
+
+def _readiness(new: Condition, base: str, total: int) -> Iterator[StatusEvent]:
+    match new.reason:
+        case ModelReason.ALL_READY:
+            text = f"All {total} endpoints ready for base model {base}"
+            yield StatusEvent("EndpointsReady", text)
+        case ModelReason.DISCOVERED:
+            yield StatusEvent(
+                "EndpointsDiscovered", f"Discovered {total} endpoints for base model {base}"
+            )
+        case ModelReason.NO_ENDPOINTS:
+            yield StatusEvent("NoEndpointsFound", new.message, is_warning=True)
+        case ModelReason.CONFLICT | ModelReason.NOT_CALLED:
+            yield StatusEvent(new.reason, new.message, is_warning=True)
+        case _:
+            pass
+
+
+def _validity(before: DynamoModel, after: DynamoModel) -> Iterator[StatusEvent]:
+    old, new = (condition(model.status.conditions, "Valid") for model in (before, after))
+    if new is None or new.status == "True" or (old is not None and old.message == new.message):
+        return
+    yield StatusEvent(new.reason, new.message.removeprefix("Validation failed: "), is_warning=True)
+
+
+def _ready(model: DynamoModel) -> Condition:
+    return condition(model.status.conditions, "EndpointsReady") or Condition("EndpointsReady", "")
+
+
+async def patch_metadata(resource: R, change: Object, writer: Writer) -> R:
+    """Patch an object's metadata, and return the new object.
+
+    Raises:
+        Conflict: it has changed since it was read; the caller retries at once.
+        OperatorError: the patch failed.
+    """
+    metadata = resource.metadata
+    patch = {"metadata": {**change, "resourceVersion": metadata.resource_version}}
+    return await writer.merge_patch(type(resource), resource.key, patch, uid=metadata.uid)
+
+
+async def with_finalizer(resource: R, writer: Writer) -> R:
+    """Add our finalizer; no request if the object has it. Raises as `patch_metadata`."""
+    finalizers = resource.metadata.finalizers
+    if FINALIZER in finalizers:
+        return resource
+    return await patch_metadata(resource, {"finalizers": [*finalizers, FINALIZER]}, writer)
+
+
+async def without_finalizer(resource: R, writer: Writer) -> R:
+    """Remove our finalizer and no other; no request if the object has none. Raises as `patch_metadata`."""
+    others = other_finalizers(resource)
+    return (
+        resource
+        if others is None
+        else await patch_metadata(resource, {"finalizers": others}, writer)
+    )
+
+
+def other_finalizers(resource: Resource) -> list[str] | None:
+    """The finalizers of an object without ours; None if it does not have it."""
+    finalizers = resource.metadata.finalizers
+    if FINALIZER not in finalizers:
+        return None
+    return [finalizer for finalizer in finalizers if finalizer != FINALIZER]
+
+
+async def carry_out(owner: Resource, writes: Iterable[Write], writer: Writer) -> Applied:
+    """Write one after the other; a refusal is in the result and stops none.
+
+    Raises:
+        Conflict: the owner or an object has changed; the caller retries at once.
+        OperatorError: the API server could not be reached.
+    """
+    parts, is_checked = list[Applied](), False
+    for write in writes:
+        live, change = write.live, write.change
+        try:
+            if isinstance(write, Patch):
+                uid, subresource = live.metadata.uid, write.subresource
+                await writer.merge_patch(
+                    write.type_, live.key, write.body, subresource=subresource, uid=uid
+                )
+            else:
+                if write.checks_owner and not is_checked:
+                    await writer.ensure_newest(owner)
+                    is_checked = True
+                await writer.delete(live)
+        except NotFound:
+            if isinstance(write, Delete):
+                raise  # the owner is gone
+        except (Refused, ServerFailure) as error:
+            part = write.subresource if isinstance(write, Patch) else ""
+            name = f"{change.name}/{part}" if part else change.name
+            parts.append(stopped(change.kind, name, error))
+        else:
+            parts.append(Applied(changes=(change,)))
+    return merge(parts)

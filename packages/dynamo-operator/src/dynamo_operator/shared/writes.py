@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from kube_runtime.apply.result import Cause, Change, Verb
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Object, Resource
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dynamo_operator.component.pod import pod_spec
 from dynamo_operator.component.render import component_plan
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from specs import IMAGE, a_component
 
 

@@ -20,8 +20,7 @@ from dynamo_operator.shared.cluster import (
 )
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
-from kube_runtime.kind import Key
-from kube_runtime.types.meta import Metadata, OwnerReference, Resource
+from kube_runtime.types.meta import Key, Metadata, OwnerReference, Resource
 from simulated.caches import a_cache
 from specs import a_graph, a_service
 

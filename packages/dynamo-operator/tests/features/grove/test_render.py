@@ -14,7 +14,7 @@ from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.names import COMPONENT, GROVE, grove_names, recorded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveTemplate
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from specs import IMAGE, a_graph, a_service, graphs, odd_graphs
 
 ON_GROVE = Facts(grove_served=True)

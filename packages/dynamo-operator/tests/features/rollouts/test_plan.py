@@ -28,7 +28,7 @@ from dynamo_operator.features.rollouts.plan import (
     rolling_step,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from specs import a_graph, a_service
 
 budgets = st.builds(Budget, st.integers(0, 4), st.integers(0, 4)).filter(

@@ -13,21 +13,19 @@ from dynamo_operator.component.read import PodIndex
 from dynamo_operator.features.rollouts.plan import Revisions, Rollout, plan_rollout
 from dynamo_operator.features.rollouts.read import leaving_pod_watch
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.features import observed_revisions
+from dynamo_operator.graph.decide import observed_revisions
 from dynamo_operator.graph.read import components_of, leaving_pods
 from dynamo_operator.graph.render import component_object
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.patches import patch_metadata
-from dynamo_operator.shared.report import earliest
+from dynamo_operator.shared.report import earliest, patch_metadata
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import Cache, Store
 from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import Conflict
-from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import Pod
-from kube_runtime.types.meta import Resource
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, Object, Resource
+from kube_runtime.wire import path_of
 from simulated.caches import listed
 from simulated.clock import on_simulated_clock
 from simulated.server import Server

@@ -17,11 +17,11 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.rollouts.plan import Rollout, budget, plan_rollout
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.features import observed_revisions
+from dynamo_operator.graph.decide import observed_revisions
 from dynamo_operator.graph.render import graph_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 from specs import a_graph, a_service
 
 SETTINGS = RenderSettings()

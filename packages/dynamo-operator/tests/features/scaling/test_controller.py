@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_operator.features.scaling.controller import FIELD_MANAGER
-from kube_runtime.kind import Key
+from kube_runtime.types.meta import Key
 from simulated.clock import on_simulated_clock, run
 from simulated.graphs import ADAPTER, ADAPTERS, GRAPH, GRAPHS, NAMESPACE, Cluster, scaled
 from simulated.server import NO_ANSWER, Fault

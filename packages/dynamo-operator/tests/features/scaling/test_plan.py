@@ -9,9 +9,8 @@ from dynamo_operator.features.scaling.api import (
     ServiceReference,
 )
 from dynamo_operator.features.scaling.controller import adapter_watch
-from kube_runtime.kind import Key
-from kube_runtime.types.meta import OwnerReference, ScaledMetadata
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Key, OwnerReference, ScaledMetadata
+from kube_runtime.wire import path_of
 from simulated.clock import on_simulated_clock
 from simulated.graphs import ADAPTER, ADAPTERS, GRAPH, GRAPHS, NAMESPACE, Cluster, scaled
 from simulated.server import Fault

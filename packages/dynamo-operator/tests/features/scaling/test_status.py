@@ -18,9 +18,15 @@ from dynamo_operator.features.scaling.status import (
     held_status,
     hold,
 )
-from dynamo_operator.graph.replicas import graph_selector, selector
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Condition, FieldOwner, OwnerReference, ScaledMetadata, Status
+from dynamo_operator.graph.service import graph_selector, selector
+from kube_runtime.types.meta import (
+    Condition,
+    FieldOwner,
+    Object,
+    OwnerReference,
+    ScaledMetadata,
+    Status,
+)
 from specs import a_graph, a_service
 
 OURS = "nvidia.com/dynamo-graph-deployment-name=chat,nvidia.com/dynamo-component=decode"

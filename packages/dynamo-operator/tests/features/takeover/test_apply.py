@@ -9,8 +9,7 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment, DynamoComponentDeploymentSpec
 from dynamo_operator.features.takeover.apply import annotated, component_origin, set_origin
 from dynamo_operator.features.takeover.plan import Origin
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Metadata, OwnerReference
+from kube_runtime.types.meta import Metadata, Object, OwnerReference
 
 GO = {labels.LAST_APPLIED_GENERATION: "1"}
 OWNER = OwnerReference("DynamoGraphDeployment", "g", uid="g", controller=True)

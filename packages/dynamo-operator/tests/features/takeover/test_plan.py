@@ -18,7 +18,7 @@ from dynamo_operator.features.takeover.plan import (
     with_live_requests,
     without_new_drain,
 )
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 GO = {labels.LAST_APPLIED_GENERATION: "1"}
 OURS = {"name": "main", "image": "a:1", "args": ["new"]}

@@ -35,10 +35,9 @@ from dynamoctl.authoring.render import Manifest
 from dynamoctl.installation.manifests import render_settings
 from dynamoctl.options import ConvertOptions, Where
 from kube_runtime.commandline import ExitCode
-from kube_runtime.decode import decode
 from kube_runtime.errors import ConfigError, DecodeError
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Resource, condition
+from kube_runtime.types.meta import Object, Resource, condition
+from kube_runtime.wire import decode
 
 R = TypeVar("R", bound=Resource)
 

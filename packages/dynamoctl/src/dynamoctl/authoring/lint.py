@@ -26,7 +26,8 @@ from dynamo_operator.admission.decide import RULES, ReviewContext
 from dynamo_operator.component.api import GROUP
 from dynamo_operator.crds import KINDS as DEFINED
 from dynamo_operator.crds import filled, whole_schema
-from dynamo_operator.graph.warnings import UNKNOWN, ClusterContext, without_switch
+from dynamo_operator.graph.validate import without_switch
+from dynamo_operator.graph.warnings import UNKNOWN, ClusterContext
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import Problem, later_version, nearest
 from dynamoctl.authoring.render import (
@@ -40,10 +41,9 @@ from dynamoctl.authoring.render import (
 from dynamoctl.installation.manifests import render_settings
 from dynamoctl.screen import Styled, show, show_json, table
 from kube_runtime.commandline import ExitCode
-from kube_runtime.decode import decode
 from kube_runtime.errors import ConfigError, DecodeError
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Object, Resource
+from kube_runtime.wire import decode
 
 Output = Literal["table", "json", "sarif"]
 Level = Literal["error", "warning"]

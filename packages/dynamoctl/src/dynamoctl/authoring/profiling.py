@@ -16,7 +16,7 @@ from dynamo_profiler.study import Study, study
 from dynamoctl.options import ProfileOptions
 from dynamoctl.screen import show, show_json, table
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Fields
+from kube_runtime.types.meta import Fields
 
 _HEAD = (
     "MODE",

@@ -16,7 +16,7 @@ from dynamoctl.options import Where
 from dynamoctl.target import cluster
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import ConfigError, NotFound
-from kube_runtime.kind import Kind, Object, key_of
+from kube_runtime.types.meta import Kind, Object, key_of
 
 _VERSION = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[a-z0-9]+")
 _PATH_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/%?#\s]+")

@@ -16,7 +16,7 @@ from dynamoctl.options import Where
 from dynamoctl.screen import Styled, show, show_json, table
 from dynamoctl.target import cluster
 from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _VERBS = {"restart": "yellow", "delete": "red", "create": "green", "scale": "cyan"}

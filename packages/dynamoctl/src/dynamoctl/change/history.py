@@ -30,9 +30,9 @@ from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, show, show_json, table
 from dynamoctl.target import target_of
 from kube_runtime.client.client import MERGE_PATCH, Request
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import ControllerRevision
-from kube_runtime.url_path import path_of
+from kube_runtime.types.meta import Object
+from kube_runtime.wire import path_of
 
 _MOST_PATHS = 3
 """Changed fields that a line of the history names."""

@@ -16,8 +16,8 @@ from dynamoctl.options import Where
 from dynamoctl.target import cluster
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import Forbidden, NotFound
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Lease, ValidatingWebhookConfiguration
+from kube_runtime.types.meta import Object
 
 _GROUP_SUFFIX = ".nvidia.com"
 

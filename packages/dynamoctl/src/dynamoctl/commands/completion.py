@@ -17,8 +17,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamoctl.options import Where
 from dynamoctl.target import cluster
 from kube_runtime.errors import OperatorError
-from kube_runtime.kind import Key
-from kube_runtime.types.meta import Resource, metadata_type
+from kube_runtime.types.meta import Key, Resource, metadata_type
 
 _SECONDS = 1.5
 """Longest wait for the cluster."""

@@ -29,7 +29,7 @@ from dynamoctl.inspect.tree import drawn, tree_of
 from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
 from kube_runtime.errors import ConfigError, OperatorError
-from kube_runtime.kind import Object, key_of
+from kube_runtime.types.meta import Object, key_of
 
 _NAMESPACE = "default"
 _PATIENCE_SECONDS = 60.0

@@ -39,8 +39,8 @@ from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
 from kube_runtime.commandline import application, execute
 from kube_runtime.errors import ConfigError, NotFound, OperatorError
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Pod
+from kube_runtime.types.meta import Object
 
 _IN_THE_CLUSTER = frozenset(("Deployment", "PodDisruptionBudget", "Service"))
 _CONFIGURATION = "ValidatingWebhookConfiguration"

@@ -13,7 +13,7 @@ from dynamoctl.screen import show_json, visible_lines
 from dynamoctl.target import target_of
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import ApiError, ConfigError
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 _ERRORS = 400
 

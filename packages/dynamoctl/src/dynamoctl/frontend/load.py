@@ -15,7 +15,7 @@ from dynamo_operator.component.pod import HTTP_PORT
 from dynamo_operator.names import label_value
 from kube_runtime.errors import OperatorError
 from kube_runtime.types.kinds import Pod
-from kube_runtime.url_path import path_of
+from kube_runtime.wire import path_of
 
 _PREFIX = "dynamo_frontend_"
 _REQUESTS = "requests_total"

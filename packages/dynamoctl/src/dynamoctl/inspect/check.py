@@ -39,8 +39,8 @@ from dynamoctl.screen import show, show_json
 from dynamoctl.target import cluster
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import Forbidden, NotFound, Unreachable
-from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Lease, Node, Pod, ValidatingWebhookConfiguration
+from kube_runtime.types.meta import Kind, Object
 
 T = TypeVar("T")
 

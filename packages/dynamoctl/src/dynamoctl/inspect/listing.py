@@ -23,7 +23,7 @@ from dynamo_graphs.reader import (
     not_served,
     stored_type,
 )
-from dynamo_operator.graph.replicas import services
+from dynamo_operator.graph.service import services
 from dynamo_operator.names import is_paused
 from dynamo_operator.shared.conditions import Stated, is_behind, is_ready, seen_generation
 from dynamoctl.options import Where
@@ -32,9 +32,8 @@ from dynamoctl.target import cluster, namespace_in_words, target_of, type_named
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.crd import Column
 from kube_runtime.errors import NotFound
-from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import Event
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Kind, Object, Resource
 
 RAW = ("json", "yaml", "name")
 """Output formats of objects as they are stored."""
@@ -123,7 +122,7 @@ async def _watched(
 ) -> None:
     """Draw the table in place on each change; on a pipe, print each changed row."""
     from dynamo_graphs.watching import snapshots
-    from kube_runtime.cache.watch import Selector
+    from kube_runtime.types.meta import Selector
 
     changes = snapshots(at.reading.client, stored_type(kind), Selector(namespace, labels=selector))
     if not sys.stdout.isatty():

@@ -78,7 +78,7 @@ async def _follow(
     at: Target[DynamoGraphDeployment], selector: str, query: Mapping[str, str], printer: LogPrinter
 ) -> None:
     from dynamo_graphs.watching import snapshots
-    from kube_runtime.cache.watch import Selector
+    from kube_runtime.types.meta import Selector
 
     selection = Selector(at.key.namespace, labels=selector)
     followed: dict[str, asyncio.Task[None]] = {}

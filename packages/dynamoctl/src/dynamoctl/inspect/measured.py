@@ -19,8 +19,8 @@ from dynamoctl.screen import Cell, Styled, show, show_json, table, warn
 from dynamoctl.target import target_of
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Key, Object
 from kube_runtime.times import loop_time
+from kube_runtime.types.meta import Key, Object
 
 _NOTABLE = 1.1
 """Factor over the promised length or load from which it explains a missed target."""

@@ -28,9 +28,8 @@ from dynamoctl.target import target_of
 from kube_runtime.client.client import ANSWER_SECONDS
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import ApiError, ConfigError, DecodeError, Invalid, OperatorError, leaves
-from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import Deployment, Event, Node, Pod
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Object, Resource
 
 REDACTED = "REDACTED"
 

@@ -35,9 +35,8 @@ from dynamoctl.screen import Styled, redrawing, show, show_json, table, warn
 from dynamoctl.target import cluster, target_of, type_named
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import NotFound
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Deployment, DeploymentSpec, Pod, ReplicaSet
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Object, Resource
 
 if TYPE_CHECKING:
     from dynamo_graphs.explanation import Explanation

@@ -21,8 +21,6 @@ from dynamo_operator import version
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import OPTIONAL_APIS, registry_of_image
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Key, Kind, Object
-from kube_runtime.quantity import amount
 from kube_runtime.times import seconds_between
 from kube_runtime.types.kinds import (
     CustomResourceDefinition,
@@ -32,7 +30,7 @@ from kube_runtime.types.kinds import (
     ValidatingWebhookConfiguration,
     Webhook,
 )
-from kube_runtime.types.meta import Resource, Struct
+from kube_runtime.types.meta import Key, Kind, Object, Resource, Struct, amount
 
 OPERATOR = "dynamo-operator"
 NATS = "nats:2.14.9-alpine"

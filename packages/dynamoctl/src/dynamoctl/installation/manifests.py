@@ -22,7 +22,7 @@ from dynamo_operator.settings import RenderSettings, fields
 from dynamo_operator.shared.problems import is_dns_label
 from dynamoctl.installation.permissions import RULES
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 RENDERED = Path(__file__).with_name("rendered")
 RELEASE = "dynamo-platform"

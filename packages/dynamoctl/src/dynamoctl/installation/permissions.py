@@ -11,8 +11,8 @@ from enum import Enum
 from importlib.resources import files
 
 from dynamo_graphs.reader import Reading
-from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import SelfSubjectAccessReview, SubjectAccessReview, question
+from kube_runtime.types.meta import Key, Kind, Object
 
 
 class Where(Enum):

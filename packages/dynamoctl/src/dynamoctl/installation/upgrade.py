@@ -32,9 +32,8 @@ from dynamo_operator.features.takeover.plan import (
     units,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.decide import plan_graph
+from dynamo_operator.graph.decide import plan_graph, with_provider
 from dynamo_operator.graph.decision import GraphInputs
-from dynamo_operator.graph.providers import with_provider
 from dynamo_operator.graph.read import components_of, service_snapshot
 from dynamo_operator.graph.service import component_of
 from dynamo_operator.graph.status import is_available
@@ -55,13 +54,11 @@ from dynamo_operator.shared.cluster import (
 )
 from dynamo_operator.shared.transforms import registries_only
 from dynamoctl.installation.checks import Definition, Finding, failed, ok
-from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.store import Cache, Store
 from kube_runtime.cache.watch import Present, Started, Synced
 from kube_runtime.errors import ApiError
-from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.kinds import Deployment, Pod
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Object, Resource, content_of, key_of
 
 PULL_SECRETS = "type=kubernetes.io/dockerconfigjson"
 _OURS: tuple[type[Resource], ...] = (DynamoGraphDeployment, DynamoComponentDeployment)

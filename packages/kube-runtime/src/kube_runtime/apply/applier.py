@@ -19,13 +19,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from kube_runtime.apply.drift import (
-    content,
-    content_of,
-    differ_in_size_only,
-    has_no_drift,
-    without_emptied,
-)
+from kube_runtime.apply.drift import has_no_drift, without_emptied
 from kube_runtime.apply.result import (
     Applied,
     Attempt,
@@ -56,8 +50,17 @@ from kube_runtime.apply.writer import ManagedFieldsUpgrade, Writer
 from kube_runtime.cache.informer import Watches
 from kube_runtime.client.client import ABSENT
 from kube_runtime.errors import Conflict, Invalid, Refused, ServerFailure
-from kube_runtime.kind import Key, Kind, Object, key_of
-from kube_runtime.types.meta import R, Resource
+from kube_runtime.types.meta import (
+    Key,
+    Kind,
+    Object,
+    R,
+    Resource,
+    content,
+    content_of,
+    differ_in_size_only,
+    key_of,
+)
 
 
 # A reconcile passes several such sets to the applier, in the order in which they are needed.

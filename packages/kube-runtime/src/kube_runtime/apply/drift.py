@@ -5,18 +5,11 @@ to the desired one but contains it. Atomic values, such as a Service's selector 
 be extended by others; only defaults of the API server may be added there.
 """
 
-import hashlib
-from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-import msgspec
-
 from kube_runtime.crd import definitions
-from kube_runtime.kind import Object
-from kube_runtime.quantity import is_same_amount
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Object, is_same_amount
 
 
 # The schema of a field decides. For the Kubernetes types that we write, the schemas come from the
@@ -301,66 +294,3 @@ def _without(desired: object, live: object, field: FieldSchema) -> Any:
         _without(item, theirs.get(identity(item, keys)), items) if isinstance(item, dict) else item
         for item in desired
     ]
-
-
-def content(body: Object) -> Object:
-    """What a desired object sets, without its name and preconditions."""
-    return {**body, "metadata": _compared_metadata(body["metadata"])}
-
-
-def content_of(live: Resource) -> Object:
-    """A live object as plain JSON, without its status and the metadata of the API server."""
-    body: Object = plain(live)
-    body.pop("status", None)
-    kind = {"apiVersion": live.KIND.api_version, "kind": live.KIND.name}
-    return {**body, **kind, "metadata": _compared_metadata(body.get("metadata", {}))}
-
-
-def differ_in_size_only(before: Resource, after: Resource, *, but_for: Collection[str]) -> bool:
-    """Whether two states of an object differ in `spec.replicas`, and in nothing else.
-
-    The annotations `but_for` may differ.
-    """
-    old, new = content_of(before), content_of(after)
-    sizes = [body.get("spec", {}).pop("replicas", None) for body in (old, new)]
-    for body in (old, new):
-        body["metadata"] = {**body["metadata"]}
-        body["metadata"]["annotations"] = {
-            name: value
-            for name, value in body["metadata"].get("annotations", {}).items()
-            if name not in but_for
-        }
-    return sizes[0] != sizes[1] and old == new
-
-
-def fingerprint_of(live: Resource) -> bytes:
-    """A hash of what `content_of` returns."""
-    metadata = live.metadata
-    claims = (metadata.labels, metadata.annotations, metadata.owner_references)
-    rest = [getattr(live, name) for name in _content_fields(type(live))]
-    return hashlib.blake2b(msgspec.json.encode((claims, rest)), digest_size=16).digest()
-
-
-@cache
-def _content_fields(type_: type[Resource]) -> tuple[str, ...]:
-    return tuple(name for name in type_.__struct_fields__ if name not in ("metadata", "status"))
-
-
-def plain(value: object) -> Any:
-    """A decoded value as plain JSON, with the defaults of structs and without None, for comparison."""
-    if isinstance(value, msgspec.Raw):
-        return msgspec.json.decode(value)
-    if isinstance(value, msgspec.Struct):
-        names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
-        fields = {wire: plain(getattr(value, name)) for name, wire in names}
-        return {name: field for name, field in fields.items() if field is not None}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, dict):
-        return {name: plain(member) for name, member in value.items()}
-    return msgspec.to_builtins(value)
-
-
-def _compared_metadata(metadata: Object) -> Object:
-    names = ("labels", "annotations", "ownerReferences")
-    return {name: metadata[name] for name in names if name in metadata}

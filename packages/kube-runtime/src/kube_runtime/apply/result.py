@@ -13,8 +13,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from kube_runtime.errors import ApiError, NotFound, Refused, ServerFailure
-from kube_runtime.kind import Object, key_of
-from kube_runtime.types.meta import R, Resource
+from kube_runtime.types.meta import Object, R, Resource, key_of
 
 _TURN_SECONDS = 0.01
 

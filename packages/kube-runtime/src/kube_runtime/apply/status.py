@@ -13,14 +13,26 @@ from typing import Final, Generic, NamedTuple, TypeVar
 import msgspec
 import structlog
 
-from kube_runtime.apply.drift import content, content_of, fingerprint_of, has_no_drift, plain
+from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.apply.result import Blocked, Obstructed, rejected
 from kube_runtime.apply.writer import Writer
 from kube_runtime.errors import NotFound, Refused, ServerFailure
-from kube_runtime.kind import Fields, Key, Kind, Object
-from kube_runtime.rate_limits import FORGOTTEN_SECONDS, Since, WriteActivity
-from kube_runtime.times import loop_time, utc_now
-from kube_runtime.types.meta import Condition, R, Resource, Status, status_of
+from kube_runtime.times import FORGOTTEN_SECONDS, Since, WriteActivity, loop_time, utc_now
+from kube_runtime.types.meta import (
+    Condition,
+    Fields,
+    Key,
+    Kind,
+    Object,
+    R,
+    Resource,
+    Status,
+    content,
+    content_of,
+    fingerprint_of,
+    plain,
+    status_of,
+)
 
 _log = structlog.get_logger()
 

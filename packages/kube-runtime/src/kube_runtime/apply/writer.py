@@ -15,13 +15,11 @@ from weakref import WeakValueDictionary
 import structlog
 
 from kube_runtime.cache.store import FETCHED_SECONDS, Cache, InFlightWrite
-from kube_runtime.cache.watch import Selector
 from kube_runtime.client.client import Client
 from kube_runtime.errors import Conflict, Forbidden, NotFound, OperatorError
-from kube_runtime.kind import Key, Kind, Object, key_of
 from kube_runtime.leases import LeadershipLost, NamespaceExcluded
-from kube_runtime.rate_limits import Backoff
-from kube_runtime.types.meta import R, Resource, metadata_type
+from kube_runtime.times import Backoff
+from kube_runtime.types.meta import Key, Kind, Object, R, Resource, Selector, key_of, metadata_type
 
 
 class HeldLease(Protocol):

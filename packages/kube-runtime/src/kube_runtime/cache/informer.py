@@ -16,7 +16,7 @@ import structlog
 from msgspec.structs import replace
 
 from kube_runtime.cache.store import Change, Store
-from kube_runtime.cache.watch import Listed, Paging, Selector, Streaming, Watch, Watching
+from kube_runtime.cache.watch import Listed, Paging, Streaming, Watch, Watching
 from kube_runtime.client.client import Client
 from kube_runtime.errors import (
     ApiError,
@@ -27,11 +27,9 @@ from kube_runtime.errors import (
     Throttled,
     Unreachable,
 )
-from kube_runtime.kind import Key, Kind
-from kube_runtime.rate_limits import Backoff
-from kube_runtime.times import loop_time
+from kube_runtime.times import Backoff, loop_time
 from kube_runtime.types.kinds import CustomResourceDefinition
-from kube_runtime.types.meta import R, Resource
+from kube_runtime.types.meta import Key, Kind, R, Resource, Selector
 
 OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 REFUSED = Backoff(first_seconds=40, limit_seconds=40)

@@ -16,21 +16,10 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 import structlog
 from msgspec.structs import replace
 
-from kube_runtime.cache.watch import (
-    EVERYTHING,
-    Broken,
-    Changed,
-    Event,
-    Present,
-    Removed,
-    Selector,
-    Started,
-    Synced,
-)
+from kube_runtime.cache.watch import Broken, Changed, Event, Present, Removed, Started, Synced
 from kube_runtime.errors import DecodeError
-from kube_runtime.kind import Key
 from kube_runtime.times import utc_now
-from kube_runtime.types.meta import R, Resource, equal_but_for_version
+from kube_runtime.types.meta import EVERYTHING, Key, R, Resource, Selector, equal_but_for_version
 
 
 # The result of a write comes as its response, and on the watch, before or after that. Resource

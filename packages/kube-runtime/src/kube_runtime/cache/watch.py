@@ -3,14 +3,13 @@
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypedDict
+from dataclasses import dataclass
+from typing import Generic, TypeAlias
 
 import msgspec
 import structlog
 
 from kube_runtime.client.client import Client, Page, WatchLine, error_of_watch
-from kube_runtime.decode import UNLIMITED, UNREADABLE, ObjectIdentity, decode, identity
 from kube_runtime.errors import (
     DecodeError,
     Expired,
@@ -20,80 +19,9 @@ from kube_runtime.errors import (
     Throttled,
     Unreachable,
 )
-from kube_runtime.kind import Key
 from kube_runtime.times import loop_time
-from kube_runtime.types.meta import Metadata, R, Resource, Struct
-
-
-# The API server selects. For an object that we have just written, the store must know whether the
-# watch will bring it. So label selectors are parsed, and unsupported ones are refused. Field
-# selectors are not parsed: such an object is shown once the watch brings it.
-class SelectorQuery(TypedDict):
-    """The arguments of `Client.pages` and `Client.watch`."""
-
-    namespace: str
-    labels: str
-    fields: str
-
-
-@dataclass(frozen=True, slots=True)
-class LabelRule:
-    """One requirement of a label selector; a value of None matches any."""
-
-    name: str
-    value: str | None
-    is_negated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Selector:
-    """A namespace ("" for all), a label selector and a field selector.
-
-    Raises:
-        ValueError: the label selector has terms other than `a=b`, `a!=b`, `a` and `!a`.
-    """
-
-    namespace: str = ""
-    labels: str = ""
-    fields: str = ""
-    rules: tuple[LabelRule, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        terms = self.labels.split(",") if self.labels else ()
-        object.__setattr__(self, "rules", tuple(map(_rule, terms)))
-
-    def query(self) -> SelectorQuery:
-        """The arguments for `Client.pages` and `Client.watch`."""
-        return {"namespace": self.namespace, "labels": self.labels, "fields": self.fields}
-
-    def covers(self, resource: Resource, *, is_watched: bool) -> bool:
-        """Whether the watch will bring this state of an object; `is_watched`: it brought an earlier one."""
-        metadata = resource.metadata
-        if self.namespace and metadata.namespace != self.namespace:
-            return False
-        if self.fields and not is_watched:
-            return False
-        for rule in self.rules:
-            value = metadata.labels.get(rule.name)
-            matches = value is not None if rule.value is None else value == rule.value
-            if matches is rule.is_negated:
-                return False
-        return True
-
-
-def _rule(term: str) -> LabelRule:
-    text = term.strip()
-    is_negated = "!=" in text or text.startswith("!")
-    name, equals, value = (
-        text.removeprefix("!").replace("!=", "=").replace("==", "=").partition("=")
-    )
-    name, value = name.strip(), value.strip()
-    if not name or any(letter in name + value for letter in " ()=!"):
-        raise ValueError(f"unsupported label selector {term!r}")
-    return LabelRule(name, value if equals else None, is_negated)
-
-
-EVERYTHING = Selector()
+from kube_runtime.types.meta import Key, Metadata, R, Selector, Struct
+from kube_runtime.wire import UNLIMITED, UNREADABLE, ObjectIdentity, decode, identity
 
 
 @dataclass(frozen=True, slots=True)

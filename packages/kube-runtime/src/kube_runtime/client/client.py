@@ -11,7 +11,6 @@ from typing import Any, Generic, Literal, Protocol
 import msgspec
 from msgspec import structs
 
-from kube_runtime.decode import UNLIMITED, UNREADABLE, ObjectList, decode, decode_items, decode_list
 from kube_runtime.errors import (
     ApiError,
     Conflict,
@@ -25,11 +24,19 @@ from kube_runtime.errors import (
     Unreachable,
     error_type,
 )
-from kube_runtime.kind import Key, Kind, Object, key_of
-from kube_runtime.rate_limits import Backoff, FairSemaphore
-from kube_runtime.times import loop_time
-from kube_runtime.types.meta import R, Resource, Struct
-from kube_runtime.url_path import UrlPath, path_of, url_path
+from kube_runtime.times import Backoff, FairSemaphore, loop_time
+from kube_runtime.types.meta import Key, Kind, Object, R, Resource, Struct, key_of
+from kube_runtime.wire import (
+    UNLIMITED,
+    UNREADABLE,
+    ObjectList,
+    UrlPath,
+    decode,
+    decode_items,
+    decode_list,
+    path_of,
+    url_path,
+)
 
 RETRY_AFTER_LIMIT_SECONDS = 60.0
 """Longest `Retry-After` that is honoured; an hour, for example, is a mistake of something on the way."""

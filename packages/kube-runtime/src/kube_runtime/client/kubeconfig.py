@@ -25,7 +25,7 @@ import yaml
 
 from kube_runtime.client.http import ClientConfig, TlsMaterial, bearer
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 T = TypeVar("T")
 _QUOTED = re.compile(r"""['"][^<].*""", re.DOTALL)

@@ -30,13 +30,10 @@ from kube_runtime.errors import (
     Throttled,
     Unreachable,
 )
-from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.rate_limits import Backoff, TokenBucket
-from kube_runtime.text import fitted
-from kube_runtime.times import loop_time, rfc3339
+from kube_runtime.times import Backoff, TokenBucket, loop_time, rfc3339
 from kube_runtime.types.kinds import Event
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Object, Resource, fitted
 
 _log = structlog.get_logger()
 

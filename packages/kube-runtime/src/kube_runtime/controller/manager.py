@@ -34,13 +34,11 @@ from kube_runtime.controller.controller import (
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.crd import Field, custom_resource_definition
 from kube_runtime.errors import OperatorError, leaves
-from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.leases import Election, identity
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.rate_limits import WriteActivity
-from kube_runtime.times import loop_time
+from kube_runtime.times import WriteActivity, loop_time
 from kube_runtime.types.kinds import ConfigMap
-from kube_runtime.types.meta import Condition, Resource, Status, Struct
+from kube_runtime.types.meta import Condition, Key, Kind, Object, Resource, Status, Struct
 
 _log = structlog.get_logger()
 

@@ -4,8 +4,7 @@ from typing import ClassVar
 
 import msgspec
 
-from kube_runtime.kind import Kind, Object
-from kube_runtime.types.meta import Condition, Metadata, Resource, Struct
+from kube_runtime.types.meta import Condition, Kind, Metadata, Object, Resource, Struct
 
 
 class TargetReference(Struct):

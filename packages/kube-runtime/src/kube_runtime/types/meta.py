@@ -1,11 +1,72 @@
-"""Metadata, owner references and conditions of objects, and the base classes of kinds."""
+"""What all objects have: kind, key, metadata, conditions, content; quantities, and selectors."""
 
-from collections.abc import Iterable
-from typing import ClassVar, Self, TypeVar, cast, dataclass_transform
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Context, Decimal, DecimalException
+from functools import cache
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    cast,
+    dataclass_transform,
+)
 
 import msgspec
 
-from kube_runtime.kind import Key, Kind, Object
+Object: TypeAlias = dict[str, Any]
+"""A Kubernetes object to be written, as plain JSON."""
+
+Fields: TypeAlias = Mapping[str, Any]
+"""The fields of a JSON object that is only read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of the Kubernetes API: its group ("" is the core group), version, name, plural and scope."""
+
+    group: str
+    version: str
+    name: str
+    plural: str
+    namespaced: bool = True
+    api_version: str = field(init=False, compare=False)
+    """The `apiVersion` of objects, such as `v1` or `apps/v1`."""
+
+    def __post_init__(self) -> None:
+        api_version = f"{self.group}/{self.version}" if self.group else self.version
+        object.__setattr__(self, "api_version", api_version)
+
+    def manifest(self, metadata: Object, **fields: object) -> Object:
+        """An object of this kind, to be written."""
+        kind = {"apiVersion": self.api_version, "kind": self.name}
+        return {**kind, "metadata": metadata, **fields}
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+class Key(NamedTuple):
+    """Namespace and name of an object; the namespace of a cluster-scoped object is empty."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+def key_of(body: Object) -> Key:
+    """The key of a plain JSON object."""
+    metadata = body["metadata"]
+    return Key(metadata.get("namespace", ""), metadata["name"])
 
 
 # msgspec passes `frozen` on to subclasses, which type checkers do not know.
@@ -162,3 +223,233 @@ def equal_but_for_version(old: Resource, new: Resource) -> bool:
     version = old.metadata.resource_version
     metadata = msgspec.structs.replace(new.metadata, resource_version=version)
     return msgspec.structs.replace(new, metadata=metadata) == old
+
+
+_LEAST = 80
+"""Least length of a truncated text."""
+
+
+def fitted(texts: Sequence[str], limit: int, *, between: str = "; ") -> str:
+    """Join as many texts as fit into `limit` characters, then the number of the others.
+
+    The first text that does not fit is truncated after a word, if enough of it is left.
+    """
+    whole = between.join(texts)
+    if len(whole) <= limit:
+        return whole
+    kept: list[str] = []
+    for at, text in enumerate(texts):
+        more = _more(len(texts) - at - 1)
+        room = limit - len(between.join((*kept, ""))) - len(more)
+        if len(text) <= room:
+            kept.append(text)
+        elif room >= _LEAST or not kept:
+            return between.join((*kept, cut(text, room))) + more
+        else:
+            return between.join(kept) + _more(len(texts) - at)
+    return between.join(kept)
+
+
+def cut(text: str, limit: int) -> str:
+    """Truncate a text after a word, with an ellipsis."""
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 1]
+    words = head.rpartition(" ")[0]
+    return (words if len(words) >= len(head) // 2 else head).rstrip(" ,;:") + "…"
+
+
+def _more(count: int) -> str:
+    return f" (and {count} more)" if count else ""
+
+
+# Source: `https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/`
+_QUANTITY = re.compile(
+    r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?",
+    re.ASCII,
+)
+_FACTOR = {
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    **{suffix: Decimal(1000) ** (power + 1) for power, suffix in enumerate("kMGTPE")},
+    **{f"{suffix}i": Decimal(1024) ** (power + 1) for power, suffix in enumerate("KMGTPE")},
+}
+_MOST_DIGITS = 64
+_EXACT = Context(prec=200)
+_BOUND = Decimal(2) ** 63
+"""The API server caps amounts at this value."""
+
+
+def amount(quantity: str | int) -> Decimal | None:
+    """The value in base units (cores, bytes, devices); None if it is invalid or out of range."""
+    if isinstance(quantity, int):
+        return Decimal(quantity) if abs(quantity) < _BOUND else None
+    match = _QUANTITY.fullmatch(quantity)
+    if match is None or max(len(match["number"]), len(match["suffix"] or "")) > _MOST_DIGITS:
+        return None
+    number, suffix = Decimal(match["number"]), match["suffix"] or ""
+    try:
+        if suffix[:1] in ("e", "E") and len(suffix) > 1 and suffix != "Ei":
+            value = _EXACT.scaleb(number, int(suffix[1:]))
+        else:
+            value = _EXACT.multiply(number, _FACTOR.get(suffix, Decimal(1)))
+    except DecimalException:
+        return None
+    return value if abs(value) < _BOUND else None
+
+
+def is_same_amount(left: object, right: object) -> bool:
+    """Whether two JSON values are equal quantities, such as `1000m` and 1."""
+    if not isinstance(left, str | int) or not isinstance(right, str | int):
+        return False
+    value = amount(left)
+    return value is not None and value == amount(right)
+
+
+# The API server selects. For an object that we have just written, the store must know whether the
+# watch will bring it. So label selectors are parsed, and unsupported ones are refused. Field
+# selectors are not parsed: such an object is shown once the watch brings it.
+class SelectorQuery(TypedDict):
+    """The arguments of `Client.pages` and `Client.watch`."""
+
+    namespace: str
+    labels: str
+    fields: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRule:
+    """One requirement of a label selector; a value of None matches any."""
+
+    name: str
+    value: str | None
+    is_negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A namespace ("" for all), a label selector and a field selector.
+
+    Raises:
+        ValueError: the label selector has terms other than `a=b`, `a!=b`, `a` and `!a`.
+    """
+
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+    rules: tuple[LabelRule, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        terms = self.labels.split(",") if self.labels else ()
+        object.__setattr__(self, "rules", tuple(map(_rule, terms)))
+
+    def query(self) -> SelectorQuery:
+        """The arguments for `Client.pages` and `Client.watch`."""
+        return {"namespace": self.namespace, "labels": self.labels, "fields": self.fields}
+
+    def covers(self, resource: Resource, *, is_watched: bool) -> bool:
+        """Whether the watch will bring this state of an object; `is_watched`: it brought an earlier one."""
+        metadata = resource.metadata
+        if self.namespace and metadata.namespace != self.namespace:
+            return False
+        if self.fields and not is_watched:
+            return False
+        for rule in self.rules:
+            value = metadata.labels.get(rule.name)
+            matches = value is not None if rule.value is None else value == rule.value
+            if matches is rule.is_negated:
+                return False
+        return True
+
+
+def _rule(term: str) -> LabelRule:
+    text = term.strip()
+    is_negated = "!=" in text or text.startswith("!")
+    name, equals, value = (
+        text.removeprefix("!").replace("!=", "=").replace("==", "=").partition("=")
+    )
+    name, value = name.strip(), value.strip()
+    if not name or any(letter in name + value for letter in " ()=!"):
+        raise ValueError(f"unsupported label selector {term!r}")
+    return LabelRule(name, value if equals else None, is_negated)
+
+
+EVERYTHING = Selector()
+
+
+def content(body: Object) -> Object:
+    """What a desired object sets, without its name and preconditions."""
+    return {**body, "metadata": _compared_metadata(body["metadata"])}
+
+
+def content_of(live: Resource) -> Object:
+    """A live object as plain JSON, without its status and the metadata of the API server."""
+    body: Object = plain(live)
+    body.pop("status", None)
+    kind = {"apiVersion": live.KIND.api_version, "kind": live.KIND.name}
+    return {**body, **kind, "metadata": _compared_metadata(body.get("metadata", {}))}
+
+
+def differ_in_size_only(before: Resource, after: Resource, *, but_for: Collection[str]) -> bool:
+    """Whether two states of an object differ in `spec.replicas`, and in nothing else.
+
+    The annotations `but_for` may differ.
+    """
+    old, new = content_of(before), content_of(after)
+    sizes = [body.get("spec", {}).pop("replicas", None) for body in (old, new)]
+    for body in (old, new):
+        body["metadata"] = {**body["metadata"]}
+        body["metadata"]["annotations"] = {
+            name: value
+            for name, value in body["metadata"].get("annotations", {}).items()
+            if name not in but_for
+        }
+    return sizes[0] != sizes[1] and old == new
+
+
+def fingerprint_of(live: Resource) -> bytes:
+    """A hash of what `content_of` returns."""
+    metadata = live.metadata
+    claims = (metadata.labels, metadata.annotations, metadata.owner_references)
+    rest = [getattr(live, name) for name in _content_fields(type(live))]
+    return hashlib.blake2b(msgspec.json.encode((claims, rest)), digest_size=16).digest()
+
+
+@cache
+def _content_fields(type_: type[Resource]) -> tuple[str, ...]:
+    return tuple(name for name in type_.__struct_fields__ if name not in ("metadata", "status"))
+
+
+def plain(value: object) -> Any:
+    """A decoded value as plain JSON, with the defaults of structs and without None, for comparison."""
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(value)
+    if isinstance(value, msgspec.Struct):
+        names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
+        fields = {wire: plain(getattr(value, name)) for name, wire in names}
+        return {name: field for name, field in fields.items() if field is not None}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: plain(member) for name, member in value.items()}
+    return msgspec.to_builtins(value)
+
+
+def _compared_metadata(metadata: Object) -> Object:
+    names = ("labels", "annotations", "ownerReferences")
+    return {name: metadata[name] for name in names if name in metadata}
+
+
+MESSAGE_LIMIT: Final = 1024
+"""Characters of a message. The API server accepts 32,768; this leaves a listing readable."""
+
+
+def new_condition(
+    resource: Resource, type_: str, status: str, reason: str, message: str
+) -> Condition:
+    """A condition that describes the newest spec of the object; a long message is cut."""
+    generation = resource.metadata.generation
+    return Condition(
+        type_, status, reason, cut(message, MESSAGE_LIMIT), observed_generation=generation
+    )

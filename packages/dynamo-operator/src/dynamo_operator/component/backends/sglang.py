@@ -8,7 +8,7 @@ from dynamo_operator.component.plan import (
     with_flags,
     without_probes,
 )
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 _PORT = 29500
 

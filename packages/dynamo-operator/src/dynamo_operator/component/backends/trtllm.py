@@ -24,7 +24,7 @@ from dynamo_operator.component.plan import (
     without_default_port,
 )
 from dynamo_operator.names import volume_name
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 _LAUNCHER = "trtllm-llmapi-launch"
 _STARTS_PYTHON = re.compile(r"python[0-9.]*\s", re.ASCII)

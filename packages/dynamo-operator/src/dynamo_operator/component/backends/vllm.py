@@ -25,7 +25,7 @@ from dynamo_operator.component.plan import (
     without_default_port,
     without_probes,
 )
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 CACHE_VARIABLE = "VLLM_CACHE_ROOT"
 

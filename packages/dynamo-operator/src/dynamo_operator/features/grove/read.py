@@ -19,8 +19,7 @@ from dynamo_operator.shared.cluster import (
 )
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
-from kube_runtime.kind import Key
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Key, Resource
 
 _INDEX = "-0-"
 """Separates the name of a set from that of a child: our sets have one replica, number 0."""

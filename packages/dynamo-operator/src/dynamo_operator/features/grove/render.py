@@ -37,7 +37,7 @@ from dynamo_operator.graph.service import component_of, component_resource
 from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, kai_queue
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveTemplate, NamespaceDefaults, PodCliqueSet
-from kube_runtime.kind import Object
+from kube_runtime.types.meta import Object
 
 _KAI = "kai-scheduler"
 

@@ -13,9 +13,8 @@ from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployme
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import is_on_grove
 from dynamo_operator.shared.cluster import ReplicasSpec
-from kube_runtime.kind import Key, Object
 from kube_runtime.times import seconds_between
-from kube_runtime.types.meta import Resource, condition
+from kube_runtime.types.meta import Key, Object, Resource, condition
 
 
 class ComponentScale(Resource):

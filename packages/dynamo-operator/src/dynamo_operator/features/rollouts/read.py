@@ -8,8 +8,8 @@ from dynamo_operator.features.rollouts.plan import is_managed
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
-from kube_runtime.kind import Key
 from kube_runtime.types.kinds import ControllerRevision, Pod
+from kube_runtime.types.meta import Key
 
 
 def history_watch() -> Watches:

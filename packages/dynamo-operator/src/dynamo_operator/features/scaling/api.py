@@ -4,8 +4,7 @@ from typing import Annotated, ClassVar
 
 from dynamo_operator.component.api import CATEGORIES, GROUP, VERSION
 from kube_runtime.crd import Column, Definition, Field, Scale
-from kube_runtime.kind import Kind
-from kube_runtime.types.meta import Condition, Resource, ScaledMetadata, Status, Struct
+from kube_runtime.types.meta import Condition, Kind, Resource, ScaledMetadata, Status, Struct
 
 
 class ServiceReference(Struct):

@@ -24,7 +24,7 @@ from dynamo_operator.features.scaling.api import (
 from dynamo_operator.features.scaling.plan import AdapterInputs, AdapterPlan, adapter_names
 from dynamo_operator.features.scaling.status import ScalingHold, acting_status, held_status, hold
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.replicas import base_replicas
+from dynamo_operator.graph.service import base_replicas
 from dynamo_operator.shared.conditions import ScalingReason
 from dynamo_operator.shared.report import REJECTED_RETRY_SECONDS, Reporter, report_unreadable
 from kube_runtime.apply.applier import controller_reference
@@ -49,10 +49,8 @@ from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import DecodeError, NotFound, Refused, ServerFailure
-from kube_runtime.kind import Key, Object, key_of
-from kube_runtime.rate_limits import Since
-from kube_runtime.times import utc_now
-from kube_runtime.types.meta import Resource
+from kube_runtime.times import Since, utc_now
+from kube_runtime.types.meta import Key, Object, Resource, key_of
 
 
 def read_scaling(

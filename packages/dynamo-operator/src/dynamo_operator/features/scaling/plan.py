@@ -12,12 +12,11 @@ from dynamo_operator import labels, names
 from dynamo_operator.component.api import has_adapter
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.replicas import Observed, base_replicas
+from dynamo_operator.graph.service import Observed, base_replicas
 from dynamo_operator.names import is_paused
 from kube_runtime.apply.result import controls
 from kube_runtime.errors import DecodeError
-from kube_runtime.kind import Object
-from kube_runtime.types.meta import condition
+from kube_runtime.types.meta import Object, condition
 
 Adapters: TypeAlias = Mapping[str, DynamoGraphDeploymentScalingAdapter]
 """By name: those that a graph controls, and foreign ones that occupy a name that it needs."""

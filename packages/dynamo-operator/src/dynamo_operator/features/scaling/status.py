@@ -16,10 +16,11 @@ from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapterStatus,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.replicas import selector
+from dynamo_operator.graph.service import selector
 from dynamo_operator.names import is_paused
-from dynamo_operator.shared.conditions import ScalingReason, new_condition
+from dynamo_operator.shared.conditions import ScalingReason
 from kube_runtime.apply.result import controls
+from kube_runtime.types.meta import new_condition
 
 
 @dataclass(frozen=True, slots=True)

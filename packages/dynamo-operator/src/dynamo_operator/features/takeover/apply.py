@@ -26,10 +26,8 @@ from dynamo_operator.features.takeover.plan import (
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import LeaderWorkerSet, LiveObjects, PodCliqueSet
-from kube_runtime.apply.drift import content_of
-from kube_runtime.kind import Object, key_of
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Object, Resource, content_of, key_of
 
 _WORKLOADS = frozenset(type_.KIND.name for type_ in (Deployment, LeaderWorkerSet, PodCliqueSet))
 

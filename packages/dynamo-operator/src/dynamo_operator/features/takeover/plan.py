@@ -27,8 +27,8 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import ComponentSpec
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodCliqueSet
 from kube_runtime.apply.drift import FieldSchema, identity, is_same_template, type_field
-from kube_runtime.kind import Fields, Object
 from kube_runtime.types.kinds import Deployment
+from kube_runtime.types.meta import Fields, Object
 
 _CLIQUE_METADATA = ("labels", "annotations")
 _GROUP_TEMPLATES = ("leaderTemplate", "workerTemplate")

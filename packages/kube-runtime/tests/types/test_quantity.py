@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from kube_runtime.quantity import amount
+from kube_runtime.types.meta import amount
 
 
 @pytest.mark.parametrize(

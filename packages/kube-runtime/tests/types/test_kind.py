@@ -1,6 +1,6 @@
 """Kinds and keys: how they are written, and the objects made of them."""
 
-from kube_runtime.kind import Key, Kind, key_of
+from kube_runtime.types.meta import Key, Kind, key_of
 
 WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)

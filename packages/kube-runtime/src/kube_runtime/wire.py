@@ -1,4 +1,4 @@
-"""Decode JSON of the API server into structs, unless it is too large.
+"""Between the API server's bytes and our types: URL paths, and JSON that is decoded unless it is too large.
 
 `msgspec.Raw` is a view: one field of one object would keep a whole page of a list in memory. So every Raw in
 a decoded object is replaced by a copy.
@@ -7,14 +7,14 @@ a decoded object is replaced by a copy.
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Final
+from typing import Final, NewType
+from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import Raw, inspect, structs
 
-from kube_runtime.errors import DecodeError, TooLarge
-from kube_runtime.kind import Key, Kind
-from kube_runtime.types.meta import R, Struct
+from kube_runtime.errors import DecodeError, Invalid, TooLarge
+from kube_runtime.types.meta import Key, Kind, R, Struct
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of msgspec for JSON that does not fit the type, is not UTF-8, or is nested too deeply."""
@@ -250,3 +250,59 @@ def _mentions_raw(info: inspect.Type, seen: set[type]) -> bool:
         case inspect.TupleType(item_types=types) | inspect.UnionType(types=types):
             inner = types
     return any(_mentions_raw(nested, seen) for nested in inner)
+
+
+UrlPath = NewType("UrlPath", str)
+"""An absolute, quoted path, with a query if `proxied` added one."""
+
+_BAD_REQUEST = 400
+_DOTS = ("", ".", "..")
+_WRITTEN = "/%:@!$&'()*+,;="
+"""Characters that a URL may have as they are, besides the unreserved ones (RFC 3986, 3.3)."""
+
+
+def url_path(*segments: str) -> UrlPath:
+    """The path of these segments, each quoted.
+
+    Raises:
+        Invalid: no object can have such a name. A quoted slash would not help: the API server decodes it
+            before it splits the path. Source: `IsValidPathSegmentName` in k8s.io/apimachinery.
+    """
+    for segment in segments:
+        if segment in _DOTS or "/" in segment or "%" in segment:
+            expected = 'expected a name without "/" and "%", for example "chat"'
+            raise Invalid(_BAD_REQUEST, "InvalidName", f'invalid name "{segment}" ({expected})')
+    return UrlPath("/" + "/".join(quote(segment, ":", errors="replace") for segment in segments))
+
+
+def proxied(proxy: UrlPath, target: str) -> UrlPath:
+    """The path of an object's proxy, followed by a path and query of what is behind it.
+
+    Raises:
+        Invalid: the target leads to another object of the API server.
+    """
+    path, mark, query = target.partition("?")
+    segments = re.split("/|%2f", path, flags=re.IGNORECASE)
+    if any(unquote(segment) in (".", "..") for segment in segments):
+        raise Invalid(
+            _BAD_REQUEST, "InvalidPath", f'invalid path "{target}" (expected no . and .. segments)'
+        )
+    absolute = path if path.startswith("/") else f"/{path}"
+    return UrlPath(f"{proxy}{quote(absolute, _WRITTEN)}{mark}{quote(query, _WRITTEN + '?')}")
+
+
+def path_of(
+    kind: Kind, namespace: str = "", name: str | None = None, subresource: str = ""
+) -> UrlPath:
+    """The path of a kind's collection (no name), of one object, or of its subresource.
+
+    With an empty namespace, the collection in all namespaces.
+
+    Raises:
+        Invalid: no object can have that name, or be in that namespace.
+    """
+    root = ("apis", kind.group) if kind.group else ("api",)
+    is_in_namespace = kind.namespaced and (namespace or name is not None)
+    scope = ("namespaces", namespace) if is_in_namespace else ()
+    rest = () if name is None else (name, subresource) if subresource else (name,)
+    return url_path(*root, kind.version, *scope, kind.plural, *rest)

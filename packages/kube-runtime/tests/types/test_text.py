@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_runtime.text import cut, fitted
+from kube_runtime.types.meta import cut, fitted
 
 words = st.text(st.sampled_from("ab ,"), max_size=60)
 

@@ -7,11 +7,10 @@ import tracemalloc
 import msgspec
 import pytest
 
-from kube_runtime.decode import MOST_SCANNED_BYTES, decode, decode_items, decode_list, identity
 from kube_runtime.errors import DecodeError
-from kube_runtime.kind import Key, Kind
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.types.meta import Resource, Struct
+from kube_runtime.types.meta import Key, Kind, Resource, Struct
+from kube_runtime.wire import MOST_SCANNED_BYTES, decode, decode_items, decode_list, identity
 
 
 class Part(Struct, frozen=True):

@@ -89,20 +89,12 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         epilog="\n".join(("scenarios:", *lines)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--only", type=_scenarios, default=DEFAULT, metavar="SCENARIO[,…]", help=_ONLY
-    )
-    parser.add_argument(
-        "--graphs", type=_numbers, default=_numbers("20,100,300,1000"), help=_GRAPHS
-    )
+    parser.add_argument("--only", type=_scenarios, default=DEFAULT, metavar="SCENARIO[,…]", help=_ONLY)
+    parser.add_argument("--graphs", type=_numbers, default=_numbers("20,100,300,1000"), help=_GRAPHS)
     parser.add_argument("--rounds", type=_numbers, default=[3], help=_ROUNDS)
-    parser.add_argument(
-        "--write", action="store_true", help=f"scale: rewrite {page.PAGE} and its plot"
-    )
+    parser.add_argument("--write", action="store_true", help=f"scale: rewrite {page.PAGE} and its plot")
     parser.add_argument("--foreign", type=int, default=foreign.COUNT, help=_FOREIGN)
-    parser.add_argument(
-        "--minutes", type=float, default=60.0, help="soak: minutes (default %(default)g)"
-    )
+    parser.add_argument("--minutes", type=float, default=60.0, help="soak: minutes (default %(default)g)")
     parser.add_argument("--rate", type=float, default=soak.RATE, help=_RATE)
     return parser.parse_args(arguments)
 
@@ -121,9 +113,7 @@ def _numbers(text: str) -> list[int]:
 def _scenarios(text: str) -> list[str]:
     names = text.split(",")
     if unknown := [name for name in names if name not in SCENARIOS]:
-        raise argparse.ArgumentTypeError(
-            f"unknown scenario {unknown[0]!r} (expected {', '.join(SCENARIOS)})"
-        )
+        raise argparse.ArgumentTypeError(f"unknown scenario {unknown[0]!r} (expected {', '.join(SCENARIOS)})")
     return names
 
 

@@ -44,9 +44,7 @@ def requests(log: Path, *, since: str) -> Requests:
         if entry["verb"] in ("list", "watch") or kind == "leases":
             continue
         counted.count[entry["verb"], kind] += 1
-        counted.server_seconds += _time(entry["stageTimestamp"]) - _time(
-            entry["requestReceivedTimestamp"]
-        )
+        counted.server_seconds += _time(entry["stageTimestamp"]) - _time(entry["requestReceivedTimestamp"])
     return counted
 
 

@@ -104,9 +104,7 @@ async def burst(graphs: int, at_once: int, seconds: float, refuses_above: int) -
     """Create graphs; print the time until they are ready, and requests until ten minutes later."""
     server = Server(0)
     limited = LimitedServer(server, asyncio.Semaphore(at_once), seconds, refuses_above)
-    settings = Settings(
-        metrics=MetricsSettings(bind_address="0"), health=HealthSettings(bind_address="0")
-    )
+    settings = Settings(metrics=MetricsSettings(bind_address="0"), health=HealthSettings(bind_address="0"))
     metrics = RuntimeMetrics(prefix=METRICS_PREFIX)
     client = Client(Congestion(limited), field_manager=FIELD_MANAGER)
     built = operator.manager(client, settings, metrics, scope_of(client, settings))

@@ -80,9 +80,7 @@ async def create(to: Client, name: str, statuses: Statuses | None) -> None:
     """Create one graph with its objects, then those of its components, then write the statuses, if any."""
     graph = await to.create(DynamoGraphDeployment, graph_body(name))
     objects = await _create_all(to, graph, graph_objects(graph, _FACTS, _SETTINGS))
-    components = [
-        component for component in objects if isinstance(component, DynamoComponentDeployment)
-    ]
+    components = [component for component in objects if isinstance(component, DynamoComponentDeployment)]
     await asyncio.gather(
         *(
             _create_all(to, component, component_objects(component, _FACTS, _SETTINGS))
@@ -93,9 +91,7 @@ async def create(to: Client, name: str, statuses: Statuses | None) -> None:
         return
     for component in components:
         status = statuses.of(statuses.components[component.spec.service_name or ""], name)
-        await to.merge_patch(
-            type(component), component.key, {"status": status}, subresource="status"
-        )
+        await to.merge_patch(type(component), component.key, {"status": status}, subresource="status")
     status = statuses.of(statuses.graph, name)
     await to.merge_patch(type(graph), graph.key, {"status": status}, subresource="status")
 

@@ -97,9 +97,7 @@ async def measured(count: int) -> Figures:
                 )
 
 
-async def _over_a_minute(
-    running: Operator, others: Client | None, count: int = 0
-) -> tuple[float, int]:
+async def _over_a_minute(running: Operator, others: Client | None, count: int = 0) -> tuple[float, int]:
     """CPU in percent of a core, and the number of changes made meanwhile."""
     used, started = running.process.cpu_seconds(), monotonic()
     changes = 0
@@ -119,9 +117,7 @@ async def _change(others: Client, count: int, *, until: float) -> int:
         changes = [(types[n % 3], n // 3 % count, n) for n in range(done, done + due)]
         await asyncio.gather(
             *(
-                others.merge_patch(
-                    type_, _key(number), {"metadata": {"annotations": {"changed": str(n)}}}
-                )
+                others.merge_patch(type_, _key(number), {"metadata": {"annotations": {"changed": str(n)}}})
                 for type_, number, n in changes
             )
         )

@@ -28,9 +28,7 @@ def component(name: str = "chat") -> DynamoComponentDeployment:
     """The decode worker of that graph."""
     owner = graph(name)
     objects = graph_objects(owner, Facts(), RenderSettings())
-    components = [
-        desired for desired in objects if desired["kind"] == DynamoComponentDeployment.KIND.name
-    ]
+    components = [desired for desired in objects if desired["kind"] == DynamoComponentDeployment.KIND.name]
     return _stored(DynamoComponentDeployment, components[0], owner)
 
 

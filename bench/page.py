@@ -93,9 +93,7 @@ def table(results: Sequence[Figures]) -> str:
     lines += ["", f"| requests per graph, by verb and kind | {head} |"]
     lines += [f"|---|{'---:|' * len(results)}"]
     for kind in kinds:
-        counts = " | ".join(
-            f"{figures.by_kind.get(kind, 0) / figures.graphs:.2f}" for figures in results
-        )
+        counts = " | ".join(f"{figures.by_kind.get(kind, 0) / figures.graphs:.2f}" for figures in results)
         lines.append(f"| `{kind}` | {counts} |")
     return "\n".join(lines)
 

@@ -73,8 +73,7 @@ async def _batch(user: User, first: int, progress: _Progress, free: asyncio.Sema
     def are_successful(generation: int) -> bool:
         graphs = (user.graphs.get(name) for name in names)
         return all(
-            graph and graph.is_successful and graph.metadata.generation >= generation
-            for graph in graphs
+            graph and graph.is_successful and graph.metadata.generation >= generation for graph in graphs
         )
 
     await user.until(lambda: are_successful(1), within_seconds=600)

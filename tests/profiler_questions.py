@@ -11,9 +11,7 @@ from kube_runtime.types.meta import Object
 LOOSE = {"isl": 2000, "osl": 200, "ttft": 2000, "itl": 100}
 
 
-def a_configuration(
-    model: str = "Qwen/Qwen3-8B", backend: str = "vllm", **sections: Any
-) -> Configuration:
+def a_configuration(model: str = "Qwen/Qwen3-8B", backend: str = "vllm", **sections: Any) -> Configuration:
     """A configuration with targets that are easy to meet; `sections` override its parts."""
     document: dict[str, Any] = {
         "deployment": {"model": model, "namespace": "default"},
@@ -52,6 +50,4 @@ def graph_of(results: Results, *, is_mocked: bool = False) -> Object:
 def workers_of(graph: Object) -> dict[str, Object]:
     """The workers of a graph by name."""
     services: dict[str, Object] = graph["spec"]["services"]
-    return {
-        key: service for key, service in services.items() if service["componentType"] == "worker"
-    }
+    return {key: service for key, service in services.items() if service["componentType"] == "worker"}

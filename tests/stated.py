@@ -13,9 +13,7 @@ THEN = "2026-01-01T00:00:00Z"
 NOW = datetime(2026, 1, 1, 0, 12, tzinfo=UTC)
 
 
-def a_condition(
-    type_: str, status: str, reason: str, message: str = "", generation: int = 1
-) -> Object:
+def a_condition(type_: str, status: str, reason: str, message: str = "", generation: int = 1) -> Object:
     """A condition of a status."""
     return {
         "type": type_,

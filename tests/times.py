@@ -61,9 +61,7 @@ class Times:
             return (yield)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_fixture_setup(
-        self, fixturedef: pytest.FixtureDef[object]
-    ) -> Generator[None, object, object]:
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
         """Time the start of a fixture that several tests share."""
         if fixturedef.scope == "function":
             return (yield)

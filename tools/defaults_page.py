@@ -73,9 +73,7 @@ LONGEST = 300
 """Maximum length of a printed value."""
 
 
-def pods(
-    service: Object, kind: str, settings: RenderSettings = DEFAULTS
-) -> list[tuple[str, Object]]:
+def pods(service: Object, kind: str, settings: RenderSettings = DEFAULTS) -> list[tuple[str, Object]]:
     """The pod templates of a service's workload, with the names of their roles."""
     body = {
         "apiVersion": "nvidia.com/v1alpha1",

@@ -57,9 +57,7 @@ def drawing(name: str, source: str) -> str:
         raise ValueError(f"docs/diagrams/{name}.svg: outdated; run `python tools/diagrams.py`")
     width = float(text.partition('viewBox="')[2].partition('"')[0].split()[2])
     scaled = text.replace('style="', f'style="min-width: {width * SCALE:.0f}px; ', 1)
-    return (
-        f'<div style="overflow-x: auto; background: #fff; padding: 0.5rem">{scaled.strip()}</div>'
-    )
+    return f'<div style="overflow-x: auto; background: #fff; padding: 0.5rem">{scaled.strip()}</div>'
 
 
 def main() -> None:

@@ -6,9 +6,7 @@ from pathlib import Path
 from dynamo_operator.labels import SELECTING
 from tools.markdown import table
 
-KEYS: list[dict[str, str]] = tomllib.loads(
-    Path(__file__).with_name("labels.toml").read_text("utf-8")
-)["key"]
+KEYS: list[dict[str, str]] = tomllib.loads(Path(__file__).with_name("labels.toml").read_text("utf-8"))["key"]
 """Each key with its `use`: a label, or an annotation that is read or written; what it is on, and its text."""
 
 PAGE = Path(__file__).parents[1] / "docs" / "labels-and-annotations.md"

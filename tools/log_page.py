@@ -11,9 +11,7 @@ from tools.markdown import table
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "log.md"
-SOURCES = tuple(
-    f"packages/{package}/src" for package in ("kube-runtime", "dynamo-operator", "dynamo-legacy")
-)
+SOURCES = tuple(f"packages/{package}/src" for package in ("kube-runtime", "dynamo-operator", "dynamo-legacy"))
 HEAD = """\
 # The operator's log
 
@@ -51,9 +49,9 @@ class Line(NamedTuple):
     fields: tuple[str, ...]
 
 
-MEANINGS: dict[str, str] = tomllib.loads(
-    (ROOT / "tools/log_lines.toml").read_text(encoding="utf-8")
-)["meanings"]
+MEANINGS: dict[str, str] = tomllib.loads((ROOT / "tools/log_lines.toml").read_text(encoding="utf-8"))[
+    "meanings"
+]
 ALIASES = {
     "message": "(that of the Event)",
     "text": "validate create, validate update, …",
@@ -80,9 +78,7 @@ def _line(call: ast.Call) -> Line | None:
     is_variable = function.attr == "log"
     argument = call.args[1 if is_variable else 0]
     message = str(argument.value) if isinstance(argument, ast.Constant) else ast.unparse(argument)
-    fields = tuple(
-        keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg != "exc_info"
-    )
+    fields = tuple(keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg != "exc_info")
     return Line(message, "varies" if is_variable else function.attr, fields)
 
 

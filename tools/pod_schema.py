@@ -27,9 +27,7 @@ DOCUMENTS = (
     "/openapi/v3/apis/policy/v1",
     "/openapi/v3/apis/rbac.authorization.k8s.io/v1",
 )
-TARGET = (
-    Path(__file__).parents[1] / "packages/kube-runtime/src/kube_runtime/schemas/kubernetes.json"
-)
+TARGET = Path(__file__).parents[1] / "packages/kube-runtime/src/kube_runtime/schemas/kubernetes.json"
 
 ROOTS = (
     "ConfigMapKeySelector",
@@ -97,9 +95,7 @@ def definitions(documents: Iterable[Object]) -> Object:
 
 def structural(schema: Object) -> Object:
     """One type or field without descriptions; a reference is its only keyword."""
-    if reference := schema.get("$ref") or next(
-        (one["$ref"] for one in schema.get("allOf", ())), None
-    ):
+    if reference := schema.get("$ref") or next((one["$ref"] for one in schema.get("allOf", ())), None):
         return {"$ref": short(reference)}
     result = {keyword: schema[keyword] for keyword in KEPT if keyword in schema}
     if properties := schema.get("properties"):

@@ -135,17 +135,13 @@ def _sweeps(find: Find) -> Iterator[Point]:
     for row in _rows(MEASURED / f"{SWEEPS}-prefill.csv"):
         formulas, kernels = _engines(row, "vllm", find)
         tokens, measured = int(row["isl_tokens"]), float(row["ttft_ms"])
-        first, second = (
-            1000 * engine.first_token_seconds(tokens) for engine in (formulas, kernels)
-        )
+        first, second = (1000 * engine.first_token_seconds(tokens) for engine in (formulas, kernels))
         yield Point("sweeps", FIRST, formulas.gpus, f"{tokens}", measured, first, second)
     for row in _rows(MEASURED / f"{SWEEPS}-decode.csv"):
         formulas, kernels = _engines(row, "vllm", find)
         context, measured = int(row["context_tokens"]), float(row["itl_ms"])
         count = max(1, round(float(row["kv_usage"]) * int(row["max_kv_tokens"]) / context))
-        first, second = (
-            1000 * engine.burst_seconds(count, context) for engine in (formulas, kernels)
-        )
+        first, second = (1000 * engine.burst_seconds(count, context) for engine in (formulas, kernels))
         load = f"{count} x {context}"
         yield Point("sweeps", BETWEEN, formulas.gpus, load, measured, first, second)
 
@@ -177,9 +173,7 @@ def page() -> str:
     """The page."""
     points = list(all_points())
     return (
-        HEAD
-        + "\n".join([*_summary(points), *_left_out_of_the_fit(), *_worst(points), *_all(points)])
-        + "\n"
+        HEAD + "\n".join([*_summary(points), *_left_out_of_the_fit(), *_worst(points), *_all(points)]) + "\n"
     )
 
 
@@ -204,9 +198,7 @@ def _columns(points: list[Point]) -> tuple[str, str, str]:
 
 
 def _figures(ratios: list[float]) -> str:
-    return (
-        f"{median(ratios):.2f}, {min(ratios):.2f}, {max(ratios):.2f}, {100 * error(ratios):.0f} %"
-    )
+    return f"{median(ratios):.2f}, {min(ratios):.2f}, {max(ratios):.2f}, {100 * error(ratios):.0f} %"
 
 
 def _left_out_of_the_fit() -> list[str]:
@@ -219,9 +211,7 @@ def _left_out_of_the_fit() -> list[str]:
         columns = []
         for metric in (FIRST, BETWEEN):
             ratios = [
-                point.ratio
-                for point in _sweeps(recorded())
-                if (point.gpus, point.metric) == (gpus, metric)
+                point.ratio for point in _sweeps(recorded()) if (point.gpus, point.metric) == (gpus, metric)
             ]
             columns.append(f"{median(ratios):.2f}, {100 * error(ratios):.0f} %")
         rows.append((f"{gpus} GPUs", *columns))
@@ -314,9 +304,7 @@ def _rows(file: Path) -> list[dict[str, str]]:
 class _Recorder:
     """Calls real kernels and records their times."""
 
-    def __init__(
-        self, engine: str, kernels: Kernels, answers: dict[tuple[str, ...], float]
-    ) -> None:
+    def __init__(self, engine: str, kernels: Kernels, answers: dict[tuple[str, ...], float]) -> None:
         self._engine, self._kernels, self._answers = engine, kernels, answers
 
     def predict_prefill_latency(self, bs: int, isl: int) -> float:
@@ -343,9 +331,7 @@ def record() -> None:
 
     list(all_points(find))
     lines = [f"{','.join(key)},{ms:.5g}\n" for key, ms in answers.items()]
-    RECORD.write_text(
-        "model,gpu,backend,tp,kind,count,tokens,ms\n" + "".join(lines), encoding="utf-8"
-    )
+    RECORD.write_text("model,gpu,backend,tp,kind,count,tokens,ms\n" + "".join(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -37,9 +37,7 @@ def page() -> str:
     parts += [_described(getattr(dynamo_graphs, name), name) for name in exported]
     parts += ["### Keyword arguments\n", *(_fields(declared) for declared in FIELDS)]
     parts.append("## dynamo_profiler.study\n")
-    parts += [
-        _described(documented, documented.__name__) for documented in (study, Study, Candidate)
-    ]
+    parts += [_described(documented, documented.__name__) for documented in (study, Study, Candidate)]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -87,13 +85,9 @@ def _signature(documented: Callable[..., object], name: str) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in words:
             words.append("*")
         star = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
-        type_ = (
-            "" if parameter.annotation is parameter.empty else f": {_type(parameter.annotation)}"
-        )
+        type_ = "" if parameter.annotation is parameter.empty else f": {_type(parameter.annotation)}"
         equals = " = " if type_ else "="
-        default = (
-            "" if parameter.default is parameter.empty else f"{equals}{_default(parameter.default)}"
-        )
+        default = "" if parameter.default is parameter.empty else f"{equals}{_default(parameter.default)}"
         words.append(f"{star}{parameter.name}{type_}{default}")
     head = "async def" if inspect.iscoroutinefunction(documented) else "def"
     is_made = inspect.isclass(documented) or signature.return_annotation in (signature.empty, None)

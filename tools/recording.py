@@ -138,10 +138,7 @@ def drawing(screens: str) -> str:
             f"<desc>{html.escape(commands)}</desc>",
             f"<style>{''.join(styles)}</style>",
             f'<rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>',
-            *(
-                _drawn(number, answer, answer.cleared == still)
-                for number, answer in enumerate(answers)
-            ),
+            *(_drawn(number, answer, answer.cleared == still) for number, answer in enumerate(answers)),
             "</svg>\n",
         ]
     )
@@ -183,9 +180,7 @@ def _drawn(number: int, answer: Answer, is_still: bool) -> str:
         f' fill="{BACKGROUND}"/><rect x="{left:.1f}" y="{top + 2}" width="{WIDE}" height="14"'
         f' fill="{COLORS["text"]}"/></g>'
     )
-    lines = [
-        _text(top + HIGH * line, _marked(text)) for line, text in enumerate(answer.lines, 1) if text
-    ]
+    lines = [_text(top + HIGH * line, _marked(text)) for line, text in enumerate(answer.lines, 1) if text]
     return "\n".join(
         [
             f'<g id="c{number}"{still}>{_text(top, command)}{cover}</g>',

@@ -28,9 +28,7 @@ BESIDE = (
     "packages/*/README.md",
 )
 MANIFESTS = "examples/**/*.yaml"
-LINK = re.compile(
-    r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)"
-)
+LINK = re.compile(r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 NOTE = re.compile(r"\A<!--.*?-->\s*", re.DOTALL)
 """Before the heading it would hide the page's title from mkdocs."""
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
@@ -57,9 +55,7 @@ def generated() -> dict[str, str]:
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Expand the folders of the navigation, which end with a slash."""
     config.mdx_configs["toc"]["slugify"] = slug
-    pages = sorted(
-        {*generated(), *(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))}
-    )
+    pages = sorted({*generated(), *(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))})
 
     def expanded(entry: Any) -> Any:
         if isinstance(entry, list):

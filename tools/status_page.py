@@ -76,9 +76,7 @@ def page() -> str:
     """The page."""
     lines = [HEAD.format(reasons=", ".join(f"`{reason}`" for reason in POD_REASONS))]
     for kind, rows in groupby(MEANINGS, key=lambda meaning: meaning.kind):
-        cells = [
-            (row.condition, row.status, f"`{row.reason}`", row.text, row.advice) for row in rows
-        ]
+        cells = [(row.condition, row.status, f"`{row.reason}`", row.text, row.advice) for row in rows]
         lines += [
             f"## {kind}\n",
             *INTRODUCTIONS.get(kind, ()),
@@ -91,7 +89,5 @@ def page() -> str:
 
 
 def _fields(schema: Object) -> list[str]:
-    rows = [
-        (f"`{name}`", field.get("description", "")) for name, field in schema["properties"].items()
-    ]
+    rows = [(f"`{name}`", field.get("description", "")) for name, field in schema["properties"].items()]
     return table(("field", "meaning"), rows)

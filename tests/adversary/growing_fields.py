@@ -89,9 +89,7 @@ def _items(schema: Object, *, is_same: bool) -> Callable[[int], Any]:
 
 def _keys(schema: Object) -> Callable[[int], Any]:
     def fill(size: int) -> Any:
-        return {
-            f"key-{number}": least(schema, number) for number in range(size // _LETTERS_PER_ITEM)
-        }
+        return {f"key-{number}": least(schema, number) for number in range(size // _LETTERS_PER_ITEM)}
 
     return fill
 
@@ -136,7 +134,5 @@ def _below(schema: Object, step: str | int) -> Object:
     if isinstance(step, int):
         items: Object = schema["items"]
         return items
-    found: Object = (
-        schema["additionalProperties"] if step == ANY_KEY else schema["properties"][step]
-    )
+    found: Object = schema["additionalProperties"] if step == ANY_KEY else schema["properties"][step]
     return found

@@ -100,9 +100,7 @@ def _graph(document: Object) -> Callable[[], object]:
         missing(graph, FACTS)
         configuration_warning(graph)
         below = [each for each in made if each["kind"] == DynamoComponentDeployment.KIND.name]
-        named = {
-            key: below[index % len(below)] for index, key in enumerate(graph.spec.services) if below
-        }
+        named = {key: below[index % len(below)] for index, key in enumerate(graph.spec.services) if below}
         components = {
             key: (each["metadata"]["name"], msgspec.convert(each, DynamoComponentDeployment))
             for key, each in named.items()

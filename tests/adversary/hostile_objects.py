@@ -26,9 +26,7 @@ def _graphs() -> dict[str, Object]:
         "volumes": [{"name": f"v{number}", "emptyDir": {}} for number in range(400)],
         "mainContainer": {
             "image": "i",
-            "volumeMounts": [
-                {"name": f"v{number}", "mountPath": f"/{number}"} for number in range(400)
-            ],
+            "volumeMounts": [{"name": f"v{number}", "mountPath": f"/{number}"} for number in range(400)],
         },
     }
     scripts = {
@@ -96,7 +94,5 @@ def hostile_objects() -> Iterator[tuple[str, Kind, Object]]:
         DynamoComponentDeployment.KIND: components,
         DynamoModel.KIND: models,
     }
-    of_each = (
-        [(what, kind, spec) for what, spec in specs.items()] for kind, specs in kinds.items()
-    )
+    of_each = ([(what, kind, spec) for what, spec in specs.items()] for kind, specs in kinds.items())
     yield from cycle(found for row in zip_longest(*of_each) for found in row if found)

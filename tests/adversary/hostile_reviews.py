@@ -30,9 +30,7 @@ def look_alike(services: int = 150, names: int = 100, letters: int = 190) -> byt
     """A review of a graph whose order has many names that look like those of its services."""
     alike = "a" * (letters - 4)
     order = [f"{alike}{number:04}" for number in range(5000, 5000 + names)]
-    wanted = graph(
-        {f"{alike}{number:04}": {"componentType": "worker"} for number in range(services)}
-    )
+    wanted = graph({f"{alike}{number:04}": {"componentType": "worker"} for number in range(services)})
     wanted["spec"]["restart"] = {"id": "1", "strategy": {"type": "Sequential", "order": order}}
     return review(wanted)
 
@@ -78,9 +76,7 @@ def _deep() -> Iterator[bytes]:
     for depth in (500, 5_000, 100_000):
         nested = b'{"a":' * depth + b"1" + b"}" * depth
         yield post(_raw_review(b'{"metadata":{},"spec":{"services":{"w":' + nested + b"}}}"))
-        yield post(
-            _raw_review(b'{"spec":{"profilingConfig":{"config":' + nested + b"}}}"), _REQUESTS
-        )
+        yield post(_raw_review(b'{"spec":{"profilingConfig":{"config":' + nested + b"}}}"), _REQUESTS)
 
 
 def _odd() -> Iterator[bytes]:
@@ -142,9 +138,7 @@ def attack(port: int, count: int) -> Callable[[], Counter[int]]:
     """Begin to send hostile requests from all clients at once. What is returned waits for the end."""
     sent = list(hostile_reviews(count))
     pool = ThreadPoolExecutor(STRANGERS)
-    clients = [
-        pool.submit(_stranger, port, sent[number::STRANGERS], number) for number in range(STRANGERS)
-    ]
+    clients = [pool.submit(_stranger, port, sent[number::STRANGERS], number) for number in range(STRANGERS)]
 
     def statuses() -> Counter[int]:
         with pool:

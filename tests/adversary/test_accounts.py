@@ -19,9 +19,7 @@ pytestmark = pytest.mark.cluster
 PROFILING = "dgdr-profiling-job"
 
 
-def test_the_account_of_profiling_creates_no_pod(
-    kinds: ControlPlane, world: World, tmp_path: Path
-) -> None:
+def test_the_account_of_profiling_creates_no_pod(kinds: ControlPlane, world: World, tmp_path: Path) -> None:
     with cluster_wide(world, kinds, tmp_path / "log"):
         bound = cluster_role_objects(world.namespace, PROFILING, NAMES[Name.PROFILING_ROLE])
         apply(kinds, *bound)
@@ -64,9 +62,7 @@ def running_as(account: str) -> Object:
     return a_graph("chat", Frontend=service)
 
 
-def test_node_rights_end_with_the_request(
-    kinds: ControlPlane, world: World, tmp_path: Path
-) -> None:
+def test_node_rights_end_with_the_request(kinds: ControlPlane, world: World, tmp_path: Path) -> None:
     own = kinds.world("default")
     account = f"--as=system:serviceaccount:{world.namespace}:{PROFILING}"
 

@@ -112,9 +112,7 @@ def test_a_namespace_that_accepts_requests_gets_their_graphs_until_it_does_not(
     foreign.eventually(GRAPH, "chat")
     world.create(REQUEST, {**leading(foreign), "metadata": {"name": "late"}})
     player.is_in("Profiling", "late")
-    kinds.kubectl(
-        *("delete", "rolebinding", "graphs-from-requests", f"--namespace={foreign.namespace}")
-    )
+    kinds.kubectl(*("delete", "rolebinding", "graphs-from-requests", f"--namespace={foreign.namespace}"))
     player.finds(a_graph(), name="late")
     body = player.is_in("Failed", "late")
     assert "does not accept graphs" in body["status"]["message"]

@@ -129,15 +129,11 @@ def test_annotations_that_are_configuration_of_the_proxy_are_refused(key: str, p
     assert [f"spec.{place}[{key}]"] == places(found)
     assert [] == places(found, RenderSettings(ingress_allowed_annotations=f"*,{key}"))
     if place == "ingress.annotations":
-        assert [f"spec.{place}[{key}]"] == places(
-            found, RenderSettings(ingress_allowed_annotations="*")
-        )
+        assert [f"spec.{place}[{key}]"] == places(found, RenderSettings(ingress_allowed_annotations="*"))
 
 
 def test_ordinary_annotations_are_allowed_unless_there_is_a_list() -> None:
-    found = component(
-        {"annotations": {f"{NGINX}auth-url": "https://login", f"{NGINX}proxy-body-size": "8m"}}
-    )
+    found = component({"annotations": {f"{NGINX}auth-url": "https://login", f"{NGINX}proxy-body-size": "8m"}})
     assert [] == places(found)
     listed = RenderSettings(ingress_allowed_annotations=f"{NGINX}proxy-*,cert-manager.io/issuer")
     assert [f"spec.ingress.annotations[{NGINX}auth-url]"] == places(found, listed)

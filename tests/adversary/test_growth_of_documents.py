@@ -50,9 +50,7 @@ def of_framework(name: str, *args: str) -> Object:
 
 def on_nodes(name: str, *args: str) -> Object:
     """The worker's fields in a graph, which names the framework itself."""
-    return {
-        key: each for key, each in of_framework(name, *args).items() if key != "backendFramework"
-    }
+    return {key: each for key, each in of_framework(name, *args).items() if key != "backendFramework"}
 
 
 DOCUMENTS: dict[str, Object] = {
@@ -192,9 +190,7 @@ def test_a_configuration_in_a_variable_takes_time_like_its_length(form: str) -> 
     assert not steep(reconciling, partial(configured, form))
 
 
-RESULT = (
-    "apiVersion: nvidia.com/v1alpha1\nkind: DynamoGraphDeployment\nspec:\n  services:\n    w: {}\n"
-)
+RESULT = "apiVersion: nvidia.com/v1alpha1\nkind: DynamoGraphDeployment\nspec:\n  services:\n    w: {}\n"
 RESULTS: dict[str, str] = {
     "ConfigMaps": "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: n{0}\n",
     "other documents": "---\nkind: Secret\nmetadata:\n  name: n{0}\n",
@@ -245,9 +241,7 @@ def test_what_a_node_says_of_a_pod_takes_time_like_its_length() -> None:
         "spec": {"nodeName": "n1"},
         "status": {
             "phase": "Pending",
-            "containerStatuses": [
-                {"name": "main", "state": {"waiting": {"reason": "ErrImagePull"}}}
-            ],
+            "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "ErrImagePull"}}}],
         },
     }
     fields = [each for each in growing_fields(whole) if each.path[0] in ("metadata", "status")]

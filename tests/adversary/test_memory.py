@@ -36,9 +36,7 @@ def test_graphs_over_the_limit_cost_less_than_they_have_bytes() -> None:
         tracemalloc.start()
         try:
             for number in range(GRAPHS):
-                text = await asyncio.to_thread(
-                    line, number
-                )  # a server makes it, and no loop of ours
+                text = await asyncio.to_thread(line, number)  # a server makes it, and no loop of ours
                 stored += len(text)
                 try:
                     store.on_watch_event(Changed(decode(DynamoGraphDeployment, text, most)))

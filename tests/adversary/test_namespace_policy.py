@@ -67,9 +67,7 @@ def may(operator: Tenant, body: Object) -> bool:
     return True
 
 
-def test_the_token_creates_nothing_in_excluded_namespaces(
-    kinds: ControlPlane, operator: Tenant
-) -> None:
+def test_the_token_creates_nothing_in_excluded_namespaces(kinds: ControlPlane, operator: Tenant) -> None:
     rbac = "rbac.authorization.k8s.io/v1"
     for namespace in ("kube-system", operator.namespace):
         for body in (
@@ -99,9 +97,7 @@ def test_others_may_write_there_as_before(kinds: ControlPlane, operator: Tenant)
     kinds.kubectl(*TRY, input=json.dumps(body))
 
 
-def test_users_learn_at_admission_that_no_graph_runs_there(
-    kinds: ControlPlane, operator: Tenant
-) -> None:
+def test_users_learn_at_admission_that_no_graph_runs_there(kinds: ControlPlane, operator: Tenant) -> None:
     remedy = "dynamo-operator.namespacePolicy.releaseNamespace=false"
     spec = {"services": {"Frontend": {"componentType": "frontend", "replicas": 1}}}
     body = a("DynamoGraphDeployment", "nvidia.com/v1alpha1", operator.namespace, spec=spec)

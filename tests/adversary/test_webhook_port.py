@@ -89,9 +89,7 @@ def holder(there: Installation) -> str:
     return str(body.get("spec", {}).get("holderIdentity", ""))
 
 
-def test_a_stranger_with_small_requests_ends_no_leader(
-    kinds: ControlPlane, install: Install
-) -> None:
+def test_a_stranger_with_small_requests_ends_no_leader(kinds: ControlPlane, install: Install) -> None:
     with install(*ELECTED) as there:
         there.process.says("elected")
         leader = holder(there)
@@ -110,13 +108,8 @@ def test_a_stranger_with_small_requests_ends_no_leader(
         assert leader == holder(there)
 
 
-def test_the_process_ends_in_time_whatever_strangers_send(
-    kinds: ControlPlane, install: Install
-) -> None:
-    services = {
-        f"s{number}": {"labels": {f"l{each}": "v w" for each in range(900)}}
-        for number in range(300)
-    }
+def test_the_process_ends_in_time_whatever_strangers_send(kinds: ControlPlane, install: Install) -> None:
+    services = {f"s{number}": {"labels": {f"l{each}": "v w" for each in range(900)}} for number in range(300)}
     large = review(graph(services), graph(services))
     assert 2_000_000 < len(large) < 7_000_000
     with install(*ELECTED) as there, ThreadPoolExecutor(12) as strangers:

@@ -34,9 +34,7 @@ class Workers:
     def __init__(self) -> None:
         self.hanging = self.most_hanging = 0
 
-    async def call(
-        self, address: str, call: Call, *, timeout_seconds: float | None = None
-    ) -> Reply:
+    async def call(self, address: str, call: Call, *, timeout_seconds: float | None = None) -> Reply:
         assert call == LOAD
         if not address.startswith("http://10.66."):
             await asyncio.sleep(0.1)
@@ -65,8 +63,7 @@ def begin(calls: ModelCalls, namespace: str, name: str, pods: int, network: str)
     key = Key(namespace, name)
     known = calls.learn(key, f"{namespace}/{name}", {})
     ends = (
-        Endpoint(f"http://{network}.{pod}:9090", f"{name}-{pod}", is_callable=True)
-        for pod in range(pods)
+        Endpoint(f"http://{network}.{pod}:9090", f"{name}-{pod}", is_callable=True) for pod in range(pods)
     )
     calls.start(key, known, [Work(each, (LOAD,)) for each in ends])
     return known

@@ -97,9 +97,7 @@ def test_a_pod_is_held_within_its_budget() -> None:
 
 def test_a_graph_with_its_components_and_deployments_is_held_within_its_budget() -> None:
     count = 50
-    types: tuple[type[Resource], ...] = (
-        *(DynamoGraphDeployment, DynamoComponentDeployment, Deployment),
-    )
+    types: tuple[type[Resource], ...] = (*(DynamoGraphDeployment, DynamoComponentDeployment, Deployment),)
     documents = [
         [msgspec.json.encode(make(f"g{number}")) for make in (stored_graph, component, deployment)]
         for number in range(count)

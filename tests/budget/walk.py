@@ -52,9 +52,7 @@ class Walk:
 
         def on_event(frame: FrameType, event: str, _: object) -> None:
             module, code = module_of(frame), frame.f_code
-            is_named = not code.co_name.startswith(
-                "<"
-            )  # a reader does not stop at a lambda or comprehension
+            is_named = not code.co_name.startswith("<")  # a reader does not stop at a lambda or comprehension
             if event == "call" and module and is_named and asyncio.current_task() is own_task:
                 self.calls.append(Call(module, code.co_qualname, module_of(frame.f_back)))
 

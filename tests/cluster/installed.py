@@ -8,9 +8,7 @@ from kube_runtime.types.meta import Kind
 
 
 @contextmanager
-def installed(
-    control_plane: ControlPlane, names: Sequence[str], kinds: Sequence[Kind]
-) -> Iterator[None]:
+def installed(control_plane: ControlPlane, names: Sequence[str], kinds: Sequence[Kind]) -> Iterator[None]:
     """Install CRDs by name, and delete these kinds at the end, because other tests run without them."""
     control_plane.install_crds(names)
     try:

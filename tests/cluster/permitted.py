@@ -39,9 +39,7 @@ def _request(entry: dict[str, Any]) -> Request:
     ref = entry["objectRef"]
     selected = parse_qs(urlsplit(entry["requestURI"]).query).get("fieldSelector", [""])[0]
     name = selected.removeprefix(_BY_NAME) if selected.startswith(_BY_NAME) else ""
-    return Request(
-        entry["verb"], ref.get("apiGroup", ""), resource_of(entry), ref.get("name") or name
-    )
+    return Request(entry["verb"], ref.get("apiGroup", ""), resource_of(entry), ref.get("name") or name)
 
 
 def refused(log: Path, user: str = "") -> set[Request]:
@@ -56,8 +54,7 @@ def beyond(log: Path, rules: Iterable[Rule], user: str = "") -> set[Request]:
     return {
         request
         for request in sent
-        if request.resource not in _ALLOWED_TO_ALL
-        and not any(_allows(rule, request) for rule in allowed_by)
+        if request.resource not in _ALLOWED_TO_ALL and not any(_allows(rule, request) for rule in allowed_by)
     }
 
 

@@ -162,9 +162,7 @@ class World:
         requests of the suite.
         """
         for kind in WORKING:
-            path = (
-                f"{path_of(kind, self.namespace)}?propagationPolicy=Background&gracePeriodSeconds=0"
-            )
+            path = f"{path_of(kind, self.namespace)}?propagationPolicy=Background&gracePeriodSeconds=0"
             try:
                 with self._answer("DELETE", path) as answer:
                     answer.read()  # it may nest too deeply to be decoded
@@ -210,9 +208,7 @@ class World:
             time.sleep(0.1)
         return value
 
-    def _request(
-        self, method: str, path: str, body: Object | None = None, content_type: str = ""
-    ) -> Object:
+    def _request(self, method: str, path: str, body: Object | None = None, content_type: str = "") -> Object:
         with self._answer(method, path, body, content_type) as answer:
             result: Object = json.loads(answer.read())
             return result

@@ -97,9 +97,7 @@ def _differ(path: str, theirs: Any, ours: Any) -> _Found:
     match theirs, ours:
         case dict(), dict():
             for name in sorted(theirs.keys() | ours.keys()):
-                yield from _differ(
-                    _below(path, name), theirs.get(name, ABSENT), ours.get(name, ABSENT)
-                )
+                yield from _differ(_below(path, name), theirs.get(name, ABSENT), ours.get(name, ABSENT))
         case list(), list():
             yield from _differ_lists(path, theirs, ours)
         case _ if theirs != ours:
@@ -117,9 +115,7 @@ def _differ_lists(path: str, theirs: list[Any], ours: list[Any]) -> _Found:
         return
     their_entries, our_entries = _keyed(theirs, field), _keyed(ours, field)
     for key in sorted(their_entries.keys() | our_entries.keys()):
-        yield from _differ(
-            f"{path}[{key}]", their_entries.get(key, ABSENT), our_entries.get(key, ABSENT)
-        )
+        yield from _differ(f"{path}[{key}]", their_entries.get(key, ABSENT), our_entries.get(key, ABSENT))
     if name in _ORDERED:
         both = their_entries.keys() & our_entries.keys()
         their_order = [each for each in their_entries if each in both]

@@ -166,9 +166,7 @@ def eventually_expected(
     while True:
         found = collect()
         unexpected = (
-            name
-            for (name, stage), each in found.items()
-            if not is_expected(cases_by_name[name], stage, each)
+            name for (name, stage), each in found.items() if not is_expected(cases_by_name[name], stage, each)
         )
         if next(unexpected, None) is None or time.monotonic() > deadline:
             return found

@@ -128,11 +128,7 @@ def paths(each: Foreseen) -> set[str]:
 def orders(workload: Object) -> dict[str, list[str]]:
     """The names of cliques and scaling groups of a PodCliqueSet in their order; {} for other kinds."""
     template = workload["spec"].get("template", {})
-    return {
-        field: [entry["name"] for entry in template[field]]
-        for field in _ANY_ORDER
-        if field in template
-    }
+    return {field: [entry["name"] for entry in template[field]] for field in _ANY_ORDER if field in template}
 
 
 def _in_other_order(body: Object) -> Object:
@@ -142,9 +138,7 @@ def _in_other_order(body: Object) -> Object:
     """
     if body["kind"] not in WORKLOADS:
         return body
-    reordered = {
-        name: mapped(unit, _with_pull_secrets_reversed) for name, unit in units(body).items()
-    }
+    reordered = {name: mapped(unit, _with_pull_secrets_reversed) for name, unit in units(body).items()}
     found = with_units(body, reordered)
     if body["kind"] != PodCliqueSet.KIND.name:
         return found
@@ -259,8 +253,7 @@ def _identified(body: Object) -> Resource:
     metadata = dict(body["metadata"])
     metadata |= {"resourceVersion": "1", "uid": f"{body['kind']}/{metadata['name']}"}
     metadata["ownerReferences"] = [
-        {**each, "uid": f"{each['kind']}/{each['name']}"}
-        for each in metadata.get("ownerReferences", ())
+        {**each, "uid": f"{each['kind']}/{each['name']}"} for each in metadata.get("ownerReferences", ())
     ]
     found = {**body, "metadata": metadata}
     return msgspec.json.decode(msgspec.json.encode(defaulted(found)), type=_TYPES[body["kind"]])

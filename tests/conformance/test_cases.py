@@ -45,9 +45,7 @@ def verdicts_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dic
 def each_case(*modes: str) -> pytest.MarkDecorator:
     """The cases that are played of these modes."""
     named = [
-        pytest.param(mode, each.name, id=f"{mode}-{each.name}")
-        for mode in modes
-        for each in chosen(mode)
+        pytest.param(mode, each.name, id=f"{mode}-{each.name}") for mode in modes for each in chosen(mode)
     ]
     return pytest.mark.parametrize(("mode", "case"), named)
 

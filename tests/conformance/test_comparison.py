@@ -87,9 +87,7 @@ def test_no_field_can_change_unnoticed(mode: str, case: Case) -> None:
     assert set() == {each for each in unnoticed if not ALLOWED.fullmatch(each)}
 
 
-@pytest.mark.parametrize(
-    "name", [WORKER, "Service/g-frontend", "Role/g-k8s-service-discovery-role"]
-)
+@pytest.mark.parametrize("name", [WORKER, "Service/g-frontend", "Role/g-k8s-service-discovery-role"])
 def test_an_object_that_is_missing_is_noticed(name: str) -> None:
     assert Result.DIFFERENT == verdict(lambda objects: objects.pop(name)).result
 

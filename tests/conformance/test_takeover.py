@@ -153,9 +153,7 @@ def test_a_pull_secret_that_comes_later_replaces_no_pod_that_was_taken_over() ->
         served = templates(server).keys()
         async with taking_over(server, MODES["none"], lag_seconds=0.0):
             before = templates(server)
-            for namespace in {
-                body["metadata"]["namespace"] for body in stored(server, GRAPHS).values()
-            }:
+            for namespace in {body["metadata"]["namespace"] for body in stored(server, GRAPHS).values()}:
                 server.storage.create(path_of(PullSecret.KIND), pull_secret(namespace))
             await asyncio.sleep(REST_SECONDS)
             after = templates(server)

@@ -65,9 +65,7 @@ def verdicts(mode: Mode, folder: Path, chosen: Sequence[Case] = ()) -> dict[str,
     return judge(mode, judged, play(mode, judged, folder, is_expected))
 
 
-def judge(
-    mode: Mode, cases: Sequence[Case], observed: Mapping[Stage, Observed]
-) -> dict[str, Verdict]:
+def judge(mode: Mode, cases: Sequence[Case], observed: Mapping[Stage, Observed]) -> dict[str, Verdict]:
     """The verdicts on what was observed."""
     table = rows()
     return {
@@ -95,9 +93,7 @@ def _compared(case: Case, mode: Mode, stage: int, observed: Observed) -> Iterato
     yield from compared(recorded, observed, _given(case, stage))
 
 
-def compared(
-    recorded: Recorded, observed: Observed, given: Sequence[Object] = ()
-) -> Iterator[Difference]:
+def compared(recorded: Recorded, observed: Observed, given: Sequence[Object] = ()) -> Iterator[Difference]:
     """Where what was recorded and what was observed differ. `given` are objects of the input."""
     theirs, ours = (normal_objects(side.objects, given) for side in (recorded, observed))
     yield from differences(theirs, ours)

@@ -62,9 +62,7 @@ def fresh(cluster: RealCluster) -> Iterator[World]:
     """A new namespace, deleted afterwards with all its pods."""
     name = f"e2e-{uuid.uuid4().hex[:8]}"
     cluster.kubectl("create", "namespace", name)
-    cluster.kubectl(
-        "wait", f"--namespace={name}", "--for=create", "--timeout=20s", "serviceaccount/default"
-    )
+    cluster.kubectl("wait", f"--namespace={name}", "--for=create", "--timeout=20s", "serviceaccount/default")
     try:
         yield cluster.world(name)
     finally:
@@ -85,9 +83,7 @@ def report(request: pytest.FixtureRequest) -> Report:
     return lambda words: lines.append(f"{title}: {words}")
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Prints what the tests measured."""
     if lines := config.stash.get(_REPORTED, []):
         terminalreporter.section("measured")

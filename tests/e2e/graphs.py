@@ -53,9 +53,7 @@ def idle_frontend() -> Object:
     return frontend(extraPodSpec={"mainContainer": main}, **always)
 
 
-def worker(
-    *arguments: str, component: str = "backend", pod: Object | None = None, **fields: Any
-) -> Object:
+def worker(*arguments: str, component: str = "backend", pod: Object | None = None, **fields: Any) -> Object:
     """A worker with a simulated engine. The runtime takes its namespace from an argument only."""
     words = " ".join(("--model-path /model --speedup-ratio 10", *arguments))
     endpoint = f"dyn://$DYN_NAMESPACE.{component}.generate"
@@ -69,9 +67,7 @@ def worker(
     }
 
 
-def graph(
-    name: str, *envs: Object, annotations: dict[str, str] | None = None, **services: Object
-) -> Object:
+def graph(name: str, *envs: Object, annotations: dict[str, str] | None = None, **services: Object) -> Object:
     """A graph of these services; of a frontend and a worker if none is given."""
     chosen = services or {"Frontend": frontend(), "Worker": worker()}
     spec: Object = {"envs": list(envs), "services": chosen}

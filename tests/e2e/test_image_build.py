@@ -104,10 +104,7 @@ def test_a_deployment_is_built_pushed_pulled_and_served(
     spec: Object = {"dynamoNim": "chat:v1", "services": {"Frontend": {"replicas": 1}}}
     place.create(DEPLOYMENT, {"metadata": {"name": "chat"}, "spec": spec})
     place.until(
-        lambda: (
-            condition_of(place.get(REQUEST, "chat--v1") or {}, "DynamoNimAvailable")[:1]
-            == ("True",)
-        ),
+        lambda: condition_of(place.get(REQUEST, "chat--v1") or {}, "DynamoNimAvailable")[:1] == ("True",),
         what=lambda: explained(place),
         within_seconds=WITHIN_SECONDS,
     )
@@ -124,9 +121,7 @@ def test_a_deployment_is_built_pushed_pulled_and_served(
     place.eventually(DEPLOYMENT, "chat", is_successful)
 
 
-def test_a_build_that_fails_ends_at_once_says_why_and_leaves_the_graph(
-    place: World, store: str
-) -> None:
+def test_a_build_that_fails_ends_at_once_says_why_and_leaves_the_graph(place: World, store: str) -> None:
     spec = {"bentoTag": "odd:v1", "downloadUrl": f"{store}{PATH}", "buildArgs": ["BASE=scratch"]}
     place.create(REQUEST, {"metadata": {"name": "odd--v1"}, "spec": spec})
 

@@ -60,12 +60,8 @@ def test_an_image_runs_and_comes_out_the_same_again(
     assert "hello world" == said.strip()
 
 
-def test_a_command_that_fails_is_named_with_its_line_and_last_words(
-    source: Path, tmp_path: Path
-) -> None:
-    (source / "Containerfile").write_text(
-        CONTAINERFILE.replace("mkdir -p", "echo no room >&2; false")
-    )
+def test_a_command_that_fails_is_named_with_its_line_and_last_words(source: Path, tmp_path: Path) -> None:
+    (source / "Containerfile").write_text(CONTAINERFILE.replace("mkdir -p", "echo no room >&2; false"))
     with pytest.raises(ConfigError, match=r"Containerfile:7: .*no room"):
         ImageBuild(source, NAME).write(tmp_path / "image.tar", Silent())
     assert [source] == list(tmp_path.iterdir())

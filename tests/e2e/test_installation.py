@@ -31,8 +31,7 @@ def managers(world: World) -> list[Object]:
     return [
         each
         for each in world.list(PODS)
-        if each["metadata"]["name"].startswith(OPERATOR)
-        and "deletionTimestamp" not in each["metadata"]
+        if each["metadata"]["name"].startswith(OPERATOR) and "deletionTimestamp" not in each["metadata"]
     ]
 
 
@@ -59,9 +58,7 @@ def test_two_replicas_run_as_nobody_on_a_read_only_root_and_one_of_them_leads(
     for each in found:
         [container] = each["spec"]["containers"]
         assert container["securityContext"]["readOnlyRootFilesystem"]
-        assert {"uid": 65532} == {
-            "uid": each["status"]["containerStatuses"][0]["user"]["linux"]["uid"]
-        }
+        assert {"uid": 65532} == {"uid": each["status"]["containerStatuses"][0]["user"]["linux"]["uid"]}
     assert leader(cluster) in {each["metadata"]["name"] for each in found}
 
 
@@ -75,9 +72,7 @@ def test_the_next_replica_leads_when_the_leader_goes(cluster: RealCluster, world
     system.until(lambda: len(managers(system)) == 2)
 
 
-def test_the_api_server_asks_the_webhooks_through_their_service(
-    cluster: RealCluster, world: World
-) -> None:
+def test_the_api_server_asks_the_webhooks_through_their_service(cluster: RealCluster, world: World) -> None:
     wrong = graph("wrong", Frontend=frontend(replicas=-1), Worker=worker())
     with pytest.raises(Refused, match="replicas"):
         world.create(GRAPH, wrong)

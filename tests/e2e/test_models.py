@@ -28,9 +28,7 @@ def listed(cluster: RealCluster, world: World) -> list[set[str]]:
     ]
 
 
-def test_an_adapter_is_loaded_listed_and_unloaded_by_every_worker(
-    cluster: RealCluster, world: World
-) -> None:
+def test_an_adapter_is_loaded_listed_and_unloaded_by_every_worker(cluster: RealCluster, world: World) -> None:
     script = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

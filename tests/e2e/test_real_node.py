@@ -37,11 +37,7 @@ def instance(kept: RealInstance) -> RealInstance:
 
 def traces(instance: RealInstance, folder: Path) -> list[str]:
     """What shows on this machine that the instance exists or existed."""
-    mounts = [
-        line
-        for line in Path("/proc/self/mountinfo").read_text().splitlines()
-        if str(folder) in line
-    ]
+    mounts = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if str(folder) in line]
     groups = [str(each) for each in GROUPS.glob(f"**/*{instance.name}*")]
     return [*mounts, *groups, *map(str, folder.glob(f"{instance.name}"))]
 

@@ -41,9 +41,7 @@ def a_request() -> Object:
 
 def predicted(world: World) -> float:
     """The shortest time between two tokens in the curves that the engine follows. Units: seconds."""
-    documents = [
-        each.get("data", {}).get("decode_raw_data.json") for each in world.list(CONFIG_MAP)
-    ]
+    documents = [each.get("data", {}).get("decode_raw_data.json") for each in world.list(CONFIG_MAP)]
     [curves] = filter(None, documents)
     return float(min(json.loads(curves)["z_itl"])) / 1000
 

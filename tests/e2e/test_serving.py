@@ -97,9 +97,7 @@ def requests_of(cluster: RealCluster, pod: dict[str, object]) -> int:
     """How many requests a worker has had, by its own count."""
     ip = pod["status"]["podIP"]  # type: ignore[index]
     text = cluster.inside.get(f"{ip}:9090", "/metrics").text
-    lines = [
-        line for line in text.splitlines() if line.startswith("dynamo_component_requests_total")
-    ]
+    lines = [line for line in text.splitlines() if line.startswith("dynamo_component_requests_total")]
     return int(sum(float(line.rsplit(" ", 1)[1]) for line in lines if '"generate"' in line))
 
 
@@ -131,9 +129,7 @@ def test_a_user_talks_to_a_graph_and_reads_its_logs(cluster: RealCluster, world:
     assert all(pod["metadata"]["name"] in line for line in lines)
 
 
-def test_workers_are_found_through_etcd_when_the_graph_says_so(
-    cluster: RealCluster, world: World
-) -> None:
+def test_workers_are_found_through_etcd_when_the_graph_says_so(cluster: RealCluster, world: World) -> None:
     etcd = {"name": "ETCD_ENDPOINTS", "value": "http://etcd.messaging:2379"}
     annotations = {"nvidia.com/dynamo-discovery-backend": "etcd"}
     world.create(GRAPH, graph("keys", etcd, annotations=annotations))

@@ -152,9 +152,7 @@ def test_a_killed_worker_comes_back_and_the_others_go_on(
     at = serving(
         cluster,
         world,
-        graph(
-            "pair", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=counted(replicas=2)
-        ),
+        graph("pair", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=counted(replicas=2)),
     )
     victim = pods(world, "Worker")[0]["metadata"]["name"]
     with Load(cluster.inside, at) as load:
@@ -174,9 +172,7 @@ def test_a_killed_worker_comes_back_and_the_others_go_on(
     assert load.tally().failed <= load.rate_per_second  # those that it had, and a second's worth
 
 
-def test_a_restarted_kubelet_disturbs_nothing(
-    cluster: RealCluster, calm: World, report: Report
-) -> None:
+def test_a_restarted_kubelet_disturbs_nothing(cluster: RealCluster, calm: World, report: Report) -> None:
     at, before = address(calm, "calm-frontend"), identities(calm)
     with Load(cluster.inside, at) as load:
         load.wait_for(10)
@@ -188,9 +184,7 @@ def test_a_restarted_kubelet_disturbs_nothing(
     assert before == identities(calm)
 
 
-def test_a_killed_operator_ends_what_it_began(
-    cluster: RealCluster, world: World, report: Report
-) -> None:
+def test_a_killed_operator_ends_what_it_began(cluster: RealCluster, world: World, report: Report) -> None:
     at = serving(
         cluster,
         world,
@@ -203,9 +197,7 @@ def test_a_killed_operator_ends_what_it_began(
     assert 2 == len(operators)
     with Load(cluster.inside, at) as load:
         world.patch(GRAPH, "orphan", edit)
-        for (
-            pid
-        ) in operators:  # before the leader can have written both the component and the Deployment
+        for pid in operators:  # before the leader can have written both the component and the Deployment
             os.kill(pid, signal.SIGKILL)
         world.eventually(GRAPH, "orphan", is_ready, within_seconds=150)
         load.wait_for(10)

@@ -55,9 +55,7 @@ def stage(
 ) -> Iterator[Stage]:
     """A stage on the control plane of a module."""
     folder = tmp_path_factory.mktemp("stage")
-    with stage_on(
-        operated, folder, *compared, flags=operator_flags, variables=operator_variables
-    ) as found:
+    with stage_on(operated, folder, *compared, flags=operator_flags, variables=operator_variables) as found:
         yield found
 
 
@@ -88,9 +86,7 @@ def measured(request: pytest.FixtureRequest) -> list[str]:
     return request.config.stash.setdefault(MEASURED, [])
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say what was survived."""
     if lines := config.stash.get(MEASURED, []):
         terminalreporter.section("measured")

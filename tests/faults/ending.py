@@ -81,12 +81,9 @@ class Ending:
     def difference(self, other: "Ending") -> str:
         """What the other one has instead, as lines; empty when they are alike."""
         mine, theirs = (
-            json.dumps(each.content, indent=1, sort_keys=True).splitlines()
-            for each in (self, other)
+            json.dumps(each.content, indent=1, sort_keys=True).splitlines() for each in (self, other)
         )
-        return "\n".join(
-            difflib.unified_diff(mine, theirs, "expected", "actual", lineterm="", n=12)
-        )
+        return "\n".join(difflib.unified_diff(mine, theirs, "expected", "actual", lineterm="", n=12))
 
 
 def ending(world: World, *, with_history: bool = True, more: Sequence[Kind] = ()) -> Ending:
@@ -146,9 +143,7 @@ def _without_uids(content: dict[str, Any], names: dict[str, str]) -> dict[str, A
 
 
 @contextmanager
-def births_and_deaths(
-    world: World, kinds: Sequence[Kind] = KINDS
-) -> Iterator[Callable[[], Counter[str]]]:
+def births_and_deaths(world: World, kinds: Sequence[Kind] = KINDS) -> Iterator[Callable[[], Counter[str]]]:
     """Count how often each object is created and deleted, no matter by which client, from now on.
 
     The function ends the count and returns it, by lines such as `ADDED Service chat-frontend`.

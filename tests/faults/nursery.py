@@ -84,9 +84,7 @@ class Nursery:
         log = self.folder / f"{namespace}-{self._count}.log"
         log.touch()
         flags = ["--kubeconfig", str(self.kubeconfig), *OFF, f"--restrictedNamespace={namespace}"]
-        flags.append(
-            "--operator-image=dynamo-operator:test"
-        )  # profiling copies its results with it
+        flags.append("--operator-image=dynamo-operator:test")  # profiling copies its results with it
         flags.extend(more)
         line = json.dumps({"log": str(log), "arguments": ["run", *flags]}) + "\n"
         self._requests.write(line.encode())

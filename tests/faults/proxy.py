@@ -97,9 +97,7 @@ class Proxy:
     async def _run(self, started: threading.Event, stop: asyncio.Event) -> None:
         app = web.Application(client_max_size=2**24)
         app.router.add_route("*", "/{path:.*}", self._forward)
-        runner = web.AppRunner(
-            app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5
-        )
+        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
@@ -129,9 +127,7 @@ class Proxy:
             if instead := await self.answered(request, content):
                 return instead
             if not is_watch:
-                return web.Response(
-                    status=answer.status, body=content, content_type="application/json"
-                )
+                return web.Response(status=answer.status, body=content, content_type="application/json")
             response = web.StreamResponse(status=answer.status)
             response.content_type = "application/json"
             await response.prepare(request)

@@ -36,9 +36,7 @@ def is_made_anew(world: World) -> bool:
     if component is None or deployment is None or "deletionTimestamp" in component["metadata"]:
         return False
     owners = [each["uid"] for each in deployment["metadata"].get("ownerReferences", ())]
-    is_available = (
-        deployment.get("status", {}).get("availableReplicas") == deployment["spec"]["replicas"]
-    )
+    is_available = deployment.get("status", {}).get("availableReplicas") == deployment["spec"]["replicas"]
     return [component["metadata"]["uid"]] == owners and is_available and is_quite_ready(world)
 
 

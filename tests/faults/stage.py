@@ -217,7 +217,5 @@ def at_end(
 def deletions(written: Sequence[Write], world: World) -> frozenset[str]:
     """What the operator has deleted, by path."""
     return frozenset(
-        each.path.replace(world.namespace, "NAMESPACE")
-        for each in written
-        if each.method == "DELETE"
+        each.path.replace(world.namespace, "NAMESPACE") for each in written if each.method == "DELETE"
     )

@@ -57,9 +57,7 @@ class Behind(Proxy):
             self._lists[request.path_qs] = content
         return None
 
-    async def lines(
-        self, request: web.Request, content: StreamReader
-    ) -> AsyncGenerator[bytes, None]:
+    async def lines(self, request: web.Request, content: StreamReader) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()
         lag = self.dice.uniform(*self.lag.bounds(request.path)) if self.is_late else 0.0
         queue: asyncio.Queue[tuple[float, bytes | None]] = asyncio.Queue()

@@ -106,9 +106,7 @@ def test_what_is_orphaned_stays_and_is_left_alone(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-def test_a_graph_that_is_deleted_and_made_again_at_once_is_made_whole(
-    propagation: str, stage: Stage
-) -> None:
+def test_a_graph_that_is_deleted_and_made_again_at_once_is_made_whole(propagation: str, stage: Stage) -> None:
     with namespace(stage.proxy) as world, stage.nursery.operator(world.namespace) as operator:
         world.create(GRAPH, a_graph())
         at_rest(world, stage.proxy, is_quite_ready)

@@ -98,9 +98,7 @@ def is_available(deployment: Object) -> bool:
     """Whether all replicas that a Deployment has now been given are available."""
     status = deployment.get("status", {})
     is_observed = status.get("observedGeneration") == deployment["metadata"]["generation"]
-    return bool(
-        is_observed and status.get("availableReplicas", 0) == deployment["spec"]["replicas"]
-    )
+    return bool(is_observed and status.get("availableReplicas", 0) == deployment["spec"]["replicas"])
 
 
 DEPLOYMENTS = Subject(

@@ -189,9 +189,7 @@ def test_the_graph_goes_on_when_the_name_is_free(played: Played) -> None:
     assert all(played.ready.values()), played.ready
 
 
-def test_what_an_earlier_graph_of_the_same_name_left_is_waited_for(
-    proxy: Proxy, tmp_path: Path
-) -> None:
+def test_what_an_earlier_graph_of_the_same_name_left_is_waited_for(proxy: Proxy, tmp_path: Path) -> None:
     """The garbage collector takes it away: its owner has the right name, and another uid."""
     config = kubeconfig(proxy, tmp_path / "config")
     [case, *_] = [each for each in cases("late", is_owned=False) if each.kind is SERVICE]

@@ -26,9 +26,7 @@ class Brief(Proxy):
 
     limits: list[int] = field(default_factory=lambda: [0, 1], init=False)
 
-    async def lines(
-        self, request: web.Request, content: StreamReader
-    ) -> AsyncGenerator[bytes, None]:
+    async def lines(self, request: web.Request, content: StreamReader) -> AsyncGenerator[bytes, None]:
         left = self.limits.pop(0) if self.limits else -1
         async for line in super().lines(request, content):
             if left == 0:

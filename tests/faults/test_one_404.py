@@ -41,9 +41,7 @@ def is_watch_of_deployments(request: web.Request) -> bool:
     return "watch" in request.query and request.path.endswith("/deployments")
 
 
-def test_one_404_on_a_watch_changes_no_status(
-    world: World, kinds: ControlPlane, tmp_path: Path
-) -> None:
+def test_one_404_on_a_watch_changes_no_status(world: World, kinds: ControlPlane, tmp_path: Path) -> None:
     with Forgetful(kinds.server, world.tls).running() as proxy:
         config = kubeconfig(proxy, tmp_path / "config")
         flags = (*OFF, f"--restrictedNamespace={world.namespace}")

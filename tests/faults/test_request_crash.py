@@ -66,9 +66,7 @@ def badly(player: Player) -> None:
 
 
 SCENARIOS = (
-    Scenario(
-        "a request that is deployed", None, requested(autoApply=True), profiled(well, "Ready")
-    ),
+    Scenario("a request that is deployed", None, requested(autoApply=True), profiled(well, "Ready")),
     Scenario("a request that is not deployed", None, requested(), profiled(well, "Ready")),
     Scenario("a request that fails", None, requested(), profiled(badly, "Failed")),
 )

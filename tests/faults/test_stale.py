@@ -137,8 +137,6 @@ def test_an_operator_that_starts_with_old_lists_disturbs_nothing_and_ends_right(
 ) -> None:
     every = list(product(EDITS, LAGS) if IS_LONG else zip(EDITS, LAGS, strict=True))
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        played = pool.map(
-            lambda each: believing_old_lists(office, EDITS[each[0]], LAGS[each[1]]), every
-        )
+        played = pool.map(lambda each: believing_old_lists(office, EDITS[each[0]], LAGS[each[1]]), every)
         told = dict(zip(every, played, strict=True))
     assert {} == {each: wrong for each, wrong in told.items() if wrong}

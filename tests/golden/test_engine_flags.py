@@ -31,8 +31,7 @@ from specs.invariants import PLACE, containers_of
 HERE = Path(__file__).parent
 EXAMPLES = sorted((HERE.parents[1] / "examples").glob("**/*.yaml"))
 GROUPS = [
-    HERE / "cases" / f"multinode-{name}" / "in.yaml"
-    for name in ("sglang", "trtllm", "vllm-data-parallel")
+    HERE / "cases" / f"multinode-{name}" / "in.yaml" for name in ("sglang", "trtllm", "vllm-data-parallel")
 ]
 RECORDED = json.loads((HERE / "engine_flags.json").read_text("utf-8"))
 NEWEST = "1.6.1"
@@ -123,9 +122,7 @@ def library_graphs() -> Iterator[Object]:
         get_args(Backend), get_args(Role), (False, True), (1, 8), (1, 2)
     ):
         graph = Graph("g", namespace="n").frontend(routing="kv", backend=backend)
-        graph = graph.worker(
-            model="m", role=role, backend=backend, lora=lora, gpus=gpus, nodes=nodes
-        )
+        graph = graph.worker(model="m", role=role, backend=backend, lora=lora, gpus=gpus, nodes=nodes)
         yield graph.planner(backend=backend).to_dict()
 
 

@@ -113,9 +113,7 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize(("orchestrator", "nodes"), WRITTEN)
-def test_every_cell_renders_to_its_golden_lines(
-    orchestrator: str, nodes: str, golden: Golden
-) -> None:
+def test_every_cell_renders_to_its_golden_lines(orchestrator: str, nodes: str, golden: Golden) -> None:
     cells = (Cell(role, backend, orchestrator, nodes) for role in ROLES for backend in BACKENDS)
     text = "\n".join(line for cell in cells for line in told(cell))
     golden.check(FOLDER / f"{orchestrator}-{nodes}.txt", f"{text}\n")

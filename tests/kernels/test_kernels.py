@@ -93,9 +93,7 @@ def test_the_planners_data_is_interpolated_as_its_readers_do(engine: str, points
     """By splines over lengths, and over load and context. Source: `perf_interpolation.py` of Dynamo 0.9."""
     sweep = {"prefillInterpolationGranularity": points, "decodeInterpolationGranularity": points}
     hardware, analytic = {"gpuType": "h200_sxm"}, {"engine": engine, "mode": "disaggregated"}
-    results = results_of(
-        a_configuration("Qwen/Qwen3-32B", hardware=hardware, analytic=analytic, sweep=sweep)
-    )
+    results = results_of(a_configuration("Qwen/Qwen3-32B", hardware=hardware, analytic=analytic, sweep=sweep))
     data = results.files[MOCKED_RESULTS_FILE][0]["data"]
     prefill, decode = (json.loads(data[f"{each}_raw_data.json"]) for each in ("prefill", "decode"))
     scipy = importlib.import_module("scipy.interpolate")  # of AI Configurator's dependencies
@@ -103,9 +101,7 @@ def test_the_planners_data_is_interpolated_as_its_readers_do(engine: str, points
     lengths, times = prefill["prefill_isl"], prefill["prefill_ttft"]
     spline = scipy.interp1d(lengths, times, kind="cubic")
     between = [float(spline((one + other) / 2)) for one, other in pairwise(lengths)]
-    assert all(
-        one < found < other for found, (one, other) in zip(between, pairwise(times), strict=True)
-    )
+    assert all(one < found < other for found, (one, other) in zip(between, pairwise(times), strict=True))
 
     places = list(zip(decode["x_kv_usage"], decode["y_context_length"], strict=True))
     found = scipy.griddata(places, decode["z_itl"], places, method="cubic")

@@ -41,9 +41,7 @@ class Case:
 
     def running(self) -> AbstractAsyncContextManager[Running]:
         """An operator in the cluster of the case, before the user creates anything."""
-        return running(
-            installed=self.installed, legacy_kinds=self.legacy_kinds, render=self.settings
-        )
+        return running(installed=self.installed, legacy_kinds=self.legacy_kinds, render=self.settings)
 
     def create(self, world: Running) -> None:
         """Create the objects of the user."""
@@ -55,9 +53,7 @@ class Case:
         kind, body = self.objects[-1]
         live = world.read(kind, body["metadata"]["name"]).get("status", {})
         conditions = live.get("conditions", [])
-        return "\n".join(
-            condition["message"] for condition in conditions if condition["status"] == "False"
-        )
+        return "\n".join(condition["message"] for condition in conditions if condition["status"] == "False")
 
 
 def _golden(name: str, *installed: Kind) -> Case:
@@ -99,9 +95,7 @@ def cases() -> Mapping[str, Case]:
     scaled = graph(Decode=service("worker", scalingAdapter={"enabled": True}))
     groups = _golden("multinode-trtllm", *LEADER_WORKER_SET.kinds)
     claims = _golden("volume-claims")
-    requests = RenderSettings(
-        dgdr_profiling_cluster_role_name="view", operator_image="dynamo-operator:test"
-    )
+    requests = RenderSettings(dgdr_profiling_cluster_role_name="view", operator_image="dynamo-operator:test")
     return {
         "scaled": Case(((GRAPH, scaled),)),
         "planner": _golden("planner"),
@@ -113,9 +107,7 @@ def cases() -> Mapping[str, Case]:
         ),
         "groups": replace(groups, objects=((_SECRET, _KEYS), *groups.objects)),
         "model": _golden("model-reference"),
-        "claims": replace(
-            claims, objects=((_CLAIM, {"metadata": {"name": "mine"}}), *claims.objects)
-        ),
+        "claims": replace(claims, objects=((_CLAIM, {"metadata": {"name": "mine"}}), *claims.objects)),
         "budget": _golden("disruption-budget"),
         "Grove": _golden("grove", *GROVE.kinds),
         "request": Case(((REQUEST, a_request()),), settings=requests),

@@ -60,9 +60,7 @@ class Running:
     def writes(self) -> list[str]:
         """The writes of the operator, including Events."""
         return [
-            f"{request.method} {request.path}"
-            for request in self.server.requests
-            if request.method != "GET"
+            f"{request.method} {request.path}" for request in self.server.requests if request.method != "GET"
         ]
 
     def reconciles(self, kind: Kind) -> int:
@@ -86,8 +84,7 @@ class Running:
         self.change(*change)
         await asyncio.sleep(within_seconds)
         components, graphs = (
-            self.reconciles(kind) - old
-            for kind, old in zip((COMPONENT, GRAPH), before, strict=True)
+            self.reconciles(kind) - old for kind, old in zip((COMPONENT, GRAPH), before, strict=True)
         )
         return components, graphs, self.writes()[written:]
 

@@ -17,10 +17,7 @@ from kube_runtime.types.kinds import Deployment, Service
 from lifecycle.running import REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 
-NAMES = [
-    f"disagg-{entry}"
-    for entry in ("frontend", "prefillworker", "processor", "router", "vllmworker")
-]
+NAMES = [f"disagg-{entry}" for entry in ("frontend", "prefillworker", "processor", "router", "vllmworker")]
 
 
 async def a_deployment(operator: Running) -> None:

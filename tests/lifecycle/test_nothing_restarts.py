@@ -137,9 +137,7 @@ def of_the_cluster(kind: str) -> Callable[[Running], None]:
 
 ROWS = {
     "a marked ServiceAccount": Row(comes_and_goes(ServiceAccount.KIND, "a", metadata=ACCOUNT)),
-    "the ServiceAccount of a graph": Row(
-        is_deleted(ServiceAccount.KIND, "chat-k8s-service-discovery")
-    ),
+    "the ServiceAccount of a graph": Row(is_deleted(ServiceAccount.KIND, "chat-k8s-service-discovery")),
     "a Role": Row(is_deleted(Role.KIND, "chat-k8s-service-discovery-role")),
     "a RoleBinding": Row(is_deleted(RoleBinding.KIND, "chat-k8s-service-discovery-binding")),
     "a ConfigMap": Row(comes_and_goes(ConfigMap.KIND, "chat", data={"x": "y"})),

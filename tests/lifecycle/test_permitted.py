@@ -20,9 +20,7 @@ def is_allowed(request: Request) -> bool:
     _, kind, *rest = target.collection.split("/")
     group = rest[0] if kind == "apis" else ""
     resource = "/".join(filter(None, (rest[-1], target.subresource)))
-    return any(
-        rule.group == group and resource in rule.resources and verb in rule.verbs for rule in RULES
-    )
+    return any(rule.group == group and resource in rule.resources and verb in rule.verbs for rule in RULES)
 
 
 async def rolled_out(world: Running) -> None:
@@ -51,7 +49,5 @@ async def test_the_rules_of_the_charts_allow_what_the_operator_writes() -> None:
     async with running() as world:
         await rolled_out(world)
         writes = [request for request in world.server.requests if request.method != "GET"]
-        assert any(
-            f"{COMPONENT.plural}/" in each.path and each.path.endswith("/scale") for each in writes
-        )
+        assert any(f"{COMPONENT.plural}/" in each.path and each.path.endswith("/scale") for each in writes)
         assert set() == {f"{each.method} {each.path}" for each in writes if not is_allowed(each)}

@@ -99,9 +99,7 @@ def secrets(operator: Running) -> set[tuple[str, ...]]:
     }
 
 
-def a_pod(
-    operator: Running, name: str, status: Object, service: str = "Frontend", **more: str
-) -> None:
+def a_pod(operator: Running, name: str, status: Object, service: str = "Frontend", **more: str) -> None:
     own = {labels.GRAPH: "chat", labels.COMPONENT: service}
     hashes = {"pod-template-hash": "1", POD_TEMPLATE_HASH: "1"}
     selected = {labels.SELECTOR: f"chat-{service.lower()}", **own, **hashes, **more}

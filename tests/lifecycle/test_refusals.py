@@ -135,9 +135,7 @@ async def test_a_refused_record_on_the_graph_itself_is_reported() -> None:
         admission.refuse("dynamographdeployments", REFUSALS["forbidden"])
         case.create(world)
         await asyncio.sleep(WITHIN_SECONDS)
-        assert f"DynamoGraphDeployment chat: {REFUSALS['forbidden']['message']}" in case.reported(
-            world
-        )
+        assert f"DynamoGraphDeployment chat: {REFUSALS['forbidden']['message']}" in case.reported(world)
         written = len(world.writes())
         await asyncio.sleep(RETRY_SECONDS)
         assert len(world.writes()) - written <= 2, "a loop of retries"

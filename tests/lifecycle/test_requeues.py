@@ -202,10 +202,7 @@ def test_a_change_of_a_read_field_requeues_its_reader_once(
             await case.settle(world)
             await asyncio.sleep(REST_SECONDS)
             fields = list(case.changes())
-            assert (
-                len(fields) * 2 * SOON_SECONDS
-                < ControllerOptions().resync_seconds - 5 * REST_SECONDS
-            )
+            assert len(fields) * 2 * SOON_SECONDS < ControllerOptions().resync_seconds - 5 * REST_SECONDS
             for path, patch in fields:
                 components, graphs, statuses = await change_status(world, case, patch)
                 of_components = [status for status in statuses if COMPONENT.plural in status]

@@ -19,9 +19,7 @@ EXECUTE = "from nbclient.cli import main; main()"
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda each: each.stem)
-def test_a_notebook_runs(
-    notebook: Path, kinds: ControlPlane, namespace: str, tmp_path: Path
-) -> None:
+def test_a_notebook_runs(notebook: Path, kinds: ControlPlane, namespace: str, tmp_path: Path) -> None:
     copy = tmp_path / notebook.name
     shutil.copy(notebook, copy)
     kubeconfig = tmp_path / "kubeconfig"

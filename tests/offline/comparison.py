@@ -98,9 +98,7 @@ def unequal(
     wanted = {identity(each): each for each in printed}
     wanted = {name: each for name, each in wanted.items() if name not in users}
     found = [f"{each}: printed, and not applied" for each in sorted(wanted.keys() - applied.keys())]
-    found += [
-        f"{each}: applied, and not printed" for each in sorted(applied.keys() - wanted.keys())
-    ]
+    found += [f"{each}: applied, and not printed" for each in sorted(applied.keys() - wanted.keys())]
     for name in sorted(wanted.keys() & applied.keys()):
         found += _differences(world, wanted[name], applied[name])
     return found
@@ -158,9 +156,7 @@ def _compared(body: Object, *, was_created: bool) -> Object:
 
     What it created by POST is its by an update, so that an apply adds an entry; then only values count.
     """
-    metadata = {
-        name: each for name, each in body["metadata"].items() if name not in _SET_BY_THE_SERVER
-    }
+    metadata = {name: each for name, each in body["metadata"].items() if name not in _SET_BY_THE_SERVER}
     if not was_created:
         metadata["fields"] = [each["fieldsV1"] for each in _ours(body)]
     left_out = ("apiVersion", "kind", "metadata", "status")

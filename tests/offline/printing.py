@@ -53,8 +53,7 @@ def _settings_file(settings: RenderSettings) -> Object:
     return {
         each.key: _text(each.path[-1], getattr(settings, each.path[-1]))
         for each in fields()
-        if each.path[0] == "render"
-        and getattr(settings, each.path[-1]) != getattr(default, each.path[-1])
+        if each.path[0] == "render" and getattr(settings, each.path[-1]) != getattr(default, each.path[-1])
     }
 
 

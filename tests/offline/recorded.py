@@ -21,9 +21,7 @@ WITHOUT_WEBHOOKS = {
 """Cases that webhooks, which are off here, would refuse as `dynamoctl render` does."""
 
 _NO_QUEUE = "its KAI queue does not exist, which only a cluster knows: nothing is applied"
-WAITING = dict.fromkeys(
-    ("kai-manual-scheduler", "kai-queue-default", "kai-queue-missing"), _NO_QUEUE
-)
+WAITING = dict.fromkeys(("kai-manual-scheduler", "kai-queue-default", "kai-queue-missing"), _NO_QUEUE)
 """Cases of the mode `grovekai` that lack something that render does not ask for."""
 
 _GRAPH = DynamoGraphDeployment.KIND.name
@@ -57,9 +55,7 @@ def offline_differences(
         return [f"{each}: applied, and refused by render: {texts}" for each in applied]
     if mode.name == "grovekai" and case.name in WAITING:
         return [
-            f"{identity(each)}: applied"
-            for each in live
-            if is_applied(each) and identity(each) not in names
+            f"{identity(each)}: applied" for each in live if is_applied(each) and identity(each) not in names
         ]
     different = unequal(world, found, live, [*given, *results])
     if any(map(_restarts, there.values())):

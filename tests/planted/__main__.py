@@ -113,9 +113,7 @@ def main() -> int:
     arguments.add_argument(
         "-k", nargs="+", default=[""], help="only faults with such a text in name, class or file"
     )
-    arguments.add_argument(
-        "--units", action="store_true", help="only tests without a control plane"
-    )
+    arguments.add_argument("--units", action="store_true", help="only tests without a control plane")
     arguments.add_argument("--tests", nargs="+", help="these tests instead of those of each fault")
     arguments.add_argument("--timeout", type=float, default=900, help="seconds for each part")
     options = arguments.parse_args()

@@ -108,9 +108,7 @@ class ImageBuild:
                 )
             )
             for instruction in stage.instructions:
-                copied = (
-                    oci.copy(instruction, self.arguments) if instruction.keyword == "COPY" else None
-                )
+                copied = oci.copy(instruction, self.arguments) if instruction.keyword == "COPY" else None
                 if copied and not copied.stage:
                     parts += [_fingerprint(entry) for entry in self._entries(copied, "", {})]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -135,9 +133,7 @@ class ImageBuild:
                 self._run_stage(stage, root, base, roots, arguments, progress)
             progress.step(f"writing {self.name}")
             layers, settings = self._last_stage(last, folder, roots)
-            return write_image(
-                file, self.name, [base, *layers], settings, architecture=architecture()
-            )
+            return write_image(file, self.name, [base, *layers], settings, architecture=architecture())
 
     def _run_stage(
         self,
@@ -198,9 +194,7 @@ class ImageBuild:
         origin = roots[copied.stage] if copied.stage else self.source
         ignored = IgnoreRules.of(self.source) if not copied.stage else IgnoreRules(())
         target = oci.place(copied.target, folder)
-        is_into_folder = (
-            copied.target.endswith(("/", ".")) or len(copied.sources) > 1 or is_folder(target)
-        )
+        is_into_folder = copied.target.endswith(("/", ".")) or len(copied.sources) > 1 or is_folder(target)
         for source in copied.sources:
             path = origin / source.lstrip("/")
             if not path.exists():
@@ -301,18 +295,14 @@ def base_layer(progress: ProgressReporter) -> Layer:
             done = completed([*options, str(partial)], environment)
             if done.returncode:
                 partial.unlink(missing_ok=True)
-                raise ConfigError(
-                    "mmdebstrap", last_line(done.stderr, f"exit code {done.returncode}")
-                )
+                raise ConfigError("mmdebstrap", last_line(done.stderr, f"exit code {done.returncode}"))
             partial.rename(file)
     return existing_layer(file)
 
 
 def _require_base(stage: BuildStage) -> None:
     if stage.base != BASE:
-        raise ConfigError(
-            "Containerfile", f"FROM {stage.base}: only {BASE} is available without a registry"
-        )
+        raise ConfigError("Containerfile", f"FROM {stage.base}: only {BASE} is available without a registry")
 
 
 def _run(state: _StageState, instruction: Instruction) -> None:

@@ -80,15 +80,11 @@ def require_control_groups(hierarchies: Path = _HIERARCHIES) -> None:
     if unified.exists():
         controllers = dict.fromkeys(unified.read_text().split(), hierarchies)
     else:
-        controllers = {
-            tree.name: tree for tree in (hierarchies.iterdir() if hierarchies.exists() else ())
-        }
+        controllers = {tree.name: tree for tree in (hierarchies.iterdir() if hierarchies.exists() else ())}
     if missing := [name for name in _CONTROLLERS if name not in controllers]:
         raise _refused(f"no control groups for {', '.join(missing)} below {hierarchies}")
     if read_only := [name for name in _CONTROLLERS if not os.access(controllers[name], os.W_OK)]:
-        raise _refused(
-            f"control groups for {', '.join(read_only)} below {hierarchies} are read-only"
-        )
+        raise _refused(f"control groups for {', '.join(read_only)} below {hierarchies} are read-only")
 
 
 def missing_packages() -> list[str]:

@@ -287,9 +287,7 @@ def write_image(
         "schemaVersion": 2,
         "mediaType": _MANIFEST,
         "config": _descriptor(_CONFIG, config),
-        "layers": [
-            {"mediaType": _LAYER, "digest": layer.digest, "size": layer.size} for layer in layers
-        ],
+        "layers": [{"mediaType": _LAYER, "digest": layer.digest, "size": layer.size} for layer in layers],
     }
     platform = {"architecture": architecture, "os": "linux"}
     partial = file.with_name(f"{file.name}.partial")

@@ -18,9 +18,7 @@ from devcluster.progress import SILENT, ProgressReporter
 from realnode.machine import PATH
 
 HERE = Path(__file__).parent
-REGISTRY = Pinned(
-    HERE / "gomodule-registry", "the image registry", "github.com/distribution/distribution/v3"
-)
+REGISTRY = Pinned(HERE / "gomodule-registry", "the image registry", "github.com/distribution/distribution/v3")
 BUILDKIT = Pinned(HERE / "gomodule-buildkit", "BuildKit", "github.com/moby/buildkit")
 """The programs `buildkitd` and `buildctl`."""
 

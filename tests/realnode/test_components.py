@@ -62,9 +62,7 @@ def test_who_is_not_root_is_refused_before_anything_happens(
 def test_the_networks_do_not_meet_and_dns_has_its_address(layout: Layout) -> None:
     kubelet = json.loads((folder_of(layout) / "kubelet.json").read_text())
     [network] = (folder_of(layout) / "network").iterdir()
-    pods = IPv4Network(
-        json.loads(network.read_text())["plugins"][0]["ipam"]["ranges"][0][0]["subnet"]
-    )
+    pods = IPv4Network(json.loads(network.read_text())["plugins"][0]["ipam"]["ranges"][0][0]["subnet"])
     assert [DNS_ADDRESS] == kubelet["clusterDNS"]
     assert IPv4Address(DNS_ADDRESS) in IPv4Network(SERVICE_NETWORK)
     assert pods.subnet_of(IPv4Network(POD_NETWORK))
@@ -114,9 +112,7 @@ def test_a_feature_that_the_kernel_lacks_is_named_with_its_last_words(
     monkeypatch.setattr(machine, "_KERNEL_CHECKS", {"sheep": "true", "time travel": "false"})
     failures = {"true": "", "false": "no such device"}
     monkeypatch.setattr(machine, "_failure", failures.__getitem__)
-    with pytest.raises(
-        ConfigError, match=r"^a real node: this kernel lacks time travel: no such device$"
-    ):
+    with pytest.raises(ConfigError, match=r"^a real node: this kernel lacks time travel: no such device$"):
         require_node_support(Silent())
 
 
@@ -147,9 +143,7 @@ def test_control_groups_that_are_missing_or_shut_are_named(
 ) -> None:
     for name in ("cpu", "memory"):
         (tmp_path / name).mkdir()
-    with pytest.raises(
-        ConfigError, match=f"a real node: no control groups for pids below {tmp_path}"
-    ):
+    with pytest.raises(ConfigError, match=f"a real node: no control groups for pids below {tmp_path}"):
         require_control_groups(tmp_path)
     (tmp_path / "pids").mkdir()
     require_control_groups(tmp_path)

@@ -131,11 +131,7 @@ def test_an_image_under_another_name_has_the_same_layers_and_its_own_labels(
     files: Path, tmp_path: Path
 ) -> None:
     first, second = tmp_path / "first.tar", tmp_path / "second.tar"
-    layers = [
-        write_layer(
-            tmp_path / "layer.tar", [TarEntry(PurePosixPath("/a"), files / "bin" / "program")]
-        )
-    ]
+    layers = [write_layer(tmp_path / "layer.tar", [TarEntry(PurePosixPath("/a"), files / "bin" / "program")])]
     one = write_image(first, "localhost/it:1", layers, Settings(), architecture="amd64")
     two = relabelled(first, second, "localhost/it:2", {"version": "2"})
     described, manifest, config = image(second)

@@ -9,9 +9,7 @@ import pytest
 PROGRAMS = sorted(
     (name, path)
     for file in Path(__file__).parents[2].glob("packages/*/pyproject.toml")
-    for name, path in tomllib.loads(file.read_text(encoding="utf-8"))["project"]
-    .get("scripts", {})
-    .items()
+    for name, path in tomllib.loads(file.read_text(encoding="utf-8"))["project"].get("scripts", {}).items()
 )
 
 

@@ -70,9 +70,7 @@ def test_what_an_example_has_beside_its_graph_refers_to_it(example: Path) -> Non
                 assert {(to["kind"], to["name"]) for to in rule["backendRefs"]} <= made
             case "DynamoModel":
                 names = [to["metadata"].get("annotations", {}) for to in expansion.objects]
-                assert each["spec"]["baseModelName"] in {
-                    value for to in names for value in to.values()
-                }
+                assert each["spec"]["baseModelName"] in {value for to in names for value in to.values()}
             case _:
                 pass
 

@@ -60,11 +60,7 @@ def literals() -> frozenset[str]:
 def _texts(tree: ast.AST) -> Iterator[str]:
     statements = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
     for each in ast.walk(tree):
-        if (
-            isinstance(each, ast.Constant)
-            and isinstance(each.value, str)
-            and id(each) not in statements
-        ):
+        if isinstance(each, ast.Constant) and isinstance(each.value, str) and id(each) not in statements:
             yield each.value
 
 

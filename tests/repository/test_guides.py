@@ -89,8 +89,6 @@ def test_the_code_runs(page: str, text: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_command_in_a_sentence_exists(page: Path) -> None:
-    text = FENCE.sub("", page.read_text(encoding="utf-8")).replace(
-        "There is no `dynamoctl describe`", ""
-    )
+    text = FENCE.sub("", page.read_text(encoding="utf-8")).replace("There is no `dynamoctl describe`", "")
     names = set(re.findall(r"`dynamoctl ([a-z-]+)", text))
     assert names <= set(app())

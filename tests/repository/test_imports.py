@@ -46,9 +46,7 @@ def imported() -> dict[str, str | None]:
 
 def test_a_running_operator_imports_no_more_lines_than_it_did() -> None:
     files = {name: path for name, path in imported().items() if name.split(".")[0] in OURS}
-    lines = sum(
-        len(Path(path).read_text(encoding="utf-8").splitlines()) for path in files.values() if path
-    )
+    lines = sum(len(Path(path).read_text(encoding="utf-8").splitlines()) for path in files.values() if path)
     assert lines <= MOST_LINES, "see CONTRIBUTING.md, What the tests hold the code to"
 
 

@@ -13,8 +13,6 @@ def test_only_one_module_makes_paths() -> None:
         path
         for path in sorted(ROOT.glob("packages/*/src/**/*.py"))
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "UrlPath"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "UrlPath"
     }
     assert {MODULE} == makers

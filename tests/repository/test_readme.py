@@ -51,9 +51,7 @@ def root_of(path: str) -> Path | None:
 
 
 def test_the_readme_names_recipes_that_exist() -> None:
-    recipes = set(
-        re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    )
+    recipes = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     named = set(re.findall(r"\bmake ([a-z0-9]+)", (ROOT / "README.md").read_text(encoding="utf-8")))
     assert named <= recipes
 

@@ -18,9 +18,7 @@ from kube_runtime.types.meta import Key, Metadata, OwnerReference
 
 PAGE = Path(__file__).parents[2] / "docs/decisions/0065-every-read-has-a-bound.md"
 SETTINGS = RenderSettings(mpi_secret_name="keys", mpi_secret_namespace="system")
-FORGED = OwnerReference(
-    "DynamoGraphDeployment", "chat", "u", "nvidia.com/v1alpha1", controller=True
-)
+FORGED = OwnerReference("DynamoGraphDeployment", "chat", "u", "nvidia.com/v1alpha1", controller=True)
 FAT = Metadata(
     "fat",
     "lab",
@@ -85,9 +83,7 @@ def test_objects_without_an_owner_are_bounded_per_namespace() -> None:
         if informer.type_ not in PER_NAMESPACE:
             continue
         for number in range(20):
-            thick = msgspec.structs.replace(
-                fat(informer.type_), metadata=Metadata(f"n{number}", "lab")
-            )
+            thick = msgspec.structs.replace(fat(informer.type_), metadata=Metadata(f"n{number}", "lab"))
             informer.store.on_watch_event(Changed(thick))
         size = sum(len(msgspec.json.encode(it)) for it in informer.store.shown.list())
         assert size < 2 * 1024 * 1024 + 20 * 300

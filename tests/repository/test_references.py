@@ -184,9 +184,7 @@ def test_every_field_of_text_has_a_rule_or_names_no_object() -> None:
         for path in texts(inspect.type_info(type_.__annotations__["spec"]), ".spec")
     }
     assert len(fields) > 150
-    unclassified = [
-        f"{type_.__name__}.{path}" for type_, path in fields if not is_classified(type_, path)
-    ]
+    unclassified = [f"{type_.__name__}.{path}" for type_, path in fields if not is_classified(type_, path)]
     assert [] == unclassified
 
 
@@ -221,12 +219,8 @@ CASES = [(type_, path) for type_, paths in REFERENCES.items() for path in paths]
 
 
 @pytest.mark.parametrize(("type_", "path"), CASES, ids=lambda it: getattr(it, "__name__", it))
-@pytest.mark.parametrize(
-    "name", [ELSEWHERE, "..", "a/b/c", "a?watch=true", "%2e%2e%2fb", "x" * 254]
-)
-def test_a_name_that_is_a_path_is_a_problem_of_its_field(
-    type_: type[Resource], path: str, name: str
-) -> None:
+@pytest.mark.parametrize("name", [ELSEWHERE, "..", "a/b/c", "a?watch=true", "%2e%2e%2fb", "x" * 254])
+def test_a_name_that_is_a_path_is_a_problem_of_its_field(type_: type[Resource], path: str, name: str) -> None:
     document = merged({"spec": NEEDED[type_]}, REFERENCES[type_][path])
     body = {"metadata": {"name": "chat", "namespace": "lab"}, **merged(document, at(path, name))}
     problems = RULES[type_](msgspec.convert(body, type_))

@@ -118,9 +118,7 @@ def test_what_each_service_account_that_runs_images_of_users_may_do_has_a_row() 
     rules = [(granted.account, rule) for granted in GRANTED for rule in granted.rules]
     rules += [("dgdr-profiling-job", rule) for rule in PROFILING_NODES]
     wanted = {
-        (account, resource.rpartition("/")[2])
-        for account, rule in rules
-        for resource in rule.resources
+        (account, resource.rpartition("/")[2]) for account, rule in rules for resource in rule.resources
     }
     assert not wanted - present
 

@@ -65,19 +65,14 @@ class _Reader(HTMLParser):
 def pages(site: Path) -> dict[str, _Reader]:
     found = sorted(site.rglob("*.html"))
     assert found
-    return {
-        path.relative_to(site).as_posix(): _Reader(path.read_text(encoding="utf-8"))
-        for path in found
-    }
+    return {path.relative_to(site).as_posix(): _Reader(path.read_text(encoding="utf-8")) for path in found}
 
 
 def test_every_page_of_the_repository_is_on_the_site(site: Path) -> None:
     documents = {each.relative_to(ROOT / "docs") for each in (ROOT / "docs").rglob("*.md")}
     built = {each.relative_to(site) for each in site.rglob("*.html")}
     expected = {
-        each.with_name("index.html")
-        if each.stem == "README"
-        else each.with_suffix("") / "index.html"
+        each.with_name("index.html") if each.stem == "README" else each.with_suffix("") / "index.html"
         for each in documents
     }
     assert set() == expected - built
@@ -88,9 +83,7 @@ def test_every_page_of_the_repository_is_on_the_site(site: Path) -> None:
 def test_pages_fetch_nothing_from_elsewhere_and_describe_their_pictures(site: Path) -> None:
     read = pages(site)
     assert {} == {
-        name: found
-        for name, page in read.items()
-        if (found := [*filter(ELSEWHERE.match, page.fetched)])
+        name: found for name, page in read.items() if (found := [*filter(ELSEWHERE.match, page.fetched)])
     }
     assert {} == {name: page.undescribed for name, page in read.items() if page.undescribed}
 

@@ -40,9 +40,7 @@ def verdict(
     return decide(rules_of(new), msgspec.Raw(msgspec.json.encode(new)), text, at)
 
 
-def review(
-    new: Any, old: Any = None, *, operation: str = "", user: str = "alice", **request: Any
-) -> bytes:
+def review(new: Any, old: Any = None, *, operation: str = "", user: str = "alice", **request: Any) -> bytes:
     """The body of a review."""
     asked = {
         "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",

@@ -72,9 +72,7 @@ def component(**spec: Any) -> Object:
 def request(**spec: Any) -> Object:
     """A request that is complete."""
     profiling = {"profilerImage": "r/p:1", "config": {"sla": {"ttft": 200}}}
-    return document(
-        REQUEST, {"model": "m", "backend": "vllm", "profilingConfig": profiling, **spec}
-    )
+    return document(REQUEST, {"model": "m", "backend": "vllm", "profilingConfig": profiling, **spec})
 
 
 def profiling(**config: Any) -> Object:
@@ -167,8 +165,7 @@ def shared_rows() -> Iterator[Row]:
             {"w": worker(volumeMounts=[*mounts, {"name": "b"}])},
             pvcs=[{"name": "a"}, {"name": "b"}],
         ),
-        refused=f"{SHOWN}.volumeMounts[1].mountPoint is required when useAsCompilationCache is "
-        "false",
+        refused=f"{SHOWN}.volumeMounts[1].mountPoint is required when useAsCompilationCache is false",
     )
     yield Row("S5", with_service(sharedMemory={"disabled": True}))
     yield Row("S5", with_service(sharedMemory={"size": "2Gi"}))
@@ -294,8 +291,7 @@ def graph_update_rows() -> Iterator[Row]:
 
     yield Row("U2", on_nodes(3), on_nodes(2))
     topology = (
-        "spec.services[w] cannot change node topology (between single-node and multi-node) after "
-        "creation"
+        "spec.services[w] cannot change node topology (between single-node and multi-node) after creation"
     )
     for after, before in ((2, 1), (1, 2)):
         yield Row(
@@ -440,9 +436,7 @@ def model_rows() -> Iterator[Row]:
         model(modelName="", baseModelName=""),
         refused="spec.baseModelName is required\nspec.modelName is required",
     )
-    yield Row(
-        "M3", model(modelType="lora"), refused="spec.source is required when modelType is 'lora'"
-    )
+    yield Row("M3", model(modelType="lora"), refused="spec.source is required when modelType is 'lora'")
     yield Row("M4", lora(""), refused="spec.source.uri must be specified when modelType is 'lora'")
     for uri in ("hf://org/x@rev", "s3://bucket/x", "file:///models/x"):
         yield Row("M5", lora(uri))

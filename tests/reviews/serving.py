@@ -39,9 +39,7 @@ class Running:
     http: aiohttp.ClientSession
     task: asyncio.Task[None]
 
-    async def post(
-        self, path: str, body: bytes, content_type: str = "application/json"
-    ) -> tuple[int, bytes]:
+    async def post(self, path: str, body: bytes, content_type: str = "application/json") -> tuple[int, bytes]:
         """Status and body of the answer."""
         headers = {"Content-Type": content_type}
         async with self.http.post(path, data=body, headers=headers) as answer:

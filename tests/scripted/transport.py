@@ -24,9 +24,7 @@ class Script:
     at_seconds: list[float] = field(default_factory=list)
     closed: int = 0
 
-    def then(
-        self, status: int, body: Any = None, headers: Mapping[str, str] | None = None
-    ) -> "Script":
+    def then(self, status: int, body: Any = None, headers: Mapping[str, str] | None = None) -> "Script":
         raw = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
         self.answers.append(Answer(status, headers or {}, _chunks(raw), self._close))
         return self

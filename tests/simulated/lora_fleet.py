@@ -54,9 +54,7 @@ class Fleet:
     async def _run(self, started: threading.Event, stop: asyncio.Event) -> None:
         app = web.Application()
         app.router.add_route("*", "/{host}/{rest:.*}", self._answer)
-        runner = web.AppRunner(
-            app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1
-        )
+        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"

@@ -110,9 +110,7 @@ class Cluster:
     async def _workers(self) -> AsyncIterator["Cluster"]:
         yield self
 
-    async def call(
-        self, address: str, call: Call, *, timeout_seconds: float | None = None
-    ) -> Reply:
+    async def call(self, address: str, call: Call, *, timeout_seconds: float | None = None) -> Reply:
         """Call the worker with that address, if any."""
         worker = self.workers.get(address)
         if worker is None:
@@ -198,15 +196,11 @@ class Cluster:
                     **(more or {}),
                 },
             }
-            self.storage.create(
-                PODS, {"metadata": metadata, "status": pod_status(host, ready=ready)}
-            )
+            self.storage.create(PODS, {"metadata": metadata, "status": pod_status(host, ready=ready)})
         ends = [self._end(number, ready=ready) for number in range(first, first + count)]
         service = names.model_service_name(base)
         for number in range(0, count, 100):
-            self.has_slice(
-                f"{service}-{first + number}", service, base, ends[number : number + 100]
-            )
+            self.has_slice(f"{service}-{first + number}", service, base, ends[number : number + 100])
         return workers
 
     def has_slice(self, name: str, service: str, base: str, ends: list[Object]) -> None:
@@ -280,9 +274,7 @@ class Cluster:
 
 
 @asynccontextmanager
-async def loaded(
-    name: str = "legal", *, pods: int = 1
-) -> AsyncIterator[tuple[Cluster, list[Worker]]]:
+async def loaded(name: str = "legal", *, pods: int = 1) -> AsyncIterator[tuple[Cluster, list[Worker]]]:
     """A cluster with a running operator whose one model is loaded into all pods, and their workers."""
     cluster = Cluster()
     workers = cluster.has_pods(pods)

@@ -217,9 +217,7 @@ class Server:
 
     def watches(self, type_: type[Resource]) -> int:
         """The number of requested watches that resume from a version."""
-        return sum(
-            "resourceVersion" in request.query for request in self._collection_requests(type_)
-        )
+        return sum("resourceVersion" in request.query for request in self._collection_requests(type_))
 
     def _collection_requests(self, type_: type[Resource]) -> list[Request]:
         suffix = f"/{type_.KIND.plural}"
@@ -269,9 +267,7 @@ class Server:
                 if "watch" in request.query
                 else (self._list(target, request.query))
             )
-        return _answer(
-            201 if request.method == "POST" else 200, self._object(request, target, body)
-        )
+        return _answer(201 if request.method == "POST" else 200, self._object(request, target, body))
 
     def _object(self, request: Request, target: Target, body: Any) -> Object:
         storage, collection = self.storage, target.collection

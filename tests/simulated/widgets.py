@@ -109,9 +109,7 @@ PACE = ControllerOptions(workers=2, resync_seconds=100_000)
 
 
 @asynccontextmanager
-async def running(
-    pace: ControllerOptions = PACE, world: World | None = None
-) -> AsyncIterator[World]:
+async def running(pace: ControllerOptions = PACE, world: World | None = None) -> AsyncIterator[World]:
     """Run the controller until the end of the block."""
     world = world or World(pace)
     run = asyncio.create_task(world.runner.run())

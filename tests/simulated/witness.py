@@ -99,9 +99,7 @@ class Witness:
         for key in good:
             metadata = shown[key].metadata
             assert stored[key]["metadata"]["uid"] == metadata.uid, self.history()
-            assert stored[key]["metadata"]["resourceVersion"] == metadata.resource_version, (
-                self.history()
-            )
+            assert stored[key]["metadata"]["resourceVersion"] == metadata.resource_version, self.history()
             assert stored[key]["spec"]["size"] == shown[key].spec.size, self.history()
             assert metadata.deletion_timestamp == stored[key]["metadata"].get("deletionTimestamp")
         assert shown.keys() == self.states.keys(), self.history()

@@ -239,9 +239,7 @@ def odd_graphs(draw: st.DrawFn) -> DynamoGraphDeployment:
     service = draw(services)
     pod = dict(service["extraPodSpec"])
     if draw(st.booleans()):
-        field = draw(
-            st.sampled_from(("containers", "volumes", "imagePullSecrets", "mainContainer"))
-        )
+        field = draw(st.sampled_from(("containers", "volumes", "imagePullSecrets", "mainContainer")))
         pod[field] = draw(JSON | st.lists(st.dictionaries(st.just("name"), JSON, max_size=1)))
     else:
         field = draw(st.sampled_from(("env", "command", "ports", "resources", "livenessProbe")))

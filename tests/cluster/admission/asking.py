@@ -31,9 +31,7 @@ class Asker:
     server: str
     tls: ssl.SSLContext
 
-    def create(
-        self, kind: Kind, body: Object, *, user: str = "", is_tried_only: bool = True
-    ) -> Told:
+    def create(self, kind: Kind, body: Object, *, user: str = "", is_tried_only: bool = True) -> Told:
         """A create; nothing is stored unless it is meant."""
         query = "?dryRun=All" if is_tried_only else ""
         path = path_of(kind, body["metadata"]["namespace"]) + query

@@ -13,17 +13,13 @@ GRAPH = DynamoGraphDeployment.KIND
 def test_a_bundle_that_somebody_takes_out_is_put_back(webhooks: Installation, lab: World) -> None:
     before = webhooks.bundles()
     path = path_of(CONFIGURATIONS, "", webhooks.configuration)
-    patch = [
-        {"op": "remove", "path": f"/webhooks/{index}/clientConfig/caBundle"} for index in (0, 2)
-    ]
+    patch = [{"op": "remove", "path": f"/webhooks/{index}/clientConfig/caBundle"} for index in (0, 2)]
     assert 200 == webhooks.asker.patch(path, patch, "application/json-patch+json").code
     lab.until(lambda: webhooks.bundles() == before)
     assert 201 == webhooks.asker.create(GRAPH, graph()).code
 
 
-def test_a_certificate_that_somebody_deletes_is_made_anew(
-    webhooks: Installation, lab: World
-) -> None:
+def test_a_certificate_that_somebody_deletes_is_made_anew(webhooks: Installation, lab: World) -> None:
     before = webhooks.certificate()
     webhooks.asker.delete(ServingSecret.KIND, NAMESPACE, SECRET_NAME)
     lab.until(lambda: webhooks.certificate() not in ("", before))

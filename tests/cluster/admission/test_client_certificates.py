@@ -34,9 +34,7 @@ def required(kinds: ControlPlane, install: Install) -> Iterator[Installation]:
         yield found
 
 
-def test_the_api_server_is_accepted_with_its_certificate(
-    world: World, required: Installation
-) -> None:
+def test_the_api_server_is_accepted_with_its_certificate(world: World, required: Installation) -> None:
     world.create(GRAPH, graph("chat"))
     with pytest.raises(Refused, match="denied the request") as refused:
         world.create(GRAPH, graph("wrong", Frontend={"componentType": "frontend"}))

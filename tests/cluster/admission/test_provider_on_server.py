@@ -40,9 +40,7 @@ def test_what_grove_cannot_run_is_refused_where_grove_will_run_it(on_grove: Inst
 
 
 @pytest.mark.parametrize("annotation", [labels.ENABLE_GROVE, labels.WORKLOAD_PROVIDER])
-def test_what_components_will_run_is_not_validated_for_grove(
-    annotation: str, on_grove: Installation
-) -> None:
+def test_what_components_will_run_is_not_validated_for_grove(annotation: str, on_grove: Installation) -> None:
     value = "false" if annotation == labels.ENABLE_GROVE else "component"
     told = on_grove.asker.create(GRAPH, queued(**{annotation: value}))
     assert 201 == told.code, told.text

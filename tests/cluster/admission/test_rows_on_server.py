@@ -62,9 +62,7 @@ def claims(kinds: ControlPlane, account: Path) -> None:
 
 
 @pytest.mark.parametrize("row", HERE, ids=lambda row: row.name)
-def test_a_row_is_refused_or_stored_in_these_words(
-    row: Row, webhooks: Installation, lab: World
-) -> None:
+def test_a_row_is_refused_or_stored_in_these_words(row: Row, webhooks: Installation, lab: World) -> None:
     kind = KINDS[row.new["kind"]]
     told = _asked(row, kind, webhooks, lab)
     if row.by_schema:
@@ -108,9 +106,7 @@ def test_a_status_is_not_reviewed(webhooks: Installation) -> None:
     assert 200 == told.code, told.text
 
 
-def test_an_object_on_its_way_out_may_lose_its_finalizer(
-    webhooks: Installation, lab: World
-) -> None:
+def test_an_object_on_its_way_out_may_lose_its_finalizer(webhooks: Installation, lab: World) -> None:
     kind = KINDS["DynamoModel"]
     held = model()
     held["metadata"] = {**held["metadata"], "finalizers": ["example.com/hold"]}

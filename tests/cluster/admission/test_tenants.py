@@ -65,9 +65,7 @@ def as_tenant(kinds: ControlPlane, foreign: str) -> Iterator[Callable[..., str]]
 
     yield run
     for place, title in bindings:
-        kinds.kubectl(
-            *("delete", "role,rolebinding", title, f"--namespace={place}", "--ignore-not-found")
-        )
+        kinds.kubectl(*("delete", "role,rolebinding", title, f"--namespace={place}", "--ignore-not-found"))
 
 
 def _rbac(kind: str, name: str, namespace: str, **content: object) -> Object:
@@ -85,13 +83,9 @@ def test_a_planner_of_another_namespace_cannot_scale_what_an_adapter_owns(
 ) -> None:
     lab.create(GRAPH, adapted(1))
     more = adapted(3)
-    with pytest.raises(
-        Refused, match="cannot be modified directly when scaling adapter is enabled"
-    ):
+    with pytest.raises(Refused, match="cannot be modified directly when scaling adapter is enabled"):
         as_tenant(foreign, PLANNER, ("lab",), *replaced(more), body=more)
-    with pytest.raises(
-        Refused, match="cannot be modified directly when scaling adapter is enabled"
-    ):
+    with pytest.raises(Refused, match="cannot be modified directly when scaling adapter is enabled"):
         as_tenant("lab", f"my-{PLANNER}", ("lab",), *replaced(more), body=more)
     assert "chat" in as_tenant("lab", PLANNER, ("lab",), *replaced(more), body=more)
     lab.delete(GRAPH, "chat")

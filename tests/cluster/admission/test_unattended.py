@@ -24,9 +24,7 @@ def nobody(asker: Asker) -> Iterator[Asker]:
 
 
 @pytest.mark.parametrize("row", CHANGES, ids=lambda row: f"{row.id}-{row.new['kind']}")
-def test_what_may_not_change_cannot_without_webhooks_either(
-    row: Row, nobody: Asker, lab: World
-) -> None:
+def test_what_may_not_change_cannot_without_webhooks_either(row: Row, nobody: Asker, lab: World) -> None:
     kind = KINDS[row.new["kind"]]
     assert row.old is not None
     lab.gone(kind, "chat")

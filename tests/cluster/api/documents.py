@@ -96,9 +96,7 @@ GOOD: dict[str, Object] = {
     "a configuration": epp(EPP),
     "a configuration of a later version": epp({**EPP, "later": {"a": [None]}}),
     "parameters of any form": epp({**EPP, "plugins": [{"type": "t", "parameters": {"a": [1]}}]}),
-    "old autoscaling": service(
-        {"autoscaling": {"enabled": True, "metrics": [{"type": "Resource"}]}}
-    ),
+    "old autoscaling": service({"autoscaling": {"enabled": True, "metrics": [{"type": "Resource"}]}}),
     "a component": component({"backendFramework": "sglang", "replicas": 1}),
     "an adapter": adapter({"replicas": 0, "dgdRef": REFERENCE}),
     "a request": request(),

@@ -76,16 +76,12 @@ def test_the_columns_of_a_model_are_filled(definitions: ControlPlane, namespace:
     assert ["m", "b", "base"] == row.split()[:3]
 
 
-def test_an_adapter_is_scaled_through_its_subresource(
-    definitions: ControlPlane, namespace: str
-) -> None:
+def test_an_adapter_is_scaled_through_its_subresource(definitions: ControlPlane, namespace: str) -> None:
     kubectl = definitions.kubectl
     kubectl("create", "-n", namespace, "-f", "-", input=ADAPTER)
     kubectl("scale", "-n", namespace, "dgdsa/a", "--replicas=5")
     status = '{"status": {"replicas": 5, "selector": "app=x"}}'
-    kubectl(
-        "patch", "-n", namespace, "dgdsa/a", "--subresource=status", "--type=merge", "-p", status
-    )
+    kubectl("patch", "-n", namespace, "dgdsa/a", "--subresource=status", "--type=merge", "-p", status)
     path = f"/apis/nvidia.com/v1alpha1/namespaces/{namespace}"
     plural = "dynamographdeploymentscalingadapters"
     scale = json.loads(kubectl("get", "--raw", f"{path}/{plural}/a/scale"))
@@ -95,7 +91,5 @@ def test_an_adapter_is_scaled_through_its_subresource(
 
 def test_the_embedded_types_are_those_of_this_api_server(control_plane: ControlPlane) -> None:
     tool = runpy.run_path(str(ROOT / "tools/pod_schema.py"))
-    documents = [
-        json.loads(control_plane.kubectl("get", "--raw", path)) for path in tool["DOCUMENTS"]
-    ]
+    documents = [json.loads(control_plane.kubectl("get", "--raw", path)) for path in tool["DOCUMENTS"]]
     assert tool["text"](documents) == tool["TARGET"].read_text()

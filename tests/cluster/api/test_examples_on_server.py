@@ -19,9 +19,7 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
-def test_the_api_server_accepts_an_example(
-    definitions: ControlPlane, file: Path, tmp_path: Path
-) -> None:
+def test_the_api_server_accepts_an_example(definitions: ControlPlane, file: Path, tmp_path: Path) -> None:
     served = [each for each in yaml.safe_load_all(file.read_text("utf-8")) if not is_foreign(each)]
     assert served
     manifest = tmp_path / "manifest.yaml"

@@ -15,9 +15,7 @@ CLAIM: Object = {"size": "1Gi", "storageClass": "fast", "volumeAccessMode": "Rea
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_a_good_document_is_taken_and_stored_with_the_same_defaults(
-    judge: Judge, name: str
-) -> None:
+def test_a_good_document_is_taken_and_stored_with_the_same_defaults(judge: Judge, name: str) -> None:
     document = GOOD[name]
     stored = judge.stored(document)
     assert () == schema_problems(document)

@@ -97,9 +97,7 @@ def promtool(*arguments: str | Path) -> str:
 
 
 @contextmanager
-def running(
-    configuration: Path, folder: Path, progress: ProgressReporter = SILENT
-) -> Iterator[Prometheus]:
+def running(configuration: Path, folder: Path, progress: ProgressReporter = SILENT) -> Iterator[Prometheus]:
     """Run Prometheus with this configuration on a free port of this machine, with its data in `folder`.
 
     Raises: ConfigError if it cannot be built; PrometheusError if it does not start.

@@ -49,9 +49,7 @@ def pod_of_operator(world: World) -> tuple[str, tuple[str, ...]]:
 
 
 @contextmanager
-def running(
-    control_plane: ControlPlane, world: World, log: Path, *more: str
-) -> Iterator[OperatorProcess]:
+def running(control_plane: ControlPlane, world: World, log: Path, *more: str) -> Iterator[OperatorProcess]:
     """The operator with the flags and the ServiceAccount of the Deployment, but listening on local ports."""
     account, flags = pod_of_operator(world)
     kubeconfig = control_plane.instance.service_account_kubeconfig(world.namespace, account)
@@ -82,9 +80,7 @@ def call_beside(control_plane: ControlPlane, port: int, *, keeps_bundle: bool = 
         }
         for index, each in enumerate(found["webhooks"])
     ]
-    control_plane.kubectl(
-        "patch", str(CONFIGURATION), name, "--type=json", f"--patch={json.dumps(patch)}"
-    )
+    control_plane.kubectl("patch", str(CONFIGURATION), name, "--type=json", f"--patch={json.dumps(patch)}")
 
 
 def _beside(webhook: Object, port: int, *, keeps_bundle: bool) -> Object:

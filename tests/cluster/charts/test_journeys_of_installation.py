@@ -115,9 +115,7 @@ def gpu_operator(kinds: ControlPlane, namespace: str, *, is_whole: bool) -> Iter
 
 def test_j01_check_a_cluster_first(kinds: ControlPlane, namespace: str, tmp_path: Path) -> None:
     nobody = tmp_path / "kubeconfig"
-    nobody.write_text(
-        kinds.kubeconfig.read_text("utf-8").replace(kinds.server, "https://127.0.0.1:9")
-    )
+    nobody.write_text(kinds.kubeconfig.read_text("utf-8").replace(kinds.server, "https://127.0.0.1:9"))
     code, said = dynamoctl("check", f"--kubeconfig={nobody}")
     assert (3, "Summary: 0 passed, 4 failed") == (code, said.splitlines()[-1])
 
@@ -154,9 +152,7 @@ def explained(kinds: ControlPlane, field: str, folder: Path) -> str:
         return ""
 
 
-def test_j02_install_the_definitions(
-    kinds: ControlPlane, online: Helm, world: World, tmp_path: Path
-) -> None:
+def test_j02_install_the_definitions(kinds: ControlPlane, online: Helm, world: World, tmp_path: Path) -> None:
     found = kinds.kubectl("get", "crd", "--output=name")
     assert 6 == found.count("dynamo") == found.count(".nvidia.com")
     world.until(lambda: "services" in explained(kinds, "dgd.spec.services", tmp_path))
@@ -243,9 +239,7 @@ def helm_test(helm: Helm, world: World) -> list[str]:
     return arguments
 
 
-def test_j03_helm_test_fails_where_nobody_answers(
-    kinds: ControlPlane, online: Helm, world: World
-) -> None:
+def test_j03_helm_test_fails_where_nobody_answers(kinds: ControlPlane, online: Helm, world: World) -> None:
     with installed(online, world, WEBHOOKS):
         account, _ = pod_of_operator(world)
         mine = kinds.instance.service_account_kubeconfig(world.namespace, account)
@@ -293,9 +287,7 @@ def test_j06_a_second_cluster_wide_operator_is_told_before(
             online("template", "second", PLATFORM, f"--set=dynamo-operator.{values}")
 
 
-def test_j07_wire_platform_services(
-    kinds: ControlPlane, online: Helm, world: World, tmp_path: Path
-) -> None:
+def test_j07_wire_platform_services(kinds: ControlPlane, online: Helm, world: World, tmp_path: Path) -> None:
     wanted = {
         "NATS_SERVER": ("natsAddr", "nats://nats.shared:4222"),
         "ETCD_ENDPOINTS": ("etcdAddr", "etcd.shared:2379"),
@@ -319,9 +311,7 @@ def test_j07_wire_platform_services(
 
 
 def certificate(world: World) -> x509.Certificate:
-    secret = world.eventually(
-        SECRETS, "webhook-server-cert", lambda found: "tls.crt" in found["data"]
-    )
+    secret = world.eventually(SECRETS, "webhook-server-cert", lambda found: "tls.crt" in found["data"])
     return x509.load_pem_x509_certificate(base64.b64decode(secret["data"]["tls.crt"]))
 
 
@@ -367,11 +357,7 @@ def test_j08_a_certificate_of_one_s_own(
         folder = f"--webhook-cert-dir={tmp_path}"
         with serving(kinds, world, tmp_path / "log", folder) as (_, operator):
             operator.ready()
-            words = (
-                "denied the request"
-                if is_right
-                else "x509: certificate signed by unknown authority"
-            )
+            words = "denied the request" if is_right else "x509: certificate signed by unknown authority"
             world.until(lambda: words in refusal(world), what=lambda: refusal(world))
 
 
@@ -427,10 +413,7 @@ def test_j10_what_an_upgrade_would_change_is_told_before(
         _, other = dynamoctl(*ask, own)
     assert "ok       Upgrade of CRDs: nothing changes" in same
     assert "ok       Upgrade of Pods: no pods of " in same
-    assert (
-        f"fail     Upgrade of Pods: pods would be replaced: {world.namespace}/chat-frontend"
-        in other
-    )
+    assert f"fail     Upgrade of Pods: pods would be replaced: {world.namespace}/chat-frontend" in other
 
 
 def test_j11_removal_in_the_documented_order_leaves_nothing_behind(

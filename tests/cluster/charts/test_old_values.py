@@ -65,9 +65,7 @@ def test_old_default_args_do_not_move_the_metrics_port(offline: Helm) -> None:
         "--leader-election-id=mine",
     ],
 )
-def test_args_that_contradict_what_the_chart_computes_are_refused(
-    offline: Helm, argument: str
-) -> None:
+def test_args_that_contradict_what_the_chart_computes_are_refused(offline: Helm, argument: str) -> None:
     with pytest.raises(HelmError) as refusal:
         rendered(offline, *set_args(argument))
     assert f'"{argument}" contradicts what the chart computes' in str(refusal.value)
@@ -247,9 +245,7 @@ def test_pull_secrets_and_tolerations_of_the_top_level_reach_the_pods(offline: H
 def test_prometheus_of_the_top_level_is_a_default(offline: Helm) -> None:
     top, own = "prometheusEndpoint=http://a", "dynamo-operator.dynamo.metrics.prometheusEndpoint"
     assert "--prometheus-endpoint=http://a" in flags(rendered(offline, f"--set={top}"))
-    assert "--prometheus-endpoint=http://b" in flags(
-        rendered(offline, f"--set={top},{own}=http://b")
-    )
+    assert "--prometheus-endpoint=http://b" in flags(rendered(offline, f"--set={top},{own}=http://b"))
 
 
 def test_memory_of_jetstream(offline: Helm) -> None:

@@ -26,9 +26,7 @@ NAMESPACE = "dynamo-system"
 # Kinds of other projects, of which this API server has no CRD.
 FOREIGN = ("monitoring.coreos.com/v1", "cert-manager.io/v1")
 NOT_RESTRICTED = {
-    "matchExpressions": [
-        {"key": "dynamo-operator", "operator": "NotIn", "values": ["namespace-restricted"]}
-    ]
+    "matchExpressions": [{"key": "dynamo-operator", "operator": "NotIn", "values": ["namespace-restricted"]}]
 }
 
 pytestmark = pytest.mark.cluster
@@ -165,9 +163,7 @@ def test_all_pods_pass_the_restricted_standard(kinds: ControlPlane, case: Path) 
         ("dynamo-operator.webhook.failurePolicy=Maybe", "must be one of"),
     ],
 )
-def test_what_cannot_work_is_refused_when_it_is_rendered(
-    offline: Helm, values: str, words: str
-) -> None:
+def test_what_cannot_work_is_refused_when_it_is_rendered(offline: Helm, values: str, words: str) -> None:
     with pytest.raises(HelmError) as refusal:
         rendered(offline, f"--set={values}")
     assert words in str(refusal.value)
@@ -241,9 +237,7 @@ def test_webhooks_are_registered_as_the_operator_has_it(case: str, wanted: Regis
 
 
 @pytest.mark.parametrize("is_restricted", [False, True])
-def test_the_packaged_manifests_are_what_the_chart_renders(
-    offline: Helm, is_restricted: bool
-) -> None:
+def test_the_packaged_manifests_are_what_the_chart_renders(offline: Helm, is_restricted: bool) -> None:
     tool = runpy.run_path(str(PLATFORM.parents[1] / "tools/install_manifests.py"))
     packaged = RENDERED / f"{mode(is_restricted=is_restricted)}.yaml"
     assert packaged.read_text("utf-8") == tool["rendered"](offline, is_restricted=is_restricted)

@@ -148,31 +148,23 @@ def scene(
         stack.enter_context(installed(online, world, *chosen))
         call_beside(kinds, ports[2])
         for index in range(2):
-            stack.enter_context(
-                replica(kinds, world, folder / f"log{index}", ports[index], ports[2 + index])
-            )
+            stack.enter_context(replica(kinds, world, folder / f"log{index}", ports[index], ports[2 + index]))
         live(kinds, world)
         arguments = ("template", RELEASE, PLATFORM, f"--namespace={namespace}")
         text = offline(*arguments, *chosen, "--api-versions=monitoring.coreos.com/v1")
-        [monitor] = [
-            each for each in yaml.safe_load_all(text) if each and each["kind"] == "ServiceMonitor"
-        ]
+        [monitor] = [each for each in yaml.safe_load_all(text) if each and each["kind"] == "ServiceMonitor"]
         token = kinds.kubectl("create", "token", READER, f"--namespace={namespace}").strip()
         (folder / "token").write_text(token, encoding="utf-8")
         configuration = scraping(monitor, world, folder, ports[:2])
         prometheus = stack.enter_context(running(configuration, folder / "prometheus"))
         prometheus.until(lambda which: len(up(which)) == 2, within_seconds=180)
         live(kinds, world, "again")
-        prometheus.until(
-            lambda which: which.query("count_over_time(up[1m]) > 3"), within_seconds=180
-        )
+        prometheus.until(lambda which: which.query("count_over_time(up[1m]) > 3"), within_seconds=180)
         authority = (folder / "ca.crt").read_text("utf-8")
         yield Scene(prometheus, namespace, ports[:2], token, authority)
 
 
-def replica(
-    kinds: ControlPlane, world: World, log: Path, metrics: int, webhooks: int
-) -> OperatorProcess:
+def replica(kinds: ControlPlane, world: World, log: Path, metrics: int, webhooks: int) -> OperatorProcess:
     """A replica as the chart has it, with ports of this machine."""
     account, flags = pod_of_operator(world)
     kubeconfig = kinds.instance.service_account_kubeconfig(world.namespace, account)

@@ -33,9 +33,7 @@ def rendered(helm: Helm, *values: str) -> list[Object]:
 def container(found: list[Object], name: str) -> Object:
     """The container of a server."""
     [server] = [
-        each
-        for each in found
-        if each["kind"] == "StatefulSet" and each["metadata"]["name"] == f"r-{name}"
+        each for each in found if each["kind"] == "StatefulSet" and each["metadata"]["name"] == f"r-{name}"
     ]
     [only] = server["spec"]["template"]["spec"]["containers"]
     body: Object = only

@@ -138,9 +138,7 @@ class Plain:
         self.objects = objects
 
 
-@pytest.fixture(
-    scope="module", params=["webhook.certManager.enabled", "webhook.certificateSecret.external"]
-)
+@pytest.fixture(scope="module", params=["webhook.certManager.enabled", "webhook.certificateSecret.external"])
 def certificate(request: pytest.FixtureRequest) -> str:
     chosen: str = request.param
     return chosen
@@ -162,14 +160,8 @@ def test_a_text_arrives_as_it_is(offline: Helm, plain: Plain, certificate: str, 
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(
-    text=st.text(
-        st.characters(exclude_categories=("Cs", "Cc", "Cn", "Co")), min_size=1, max_size=20
-    )
-)
-def test_any_text_arrives_as_it_is(
-    offline: Helm, plain: Plain, certificate: str, text: str
-) -> None:
+@given(text=st.text(st.characters(exclude_categories=("Cs", "Cc", "Cn", "Co")), min_size=1, max_size=20))
+def test_any_text_arrives_as_it_is(offline: Helm, plain: Plain, certificate: str, text: str) -> None:
     assert replaced(plain.objects, text) == rendered(offline, filled(text, certificate))
 
 
@@ -213,9 +205,7 @@ LABELS = st.text(string.ascii_lowercase + "-", min_size=1, max_size=63).filter(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(
-    release=RELEASES, namespace=LABELS, override=st.just("") | LABELS, is_restricted=st.booleans()
-)
+@given(release=RELEASES, namespace=LABELS, override=st.just("") | LABELS, is_restricted=st.booleans())
 def test_no_name_is_too_long_and_none_is_there_twice(
     offline: Helm, release: str, namespace: str, override: str, is_restricted: bool
 ) -> None:
@@ -225,10 +215,7 @@ def test_no_name_is_too_long_and_none_is_there_twice(
     put(values, "dynamo-operator.namespaceRestriction.enabled", is_restricted)
     put(values, "dynamo-operator.webhook.certManager.enabled", value=True)
     found = rendered(offline, values, release, namespace)
-    names = [
-        (each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"])
-        for each in found
-    ]
+    names = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in found]
     assert not [name for _, _, name in names if len(name) > 63 or name[-1] == "-"]
     assert len(names) == len(set(names))
     for each in found:
@@ -303,9 +290,7 @@ def test_an_unknown_key_is_refused_wherever_it_stands() -> None:
             for key in path:
                 group = group[key]
             group["unknwon"] = 1
-            is_open = path in (("global",), ("nats",), ("etcd",)) or _is_retired(
-                schema(chart), path
-            )
+            is_open = path in (("global",), ("nats",), ("etcd",)) or _is_retired(schema(chart), path)
             assert is_open == check.is_valid(whole), path
 
 

@@ -53,9 +53,7 @@ def test_a_service_account_acts_with_its_token_and_may_only_what_it_was_allowed(
 ) -> None:
     within("create", "serviceaccount", "reader")
     within("create", "role", "reader", "--verb=list", "--resource=pods")
-    within(
-        "create", "rolebinding", "reader", "--role=reader", f"--serviceaccount={namespace}:reader"
-    )
+    within("create", "rolebinding", "reader", "--role=reader", f"--serviceaccount={namespace}:reader")
     kubeconfig = control_plane.instance.service_account_kubeconfig(namespace, "reader")
     as_reader = f"--kubeconfig={kubeconfig}"
     assert f"system:serviceaccount:{namespace}:reader" in within(as_reader, "auth", "whoami")
@@ -81,9 +79,7 @@ def test_the_root_certificate_is_published_in_a_new_namespace(
     assert own.strip() == published.strip()
 
 
-def test_the_audit_log_tells_who_asked_for_what(
-    control_plane: ControlPlane, namespace: str
-) -> None:
+def test_the_audit_log_tells_who_asked_for_what(control_plane: ControlPlane, namespace: str) -> None:
     control_plane.kubectl("get", "pods", f"--namespace={namespace}")
     entries = [json.loads(line) for line in control_plane.audit_log.read_text().splitlines()]
     (entry,) = [
@@ -109,9 +105,7 @@ def test_nothing_listens_beyond_this_machine(control_plane: ControlPlane) -> Non
 
 def listening_addresses(pid: int) -> Iterator[str]:
     """The addresses that a process listens on; those of version 6 as the kernel writes them."""
-    links = [
-        link.readlink().name for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()
-    ]
+    links = [link.readlink().name for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()]
     own = {found[1] for link in links if (found := re.fullmatch(r"socket:\[(\d+)\]", link))}
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:

@@ -95,9 +95,7 @@ def test_up_repairs_what_was_killed_and_nothing_else_and_keeps_the_data(make: Ma
     assert kubeconfig == instance.kubeconfig.read_text()
 
 
-def test_what_a_killed_starter_left_is_taken_over_and_ended_by_others(
-    make: Make, tmp_path: Path
-) -> None:
+def test_what_a_killed_starter_left_is_taken_over_and_ended_by_others(make: Make, tmp_path: Path) -> None:
     instance = make("orphan")
     with subprocess.Popen(  # noqa: S603 - this interpreter
         [sys.executable, "-c", STARTER, "orphan", tmp_path], stdout=subprocess.PIPE, text=True

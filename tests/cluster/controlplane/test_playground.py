@@ -67,21 +67,15 @@ def ready(instance: Instance, kind: str, *, condition: str = "Ready") -> None:
 def test_a_model_is_loaded_into_simulated_workers(playground: Instance) -> None:
     playground.kubectl("apply", "--filename", EXAMPLES / "tasks" / "lora.yaml")
     playground.kubectl("apply", "--filename=-", stdin=MODEL)
-    playground.kubectl(
-        *("wait", "--for=jsonpath={.status.readyEndpoints}=2", "dm/legal", "--timeout=180s")
-    )
+    playground.kubectl(*("wait", "--for=jsonpath={.status.readyEndpoints}=2", "dm/legal", "--timeout=180s"))
     assert "LoRA call done" in playground.companion.log.read_text(encoding="utf-8")
 
 
 def test_a_profiling_job_that_finds_nothing_fails_with_the_cause(playground: Instance) -> None:
     text = (EXAMPLES / "request-analytic.yaml").read_text(encoding="utf-8")
-    hopeless = text.replace("ttft: 500", "ttft: 0.001").replace(
-        "name: request-analytic", "name: hopeless"
-    )
+    hopeless = text.replace("ttft: 500", "ttft: 0.001").replace("name: request-analytic", "name: hopeless")
     playground.kubectl("apply", "--filename=-", stdin=hopeless)
-    playground.kubectl(
-        *("wait", "--for=jsonpath={.status.state}=Failed", "dgdr/hopeless", "--timeout=180s")
-    )
+    playground.kubectl(*("wait", "--for=jsonpath={.status.state}=Failed", "dgdr/hopeless", "--timeout=180s"))
     playground.kubectl("delete", "dgdr/hopeless")
 
 
@@ -121,9 +115,7 @@ def test_restart_has_another_process_and_the_same_log(
     assert "Traceback" not in said
 
 
-def test_a_shell_can_use_what_env_prints(
-    playground: Instance, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_shell_can_use_what_env_prints(playground: Instance, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     app(["env", "play"])
     lines = capsys.readouterr().out
@@ -148,9 +140,7 @@ def test_down_ends_exactly_what_up_started(state: Path, playground: Instance) ->
     assert [] == programs_below(state)
 
 
-STARTER = (
-    "import sys; from dynamoctl.dev.commands import app; app(['up', 'healed', '--nodes', '1'])"
-)
+STARTER = "import sys; from dynamoctl.dev.commands import app; app(['up', 'healed', '--nodes', '1'])"
 
 
 @pytest.mark.long

@@ -76,7 +76,5 @@ def test_a_frontend_behind_the_gateway_has_a_virtual_service(world: World) -> No
     found = world.eventually(VIRTUAL_SERVICE, "chat-frontend")
     assert ["istio-system/public"] == found["spec"]["gateways"]
     assert ["chat.local"] == found["spec"]["hosts"]
-    world.patch(
-        GRAPH, "chat", {"spec": {"services": {"Frontend": {"ingress": {"enabled": False}}}}}
-    )
+    world.patch(GRAPH, "chat", {"spec": {"services": {"Frontend": {"ingress": {"enabled": False}}}}})
     world.gone(VIRTUAL_SERVICE, "chat-frontend")

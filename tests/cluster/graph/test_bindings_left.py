@@ -35,9 +35,7 @@ def left(world: World, account: str) -> Object:
     return world.create(BINDING, body)
 
 
-def test_a_planner_has_the_role_that_the_operator_is_told_now(
-    world: World, kinds: ControlPlane
-) -> None:
+def test_a_planner_has_the_role_that_the_operator_is_told_now(world: World, kinds: ControlPlane) -> None:
     before = left(world, PLANNER)
     audit = Audit(kinds.audit_log)
     since = audit.now()

@@ -25,9 +25,7 @@ def file_of(folder: Path, *objects: Object) -> str:
     return str(path)
 
 
-def test_apply_waits_and_diff_shows_what_restarts(
-    world: World, admin: Person, tmp_path: Path
-) -> None:
+def test_apply_waits_and_diff_shows_what_restarts(world: World, admin: Person, tmp_path: Path) -> None:
     body = graph(Frontend=service("frontend"), Decode=worker("decode"))
     config: Object = {
         "apiVersion": "v1",
@@ -42,9 +40,7 @@ def test_apply_waits_and_diff_shows_what_restarts(
         (each["service"], each["verb"]) for each in found[1]["effects"]
     }
     code, text, _ = admin.run("apply", "-f", file, "--wait", "--timeout", "180s")
-    start = (
-        f"ConfigMap {admin.namespace}/beside created\n{GRAPH.name} {admin.namespace}/chat created\n"
-    )
+    start = f"ConfigMap {admin.namespace}/beside created\n{GRAPH.name} {admin.namespace}/chat created\n"
     assert (0, start) == (code, text[: len(start)])
     assert is_ready(world.get(GRAPH, "chat") or {})
     code, text, _ = admin.run("apply", file)
@@ -64,9 +60,7 @@ def test_apply_waits_and_diff_shows_what_restarts(
     assert "envs" not in (world.get(GRAPH, "chat") or {})["spec"]["services"]["Decode"]
 
 
-def test_fields_of_another_manager_are_a_conflict(
-    world: World, admin: Person, tmp_path: Path
-) -> None:
+def test_fields_of_another_manager_are_a_conflict(world: World, admin: Person, tmp_path: Path) -> None:
     world.create(GRAPH, graph(Frontend=service("frontend")))
     body = graph(Frontend=service("frontend") | {"replicas": 3})
     code, _, said = admin.run("apply", file_of(tmp_path, body))

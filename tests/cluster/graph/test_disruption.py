@@ -22,9 +22,7 @@ def test_a_budget_settles_follows_its_graph_and_goes_with_the_wish(world: World)
     name = f"chat-{key.lower()}"
     body["spec"]["services"][key]["disruptionBudget"] = {"maxUnavailable": "25%"}
     world.create(GRAPH, body)
-    made = world.eventually(
-        BUDGETS, name, lambda each: each.get("status", {}).get("observedGeneration") == 1
-    )
+    made = world.eventually(BUDGETS, name, lambda each: each.get("status", {}).get("observedGeneration") == 1)
     assert "25%" == made["spec"]["maxUnavailable"]
     assert "serving" == made["metadata"]["labels"]["team"]
     time.sleep(3)
@@ -34,11 +32,7 @@ def test_a_budget_settles_follows_its_graph_and_goes_with_the_wish(world: World)
     world.patch(
         GRAPH,
         "chat",
-        {
-            "spec": {
-                "services": {key: {"disruptionBudget": {"maxUnavailable": None, "minAvailable": 1}}}
-            }
-        },
+        {"spec": {"services": {key: {"disruptionBudget": {"maxUnavailable": None, "minAvailable": 1}}}}},
     )
     changed = world.eventually(BUDGETS, name, lambda each: "minAvailable" in each["spec"])
     assert "maxUnavailable" not in changed["spec"]

@@ -134,15 +134,11 @@ def test_wrong_input_changes_nothing(world: World, admin: Person) -> None:
     assert made["metadata"]["generation"] == _read(world, GRAPH, "chat")["metadata"]["generation"]
 
 
-def test_who_may_not_write_reads_that(
-    kinds: ControlPlane, world: World, kubectl: Callable[..., str]
-) -> None:
+def test_who_may_not_write_reads_that(kinds: ControlPlane, world: World, kubectl: Callable[..., str]) -> None:
     world.create(GRAPH, graph())
     kubectl("create", "serviceaccount", "reader")
     account = f"--serviceaccount={world.namespace}:reader"
-    kubectl(
-        "create", "role", "reader", "--verb=get", "--resource=dynamographdeployments.nvidia.com"
-    )
+    kubectl("create", "role", "reader", "--verb=get", "--resource=dynamographdeployments.nvidia.com")
     kubectl("create", "rolebinding", "reader", "--role=reader", account)
     file = kinds.instance.service_account_kubeconfig(world.namespace, "reader")
     code, text, said = Person(file, world.namespace).run("suspend", "chat")

@@ -219,9 +219,7 @@ FAILURES = (
     Failure(
         "services with different causes",
         graph(
-            Frontend=service(
-                "frontend", extraPodMetadata={"annotations": {"fake-kubelet": "no-image"}}
-            ),
+            Frontend=service("frontend", extraPodMetadata={"annotations": {"fake-kubelet": "no-image"}}),
             Decode=worker("decode", resources={"limits": {"gpu": "64"}}),
         ),
         "image_pull_failed",
@@ -246,9 +244,7 @@ def known(failure: Failure, kinds: ControlPlane, namespace: str) -> tuple[float,
         while (seconds := time.monotonic() - begun) < PATIENCE_SECONDS:
             found = cluster.why("chat")
             cause = next((each for each in found.said if failure.cause in each), "")
-            remedy = next(
-                (each for each in (*found.advice, *found.said) if failure.remedy in each), ""
-            )
+            remedy = next((each for each in (*found.advice, *found.said) if failure.remedy in each), "")
             if cause and remedy:
                 return seconds, cause, remedy
             said = "\n".join((*found.said, "advice:", *found.advice))
@@ -284,18 +280,12 @@ def test_an_unschedulable_pod_is_never_passed_over(kinds: ControlPlane, world: W
     world.create(GRAPH, with_worker(resources={"limits": {"gpu": "64"}}))
 
     def unschedulable() -> str:
-        conditions = [
-            each for pod in world.list(PODS) for each in pod["status"].get("conditions", ())
-        ]
-        return next(
-            (each["message"] for each in conditions if each.get("reason") == "Unschedulable"), ""
-        )
+        conditions = [each for pod in world.list(PODS) for each in pod["status"].get("conditions", ())]
+        return next((each["message"] for each in conditions if each.get("reason") == "Unschedulable"), "")
 
     world.until(unschedulable)
     cluster = Cluster(namespace=world.namespace, kubeconfig=kinds.kubeconfig)
-    found = world.until(
-        lambda: [each for each in cluster.why("chat").said if "nschedulable" in each]
-    )
+    found = world.until(lambda: [each for each in cluster.why("chat").said if "nschedulable" in each])
     # While a scheduler knows no node yet it says "no nodes available to schedule pods".
     assert any("available" in each and "nodes" in each for each in found)
     for _ in range(5):

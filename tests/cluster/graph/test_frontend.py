@@ -74,9 +74,7 @@ def serving() -> Iterator[tuple[str, int]]:
 
 
 @pytest.fixture
-def admin(
-    kinds: ControlPlane, namespace: str, world: World, kubectl: Callable[..., str]
-) -> Iterator[Person]:
+def admin(kinds: ControlPlane, namespace: str, world: World, kubectl: Callable[..., str]) -> Iterator[Person]:
     """A user with all permissions, and a graph whose frontend is a server of this test."""
     world.create(GRAPH, graph(Frontend=service("frontend")))
     with serving() as (address, port):

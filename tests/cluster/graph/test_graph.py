@@ -116,9 +116,7 @@ def test_an_edit_is_not_ready_before_its_pods_are(world: World) -> None:
     world.eventually(GRAPH, "chat", is_ready)
     broken = {"extraPodMetadata": {"annotations": {"fake-kubelet": "never-starts"}}}
     world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": broken}}})
-    waiting = world.eventually(
-        GRAPH, "chat", lambda it: it["status"].get("observedGeneration") == 2
-    )
+    waiting = world.eventually(GRAPH, "chat", lambda it: it["status"].get("observedGeneration") == 2)
     assert "pending" == waiting["status"]["state"]
     said = condition(waiting, "Ready")
     assert ("False", "updating") == (said["status"], said["reason"])

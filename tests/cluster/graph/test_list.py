@@ -29,9 +29,7 @@ def test_graphs_are_listed(world: World, admin: Person) -> None:
     code, text, _ = admin.run("get", "dcd", "-o", "name")
     assert (0, "dynamocomponentdeployments.nvidia.com/chat-frontend\n") == (code, text)
     _, found = admin.json("get")
-    assert [("List", "chat")] == [
-        (found["kind"], each["metadata"]["name"]) for each in found["items"]
-    ]
+    assert [("List", "chat")] == [(found["kind"], each["metadata"]["name"]) for each in found["items"]]
     assert "managedFields" not in json.dumps(found)
 
 

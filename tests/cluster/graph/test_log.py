@@ -93,9 +93,7 @@ class Log:
         return [each["state"] for each in rows if "state" in each]
 
 
-def test_a_graph_from_its_start_to_its_end(
-    world: World, kinds: ControlPlane, tmp_path: Path
-) -> None:
+def test_a_graph_from_its_start_to_its_end(world: World, kinds: ControlPlane, tmp_path: Path) -> None:
     flags = (*OFF, f"--restrictedNamespace={world.namespace}", "--log-level=debug")
     log = Log(tmp_path / "log", world.namespace)
     with OperatorProcess(kinds.kubeconfig, log.file, flags) as operator:

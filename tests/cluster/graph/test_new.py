@@ -13,9 +13,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 
 @pytest.mark.parametrize("mode", ["aggregated", "disaggregated"])
-def test_a_new_graph_becomes_ready(
-    mode: str, world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_graph_becomes_ready(mode: str, world: World, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--model", "openai/gpt-oss-120b", "--gpu", "h200_sxm", "--mode", mode]
     execute(app(), ["new", "chat", *flags])
     body = yaml.safe_load(capsys.readouterr().out)

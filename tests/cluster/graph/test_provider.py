@@ -19,9 +19,7 @@ RECORD = "nvidia.com/workload-provider"
 UNAVAILABLE = "selected_workload_provider_unavailable"
 
 
-def test_graphs_stay_where_they_began_while_grove_comes_and_goes(
-    world: World, kinds: ControlPlane
-) -> None:
+def test_graphs_stay_where_they_began_while_grove_comes_and_goes(world: World, kinds: ControlPlane) -> None:
     frontend = service("frontend")
     world.create(GRAPH, graph("before", Frontend=frontend))
     before = world.eventually(GRAPH, "before", is_ready)
@@ -33,9 +31,7 @@ def test_graphs_stay_where_they_began_while_grove_comes_and_goes(
         world.eventually(GRAPH, "during", lambda it: "grove" == _annotations(it).get(RECORD))
         world.eventually(PodCliqueSet.KIND, "during")
         world.patch(GRAPH, "before", {"spec": {"services": {"Frontend": {"replicas": 2}}}})
-        world.eventually(
-            GRAPH, "before", lambda it: is_ready(it) and 2 == it["status"]["observedGeneration"]
-        )
+        world.eventually(GRAPH, "before", lambda it: is_ready(it) and 2 == it["status"]["observedGeneration"])
         assert None is world.get(PodCliqueSet.KIND, "before")
         world.patch(GRAPH, "before", {"metadata": {"annotations": {RECORD: None}}})
         world.eventually(GRAPH, "before", lambda it: "component" == _annotations(it).get(RECORD))

@@ -34,9 +34,7 @@ def cluster(kinds: ControlPlane, namespace: str) -> Cluster:
 
 
 @pytest.fixture
-def kubeconfig(
-    kinds: ControlPlane, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Path:
+def kubeconfig(kinds: ControlPlane, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A kubeconfig with the namespace, which programs find as kubectl does."""
     body = yaml.safe_load(kinds.kubeconfig.read_text(encoding="utf-8"))
     body["contexts"][0]["context"]["namespace"] = namespace

@@ -23,9 +23,7 @@ def candidate(kinds: ControlPlane, world: World, log: Path) -> OperatorProcess:
     return OperatorProcess(kinds.kubeconfig, log, flags)
 
 
-def test_a_leader_that_loses_its_lease_ends(
-    world: World, kinds: ControlPlane, tmp_path: Path
-) -> None:
+def test_a_leader_that_loses_its_lease_ends(world: World, kinds: ControlPlane, tmp_path: Path) -> None:
     with candidate(kinds, world, tmp_path / "log") as operator:
         operator.ready()
         held = world.eventually(

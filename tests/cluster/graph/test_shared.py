@@ -15,9 +15,7 @@ from kube_runtime.types.kinds import ServiceAccount
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 
-def test_two_users_of_one_object_do_not_take_turns_writing_it(
-    world: World, kinds: ControlPlane
-) -> None:
+def test_two_users_of_one_object_do_not_take_turns_writing_it(world: World, kinds: ControlPlane) -> None:
     model = {"name": "Qwen/Qwen3-0.6B"}
     for name in ("one", "two"):
         decode = worker("decode", modelRef=model, resources=None)

@@ -86,9 +86,7 @@ def test_a_permission_that_is_missing(world: World, kinds: ControlPlane) -> None
         *("create", "clusterrole", role, "--verb=get,list,watch"),
         f"--resource={resources},{groups},{apps},{ours}",
     )
-    kinds.kubectl(
-        "create", "clusterrolebinding", role, f"--clusterrole={role}", f"--serviceaccount={user}"
-    )
+    kinds.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", f"--serviceaccount={user}")
     ended = started(kinds.instance.service_account_kubeconfig(world.namespace, "narrow"))
     assert 1 == ended.returncode
     (line,) = errors(ended)

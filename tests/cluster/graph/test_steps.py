@@ -34,9 +34,7 @@ def is_completed(id_: str) -> Callable[[Object], bool]:
 
 def pods(world: World) -> set[str]:
     return {
-        each["metadata"]["name"]
-        for each in world.list(PODS)
-        if "deletionTimestamp" not in each["metadata"]
+        each["metadata"]["name"] for each in world.list(PODS) if "deletionTimestamp" not in each["metadata"]
     }
 
 
@@ -99,10 +97,6 @@ def test_a_component_that_is_not_paused_any_more_says_so(world: World) -> None:
     world.eventually(GRAPH, "chat", is_ready)
     name = "chat-frontend"
     world.patch(COMPONENT, name, {"metadata": {"annotations": {"nvidia.com/paused": "true"}}})
-    world.eventually(
-        COMPONENT, name, lambda body: condition(body, "Paused").get("status") == "True"
-    )
+    world.eventually(COMPONENT, name, lambda body: condition(body, "Paused").get("status") == "True")
     world.patch(COMPONENT, name, {"metadata": {"annotations": {"nvidia.com/paused": None}}})
-    world.eventually(
-        COMPONENT, name, lambda body: condition(body, "Paused").get("status") == "False"
-    )
+    world.eventually(COMPONENT, name, lambda body: condition(body, "Paused").get("status") == "False")

@@ -61,9 +61,7 @@ def grove_controller(world: World) -> Grove:
 DONE = {"replicas": 1, "readyReplicas": 1, "updatedReplicas": 1}
 
 
-def test_a_graph_is_ready_when_all_that_grove_made_is(
-    world: World, grove_controller: Grove
-) -> None:
+def test_a_graph_is_ready_when_all_that_grove_made_is(world: World, grove_controller: Grove) -> None:
     world.create(GRAPH, graph(Frontend=service("frontend"), Decode=multinode()))
     world.eventually(SET, "chat")
     grove_controller.makes(CLIQUE, "chat-0-frontend", 1, **DONE)
@@ -103,9 +101,7 @@ def test_a_new_size_goes_to_the_live_clique_and_not_into_the_template(
     world.eventually(GRAPH, "chat", is_ready)
     world.patch(GRAPH, "chat", {"spec": {"services": {"Frontend": {"replicas": 3}}}})
     world.eventually(CLIQUE, "chat-0-frontend", lambda it: it["spec"]["replicas"] == 3)
-    grove_controller.reports(
-        CLIQUE, "chat-0-frontend", replicas=3, readyReplicas=3, updatedReplicas=3
-    )
+    grove_controller.reports(CLIQUE, "chat-0-frontend", replicas=3, readyReplicas=3, updatedReplicas=3)
     world.eventually(GRAPH, "chat", is_ready)
     after = world.eventually(SET, "chat")
     assert before["metadata"]["generation"] == after["metadata"]["generation"]
@@ -114,9 +110,7 @@ def test_a_new_size_goes_to_the_live_clique_and_not_into_the_template(
     assert Call("patch", "podcliques") not in calls
 
 
-def test_a_service_is_scaled_to_zero_and_is_ready_then(
-    world: World, grove_controller: Grove
-) -> None:
+def test_a_service_is_scaled_to_zero_and_is_ready_then(world: World, grove_controller: Grove) -> None:
     world.create(GRAPH, graph(Frontend=service("frontend"), Decode=multinode(replicas=0)))
     found = world.eventually(SET, "chat")
     assert 1 == found["spec"]["template"]["podCliqueScalingGroups"][0]["replicas"]

@@ -57,6 +57,4 @@ def test_only_the_leader_of_a_replica_is_asked(world: World, fleet: Fleet) -> No
     (leader,) = said(world)["endpoints"]
     assert "g-0-worker-0-worker-ldr-a" == leader["podName"]
     assert ["POST /v1/loras"] == fleet.asked()
-    assert {"my-custom-lora": "s3://my-bucket/my-lora"} == fleet.workers[
-        hosts(said(world))[0]
-    ].loaded
+    assert {"my-custom-lora": "s3://my-bucket/my-lora"} == fleet.workers[hosts(said(world))[0]].loaded

@@ -76,9 +76,7 @@ def test_j13_first_model(user: User) -> None:
     pending = [each for each in seen if "pending" == each.get("status", {}).get("state")]
     assert pending
     waiting = [condition(each) for each in pending]
-    assert {"some_resources_are_not_ready", "pods_not_ready"} >= {
-        each["reason"] for each in waiting
-    }
+    assert {"some_resources_are_not_ready", "pods_not_ready"} >= {each["reason"] for each in waiting}
     assert waiting[-1]["message"].startswith("VllmDecodeWorker: 0/1 ready; ")
 
 
@@ -160,8 +158,7 @@ def test_j21_expose_through_ingress(user: User) -> None:
         Ingress.KIND,
         "chat-frontend",
         lambda it: (
-            ("other", "demo.example.org")
-            == (it["spec"]["ingressClassName"], it["spec"]["rules"][0]["host"])
+            ("other", "demo.example.org") == (it["spec"]["ingressClassName"], it["spec"]["rules"][0]["host"])
         ),
     )
     user.edit("dgd/chat", "{spec: {services: {Frontend: {ingress: {enabled: false, host: null}}}}}")

@@ -191,9 +191,7 @@ def broken_in_many_ways(screens: Screens) -> None:
     world.create(Service.KIND, {**TAKEN, "metadata": {"name": "taken-frontend"}})
     screens.does("apply", "-f", "broken")
     for name in ("gpus", "selector"):  # a scheduler has half a minute before that is the cause
-        world.eventually(
-            GRAPH, name, lambda it: condition(it).get("reason") == "insufficient_capacity"
-        )
+        world.eventually(GRAPH, name, lambda it: condition(it).get("reason") == "insufficient_capacity")
     for name in BROKEN:
         screens.shows("why", name)
     screens.shows("get")

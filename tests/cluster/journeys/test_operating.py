@@ -63,8 +63,7 @@ def test_j22_change_a_running_graph(user: User) -> None:
     assert templates["frontend"] == user.template("chat-frontend")
     assert templates["b"] == user.template("chat-b")
     states = [
-        each["object"].get("status", {}).get("state")
-        for each in user.world.changes(GRAPH, since=since)
+        each["object"].get("status", {}).get("state") for each in user.world.changes(GRAPH, since=since)
     ]
     assert "pending" in states
     assert "successful" == states[-1]
@@ -114,9 +113,7 @@ def is_complete(deployment: Object) -> bool:
     """Whether the status counts all wanted replicas of the newest spec."""
     status, wanted = deployment["status"], deployment["spec"]["replicas"]
     counts = {status.get(each, 0) for each in ("replicas", "updatedReplicas", "availableReplicas")}
-    return {wanted} == counts and status["observedGeneration"] == deployment["metadata"][
-        "generation"
-    ]
+    return {wanted} == counts and status["observedGeneration"] == deployment["metadata"]["generation"]
 
 
 def restart_of(user: User, name: str) -> str | None:

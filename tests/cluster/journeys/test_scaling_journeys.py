@@ -78,8 +78,7 @@ def test_j31_the_number_belongs_to_the_adapter(user: User) -> None:
     sized(user, 4)
     words = user.refused(*patched(replicas(2)))
     assert (
-        "spec.services[decode].replicas cannot be modified directly when scaling adapter is enabled"
-        in words
+        "spec.services[decode].replicas cannot be modified directly when scaling adapter is enabled" in words
     )
     assert f"kubectl scale dgdsa/g-decode -n {user.namespace} --replicas=2" in words
     image = '{"extraPodSpec": {"mainContainer": {"image": "reg.example.com/vllm:2.0"}}}'

@@ -53,9 +53,7 @@ BIG = """
 
 
 def big(**annotations: str) -> str:
-    said = ", ".join(
-        f'nvidia.com/{name.replace("_", "-")}: "{each}"' for name, each in annotations.items()
-    )
+    said = ", ".join(f'nvidia.com/{name.replace("_", "-")}: "{each}"' for name, each in annotations.items())
     return BIG.replace("ANNOTATIONS", said)
 
 
@@ -114,9 +112,7 @@ def test_j35_and_j38_grove_and_its_queues(user: User) -> None:
     user.world.gone(SET, "big")
 
     user.apply(big(workload_provider="grove", kai_scheduler_queue="research"))
-    text = (
-        "queue 'research' not found in cluster. Ensure the queue exists before using kai-scheduler"
-    )
+    text = "queue 'research' not found in cluster. Ensure the queue exists before using kai-scheduler"
     failed = user.says("big", text)
     assert condition(failed)["message"].endswith(text)
     assert "failed" == failed["status"]["state"]

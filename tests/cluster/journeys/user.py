@@ -102,9 +102,7 @@ class User:
 
     def says(self, name: str, text: str) -> Object:
         """The graph, once the message of its `Ready` has that text."""
-        return self.world.eventually(
-            GRAPH, name, lambda body: text in condition(body).get("message", "")
-        )
+        return self.world.eventually(GRAPH, name, lambda body: text in condition(body).get("message", ""))
 
     def hears(self, about: str, reason: str) -> str:
         """The message of the event of that reason about an object, once it is there."""

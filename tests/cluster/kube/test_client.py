@@ -122,9 +122,7 @@ async def things(control_plane: "ControlPlane", client: Client) -> None:
     )
 
 
-async def test_an_object_is_created_read_changed_listed_and_deleted(
-    client: Client, namespace: str
-) -> None:
+async def test_an_object_is_created_read_changed_listed_and_deleted(client: Client, namespace: str) -> None:
     key = Key(namespace, "a")
     created = await client.create(ConfigMap, a_config_map(namespace))
     assert created == await client.get(ConfigMap, key)
@@ -153,13 +151,8 @@ async def test_the_server_says_who_it_is(client: Client) -> None:
 
 async def test_a_list_is_read_in_pages_of_one_moment(client: Client, namespace: str) -> None:
     for number in range(5):
-        await client.create(
-            ConfigMap, a_config_map(namespace, f"c{number}", labels={"set": "five"})
-        )
-    pages = [
-        page
-        async for page in client.pages(ConfigMap, namespace=namespace, labels="set=five", limit=2)
-    ]
+        await client.create(ConfigMap, a_config_map(namespace, f"c{number}", labels={"set": "five"}))
+    pages = [page async for page in client.pages(ConfigMap, namespace=namespace, labels="set=five", limit=2)]
     assert [2, 2, 1] == [len(page.items) for page in pages]
     assert 1 == len({page.resource_version for page in pages})
     assert [] == [error for page in pages for error in page.broken]
@@ -281,9 +274,7 @@ async def test_a_field_that_does_not_exist_is_invalid(client: Client, namespace:
         await client.apply(ConfigMap, a_config_map(namespace) | {"dato": {}}, force=True)
 
 
-async def test_a_merge_patch_is_for_the_object_that_was_meant(
-    client: Client, namespace: str
-) -> None:
+async def test_a_merge_patch_is_for_the_object_that_was_meant(client: Client, namespace: str) -> None:
     created = await client.create(ConfigMap, a_config_map(namespace))
     patch = {"data": {"k": "2"}}
     with pytest.raises(Conflict, match="another object now"):
@@ -306,9 +297,7 @@ async def test_the_status_of_a_custom_resource_needs_its_version_as_a_guard(
     assert {"n": 1} == msgspec.json.decode(written.status)
     version = {"metadata": {"resourceVersion": thing.metadata.resource_version}}
     with pytest.raises(Conflict):
-        await client.merge_patch(
-            Thing, thing.key, {**version, "status": {"n": 2}}, subresource="status"
-        )
+        await client.merge_patch(Thing, thing.key, {**version, "status": {"n": 2}}, subresource="status")
     assert written == await client.get(Thing, thing.key)
 
 
@@ -317,9 +306,7 @@ async def test_an_equal_status_is_no_new_version(client: Client, namespace: str)
     thing = await client.create(Thing, a_thing(namespace))
     uid = thing.metadata.uid
     written = [
-        await client.merge_patch(
-            Thing, thing.key, {"status": {"n": 1}}, subresource="status", uid=uid
-        )
+        await client.merge_patch(Thing, thing.key, {"status": {"n": 1}}, subresource="status", uid=uid)
         for _ in range(2)
     ]
     assert written[0] == written[1]
@@ -338,9 +325,7 @@ async def test_a_delete_is_for_the_object_that_was_meant(client: Client, namespa
         await client.get(ConfigMap, created.key)
 
 
-async def test_an_invalid_object_is_refused_with_every_cause(
-    client: Client, namespace: str
-) -> None:
+async def test_an_invalid_object_is_refused_with_every_cause(client: Client, namespace: str) -> None:
     bad = a_config_map(namespace, "Not_A_Name") | {"data": {"not/a/key": "1"}}
     with pytest.raises(Invalid, match=r"(?s)metadata\.name.*data\[not/a/key\]"):
         await client.create(ConfigMap, bad)
@@ -358,10 +343,6 @@ async def test_what_is_not_permitted_is_forbidden_in_the_servers_words(
         with pytest.raises(Forbidden, match=f'User "{who}" cannot list resource "configmaps"'):
             await anext(nobody.pages(ConfigMap, namespace=namespace))
         with pytest.raises(Forbidden, match='cannot watch resource "configmaps"'):
-            await anext(
-                nobody.watch(
-                    ConfigMap, namespace=namespace, resource_version="0", timeout_seconds=1
-                )
-            )
+            await anext(nobody.watch(ConfigMap, namespace=namespace, resource_version="0", timeout_seconds=1))
         with pytest.raises(Forbidden, match='cannot patch resource "configmaps"'):
             await nobody.apply(ConfigMap, a_config_map(namespace), force=True)

@@ -25,9 +25,7 @@ class UserInfo(Resource, frozen=True, rename="camel"):
 
 
 class Review(Resource, frozen=True):
-    KIND = Kind(
-        "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
-    )
+    KIND = Kind("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False)
 
     status: dict[str, Object] = {}
 
@@ -99,9 +97,7 @@ async def test_a_pod_with_its_service_account(
         assert expected == await who_am_i(client)
 
 
-async def test_an_authority_that_is_not_the_servers(
-    control_plane: "ControlPlane", tmp_path: Path
-) -> None:
+async def test_an_authority_that_is_not_the_servers(control_plane: "ControlPlane", tmp_path: Path) -> None:
     content = yaml.safe_load(control_plane.kubeconfig.read_text())
     for each in content["clusters"]:
         each["cluster"].pop("certificate-authority", None)

@@ -47,9 +47,7 @@ def eventually(is_true: Callable[[], object]) -> None:
 
 
 @pytest.mark.usefixtures("greetings")
-def test_the_example_creates_follows_repairs_and_reports(
-    control_plane: ControlPlane, namespace: str
-) -> None:
+def test_the_example_creates_follows_repairs_and_reports(control_plane: ControlPlane, namespace: str) -> None:
     world: World = control_plane.world(namespace)
 
     def text() -> str:

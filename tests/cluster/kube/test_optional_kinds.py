@@ -90,9 +90,7 @@ async def watching(control_plane: ControlPlane, kubeconfig: Path) -> AsyncIterat
             task.cancel()
 
 
-async def test_a_kind_is_watched_while_it_is_installed(
-    control_plane: ControlPlane, namespace: str
-) -> None:
+async def test_a_kind_is_watched_while_it_is_installed(control_plane: ControlPlane, namespace: str) -> None:
     metadata = {"name": "one", "namespace": namespace}
     guest = {"apiVersion": Guest.KIND.api_version, "kind": "Guest", "metadata": metadata}
     async with watching(control_plane, control_plane.kubeconfig) as world:

@@ -54,9 +54,7 @@ async def listed_in_pages(
     return {each.key: each for page in pages for each in page.items}
 
 
-async def test_a_stream_brings_what_pages_bring_and_then_what_changes(
-    noting: Noting, namespace: str
-) -> None:
+async def test_a_stream_brings_what_pages_bring_and_then_what_changes(noting: Noting, namespace: str) -> None:
     client = Client(noting, field_manager="test")
     for number in range(20):
         body = a_config_map(namespace, f"c{number}", part="ab"[number % 2])
@@ -101,9 +99,7 @@ async def test_a_kind_without_objects_and_one_of_which_only_metadata_is_read(
     await asyncio.wait(running)
 
 
-async def test_a_list_is_never_older_than_what_was_written_before(
-    noting: Noting, namespace: str
-) -> None:
+async def test_a_list_is_never_older_than_what_was_written_before(noting: Noting, namespace: str) -> None:
     client = Client(noting, field_manager="test")
     for number in range(20):
         written = await client.create(ConfigMap, a_config_map(namespace, f"w{number}"))

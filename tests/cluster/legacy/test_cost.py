@@ -15,9 +15,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 MOST = 1.2
 
 
-def test_five_services_cost_as_many_requests_as_in_a_graph(
-    world: World, kinds: ControlPlane
-) -> None:
+def test_five_services_cost_as_many_requests_as_in_a_graph(world: World, kinds: ControlPlane) -> None:
     audit = Audit(kinds.audit_log)
     with_graph(world)
     with_image(world)

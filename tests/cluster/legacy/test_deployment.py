@@ -84,9 +84,7 @@ def test_an_edit_reaches_the_pods_and_a_service_that_left_is_removed(world: Worl
     assert condition_of(edited, "ConfigurationWarning") == (
         *("True", "unknown_services", "spec.services.Typo: not found in the graph; ignored"),
     )
-    worker = world.eventually(
-        Deployment.KIND, "disagg-vllmworker", lambda it: it["spec"]["replicas"] == 2
-    )
+    worker = world.eventually(Deployment.KIND, "disagg-vllmworker", lambda it: it["spec"]["replicas"] == 2)
     world.eventually(
         Deployment.KIND,
         "disagg-processor",
@@ -102,24 +100,18 @@ def test_an_edit_reaches_the_pods_and_a_service_that_left_is_removed(world: Worl
     assert kept["metadata"]["uid"] == worker["metadata"]["uid"]
 
 
-NO_REGISTRY = (
-    "DynamoNimRequest frontend--jh2o6dqzpsgfued4: spec: no registry: set DOCKER_REGISTRY_SERVER"
-)
+NO_REGISTRY = "DynamoNimRequest frontend--jh2o6dqzpsgfued4: spec: no registry: set DOCKER_REGISTRY_SERVER"
 
 
 def test_without_a_graph_it_says_where_it_has_looked(world: World) -> None:
     world.create(DEPLOYMENT, disagg())
-    found = world.eventually(
-        DEPLOYMENT, "disagg", lambda it: it.get("status", {}).get("state") == "failed"
-    )
+    found = world.eventually(DEPLOYMENT, "disagg", lambda it: it.get("status", {}).get("state") == "failed")
     status, reason, text = condition_of(found, "Ready")
     assert (status, reason) == ("False", "failed_to_get_the_DynamoNIMConfig")
     assert text.startswith("ConfigMap frontend--jh2o6dqzpsgfued4 with the label")
     assert NO_REGISTRY in text
     with_graph(world, GRAPH.replace("service: PrefillWorker", "service: Missing"))
-    failed = world.eventually(
-        DEPLOYMENT, "disagg", lambda it: "generate" in condition_of(it, "Ready")[1]
-    )
+    failed = world.eventually(DEPLOYMENT, "disagg", lambda it: "generate" in condition_of(it, "Ready")[1])
     assert condition_of(failed, "Ready") == (
         "False",
         "failed_to_generate_the_DynamoNimDeployments",
@@ -137,9 +129,7 @@ def test_an_image_and_services_are_enough(world: World) -> None:
     found = world.get(Deployment.KIND, "disagg-frontend")
     assert found is not None
     [container] = found["spec"]["template"]["spec"]["containers"]
-    assert container["args"] == [
-        "cd src && uv run dynamo serve --service-name Frontend graphs.agg:Frontend"
-    ]
+    assert container["args"] == ["cd src && uv run dynamo serve --service-name Frontend graphs.agg:Frontend"]
 
 
 def test_a_request_of_a_user_stays_the_users(world: World) -> None:

@@ -68,9 +68,7 @@ def test_an_autoscaler_owns_the_replicas(world: World) -> None:
     assert found["spec"]["replicas"] == 3  # not reset
     world.patch(Deployment.KIND, NAME, {"spec": {"replicas": 4}})  # as an autoscaler does
     world.patch(COMPONENT, NAME, {"spec": {"labels": {"team": "a"}}})
-    found = world.eventually(
-        Deployment.KIND, NAME, lambda it: it["metadata"]["labels"].get("team") == "a"
-    )
+    found = world.eventually(Deployment.KIND, NAME, lambda it: it["metadata"]["labels"].get("team") == "a")
     assert found["spec"]["replicas"] == 4
     world.patch(COMPONENT, NAME, {"spec": {"autoscaling": {"enabled": False}}})
     world.gone(AUTOSCALER, NAME)
@@ -104,9 +102,7 @@ def test_a_spec_that_cannot_be_used_changes_nothing_that_runs(world: World) -> N
     before = world.get(Deployment.KIND, NAME)
     port = [{"name": "PORT", "value": "http"}]
     world.patch(COMPONENT, NAME, {"spec": {"envs": port}})
-    found = world.eventually(
-        COMPONENT, NAME, lambda it: condition_of(it, "Available")[:1] == ("False",)
-    )
+    found = world.eventually(COMPONENT, NAME, lambda it: condition_of(it, "Available")[:1] == ("False",))
     assert 'spec.envs[0].value: invalid port "http"' in condition_of(found, "Available")[2]
     after = world.get(Deployment.KIND, NAME)
     assert before is not None

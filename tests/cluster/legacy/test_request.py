@@ -121,8 +121,7 @@ def test_an_image_that_is_missing_is_built_and_then_there(world: World) -> None:
     assert condition_of(found, "ImageExistsChecked")[0] == "False"
     (job,) = owned_jobs(world)
     assert [("DynamoNimRequest", NAME, True)] == [
-        (each["kind"], each["name"], each["controller"])
-        for each in job["metadata"]["ownerReferences"]
+        (each["kind"], each["name"], each["controller"]) for each in job["metadata"]["ownerReferences"]
     ]
     assert world.get(NIM, NAME)
 

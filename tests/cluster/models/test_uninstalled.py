@@ -51,9 +51,7 @@ def test_nothing_is_changed_while_an_operator_runs(kinds: ControlPlane, world: W
     }
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
-    world.create(
-        Deployment.KIND, {"metadata": {"name": "operator", "labels": labels}, "spec": spec}
-    )
+    world.create(Deployment.KIND, {"metadata": {"name": "operator", "labels": labels}, "spec": spec})
     world.create(MODEL, model("held", FINALIZER))
     code, _, told = Person(kinds.kubeconfig, world.namespace).run("uninstall")
     assert 1 == code

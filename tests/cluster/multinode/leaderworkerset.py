@@ -135,9 +135,7 @@ def _wait(process: Process, instance: Instance) -> None:
     deadline = time.monotonic() + _READY_SECONDS
     while True:
         try:
-            instance.kubectl(
-                *("create", "--dry-run=server", "--filename=-"), stdin=json.dumps(_PROBE)
-            )
+            instance.kubectl(*("create", "--dry-run=server", "--filename=-"), stdin=json.dumps(_PROBE))
         except KubectlError as error:
             if first_ended([process], within_seconds=_RETRY_SECONDS):
                 raise ProcessError(f"{NAME} ended; log: {process.log}") from error

@@ -27,15 +27,11 @@ def holds(text: str, body: Object) -> bool:
     return encoded(text) == data["private.key"]
 
 
-def test_graphs_of_a_namespace_share_a_copy_that_follows_its_source(
-    source: World, place: World
-) -> None:
+def test_graphs_of_a_namespace_share_a_copy_that_follows_its_source(source: World, place: World) -> None:
     for name in ("a", "b"):
         place.create(GRAPH, another(name))
         place.eventually(GRAPH, name, is_ready)
-    copy = place.eventually(
-        SECRET, KEYS, lambda body: len(body["metadata"]["ownerReferences"]) == 2
-    )
+    copy = place.eventually(SECRET, KEYS, lambda body: len(body["metadata"]["ownerReferences"]) == 2)
     assert holds("old", copy)
     assert all(not each.get("controller") for each in copy["metadata"]["ownerReferences"])
     source.apply(SECRET, secret("new"))
@@ -58,9 +54,7 @@ def test_keys_of_the_namespace_itself_are_left_alone(source: World, place: World
     assert holds("own", found)
 
 
-def test_a_graph_without_keys_says_so_and_goes_on_when_they_come(
-    source: World, place: World
-) -> None:
+def test_a_graph_without_keys_says_so_and_goes_on_when_they_come(source: World, place: World) -> None:
     source.delete(SECRET, KEYS)
     place.create(GRAPH, graph("trtllm"))
     waiting = place.eventually(GRAPH, "g", lambda body: bool(condition(body, "Ready")))

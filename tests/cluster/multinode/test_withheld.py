@@ -54,9 +54,7 @@ def test_what_is_forbidden_is_called_so_with_its_value_and_is_used_once_it_is_gr
         world.create(GRAPH, graph("vllm"))
         service = graph("vllm")["spec"]["services"]["W"]
         world.create(COMPONENT, {"metadata": {"name": "alone"}, "spec": service})
-        ready = condition(
-            world.eventually(GRAPH, "g", lambda body: bool(condition(body, "Ready"))), "Ready"
-        )
+        ready = condition(world.eventually(GRAPH, "g", lambda body: bool(condition(body, "Ready"))), "Ready")
         assert ("optional_api_forbidden", True) == (ready["reason"], message in ready["message"])
         alone = condition(
             world.eventually(COMPONENT, "alone", lambda body: bool(condition(body, "Available"))),
@@ -69,9 +67,7 @@ def test_what_is_forbidden_is_called_so_with_its_value_and_is_used_once_it_is_gr
         [found] = [
             each
             for each in json.loads(
-                dynamoctl(
-                    kinds.kubeconfig, "check", f"--account={world.namespace}/{ACCOUNT}", "-ojson"
-                )
+                dynamoctl(kinds.kubeconfig, "check", f"--account={world.namespace}/{ACCOUNT}", "-ojson")
             )
             if each["name"] == LEADER_WORKER_SET.title
         ]

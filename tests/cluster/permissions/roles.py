@@ -68,9 +68,7 @@ class Installation:
         subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.own}
         reference = {"apiGroup": _RBAC, "kind": kind, "name": name}
         yield _object(kind, name, namespace, {"rules": rules})
-        yield _object(
-            f"{kind}Binding", name, namespace, {"roleRef": reference, "subjects": [subject]}
-        )
+        yield _object(f"{kind}Binding", name, namespace, {"roleRef": reference, "subjects": [subject]})
 
 
 def _object(kind: str, name: str, namespace: str, content: Object) -> Object:

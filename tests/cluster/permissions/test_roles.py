@@ -138,9 +138,7 @@ def test_a_restricted_operator_needs_no_right_outside_its_namespace(
         operator.ready()
         live_through(world)
     user = f"system:serviceaccount:{place}:{ACCOUNT}"
-    assert {"customresourcedefinitions"} == {
-        each.resource for each in refused(kinds.audit_log, user)
-    }
+    assert {"customresourcedefinitions"} == {each.resource for each in refused(kinds.audit_log, user)}
 
 
 def apply_as(plane: ControlPlane, kubeconfig: Path, body: Object) -> str:
@@ -174,9 +172,7 @@ def test_profiling_that_looks_for_gpus_may_read_nodes_without_anybody_binding_it
     }
     named = (f"{flag}={name}" for flag, name in roles.items())
     more = (*CLUSTER_WIDE_FLAGS, *named, "--operator-image=dynamo-operator:test")
-    elsewhere = World(
-        world.server, world.tls, "default"
-    )  # in its own namespace it refuses requests
+    elsewhere = World(world.server, world.tls, "default")  # in its own namespace it refuses requests
     account = f"system:serviceaccount:{elsewhere.namespace}:dgdr-profiling-job"
 
     def may_read_nodes() -> bool:

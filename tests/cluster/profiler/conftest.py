@@ -22,8 +22,7 @@ def cluster_role(name: str, rules: Iterable[Rule]) -> Object:
         "kind": "ClusterRole",
         "metadata": {"name": name},
         "rules": [
-            {"apiGroups": [each.group], "resources": each.resources, "verbs": each.verbs}
-            for each in rules
+            {"apiGroups": [each.group], "resources": each.resources, "verbs": each.verbs} for each in rules
         ],
     }
 

@@ -144,9 +144,7 @@ class Kubelet:
         for item in config_map["items"]:
             (folder / item["path"]).write_text(data[item["key"]], encoding="utf-8")
 
-    def _start(
-        self, container: Object, volumes: Mapping[str, Path], pod: str
-    ) -> subprocess.Popen[bytes]:
+    def _start(self, container: Object, volumes: Mapping[str, Path], pod: str) -> subprocess.Popen[bytes]:
         paths = {each["mountPath"]: volumes[each["name"]] for each in container["volumeMounts"]}
         words = [_mapped(each, paths) for each in (*container["command"], *container["args"])]
         environment = {

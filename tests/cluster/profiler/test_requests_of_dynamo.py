@@ -28,9 +28,7 @@ BASE = "deepseek-r1-config", "tep16p-dep16d-disagg.yaml"
 SIZES = {"minNumGpusPerEngine": 8, "maxNumGpusPerEngine": 16, "numGpusPerNode": 8}
 
 
-def a_request(
-    name: str, model: str, backend: str, config: Object | None, **profiling: Any
-) -> Object:
+def a_request(name: str, model: str, backend: str, config: Object | None, **profiling: Any) -> Object:
     """A request with an image as in its file, whose pod the test's kubelet runs."""
     image = f"nvcr.io/nvidia/ai-dynamo/{backend}-runtime:0.9.0"
     how = {"profilerImage": image, "resources": BY_HAND, **profiling}
@@ -100,9 +98,7 @@ def _around_the_large_one(world: World) -> None:
     [COMPUTING, MEASURING, SHORTEST, a_large_request(gpuType="h200_sxm")],
     ids=["computing", "measuring", "shortest", "experts"],
 )
-def test_a_request_of_dynamo_ends_in_a_ready_graph(
-    request_: Object, world: World, kubelet: Kubelet
-) -> None:
+def test_a_request_of_dynamo_ends_in_a_ready_graph(request_: Object, world: World, kubelet: Kubelet) -> None:
     name = request_["metadata"]["name"]
     world.create(REQUEST, request_)
     assert 0 == kubelet.runs(f"profile-{name}")["profiler"], kubelet.log("profiler")
@@ -110,9 +106,7 @@ def test_a_request_of_dynamo_ends_in_a_ready_graph(
     assert "successful" == body["status"]["deployment"]["state"]
     assert "by kernels: ttft" in kubelet.log("profiler")
     graph = world.eventually(GRAPH, body["status"]["deployment"]["name"])
-    workers = [
-        each for each in graph["spec"]["services"].values() if each["componentType"] == "worker"
-    ]
+    workers = [each for each in graph["spec"]["services"].values() if each["componentType"] == "worker"]
     assert workers
     model = request_["spec"]["model"]
     for each in workers:
@@ -121,9 +115,7 @@ def test_a_request_of_dynamo_ends_in_a_ready_graph(
 
 
 @pytest.mark.usefixtures("_around_the_large_one")
-def test_the_large_model_does_not_fit_the_gpus_that_are_assumed(
-    world: World, kubelet: Kubelet
-) -> None:
+def test_the_large_model_does_not_fit_the_gpus_that_are_assumed(world: World, kubelet: Kubelet) -> None:
     world.create(REQUEST, a_large_request())
     assert 1 == kubelet.runs("profile-sla-moe")["profiler"]
     body = world.eventually(REQUEST, "sla-moe", lambda each: state(each) == "Failed")

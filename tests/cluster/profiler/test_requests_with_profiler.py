@@ -29,9 +29,7 @@ def is_in(world: World, wanted: str, name: str = "chat") -> Object:
     return world.eventually(REQUEST, name, lambda body: state(body) == wanted)
 
 
-def test_the_example_becomes_a_ready_graph_of_simulated_engines(
-    world: World, kubelet: Kubelet
-) -> None:
+def test_the_example_becomes_a_ready_graph_of_simulated_engines(world: World, kubelet: Kubelet) -> None:
     request = yaml.safe_load((EXAMPLES / "request-analytic.yaml").read_text(encoding="utf-8"))
     name = request["metadata"]["name"]
     request["spec"]["profilingConfig"]["resources"] = BY_HAND
@@ -53,9 +51,7 @@ def test_the_example_becomes_a_ready_graph_of_simulated_engines(
     )
 
 
-def test_real_engines_get_the_gpus_and_replicas_that_were_found(
-    world: World, kubelet: Kubelet
-) -> None:
+def test_real_engines_get_the_gpus_and_replicas_that_were_found(world: World, kubelet: Kubelet) -> None:
     base = (EXAMPLES / "vllm-disaggregated.yaml").read_text(encoding="utf-8")
     world.create(CONFIG_MAP, {"metadata": {"name": "base"}, "data": {"disagg.yaml": base}})
     config = {
@@ -127,9 +123,7 @@ def test_a_profiler_that_is_killed_fails_the_request_with_its_phase_and_exit_cod
 ) -> None:
     config = {"analytic": {"secondsPerPhase": 600}}
     world.create(REQUEST, a_request(profiling={"config": config}))
-    assert {"profiler": 137, "output-copier": 0} == kubelet.runs(
-        "profile-chat", kill_in="Initializing: "
-    )
+    assert {"profiler": 137, "output-copier": 0} == kubelet.runs("profile-chat", kill_in="Initializing: ")
     body = is_in(world, "Failed")
     message = condition(body, "Profiling")["message"]
     assert "Container: profiler, ExitCode: 137, Reason: Error, Message: Initializing: " in message
@@ -166,10 +160,7 @@ def test_a_request_shows_how_far_its_profiler_is(world: World, kubelet: Kubelet)
     since = world.version()
     kubelet.runs("profile-chat")
     is_in(world, "Ready")
-    phases = [
-        each["object"]["status"].get("profilingPhase")
-        for each in world.changes(REQUEST, since=since)
-    ]
+    phases = [each["object"]["status"].get("profilingPhase") for each in world.changes(REQUEST, since=since)]
     said = list(dict.fromkeys(each for each in phases if each))
     assert "Done" == said[-1]
     order = ["Initializing", "SweepingPrefill", "SweepingDecode", "SelectingConfig"]
@@ -178,9 +169,7 @@ def test_a_request_shows_how_far_its_profiler_is(world: World, kubelet: Kubelet)
     assert len(said) >= 3, phases
 
 
-def test_gpus_are_those_of_the_nodes_when_the_request_says_so(
-    world: World, kubelet: Kubelet
-) -> None:
+def test_gpus_are_those_of_the_nodes_when_the_request_says_so(world: World, kubelet: Kubelet) -> None:
     world.create(REQUEST, a_request(enableGpuDiscovery=True, autoApply=False))
     assert 0 == kubelet.runs("profile-chat")["profiler"], kubelet.log("profiler")
     is_in(world, "Ready")

@@ -38,9 +38,7 @@ FRONTEND = {
 WORKER = {
     "componentType": "worker",
     "replicas": 1,
-    "extraPodSpec": {
-        "mainContainer": {"image": "runtime:1", "command": ["python3", "-m", "dynamo.vllm"]}
-    },
+    "extraPodSpec": {"mainContainer": {"image": "runtime:1", "command": ["python3", "-m", "dynamo.vllm"]}},
 }
 
 
@@ -105,9 +103,7 @@ class Player:
 
     world: World
 
-    def is_in(
-        self, wanted: str, name: str = "chat", within_seconds: float = PATIENCE_SECONDS
-    ) -> Object:
+    def is_in(self, wanted: str, name: str = "chat", within_seconds: float = PATIENCE_SECONDS) -> Object:
         """The request, as soon as it is in that state."""
         return self.world.eventually(
             REQUEST, name, lambda each: state(each) == wanted, within_seconds=within_seconds
@@ -174,9 +170,7 @@ class Player:
 
     def said(self, reason: str, times: int = 1) -> None:
         """Return when there is an event for that reason."""
-        self.world.until(
-            lambda: self.events().count(reason) >= times, what=lambda: str(self.events())
-        )
+        self.world.until(lambda: self.events().count(reason) >= times, what=lambda: str(self.events()))
 
     def pods(self, name: str = "chat") -> list[Object]:
         """The profiling pods that have not ended."""

@@ -46,9 +46,7 @@ def test_temporary_graphs_are_made_of_a_base_that_tolerates_what_profiling_does(
     assert [TOLERATION] == pod.pop("tolerations")
     assert WORKER["extraPodSpec"] == pod
     assert "tolerations" not in services["Frontend"]["extraPodSpec"]
-    assert [request["metadata"]["uid"]] == [
-        each["uid"] for each in base["metadata"]["ownerReferences"]
-    ]
+    assert [request["metadata"]["uid"]] == [each["uid"] for each in base["metadata"]["ownerReferences"]]
     assert {"mine": text} == world.eventually(CONFIG_MAP, "base")["data"]
     player.finds(a_graph())
     player.is_in("Ready")

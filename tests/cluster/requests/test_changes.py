@@ -55,9 +55,7 @@ def test_a_late_change_is_told_once_and_has_no_effect(
     assert 1 == player.events().count("SpecChangeRejected")
 
 
-def test_profiling_goes_on_after_a_late_change_and_by_the_old_spec(
-    world: World, player: Player
-) -> None:
+def test_profiling_goes_on_after_a_late_change_and_by_the_old_spec(world: World, player: Player) -> None:
     world.create(REQUEST, a_request(autoApply=True))
     player.is_in("Profiling")
     world.patch(REQUEST, "chat", {"spec": {"autoApply": False, "useMocker": True}})
@@ -86,9 +84,7 @@ def test_a_failed_request_starts_anew_with_a_changed_spec(world: World, player: 
     assert "True" == condition(body, "SpecGenerated")["status"]
 
 
-def test_a_request_that_waits_for_pods_of_an_earlier_job_names_them(
-    world: World, player: Player
-) -> None:
+def test_a_request_that_waits_for_pods_of_an_earlier_job_names_them(world: World, player: Player) -> None:
     world.create(REQUEST, a_request())
     player.is_in("Profiling")
     pod = player.pod()["metadata"]["name"]
@@ -103,9 +99,7 @@ def test_a_request_that_waits_for_pods_of_an_earlier_job_names_them(
     )
     assert "Pending" == state(body)
     assert "WaitingForEarlierJob" == condition(body, "Succeeded")["reason"]
-    text = (
-        f"Profiling waits for an earlier Job to terminate: 1 of its pods has not terminated: {pod}"
-    )
+    text = f"Profiling waits for an earlier Job to terminate: 1 of its pods has not terminated: {pod}"
     assert text == body["status"]["message"] == condition(body, "Profiling")["message"]
     assert [] == world.list(JOB)
     world.patch(PODS, pod, {"metadata": {"finalizers": None}})
@@ -114,9 +108,7 @@ def test_a_request_that_waits_for_pods_of_an_earlier_job_names_them(
     assert "Profiling" == condition(body, "Succeeded")["reason"]
 
 
-def test_a_spec_that_was_refused_is_looked_at_again_when_it_changes(
-    world: World, player: Player
-) -> None:
+def test_a_spec_that_was_refused_is_looked_at_again_when_it_changes(world: World, player: Player) -> None:
     world.create(REQUEST, a_request(profiling={"configMapRef": {"name": "base"}}))
     player.is_in("Failed")
     world.create(CONFIG_MAP, {"metadata": {"name": "base"}, "data": {"disagg.yaml": "a: b"}})
@@ -132,9 +124,7 @@ def test_a_spec_that_was_refused_is_looked_at_again_when_it_changes(
 def test_a_paused_request_does_nothing_until_it_goes_on(world: World, player: Player) -> None:
     paused = {"metadata": {"name": "chat", "annotations": {"nvidia.com/paused": "true"}}}
     world.create(REQUEST, {**a_request(), **paused})
-    world.eventually(
-        REQUEST, "chat", lambda each: condition(each, "Succeeded").get("reason") == "Paused"
-    )
+    world.eventually(REQUEST, "chat", lambda each: condition(each, "Succeeded").get("reason") == "Paused")
     assert [] == world.list(JOB)
     world.patch(REQUEST, "chat", {"metadata": {"annotations": {"nvidia.com/paused": None}}})
     body = player.is_in("Profiling")
@@ -160,15 +150,11 @@ def test_config_maps_of_the_results_belong_to_the_graph_that_mounts_them(
     graph, found = world.get(GRAPH, "chat"), world.get(CONFIG_MAP, "planner-profile-data")
     assert graph is not None
     assert found is not None
-    assert [graph["metadata"]["uid"]] == [
-        each["uid"] for each in found["metadata"]["ownerReferences"]
-    ]
+    assert [graph["metadata"]["uid"]] == [each["uid"] for each in found["metadata"]["ownerReferences"]]
     assert {"enabled": True} == graph["spec"]["services"]["W"]["scalingAdapter"]
 
 
-def test_a_second_request_does_not_get_the_curves_of_the_first(
-    world: World, player: Player
-) -> None:
+def test_a_second_request_does_not_get_the_curves_of_the_first(world: World, player: Player) -> None:
     for name, text in (("one", "1"), ("two", "2")):
         world.create(REQUEST, a_request(name, autoApply=True))
         player.finds(data(text), a_graph(Planner=planner()), name=name)

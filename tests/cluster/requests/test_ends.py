@@ -21,9 +21,7 @@ from cluster.world import PODS, World
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 
-def test_what_profiling_finds_is_in_the_status_and_is_not_created(
-    world: World, player: Player
-) -> None:
+def test_what_profiling_finds_is_in_the_status_and_is_not_created(world: World, player: Player) -> None:
     body = player.is_served()
     assert "generated" == body["status"]["generatedDeployment"]["metadata"]["name"]
     assert "configmap/dgdr-output-chat" == body["status"]["profilingResults"]
@@ -65,9 +63,7 @@ def test_a_profiler_that_crashes_is_quoted_and_not_run_again(world: World, playe
     player.said("ProfilingCheckFailed")
 
 
-def test_a_copier_that_cannot_write_is_named_and_not_the_profiler(
-    world: World, player: Player
-) -> None:
+def test_a_copier_that_cannot_write_is_named_and_not_the_profiler(world: World, player: Player) -> None:
     world.create(REQUEST, a_request())
     player.ends("Failed", terminated(0), terminated(1, "configmaps is forbidden"))
     found = condition(player.is_in("Failed"), "Profiling")
@@ -75,9 +71,7 @@ def test_a_copier_that_cannot_write_is_named_and_not_the_profiler(
     assert "configmaps is forbidden" in found["message"]
 
 
-def test_a_pod_that_is_evicted_is_replaced_and_profiling_goes_on(
-    world: World, player: Player
-) -> None:
+def test_a_pod_that_is_evicted_is_replaced_and_profiling_goes_on(world: World, player: Player) -> None:
     world.create(REQUEST, a_request())
     first = player.pod()["metadata"]["name"]
     evicted(player)
@@ -96,9 +90,7 @@ def test_one_that_is_evicted_again_and_again_ends_and_the_eviction_is_named(
     assert "Reason: Evicted, Message: the node was low on memory" in found["message"]
 
 
-def test_a_profiler_that_ends_well_and_says_that_it_failed_is_quoted(
-    world: World, player: Player
-) -> None:
+def test_a_profiler_that_ends_well_and_says_that_it_failed_is_quoted(world: World, player: Player) -> None:
     world.create(REQUEST, a_request())
     player.is_in("Profiling")
     said = "status: failed\nphase: SweepingPrefill\nmessage: no candidate meets a TTFT of 1 ms\n"
@@ -109,9 +101,7 @@ def test_a_profiler_that_ends_well_and_says_that_it_failed_is_quoted(
     assert "SweepingPrefill" == body["status"]["profilingPhase"]
 
 
-def test_a_graph_that_the_api_server_refuses_is_a_failure_in_its_words(
-    world: World, player: Player
-) -> None:
+def test_a_graph_that_the_api_server_refuses_is_a_failure_in_its_words(world: World, player: Player) -> None:
     world.create(REQUEST, a_request(autoApply=True))
     player.finds(a_graph(W={**WORKER, "replicas": -1}))
     body = player.is_in("Failed")
@@ -132,9 +122,7 @@ def test_a_graph_of_that_name_stops_the_request_before_anything_is_profiled(
     assert [] == world.list(JOB)
 
 
-def test_a_name_that_is_taken_while_profiling_is_left_to_who_has_it(
-    world: World, player: Player
-) -> None:
+def test_a_name_that_is_taken_while_profiling_is_left_to_who_has_it(world: World, player: Player) -> None:
     world.create(REQUEST, a_request(autoApply=True))
     player.is_in("Profiling")
     theirs = world.create(GRAPH, {"metadata": {"name": "chat"}, "spec": a_graph()["spec"]})
@@ -150,9 +138,7 @@ def test_a_name_that_is_taken_while_profiling_is_left_to_who_has_it(
 def test_a_job_of_that_name_is_left_alone(world: World, player: Player) -> None:
     container = {"name": "c", "image": "x:1", "resources": BY_HAND}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    theirs = world.create(
-        JOB, {"metadata": {"name": "profile-chat"}, "spec": {"template": template}}
-    )
+    theirs = world.create(JOB, {"metadata": {"name": "profile-chat"}, "spec": {"template": template}})
     world.create(REQUEST, a_request())
     found = condition(player.is_in("Failed"), "Profiling")
     assert "NameConflict" == found["reason"]
@@ -162,9 +148,7 @@ def test_a_job_of_that_name_is_left_alone(world: World, player: Player) -> None:
     assert theirs["metadata"]["uid"] == now["metadata"]["uid"]
 
 
-def test_a_config_map_in_the_place_of_the_output_is_left_alone(
-    world: World, player: Player
-) -> None:
+def test_a_config_map_in_the_place_of_the_output_is_left_alone(world: World, player: Player) -> None:
     world.create(CONFIG_MAP, {"metadata": {"name": "dgdr-output-chat"}, "data": {"mine": "1"}})
     world.create(REQUEST, a_request())
     found = condition(player.is_in("Failed"), "Profiling")
@@ -219,27 +203,19 @@ def test_results_count_although_their_job_is_gone_already(world: World, player: 
     player.is_in("Ready")
 
 
-def test_a_graph_that_degrades_takes_the_request_along_and_back(
-    world: World, player: Player
-) -> None:
+def test_a_graph_that_degrades_takes_the_request_along_and_back(world: World, player: Player) -> None:
     player.is_served(autoApply=True)
     image = {"extraPodSpec": {"nodeSelector": {"no": "such-node"}}}
     world.patch(GRAPH, "chat", {"spec": {"services": {"W": image}}})
     body = player.is_in("Deploying")
     assert "DeploymentDegraded" == condition(body, "DeploymentReady")["reason"]
-    world.patch(
-        GRAPH, "chat", {"spec": {"services": {"W": {"extraPodSpec": {"nodeSelector": None}}}}}
-    )
+    world.patch(GRAPH, "chat", {"spec": {"services": {"W": {"extraPodSpec": {"nodeSelector": None}}}}})
     player.is_in("Ready")
     player.said("DeploymentReady", 2)
 
 
-def test_a_pod_that_cannot_start_is_named_while_profiling_waits(
-    world: World, player: Player
-) -> None:
-    world.create(
-        REQUEST, a_request(profiling={"annotations": {"fake-kubelet": "no-image"}, "resources": {}})
-    )
+def test_a_pod_that_cannot_start_is_named_while_profiling_waits(world: World, player: Player) -> None:
+    world.create(REQUEST, a_request(profiling={"annotations": {"fake-kubelet": "no-image"}, "resources": {}}))
     world.eventually(
         REQUEST,
         "chat",
@@ -249,9 +225,7 @@ def test_a_pod_that_cannot_start_is_named_while_profiling_waits(
     assert "container profiler ImagePullBackOff" in condition(body, "Profiling")["message"]
 
 
-def test_deleting_a_request_takes_its_job_and_leaves_its_graph(
-    world: World, player: Player
-) -> None:
+def test_deleting_a_request_takes_its_job_and_leaves_its_graph(world: World, player: Player) -> None:
     player.is_served(autoApply=True)
     world.delete(REQUEST, "chat")
     world.gone(REQUEST, "chat")

@@ -71,9 +71,7 @@ def test_the_first_request_is_asked_watched_and_read(
     assert "generated" == yaml.safe_load(kubectl(*read))["metadata"]["name"]
 
 
-def test_the_second_request_is_applied_under_the_name_that_it_asks_for(
-    world: World, player: Player
-) -> None:
+def test_the_second_request_is_applied_under_the_name_that_it_asks_for(world: World, player: Player) -> None:
     _, second = manifests()
     second["spec"]["profilingConfig"]["resources"] = BY_HAND  # its pod has to report the results
     world.create(REQUEST, second)

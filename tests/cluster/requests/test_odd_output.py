@@ -47,9 +47,7 @@ def test_annotations_of_a_user_leave_room_for_the_config_maps(world: World, play
 
 
 @pytest.mark.parametrize("is_applied", [False, True])
-def test_a_namespace_that_is_not_there_is_named(
-    is_applied: bool, world: World, player: Player
-) -> None:
+def test_a_namespace_that_is_not_there_is_named(is_applied: bool, world: World, player: Player) -> None:
     overrides = {"namespace": "nowhere"}
     world.create(REQUEST, a_request(autoApply=is_applied, deploymentOverrides=overrides))
     player.finds(a_graph(), curves())
@@ -76,9 +74,7 @@ def test_a_config_map_that_is_none_does_not_hold_the_request_up(
     player.said("ConfigMapCreationFailed")
 
 
-def test_pods_of_the_graph_of_an_earlier_request_are_not_waited_for(
-    world: World, player: Player
-) -> None:
+def test_pods_of_the_graph_of_an_earlier_request_are_not_waited_for(world: World, player: Player) -> None:
     player.is_served(autoApply=True)
     world.delete(REQUEST, "chat")
     world.gone(REQUEST, "chat")

@@ -120,9 +120,7 @@ def environment(world: World, deployment: str) -> dict[str, str]:
 
 def out_of_bounds(seen: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Of the counts of pods, and of those that serve, the ones that surge and unavailable do not allow."""
-    return [
-        (total, serving) for total, serving in seen if total > WORKERS + 1 or serving < WORKERS - 1
-    ]
+    return [(total, serving) for total, serving in seen if total > WORKERS + 1 or serving < WORKERS - 1]
 
 
 def started(world: World, body: Object | None = None) -> str:
@@ -139,9 +137,7 @@ def begun(world: World, generations: int) -> None:
     )
 
 
-def test_a_managed_graph_starts_in_a_generation_of_its_own(
-    world: World, operator: OperatorProcess
-) -> None:
+def test_a_managed_graph_starts_in_a_generation_of_its_own(world: World, operator: OperatorProcess) -> None:
     world.create(GRAPH, managed())
     ready = world.eventually(GRAPH, "chat", is_ready)
     generation = only_generation(world)
@@ -164,9 +160,7 @@ def test_a_change_replaces_the_workers_within_its_bounds(
         world.patch(GRAPH, "chat", said("second"))
         begun(world, 2)
         (second,) = set(workers(world)) - {first}
-        under_way = world.eventually(
-            GRAPH, "chat", lambda it: rolling(it).get("phase") == "InProgress"
-        )
+        under_way = world.eventually(GRAPH, "chat", lambda it: rolling(it).get("phase") == "InProgress")
         assert not is_ready(under_way)
         assert first == under_way["metadata"]["annotations"][CURRENT]
         done = world.eventually(GRAPH, "chat", lambda it: is_rolled_out_to(it, second))
@@ -225,9 +219,7 @@ def test_workers_under_plain_names_are_adopted_without_a_new_pod(
     assert plain == environment(world, "chat-frontend")["DYN_NAMESPACE_PREFIX"]
 
 
-def test_a_service_that_says_no_number_keeps_its_one_replica(
-    world: World, operator: OperatorProcess
-) -> None:
+def test_a_service_that_says_no_number_keeps_its_one_replica(world: World, operator: OperatorProcess) -> None:
     body = managed()
     del body["spec"]["services"]["Decode"]["replicas"]
     world.create(GRAPH, body)

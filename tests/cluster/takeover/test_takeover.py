@@ -62,9 +62,7 @@ def is_taken_over(there: World, *kinds: Kind) -> bool:
 
 def templates(there: World) -> dict[str, Object]:
     """The pod template of each Deployment."""
-    return {
-        each["metadata"]["name"]: each["spec"]["template"] for each in there.list(Deployment.KIND)
-    }
+    return {each["metadata"]["name"]: each["spec"]["template"] for each in there.list(Deployment.KIND)}
 
 
 @pytest.mark.parametrize("name", ["modelref", "ingress-full", "restart-sequential"])
@@ -176,9 +174,7 @@ def filled(value: Any) -> Any:
     return [filled(each) for each in value] if isinstance(value, list) else value
 
 
-def test_a_set_of_grove_stays_as_it_is_and_is_ours(
-    kinds: ControlPlane, world: World, tmp_path: Path
-) -> None:
+def test_a_set_of_grove_stays_as_it_is_and_is_ours(kinds: ControlPlane, world: World, tmp_path: Path) -> None:
     grove = (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND)
     with installed(kinds, ("grove",), grove):
         there = recorded(kinds, world, "agg-vllm", "grove")

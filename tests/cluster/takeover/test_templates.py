@@ -72,16 +72,12 @@ def test_an_edit_changes_the_pods_of_its_service_only(
         assert note(there, Deployment.KIND, "g-w").startswith("pods=")
     with operator(kinds, there, tmp_path):
         there.patch(GRAPH, "g", EDIT)
-        there.eventually(
-            Deployment.KIND, "g-w", lambda each: "NEW" in environment(each["spec"]["template"])
-        )
+        there.eventually(Deployment.KIND, "g-w", lambda each: "NEW" in environment(each["spec"]["template"]))
         there.until(lambda: not note(there, Deployment.KIND, "g-w"))
         assert before.get("g-frontend") == templates(there).get("g-frontend")
 
 
-def test_an_edit_while_no_operator_ran_is_not_lost(
-    kinds: ControlPlane, world: World, tmp_path: Path
-) -> None:
+def test_an_edit_while_no_operator_ran_is_not_lost(kinds: ControlPlane, world: World, tmp_path: Path) -> None:
     there = recorded(kinds, world, "labels-annotations-all")
     before = templates(there)
     found = asyncio.run(foreseen(kinds, there))
@@ -91,9 +87,7 @@ def test_an_edit_while_no_operator_ran_is_not_lost(
     found = asyncio.run(foreseen(kinds, there))
     assert f"pods would be replaced: {there.namespace}/g-w; 1 keep" in found.text
     with operator(kinds, there, tmp_path):
-        there.eventually(
-            Deployment.KIND, "g-w", lambda each: "NEW" in environment(each["spec"]["template"])
-        )
+        there.eventually(Deployment.KIND, "g-w", lambda each: "NEW" in environment(each["spec"]["template"]))
         there.until(lambda: is_taken_over(there))
         assert before.get("g-frontend") == templates(there).get("g-frontend")
 
@@ -169,15 +163,11 @@ def services(there: World) -> Iterator[str]:
     yield from graph["spec"]["services"]
 
 
-def test_groups_stay_until_their_service_is_edited(
-    kinds: ControlPlane, world: World, tmp_path: Path
-) -> None:
+def test_groups_stay_until_their_service_is_edited(kinds: ControlPlane, world: World, tmp_path: Path) -> None:
     """A LeaderWorkerSet as the Go operator writes it; none was recorded, as the API server refused them."""
     with installed(kinds, ("lws", "podgroup"), LWS):
         there = recorded(kinds, world, "multinode-vllm-ray", "lws")
-        (component,) = [
-            each for each in there.list(COMPONENT) if each["spec"].get("multinode") is not None
-        ]
+        (component,) = [each for each in there.list(COMPONENT) if each["spec"].get("multinode") is not None]
         name = f"{component['metadata']['name']}-0"
         kinds.kubectl(
             "create",
@@ -191,9 +181,7 @@ def test_groups_stay_until_their_service_is_edited(
         with operator(kinds, there, tmp_path):
             there.until(lambda: is_taken_over(there, *LWS))
             assert before == group_template(there, name)
-            there.patch(
-                GRAPH, "g", {"spec": {"services": {component["spec"]["serviceName"]: EDITED}}}
-            )
+            there.patch(GRAPH, "g", {"spec": {"services": {component["spec"]["serviceName"]: EDITED}}})
             there.until(lambda: "NEW" in str(group_template(there, name)))
         there.delete(GRAPH, "g")
         there.until(lambda: not there.list(LeaderWorkerSet.KIND))

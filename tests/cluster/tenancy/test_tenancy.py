@@ -66,9 +66,7 @@ def restricted(kinds: ControlPlane, world: World, tmp_path: Path) -> OperatorPro
 def has_said(process: OperatorProcess, text: str, world: World) -> bool:
     """Whether an operator has logged that about the namespace."""
     lines = (json.loads(each) for each in process.log.read_text().splitlines() if each[:1] == "{")
-    return any(
-        (each.get("message"), each.get("namespace")) == (text, world.namespace) for each in lines
-    )
+    return any((each.get("message"), each.get("namespace")) == (text, world.namespace) for each in lines)
 
 
 def handed_over(world: World, wide: OperatorProcess, restricted: OperatorProcess) -> None:

@@ -213,9 +213,7 @@ class Instance:
             "create", "token", account, f"--namespace={namespace}", f"--duration={duration}"
         ).strip()
 
-    def service_account_kubeconfig(
-        self, namespace: str, account: str, *, duration: str = "1h"
-    ) -> Path:
+    def service_account_kubeconfig(self, namespace: str, account: str, *, duration: str = "1h") -> Path:
         """Write a kubeconfig file of a ServiceAccount, valid for `duration`."""
         token = self.token_for(namespace, account, duration=duration)
         return self._write_kubeconfig(f"{namespace}.{account}", token)

@@ -67,19 +67,13 @@ def pins(table: Path = TABLE) -> tuple[Pin, ...]:
 def fetch(names: Collection[str], progress: ProgressReporter, table: Path = TABLE) -> Path | None:
     """The folder with these programs, or None to build them; `progress` reports a failure."""
     platform_pins = pins(table)
-    if os.environ.get(MIRROR) == "off" or not set(names) <= {
-        n for p in platform_pins for n in p.programs
-    }:
+    if os.environ.get(MIRROR) == "off" or not set(names) <= {n for p in platform_pins for n in p.programs}:
         return None
     digest = hashlib.sha256("".join(pin.sha512 for pin in platform_pins).encode()).hexdigest()[:16]
     folder = cache_folder() / f"prebuilt-{digest}"
     with held(folder.with_suffix(".lock"), progress, "another process that downloads programs"):
         try:
-            return (
-                folder / "bin"
-                if folder.is_dir()
-                else _download_all(platform_pins, folder, progress)
-            )
+            return folder / "bin" if folder.is_dir() else _download_all(platform_pins, folder, progress)
         except (OperatorError, OSError, HTTPException, tarfile.TarError) as error:
             progress.step(f"no prebuilt programs: {error}; building from source")
             return None
@@ -125,9 +119,7 @@ def _download(pin: Pin, progress: ProgressReporter) -> Path:
         sha512 = hashlib.file_digest(content, "sha512").hexdigest()
     if sha512 != pin.sha512:
         file.unlink()
-        raise DownloadError(
-            f"{pin.location} has the SHA-512 {sha512[:16]}…, not {pin.sha512[:16]}…"
-        )
+        raise DownloadError(f"{pin.location} has the SHA-512 {sha512[:16]}…, not {pin.sha512[:16]}…")
     return file
 
 
@@ -155,9 +147,7 @@ def _unpack(pin: Pin, file: Path, folder: Path) -> None:
         return
     with tarfile.open(file) as archive:
         # By the last part of their names: paths in an archive must not decide where files go.
-        members = {
-            Path(member.name).name: member for member in archive.getmembers() if member.isfile()
-        }
+        members = {Path(member.name).name: member for member in archive.getmembers() if member.isfile()}
         for name in pin.programs:
             content = archive.extractfile(members[name]) if name in members else None
             if content is None:
@@ -259,9 +249,7 @@ def _installed(needed: tuple[int, ...], progress: ProgressReporter) -> Go:
             _install_toolchain(folder, ".".join(map(str, needed)))
     version = version_of(program)
     if version is None or version < needed:
-        raise ConfigError(
-            str(program), "cannot be run; remove its folder and run the command again"
-        )
+        raise ConfigError(str(program), "cannot be run; remove its folder and run the command again")
     return Go(program, version)
 
 
@@ -343,9 +331,7 @@ class Pinned:
         return [self.folder / "go.mod", self.folder / "go.sum", *own]
 
 
-CONTROL_PLANE = Pinned(
-    *(GO_MODULE, "the control plane", "k8s.io/kubernetes"), named={"server": "etcd"}
-)
+CONTROL_PLANE = Pinned(*(GO_MODULE, "the control plane", "k8s.io/kubernetes"), named={"server": "etcd"})
 
 
 def built_folder(pinned: Pinned = CONTROL_PLANE) -> Path:
@@ -443,9 +429,7 @@ def _linker_flag(pinned: Pinned) -> str:
     major, minor, _ = version.removeprefix("v").split(".")
     values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
     stamps = [
-        f"-X {package}.{name}={value}"
-        for package in _VERSION_PACKAGES
-        for name, value in values.items()
+        f"-X {package}.{name}={value}" for package in _VERSION_PACKAGES for name, value in values.items()
     ]
     return f"-ldflags=-s -w {' '.join(stamps)}"
 

@@ -229,9 +229,7 @@ class Startup:
             self.require_running(*_STORE)
             if time.monotonic() > deadline:
                 log = process(self.layout, "kube-apiserver").log
-                raise ProcessError(
-                    f"kube-apiserver: not ready after {_READY_SECONDS} s; log: {log}"
-                )
+                raise ProcessError(f"kube-apiserver: not ready after {_READY_SECONDS} s; log: {log}")
 
 
 def process(layout: Layout, name: str) -> Process:

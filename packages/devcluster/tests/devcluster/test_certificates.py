@@ -43,9 +43,7 @@ def test_a_client_certificate_carries_user_and_groups_and_is_no_server() -> None
     subject = client.subject
     usages = client.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     assert ["ann"] == [a.value for a in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
-    assert ["a", "b"] == [
-        a.value for a in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-    ]
+    assert ["a", "b"] == [a.value for a in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
     assert [ExtendedKeyUsageOID.CLIENT_AUTH] == list(usages)
 
 

@@ -14,9 +14,7 @@ def decoded(text: str) -> bytes:
 
 def test_a_certificate_is_embedded() -> None:
     content = yaml.safe_load(
-        kubeconfig(
-            name="here", server=SERVER, authority=b"CA", credential=Pair(b"CERTIFICATE", b"KEY")
-        )
+        kubeconfig(name="here", server=SERVER, authority=b"CA", credential=Pair(b"CERTIFICATE", b"KEY"))
     )
     user = content["users"][0]["user"]
     assert b"CERTIFICATE" == decoded(user["client-certificate-data"])
@@ -24,9 +22,7 @@ def test_a_certificate_is_embedded() -> None:
 
 
 def test_a_token_is_embedded_and_the_only_context_is_current() -> None:
-    content = yaml.safe_load(
-        kubeconfig(name="here", server=SERVER, authority=b"CA", credential="TOKEN")
-    )
+    content = yaml.safe_load(kubeconfig(name="here", server=SERVER, authority=b"CA", credential="TOKEN"))
     cluster = content["clusters"][0]["cluster"]
     assert "here" == content["current-context"]
     assert {"cluster": "here", "user": "here"} == content["contexts"][0]["context"]

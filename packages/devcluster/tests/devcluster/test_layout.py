@@ -19,9 +19,7 @@ def test_folders_follow_the_xdg_variables(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("unset", ["", "relative/path"])
-def test_an_empty_or_relative_variable_counts_as_unset(
-    monkeypatch: pytest.MonkeyPatch, unset: str
-) -> None:
+def test_an_empty_or_relative_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch, unset: str) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")
     monkeypatch.setenv("XDG_CACHE_HOME", unset)
     monkeypatch.setenv("XDG_STATE_HOME", unset)

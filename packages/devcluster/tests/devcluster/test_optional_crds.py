@@ -42,9 +42,7 @@ def test_definitions_written_here_keep_unknown_fields(name: str) -> None:
         (version,) = definition["spec"]["versions"]
         properties = version["schema"]["openAPIV3Schema"]["properties"]
         assert f"{names['plural']}.{definition['spec']['group']}" == definition["metadata"]["name"]
-        assert all(
-            properties[part]["x-kubernetes-preserve-unknown-fields"] for part in ("spec", "status")
-        )
+        assert all(properties[part]["x-kubernetes-preserve-unknown-fields"] for part in ("spec", "status"))
 
 
 def test_a_module_with_another_sum_is_refused(
@@ -56,9 +54,7 @@ def test_a_module_with_another_sum_is_refused(
     assert {".lock"} == {file.suffix for file in cache.rglob("*") if file.is_file()}
 
 
-def test_a_failed_download_is_one_line(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_download_is_one_line(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_go(tmp_path, monkeypatch, """echo '{"Error": "no\\\\nnetwork"}'; exit 1""")
     with pytest.raises(ConfigError) as raised:
         optional_crds.files(["istio"], Silent())

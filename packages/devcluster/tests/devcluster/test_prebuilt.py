@@ -144,9 +144,7 @@ def test_a_truncated_download_continues_where_it_ended(mirror: Mirror, table: Pa
     assert ("GET", ENVTEST, "bytes=30000-") in mirror.asked
 
 
-def test_what_stops_every_time_ends_in_a_build_and_continues_next_time(
-    mirror: Mirror, table: Path
-) -> None:
+def test_what_stops_every_time_ends_in_a_build_and_continues_next_time(mirror: Mirror, table: Path) -> None:
     mirror.cuts = [10_000, 10_000, 10_000]
     progress, told = report()
     assert fetch(PROGRAMS, progress, table) is None
@@ -162,9 +160,7 @@ def test_an_archive_that_is_truncated_at_its_source_is_refused(mirror: Mirror, t
     assert "has the SHA-512" in told.getvalue()
 
 
-def test_an_archive_without_a_program_is_refused(
-    mirror: Mirror, table: Path, tmp_path: Path
-) -> None:
+def test_an_archive_without_a_program_is_refused(mirror: Mirror, table: Path, tmp_path: Path) -> None:
     assert table.exists()
     mirror.files[ENVTEST] = archive(etcd=b"etcd")
     changed = write_table(tmp_path, envtest=mirror.files[ENVTEST], kwok=b"kwok")
@@ -189,9 +185,7 @@ def test_nothing_is_asked_unless_every_program_has_a_pin(mirror: Mirror, table: 
     assert ([], "") == (mirror.asked, told.getvalue())
 
 
-def test_downloads_can_be_switched_off(
-    mirror: Mirror, table: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_downloads_can_be_switched_off(mirror: Mirror, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MIRROR, "off")
     progress, _ = report()
     assert fetch(PROGRAMS, progress, table) is None

@@ -95,9 +95,7 @@ def test_a_process_that_ignores_the_request_to_end_is_killed(process: Process) -
     assert process.pid() is None
 
 
-def test_a_reused_pid_is_somebody_else_and_is_left_alone(
-    process: Process, stranger: Process
-) -> None:
+def test_a_reused_pid_is_somebody_else_and_is_left_alone(process: Process, stranger: Process) -> None:
     stranger.start(["sleep", "60"], ENVIRONMENT)
     pid = stranger.pid()
     assert pid is not None

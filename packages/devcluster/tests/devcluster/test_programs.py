@@ -148,9 +148,7 @@ def test_a_failed_build_says_its_last_line_and_leaves_nothing_half_made(
     assert [] == list(built_folder().parent.iterdir())
 
 
-def test_the_leftover_of_a_killed_build_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_leftover_of_a_killed_build_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_go(tmp_path, monkeypatch, version="1.99.0")
     put(built_folder().with_name("bin.partial") / "bin", "kwok")
     assert all(path.exists() for path in find(Silent()).values())
@@ -171,9 +169,7 @@ def test_without_a_new_enough_go_and_without_downloads_there_is_one_clear_line(
     assert not built_folder().exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "needed"), [("module m\n\ngo 1.26.0\n", (1, 26, 0)), ("go 1.9\n", (1, 9))]
-)
+@pytest.mark.parametrize(("text", "needed"), [("module m\n\ngo 1.26.0\n", (1, 26, 0)), ("go 1.9\n", (1, 9))])
 def test_the_needed_version_is_the_go_line(text: str, needed: tuple[int, ...]) -> None:
     assert needed == needed_version(text)
 

@@ -17,9 +17,7 @@ DIGEST = f"python:3.12-slim@sha256:{'0' * 64}"
 def image(sbom: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     command = ["make", "-o", ".make/bin/uv", "image", "ENGINE=echo", f"SBOM={sbom}", *arguments]
     # `make test` leads here: a make within a make would say which directory it enters.
-    own = {
-        name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))
-    }
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     return subprocess.run(  # noqa: S603  # our own recipe
         command, cwd=ROOT, env=own, capture_output=True, text=True, check=False, timeout=300
     )

@@ -30,9 +30,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    **dict.fromkeys(
-        ("ApiObject", "AsyncCluster", "Cluster", "Graph", "NotReady"), "dynamo_graphs.graph"
-    ),
+    **dict.fromkeys(("ApiObject", "AsyncCluster", "Cluster", "Graph", "NotReady"), "dynamo_graphs.graph"),
     "InvalidObject": "dynamo_graphs.objects",
     "Logs": "dynamo_graphs.logs",
     "Problem": "dynamo_operator.shared.problems",

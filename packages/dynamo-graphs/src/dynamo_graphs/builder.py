@@ -102,9 +102,7 @@ class GraphBuilder(OfflineObject):
 
             message = f'service "{name}" not found{nearest(name, services)}'
             raise InvalidObject([Problem(_SERVICES, message)])
-        return self._with_services(
-            {key: service for key, service in services.items() if key != name}
-        )
+        return self._with_services({key: service for key, service in services.items() if key != name})
 
     def frontend(
         self,
@@ -280,8 +278,7 @@ class GraphBuilder(OfflineObject):
         return tuple(
             problem
             for problem in graph_problems(graph, installed_settings())
-            if graph.spec.services
-            or (problem.path, problem.kind) != (_SERVICES, ProblemKind.REQUIRED)
+            if graph.spec.services or (problem.path, problem.kind) != (_SERVICES, ProblemKind.REQUIRED)
         )
 
 

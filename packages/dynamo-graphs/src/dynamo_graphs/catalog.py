@@ -42,9 +42,7 @@ MEANINGS = _read()
 """The rows of every kind, in the order of the page."""
 
 _ROWS = {
-    (row.kind, type_, row.status, row.reason): row
-    for row in MEANINGS
-    for type_ in row.condition.split(", ")
+    (row.kind, type_, row.status, row.reason): row for row in MEANINGS for type_ in row.condition.split(", ")
 }
 
 _CAPACITY = (

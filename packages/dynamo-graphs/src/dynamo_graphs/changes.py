@@ -57,9 +57,7 @@ async def applied(reading: Reading, kind: Kind, body: Object, *, force: bool) ->
     return Applied("unchanged" if versions[0] == versions[1] else "configured", after)
 
 
-async def server_apply(
-    reading: Reading, kind: Kind, body: Object, *, is_dry: bool, force: bool
-) -> Object:
+async def server_apply(reading: Reading, kind: Kind, body: Object, *, is_dry: bool, force: bool) -> Object:
     """Apply an object; the result, with `is_dry` of a dry run.
 
     Raises:
@@ -138,9 +136,7 @@ async def planned_changes(
     return await changes_of(reading, pairs)
 
 
-async def changes_of(
-    reading: Reading, pairs: Iterable[tuple[Object | None, Object]]
-) -> list[Change]:
+async def changes_of(reading: Reading, pairs: Iterable[tuple[Object | None, Object]]) -> list[Change]:
     """The changes of live objects, None for one that is missing, into those of a dry run.
 
     Raises: ConfigError if a graph cannot be rendered; OperatorError.
@@ -250,9 +246,7 @@ def _workloads(objects: tuple[Object, ...]) -> Iterator[tuple[str, Workload]]:
     for rendered in objects:
         kind, spec = rendered["kind"], rendered.get("spec", {})
         if field := _TEMPLATE.get(kind):
-            service = rendered["metadata"]["labels"].get(
-                labels.COMPONENT, rendered["metadata"]["name"]
-            )
+            service = rendered["metadata"]["labels"].get(labels.COMPONENT, rendered["metadata"]["name"])
             yield service, Workload(spec[field], spec.get("replicas"))
         elif kind == PodCliqueSet.KIND.name:
             for clique in spec["template"]["cliques"]:

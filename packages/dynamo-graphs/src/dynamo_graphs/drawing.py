@@ -79,9 +79,7 @@ def graph_svg(graph: DynamoGraphDeployment) -> str:
 
 def _boxes(graph: DynamoGraphDeployment) -> Sequence[_Box]:
     specs = graph.spec.services
-    ordered = sorted(
-        services(graph), key=lambda service: specs[service.name].component_type != "frontend"
-    )
+    ordered = sorted(services(graph), key=lambda service: specs[service.name].component_type != "frontend")
     workers = [service for service in ordered if is_worker(specs[service.name])]
     others = [service for service in ordered if not is_worker(specs[service.name])]
     columns = [column for column in (others, workers) if column]

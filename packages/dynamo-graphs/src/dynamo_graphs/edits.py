@@ -203,9 +203,7 @@ async def restart(at: Target[DynamoGraphDeployment]) -> Edited:
     return await _edited(at.reading, graph, restarted(graph, datetime.now(UTC)))
 
 
-async def _edited(
-    reading: Reading, stated: Stated, edit: Edit, besides: Collection[str] = ()
-) -> Edited:
+async def _edited(reading: Reading, stated: Stated, edit: Edit, besides: Collection[str] = ()) -> Edited:
     """Write the edit, unless there is nothing to change."""
     if edit.patch is not None:
         await reading.client.merge_patch(

@@ -43,9 +43,7 @@ _PAUSED = {
     DynamoComponentDeployment: Condition("Paused", "True", PauseReason.COMPONENT_PAUSED),
     DynamoGraphDeploymentScalingAdapter: Condition("Ready", "Unknown", ScalingReason.PAUSED),
     DynamoModel: Condition("Paused", "True", PauseReason.COMPONENT_PAUSED),
-    DynamoGraphDeploymentRequest: Condition(
-        RequestConditionType.SUCCEEDED, "Unknown", RequestReason.PAUSED
-    ),
+    DynamoGraphDeploymentRequest: Condition(RequestConditionType.SUCCEEDED, "Unknown", RequestReason.PAUSED),
 }
 """The condition of a paused object, once the operator has reconciled the annotation."""
 
@@ -258,9 +256,7 @@ def _advice(late: Sequence[Service], namespace: str) -> Iterator[str]:
         by_reason[service.reason or GraphReason.SOME_NOT_READY].append(service)
     for reason, affected in by_reason.items():
         row = meaning(DynamoGraphDeployment.KIND.name, Condition("Ready", "False", reason))
-        prefix = (
-            f"{', '.join(service.name for service in affected)}: " if len(by_reason) > 1 else ""
-        )
+        prefix = f"{', '.join(service.name for service in affected)}: " if len(by_reason) > 1 else ""
         blocked = next((pod for service in affected for pod in service.blocked_pods), None)
         advice = (blocked and pod_advice(reason, blocked)) or (row.advice if row else "")
         remedy = _of_pod(_shown(advice), blocked, namespace) if advice else _unknown(reason)

@@ -95,9 +95,7 @@ class Frontend:
             raise Missing(f"{self.service}{path} is not JSON: {error}") from error
 
     @asynccontextmanager
-    async def answered(
-        self, method: str, path: str, body: bytes | None = None
-    ) -> AsyncIterator[Answer]:
+    async def answered(self, method: str, path: str, body: bytes | None = None) -> AsyncIterator[Answer]:
         """A successful answer, closed afterwards.
 
         Raises:
@@ -186,9 +184,7 @@ async def served_model(frontend: Frontend, model: str) -> str:
     """
     answer = await frontend.json("/v1/models")
     entries = answer.get("data") if isinstance(answer, dict) else None
-    names = [
-        str(entry["id"]) for entry in entries or () if isinstance(entry, dict) and "id" in entry
-    ]
+    names = [str(entry["id"]) for entry in entries or () if isinstance(entry, dict) and "id" in entry]
     if not names:
         raise Missing(f"{frontend.service} serves no model yet")
     if model and model not in names:
@@ -231,9 +227,7 @@ async def completion(
             usage = _mapping(chunk.get("usage"))
             if isinstance(tokens := usage.get("completion_tokens"), int):
                 counted = tokens
-            choices = chunk.get(
-                "choices"
-            )  # none at the end of the answer, which may have the usage only
+            choices = chunk.get("choices")  # none at the end of the answer, which may have the usage only
             choice = _mapping(choices[0] if isinstance(choices, list) and choices else None)
             delta = _mapping(choice.get("delta"))
             text = delta.get("content") or delta.get("reasoning_content")
@@ -260,9 +254,7 @@ async def _chunks(body: AsyncIterator[bytes]) -> AsyncGenerator[Any, None]:
             try:
                 chunk = msgspec.json.decode(data)
             except UNREADABLE as error:
-                raise ServerFailure(
-                    200, "", f"the frontend sent unreadable data: {error}"
-                ) from error
+                raise ServerFailure(200, "", f"the frontend sent unreadable data: {error}") from error
             if isinstance(chunk, dict):
                 if "error" in chunk:
                     raise ServerFailure(500, "", f"the frontend reports: {chunk['error']}")

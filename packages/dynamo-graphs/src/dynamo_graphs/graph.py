@@ -184,9 +184,7 @@ class AsyncCluster:
             raise ImportError(f"{message}: {error}", name=error.name) from error
         if namespace and not NAME.fullmatch(namespace):
             raise ConfigError("namespace", f'invalid name "{namespace}" (for example prod)')
-        self._connect = partial(
-            connected, namespace, context, Path(kubeconfig) if kubeconfig else None
-        )
+        self._connect = partial(connected, namespace, context, Path(kubeconfig) if kubeconfig else None)
         self._stack = AsyncExitStack()
         self._connection: Connection | None = None
 
@@ -424,9 +422,7 @@ class Cluster:
         Raises:
             ConfigError: the namespace cannot be one.
         """
-        self._new = partial(
-            AsyncCluster, namespace=namespace, context=context, kubeconfig=kubeconfig
-        )
+        self._new = partial(AsyncCluster, namespace=namespace, context=context, kubeconfig=kubeconfig)
         self._new()  # checks the namespace at once
 
     get = _blocking(AsyncCluster.get)

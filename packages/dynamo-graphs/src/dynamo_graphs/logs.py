@@ -117,9 +117,7 @@ async def log_of(
     answer = await transport.send(request)
     try:
         if answer.status != _OK:
-            raise error_of_answer(
-                answer.status, answer.headers, await answer.read(MOST_ERROR_BYTES)
-            )
+            raise error_of_answer(answer.status, answer.headers, await answer.read(MOST_ERROR_BYTES))
         async with aclosing(bounded_lines(answer.body)) as lines:
             async for line in lines:
                 yield log_line(line)

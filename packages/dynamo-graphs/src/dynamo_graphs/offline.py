@@ -89,9 +89,7 @@ class Beside:
 NOTHING = Beside()
 
 
-def expanded(
-    document: Object, facts: Facts, settings: RenderSettings, beside: Beside = NOTHING
-) -> Expansion:
+def expanded(document: Object, facts: Facts, settings: RenderSettings, beside: Beside = NOTHING) -> Expansion:
     """Return the objects of a graph, a component or a request, each component followed by its own.
 
     Other kinds have no objects; only their schema is checked.
@@ -149,9 +147,7 @@ def own_objects(
     return (*created, *made.claims, *made.accounts, *made.models, *made.objects)
 
 
-def graph_tree(
-    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
-) -> tuple[Object, ...]:
+def graph_tree(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings) -> tuple[Object, ...]:
     """All objects of a graph down to its workloads; those that components share appear once."""
     objects = list(own_objects(graph, facts, settings, {}))
     for desired in tuple(objects):
@@ -211,9 +207,7 @@ def _request_objects(
     )
 
 
-def _profiled_objects(
-    request: DynamoGraphDeploymentRequest, config_maps: ConfigMaps
-) -> tuple[Object, ...]:
+def _profiled_objects(request: DynamoGraphDeploymentRequest, config_maps: ConfigMaps) -> tuple[Object, ...]:
     """The objects of profiling results: ConfigMaps, then the graph. Empty without results.
 
     Raises:
@@ -228,9 +222,7 @@ def _profiled_objects(
             return ()
         result = read_output(request, spec, data, placement(spec.profiling_config))
         generated, additional = result.graph, result.config_maps
-    objects = [
-        config_map(request, output, at.namespace) for output in named_config_maps(additional)
-    ]
+    objects = [config_map(request, output, at.namespace) for output in named_config_maps(additional)]
     if spec.auto_apply and request.status.state != RequestState.DELETED:
         status = msgspec.structs.replace(request.status, generated_deployment=generated)
         profiled = msgspec.structs.replace(request, status=status)
@@ -254,9 +246,7 @@ def _accepted(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentReq
     """The request with its spec accepted: its status has the generation."""
     if request.status.observed_generation:
         return request
-    status = msgspec.structs.replace(
-        request.status, observed_generation=request.metadata.generation or 1
-    )
+    status = msgspec.structs.replace(request.status, observed_generation=request.metadata.generation or 1)
     return msgspec.structs.replace(request, status=status)
 
 

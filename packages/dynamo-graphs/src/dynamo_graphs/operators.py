@@ -68,9 +68,7 @@ async def operators(reading: Reading) -> list[Running]:
 
 def _given(spec: _PodSpec) -> dict[str, str]:
     """The operator's flags by name. The Go operator's pod also has a proxy with flags of its own."""
-    named = [
-        container for container in spec.containers if container.name == _MANAGER
-    ] or spec.containers
+    named = [container for container in spec.containers if container.name == _MANAGER] or spec.containers
     arguments = [flag for container in named for flag in container.args]
     words = (argument.removeprefix("--").partition("=") for argument in canonical(arguments))
     return {name: value or "true" for name, _, value in words}

@@ -165,9 +165,7 @@ class Request(ApiObject):
             "ttft": latency.first_token_ms,
             "itl": latency.next_token_ms,
         }
-        spec["profiling_config"] = ProfilingConfig(
-            profiler_image, config={"sla": sla, **(config or {})}
-        )
+        spec["profiling_config"] = ProfilingConfig(profiler_image, config={"sla": sla, **(config or {})})
         return cls(name, model=model, backend=backend, namespace=namespace, **spec)
 
     @property
@@ -193,9 +191,7 @@ class ScalingAdapter(ApiObject):
 
     TYPE = DynamoGraphDeploymentScalingAdapter
 
-    def __init__(
-        self, name: str, *, graph: str, service: str, replicas: int, namespace: str = ""
-    ) -> None:
+    def __init__(self, name: str, *, graph: str, service: str, replicas: int, namespace: str = "") -> None:
         """The adapter of one service of a graph."""
         reference = {"name": graph, "serviceName": service}
         self._start(name, namespace, {"replicas": replicas, "dgdRef": reference})

@@ -121,9 +121,7 @@ class Reading:
     ) -> list[R]:
         """Every object of a kind that fits its type; an empty namespace means all."""
         objects: list[R] = []
-        async for page in self.client.pages(
-            type_, namespace=namespace, labels=labels, fields=fields
-        ):
+        async for page in self.client.pages(type_, namespace=namespace, labels=labels, fields=fields):
             objects += page.items
             for error in page.broken:
                 self._report(error)
@@ -259,9 +257,7 @@ class Target(Generic[S]):
 
     def missing(self) -> Missing:
         """The error for an object that does not exist."""
-        return Missing(
-            f"{NOUNS[self.type_]} {self.key.name} not found in namespace {self.key.namespace}"
-        )
+        return Missing(f"{NOUNS[self.type_]} {self.key.name} not found in namespace {self.key.namespace}")
 
     async def _hint(self) -> str:
         """A hint at what the user may have meant; "" if nothing is similar or visible to the user."""
@@ -344,9 +340,7 @@ _SELECTED: tuple[tuple[type[Resource], str], ...] = (
 )
 """Each kind with the selector of its objects, in the order of a tree."""
 
-ORDER: Mapping[type[Resource], int] = {
-    type_: position for position, (type_, _) in enumerate(_SELECTED)
-}
+ORDER: Mapping[type[Resource], int] = {type_: position for position, (type_, _) in enumerate(_SELECTED)}
 """Position of a kind in a tree."""
 
 

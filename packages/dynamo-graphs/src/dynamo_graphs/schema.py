@@ -57,9 +57,7 @@ _PATTERNS = {
 }
 
 
-def problems_of(
-    error: ValidationError, schema: Object, suggestions: Suggestions
-) -> Iterator[Problem]:
+def problems_of(error: ValidationError, schema: Object, suggestions: Suggestions) -> Iterator[Problem]:
     """The problems in one error of the validator. `schema` is the whole schema."""
     where = tuple(error.instance_path)
     match error.kind:
@@ -133,10 +131,7 @@ def _resource_hint(name: str, fields: Object) -> str:
     if name == GPU and "gpu" in properties:
         return '; use "gpu", for example gpu: "1"'
     if "/" in name and "custom" in properties and len(name) <= LONGEST_SHOWN:
-        return (
-            '; put resources with other names under "custom", for example custom: '
-            f'{{"{name}": "1"}}'
-        )
+        return f'; put resources with other names under "custom", for example custom: {{"{name}": "1"}}'
     return ""
 
 
@@ -165,9 +160,7 @@ _MOST_ANNOTATION_BYTES = 256 * 1024
 _HASH_MODULUS = sys.hash_info.modulus
 
 
-def problems_beyond(
-    value: object, schema: Object, path: tuple[str | int, ...]
-) -> Iterator[Problem]:
+def problems_beyond(value: object, schema: Object, path: tuple[str | int, ...]) -> Iterator[Problem]:
     """Report duplicate list keys and broken CEL rules in a value, recursively."""
     if isinstance(value, list) and "items" in schema:
         yield from _duplicates(value, schema, path)
@@ -175,9 +168,7 @@ def problems_beyond(
             yield from problems_beyond(item, schema["items"], (*path, index))
     elif isinstance(value, dict):
         for rule in schema.get("x-kubernetes-validations", ()):
-            declared = RULES.get(
-                rule["rule"]
-            )  # others are about changes, and there is no state before
+            declared = RULES.get(rule["rule"])  # others are about changes, and there is no state before
             if declared is not None and not declared.holds(value):
                 yield Problem(dotted(path), rule["message"], ProblemKind.INVALID)
         for name, field in value.items():
@@ -186,9 +177,7 @@ def problems_beyond(
                 yield from problems_beyond(field, inner, (*path, name))
 
 
-def _duplicates(
-    items: list[object], schema: Object, path: tuple[str | int, ...]
-) -> Iterator[Problem]:
+def _duplicates(items: list[object], schema: Object, path: tuple[str | int, ...]) -> Iterator[Problem]:
     """Report repeated items of keyed lists and sets."""
     keys = schema.get("x-kubernetes-list-map-keys")
     if keys is None and schema.get("x-kubernetes-list-type") != "set":
@@ -293,9 +282,7 @@ _INDEX: Final = re.compile(r"\[(\d+)\]")
 # It reports all problems at once and in words, while the API server stops at unknown fields. Three
 # passes: drop nulls and fill in defaults (`api.crd`), validate the JSON schema (`closed`), then
 # check what a JSON schema cannot express (`rules`).
-def schema_problems(
-    document: Object, kinds: Mapping[str, type[Resource]] = KINDS
-) -> tuple[Problem, ...]:
+def schema_problems(document: Object, kinds: Mapping[str, type[Resource]] = KINDS) -> tuple[Problem, ...]:
     """The problems of a document of one of `kinds`, sorted by path; at most `MOST_PROBLEMS`.
 
     `status` is not checked: the API server ignores it in what users apply.

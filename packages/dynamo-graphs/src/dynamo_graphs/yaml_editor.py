@@ -46,9 +46,7 @@ def edited(text: str, before: Object, after: Object) -> str | None:
 def is_same(first: object, second: object) -> bool:
     """Whether two JSON values are the same; unlike `==` it distinguishes True, 1 and 1.0."""
     if isinstance(first, dict) and isinstance(second, dict):
-        return first.keys() == second.keys() and all(
-            is_same(first[key], second[key]) for key in first
-        )
+        return first.keys() == second.keys() and all(is_same(first[key], second[key]) for key in first)
     if isinstance(first, list) and isinstance(second, list):
         return len(first) == len(second) and all(map(is_same, first, second))
     return type(first) is type(second) and first == second
@@ -76,9 +74,7 @@ def _is_tree(node: yaml.Node, seen: set[int]) -> bool:
     if isinstance(node, yaml.MappingNode):
         is_merged = any(key.value == "<<" for key, _ in node.value)
         return not is_merged and all(_is_tree(child, seen) for pair in node.value for child in pair)
-    return not isinstance(node, yaml.SequenceNode) or all(
-        _is_tree(child, seen) for child in node.value
-    )
+    return not isinstance(node, yaml.SequenceNode) or all(_is_tree(child, seen) for child in node.value)
 
 
 def _value_edits(text: str, node: yaml.Node, before: object, after: object) -> Iterator[_Edit]:
@@ -119,9 +115,7 @@ def _mapping_edits(text: str, node: yaml.Node, before: Object, after: Object) ->
         yield _Edit(at, at, "\n".join(_lines(added, indent)) + "\n", is_line=True)
 
 
-def _sequence_edits(
-    text: str, node: yaml.Node, before: list[object], after: list[object]
-) -> Iterator[_Edit]:
+def _sequence_edits(text: str, node: yaml.Node, before: list[object], after: list[object]) -> Iterator[_Edit]:
     shorter = min(len(before), len(after))
     first = next((at for at in range(shorter) if not is_same(before[at], after[at])), shorter)
     last = next(

@@ -84,9 +84,7 @@ BUILT: Mapping[str, Callable[[], ApiObject]] = {
         .decode(model=SMALL, env_from_secret=TOKEN)
     ),
     "tasks/kv-routing": lambda: (
-        Graph("kv-routing")
-        .frontend(routing="kv")
-        .worker(model=SMALL, replicas=3, env_from_secret=TOKEN)
+        Graph("kv-routing").frontend(routing="kv").worker(model=SMALL, replicas=3, env_from_secret=TOKEN)
     ),
     "tasks/two-models": lambda: (
         Graph("two-models")
@@ -239,9 +237,7 @@ GRAPH = Graph("chat").frontend().worker("decode", model=SMALL)
         (["document"], lambda: Graph.from_yaml("")),
     ],
 )
-def test_a_mistake_is_an_error_at_once_with_all_paths(
-    paths: list[str], make: Callable[[], object]
-) -> None:
+def test_a_mistake_is_an_error_at_once_with_all_paths(paths: list[str], make: Callable[[], object]) -> None:
     assert paths == mistakes(make)
 
 
@@ -255,9 +251,7 @@ def test_a_graph_never_changes() -> None:
 
 
 def test_none_takes_a_field_away_and_options_are_merged() -> None:
-    graph = GRAPH.service(
-        "decode", env={"A": "1", "B": "2"}, shared_memory=SharedMemory(size="8Gi")
-    )
+    graph = GRAPH.service("decode", env={"A": "1", "B": "2"}, shared_memory=SharedMemory(size="8Gi"))
     graph = graph.service("decode", env={"A": "3"}, shared_memory=None, nodes=2, gpus=4)
     service = graph.service("decode", nodes=1, extra_pod_spec={"nodeSelector": {"x": "y"}})
     decode = service.spec.services["decode"]

@@ -219,9 +219,7 @@ def test_a_mark_is_set_and_taken_away(key: str) -> None:
     )
     wanted = {"metadata": {"annotations": {key: "true"}}}
     gone = {"metadata": {"annotations": {key: None}}}
-    assert [wanted, wanted, None] == [
-        marked(each, key, is_on=True).patch for each in (plain, odd, on)
-    ]
+    assert [wanted, wanted, None] == [marked(each, key, is_on=True).patch for each in (plain, odd, on)]
     assert [None, gone, gone] == [marked(each, key, is_on=False).patch for each in (plain, odd, on)]
     assert [[], [], 1] == [
         list(obstacles(plain)),
@@ -233,9 +231,9 @@ def test_a_mark_is_set_and_taken_away(key: str) -> None:
 def test_what_is_in_the_way_names_the_command_that_ends_it() -> None:
     plain = an_adapter("u-chat", "Decode")
     metadata = msgspec.structs.replace(plain.metadata, annotations={labels.PAUSED: "true"})
-    assert [
-        "the scaling adapter scaler is paused; `dynamoctl rollout resume dgdsa/scaler` ends that"
-    ] == (list(obstacles(msgspec.structs.replace(plain, metadata=metadata))))
+    assert ["the scaling adapter scaler is paused; `dynamoctl rollout resume dgdsa/scaler` ends that"] == (
+        list(obstacles(msgspec.structs.replace(plain, metadata=metadata)))
+    )
 
 
 def test_two_restarts_have_two_ids() -> None:

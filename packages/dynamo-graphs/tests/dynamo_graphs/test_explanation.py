@@ -56,9 +56,7 @@ def test_an_image_that_cannot_be_pulled() -> None:
     found = told(a_graph(unready("image_pull_failed", "w: 0/1"), services=services))
     head, cause, service = found.said
     assert f"prod/chat has not been ready {SINCE}." == head
-    assert cause.startswith(
-        "Ready is False, image_pull_failed: The kubelet cannot pull a container's image"
-    )
+    assert cause.startswith("Ready is False, image_pull_failed: The kubelet cannot pull a container's image")
     assert "Service w, image_pull_failed: 0 of 1 replicas" in service
     assert f"pod chat-w-0, container main: ImagePullBackOff {SINCE}: no such tag" in service
     assert (advice("image_pull_failed"),) == found.advice
@@ -241,8 +239,7 @@ def test_a_spec_that_nobody_has_looked_at() -> None:
     found = told(edited, "2026-01-01T00:11:50Z")
     assert "prod/chat is not ready." == found.said[0]
     assert (
-        "No operator has reconciled its newest spec (generation 2) yet; the status describes "
-        "generation 1"
+        "No operator has reconciled its newest spec (generation 2) yet; the status describes generation 1"
     ) in text(found)
     assert found.advice[0].startswith("Repeat in a minute")
     assert told(edited, THEN).advice[0].startswith("Run `dynamoctl check`")

@@ -63,9 +63,7 @@ def covered(type_: object, path: tuple[str, ...]) -> bool:
         return True
     first, *rest = path
     if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
-        fields = {
-            each.encode_name: each.type for each in msgspec.structs.fields(SHAPES.get(bare, bare))
-        }
+        fields = {each.encode_name: each.type for each in msgspec.structs.fields(SHAPES.get(bare, bare))}
         return first in fields and covered(fields[first], tuple(rest))
     arguments = get_args(bare)
     if first == "*" and get_origin(bare) in (tuple, dict):

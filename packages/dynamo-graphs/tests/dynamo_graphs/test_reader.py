@@ -28,11 +28,7 @@ ODD = "warning: left out: dynamographdeployments.nvidia.com prod/odd: "
 
 
 def collection(kind: Kind) -> str:
-    return (
-        f"/apis/{kind.group}/{kind.version}/{kind.plural}"
-        if kind.group
-        else f"/api/v1/{kind.plural}"
-    )
+    return f"/apis/{kind.group}/{kind.version}/{kind.plural}" if kind.group else f"/api/v1/{kind.plural}"
 
 
 def create(server: Server, type_: type[Resource], name: str, **body: object) -> None:
@@ -58,9 +54,7 @@ async def _chunks(body: bytes) -> AsyncIterator[bytes]:
 
 
 def _answer(code: int, body: Object) -> Answer:
-    return Answer(
-        code, {}, _chunks(json.dumps({"kind": "Status", "message": "no", **body}).encode())
-    )
+    return Answer(code, {}, _chunks(json.dumps({"kind": "Status", "message": "no", **body}).encode()))
 
 
 @pytest.fixture
@@ -101,9 +95,7 @@ def test_a_name_like_its_own_is_suggested(capsys: pytest.CaptureFixture[str]) ->
     assert "" == capsys.readouterr().err
 
 
-def test_uninstall_removes_its_finalizer(
-    server: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_uninstall_removes_its_finalizer(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == asyncio.run(uninstall(HERE, is_dry=False))
     printed = capsys.readouterr()
     assert "removed the finalizer of DynamoGraphDeployment prod/odd\n" in printed.out

@@ -52,15 +52,9 @@ def test_all_problems_are_reported_at_once_in_the_order_of_their_paths() -> None
             'spec.backendFramework: unsupported value "vlm" (expected "sglang", "vllm" or '
             '"trtllm"; did you mean "vllm"?)'
         ),
-        (
-            "spec.pvcs[0]: When create is true, size, storageClass, and volumeAccessMode are "
-            "required"
-        ),
+        ("spec.pvcs[0]: When create is true, size, storageClass, and volumeAccessMode are required"),
         "spec.pvcs[0].name: this field is required",
-        (
-            "spec.services.Decode.extraPodSpec.mainContaner: unknown field; "
-            'did you mean "mainContainer"?'
-        ),
+        ('spec.services.Decode.extraPodSpec.mainContaner: unknown field; did you mean "mainContainer"?'),
         'spec.services.Decode.replicas: expected an integer, got the text "two"',
     ] == lines(document)
 
@@ -96,9 +90,7 @@ def test_all_problems_are_reported_at_once_in_the_order_of_their_paths() -> None
         ),
     ],
 )
-def test_a_mistake_is_reported_with_what_was_expected_and_what_was_found(
-    service: Object, line: str
-) -> None:
+def test_a_mistake_is_reported_with_what_was_expected_and_what_was_found(service: Object, line: str) -> None:
     assert [f"spec.services.Decode.{line}"] == lines(decode(service))
 
 
@@ -203,6 +195,4 @@ def test_every_rule_of_the_schemas_is_known_to_the_offline_check() -> None:
             return set().union(*(expressions(inner) for inner in node))
         return set()
 
-    assert set(RULES) == set().union(
-        *(expressions(resource_schema(resource)) for resource in RESOURCES)
-    )
+    assert set(RULES) == set().union(*(expressions(resource_schema(resource)) for resource in RESOURCES))

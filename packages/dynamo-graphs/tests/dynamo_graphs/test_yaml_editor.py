@@ -55,9 +55,7 @@ def test_comments_survive_an_edit() -> None:
     before, after = COMMENTED.splitlines(), text.splitlines()
     assert ["      replicas: 2 # two"] == [line for line in before if line not in after][:1]
     assert "      replicas: 3 # two" in after
-    kept = [
-        line for line in before if "#" in line and "variable" not in line and "name" not in line
-    ]
+    kept = [line for line in before if "#" in line and "variable" not in line and "name" not in line]
     assert {"      replicas: 2 # two", '      - {name: B, value: "2"} # another'} >= {
         line for line in kept if line not in after
     }
@@ -112,11 +110,7 @@ def test_values_of_other_types_differ(one: object, other: object) -> None:
 def places(value: object) -> list[tuple[object, object]]:
     """Each collection of a document with each of its keys."""
     keys = (
-        list(value)
-        if isinstance(value, dict)
-        else list(range(len(value)))
-        if isinstance(value, list)
-        else []
+        list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
     )
     inner = [each for key in keys for each in places(value[key])]  # type: ignore[index]
     return [*((value, key) for key in keys), *inner]

@@ -26,12 +26,10 @@ class Autoscaling(Struct):
 class Pvc(Struct):
     """One PersistentVolumeClaim, mounted into the main container."""
 
-    create: Annotated[
-        bool | None, Field("Create the PVC unless it exists. Otherwise it has to exist.")
-    ] = None
-    name: Annotated[str | None, Field("Name of the PVC. Left out, the name of the component.")] = (
+    create: Annotated[bool | None, Field("Create the PVC unless it exists. Otherwise it has to exist.")] = (
         None
     )
+    name: Annotated[str | None, Field("Name of the PVC. Left out, the name of the component.")] = None
     storage_class: Annotated[
         str | None,
         Field("Storage class of a PVC that is created. Left out, the cluster's default."),
@@ -55,9 +53,7 @@ class ExternalService(Struct):
     deployment_selector_key: Annotated[
         str | None, Field("`dynamo` for a service of the Dynamo runtime, `name` for any other.")
     ] = None
-    deployment_selector_value: Annotated[
-        str | None, Field("Its address in the runtime, or its name.")
-    ] = None
+    deployment_selector_value: Annotated[str | None, Field("Its address in the runtime, or its name.")] = None
 
 
 class ComponentSpec(Struct):
@@ -66,19 +62,11 @@ class ComponentSpec(Struct):
     annotations: Annotated[
         dict[str, str], Field("Annotations of the pods; some switch features of the component.")
     ] = {}
-    labels: Annotated[
-        dict[str, str], Field("Labels of the Deployment, the Service and the pods.")
-    ] = {}
-    service_name: Annotated[str | None, Field("Service of the graph that the component runs.")] = (
-        None
-    )
+    labels: Annotated[dict[str, str], Field("Labels of the Deployment, the Service and the pods.")] = {}
+    service_name: Annotated[str | None, Field("Service of the graph that the component runs.")] = None
     dynamo_namespace: Annotated[str | None, Field("Namespace in the Dynamo runtime.")] = None
-    resources: Annotated[Resources | None, Field("Requests and limits of the main container.")] = (
-        None
-    )
-    autoscaling: Annotated[
-        Autoscaling | None, Field("A HorizontalPodAutoscaler for the component.")
-    ] = None
+    resources: Annotated[Resources | None, Field("Requests and limits of the main container.")] = None
+    autoscaling: Annotated[Autoscaling | None, Field("A HorizontalPodAutoscaler for the component.")] = None
     envs: Annotated[
         tuple[Object, ...],
         Field("Environment variables of the main container.", embeds="EnvVar"),
@@ -93,9 +81,7 @@ class ComponentSpec(Struct):
         dict[str, ExternalService],
         Field("Addresses of dependencies; accepted, no process reads them."),
     ] = {}
-    ingress: Annotated[IngressSpec | None, Field("Exposes the component outside the cluster.")] = (
-        None
-    )
+    ingress: Annotated[IngressSpec | None, Field("Exposes the component outside the cluster.")] = None
     monitor_exporter: Annotated[
         Object | None,
         Field("Accepted and ignored: the image of this sidecar is gone.", free_form=True),
@@ -127,9 +113,7 @@ class ComponentSpec(Struct):
 class DynamoDeploymentSpec(Struct):
     """A graph and what is different from its own configuration."""
 
-    dynamo_nim: Annotated[
-        str, Field("Tag of the graph: `<repository>:<version>`.", required=True)
-    ] = ""
+    dynamo_nim: Annotated[str, Field("Tag of the graph: `<repository>:<version>`.", required=True)] = ""
     services: Annotated[
         dict[str, Object],
         Field(
@@ -146,9 +130,9 @@ class DynamoDeploymentSpec(Struct):
 class DynamoDeploymentStatus(Status):
     """Observed state of a deployment."""
 
-    state: Annotated[
-        str | None, Field("State of all components: `pending`, `successful` or `failed`.")
-    ] = None
+    state: Annotated[str | None, Field("State of all components: `pending`, `successful` or `failed`.")] = (
+        None
+    )
     observed_generation: Annotated[
         int, Field("Generation of the spec that this status describes.", format="int64")
     ] = 0
@@ -171,9 +155,7 @@ class DynamoDeployment(Resource):
         ),
     )
 
-    spec: Annotated[DynamoDeploymentSpec, Field("Desired state of the deployment.")] = (
-        DynamoDeploymentSpec()
-    )
+    spec: Annotated[DynamoDeploymentSpec, Field("Desired state of the deployment.")] = DynamoDeploymentSpec()
     status: Annotated[DynamoDeploymentStatus, Field("Observed state of the deployment.")] = (
         DynamoDeploymentStatus()
     )
@@ -182,9 +164,7 @@ class DynamoDeployment(Resource):
 class BuildContext(Struct):
     """What the archive was made with."""
 
-    bentoml_version: Annotated[str | None, Field("Version of the tool that made the archive.")] = (
-        None
-    )
+    bentoml_version: Annotated[str | None, Field("Version of the tool that made the archive.")] = None
 
 
 class Model(Struct):
@@ -201,9 +181,7 @@ class DynamoNimSpec(Struct):
     tag: Annotated[str, Field("Tag of the graph: `<repository>:<version>`.", required=True)] = ""
     image: Annotated[str, Field("Image that components of this tag run.", required=True)] = ""
     service_name: Annotated[str | None, Field("Service that the request named; recorded.")] = None
-    context: Annotated[BuildContext | None, Field("What the archive was made with; recorded.")] = (
-        None
-    )
+    context: Annotated[BuildContext | None, Field("What the archive was made with; recorded.")] = None
     models: Annotated[tuple[Model, ...], Field("Models that the request named; recorded.")] = ()
     image_pull_secrets: Annotated[
         tuple[Object, ...],
@@ -321,13 +299,9 @@ class PvcSource(Struct):
 
     claim_name: Annotated[
         str,
-        Field(
-            "PersistentVolumeClaim in the request's namespace; mounted read-only.", required=True
-        ),
+        Field("PersistentVolumeClaim in the request's namespace; mounted read-only.", required=True),
     ] = ""
-    path: Annotated[
-        str | None, Field("Path of an archive or a folder. Left out, the whole volume.")
-    ] = None
+    path: Annotated[str | None, Field("Path of an archive or a folder. Left out, the whole volume.")] = None
 
 
 class ConfigMapSource(Struct):
@@ -352,16 +326,12 @@ class DynamoNimRequestSpec(Struct):
     bento_tag: Annotated[str, Field("Tag to build: `<repository>:<version>`.", required=True)] = ""
     download_url: Annotated[
         str | None,
-        Field(
-            "Where the archive is: `http://`, `https://`, `s3://` or `gs://`. Short for `source`."
-        ),
+        Field("Where the archive is: `http://`, `https://`, `s3://` or `gs://`. Short for `source`."),
     ] = None
     source: Annotated[Source | None, Field("Where the archive is, in full.")] = None
     dockerfile: Annotated[
         str | None,
-        Field(
-            "Path of the Dockerfile in the archive. Left out, `env/docker/Dockerfile`, else `Dockerfile`."
-        ),
+        Field("Path of the Dockerfile in the archive. Left out, `env/docker/Dockerfile`, else `Dockerfile`."),
     ] = None
     service_name: Annotated[str | None, Field("Copied to the DynamoNim.")] = None
     context: Annotated[BuildContext | None, Field("Copied to the DynamoNim.")] = None
@@ -374,9 +344,7 @@ class DynamoNimRequestSpec(Struct):
         Duration | None,
         Field("Longest duration of the build, such as `30m`; an integer counts nanoseconds."),
     ] = None
-    build_args: Annotated[
-        tuple[str, ...], Field("Arguments of the Dockerfile, each `KEY=VALUE`.")
-    ] = ()
+    build_args: Annotated[tuple[str, ...], Field("Arguments of the Dockerfile, each `KEY=VALUE`.")] = ()
     image_builder_extra_pod_metadata: Annotated[
         ExtraPodMetadata | None, Field("Labels and annotations of the build's pod.")
     ] = None
@@ -394,9 +362,7 @@ class DynamoNimRequestSpec(Struct):
     ] = None
     docker_config_json_secret_name: Annotated[
         str | None,
-        Field(
-            "Secret of type `kubernetes.io/dockerconfigjson` to push and pull with; needs `image`."
-        ),
+        Field("Secret of type `kubernetes.io/dockerconfigjson` to push and pull with; needs `image`."),
     ] = None
     oci_registry_insecure: Annotated[
         bool | None, Field("Whether the registry of `image` is asked without TLS.")
@@ -431,12 +397,8 @@ class DynamoNimRequest(Resource):
             Column("Nim-Available", '.status.conditions[?(@.type=="DynamoNimAvailable")].status'),
             AGE,
             Column("Download-Url", ".spec.downloadUrl", priority=1),
-            Column(
-                "Reason", '.status.conditions[?(@.type=="DynamoNimAvailable")].reason', priority=1
-            ),
-            Column(
-                "Message", '.status.conditions[?(@.type=="DynamoNimAvailable")].message', priority=1
-            ),
+            Column("Reason", '.status.conditions[?(@.type=="DynamoNimAvailable")].reason', priority=1),
+            Column("Message", '.status.conditions[?(@.type=="DynamoNimAvailable")].message', priority=1),
         ),
     )
 

@@ -250,18 +250,12 @@ class DeploymentController:
             deployment,
             children.values(),
             applied.blocked,
-            [
-                url
-                for component in children.values()
-                for url in urls(component, self.settings, self.legacy)
-            ],
+            [url for component in children.values() for url in urls(component, self.settings, self.legacy)],
             unknown_services(deployment, resolution.graph),
         )
         return await self.reporter.applied(deployment, status, applied)
 
-    async def _stopped(
-        self, deployment: DynamoDeployment, reason: DeploymentReason, text: str
-    ) -> Result:
+    async def _stopped(self, deployment: DynamoDeployment, reason: DeploymentReason, text: str) -> Result:
         status = unresolved_status(deployment, State.FAILED, reason, text)
         return await self.reporter.applied(deployment, status, NOTHING)
 
@@ -271,14 +265,10 @@ class DeploymentController:
         """End a reconcile without a graph. A build may provide it; running components stay."""
         applied = NOTHING
         if not self.legacy.endpoint:
-            applied = await self.applier.apply(
-                deployment, self._shared(deployment, inputs, resolution)
-            )
+            applied = await self.applier.apply(deployment, self._shared(deployment, inputs, resolution))
         reason = DeploymentReason.NO_CONFIG
         status = unresolved_status(deployment, resolution.state, reason, resolution.problem)
-        return await self.reporter.applied(
-            deployment, status, applied, resolution.requeue_after_seconds
-        )
+        return await self.reporter.applied(deployment, status, applied, resolution.requeue_after_seconds)
 
     def _shared(
         self, deployment: DynamoDeployment, inputs: DeploymentInputs, resolution: Resolution

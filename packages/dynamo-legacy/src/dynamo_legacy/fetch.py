@@ -233,9 +233,7 @@ def _check(member: tarfile.TarInfo, root: Path) -> None:
         raise _refused(member, "its name")
     above = (root / place).parent if place.parts else root  # "." is the folder itself
     if not (_stays_inside(above, root) and _stays_inside(root / place, root)):
-        raise _refused(
-            member, "through a link"
-        )  # `tarfile` opens a file of that name, if it is one
+        raise _refused(member, "through a link")  # `tarfile` opens a file of that name, if it is one
     if member.issym() or member.islnk():
         target = PurePosixPath(member.linkname)
         start = root if member.islnk() else above
@@ -463,9 +461,7 @@ def _headers(source: HttpSource) -> Mapping[str, str]:
 
 async def _of_url(url: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
     """Download a URL."""
-    timeout = aiohttp.ClientTimeout(
-        total=None, sock_connect=_SILENCE_SECONDS, sock_read=_SILENCE_SECONDS
-    )
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=_SILENCE_SECONDS, sock_read=_SILENCE_SECONDS)
     async with aiohttp.ClientSession(timeout=timeout, trust_env=True) as session:
         for _ in range(5):
             async with session.get(url, headers=headers, allow_redirects=False) as answer:
@@ -480,9 +476,7 @@ async def _of_url(url: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
     raise NotFetched(f"{_shown(url)}: too many redirects")
 
 
-def redirected(
-    url: str, location: str, headers: Mapping[str, str]
-) -> tuple[str, Mapping[str, str]]:
+def redirected(url: str, location: str, headers: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
     """The target of a redirect and the headers for it: none for another host, which may be a store of blobs.
 
     Raises:
@@ -527,9 +521,7 @@ async def _of_store(source: S3Source) -> AsyncIterator[bytes]:
     from obstore.store import S3Store
 
     parts = urlsplit(source.uri)
-    endpoint = source.endpoint or (
-        "https://storage.googleapis.com" if parts.scheme == "gs" else None
-    )
+    endpoint = source.endpoint or ("https://storage.googleapis.com" if parts.scheme == "gs" else None)
     options: dict[str, Any] = {"endpoint": endpoint} if endpoint else {}
     if "AWS_ACCESS_KEY_ID" not in os.environ:
         options["skip_signature"] = True

@@ -178,9 +178,7 @@ class NimController:
         status = nim_status(nim, inputs.request, readiness, applied.blocked, diagnosis)
         return await self.reporter.applied(nim, status, applied, diagnosis.requeue_after_seconds)
 
-    async def _apply(
-        self, nim: DynamoNimDeployment, inputs: NimInputs, image: DynamoNimSpec
-    ) -> Applied:
+    async def _apply(self, nim: DynamoNimDeployment, inputs: NimInputs, image: DynamoNimSpec) -> Applied:
         """Apply the PVC of a component, and everything that it controls."""
         around, workloads = self._render(nim, inputs, image)
         component = as_component(nim, image, self.settings, self.legacy)

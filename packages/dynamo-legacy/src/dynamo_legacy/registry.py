@@ -70,9 +70,7 @@ def public_socket(cluster: Sequence[Network]) -> Callable[[aiohttp.AddrInfoType]
     def opened(address: aiohttp.AddrInfoType) -> socket.socket:
         family, type_, protocol, _, (host, *_) = address
         if not is_public(str(host), cluster):
-            raise PermissionError(
-                errno.EACCES, "not a public address, and not in DYNAMO_KNOWN_REGISTRIES"
-            )
+            raise PermissionError(errno.EACCES, "not a public address, and not in DYNAMO_KNOWN_REGISTRIES")
         return socket.socket(family, type_, protocol)
 
     return opened
@@ -104,9 +102,7 @@ _TOKEN_HOSTS: Final = {
 }
 """Hosts of the token services of public registries. ghcr.io, quay.io, gcr.io, pkg.dev, azurecr.io and
 public.ecr.aws issue tokens themselves; nvcr.io does both; private registries of ECR have no tokens."""
-UNANSWERED: Final = (
-    "the registry did not say whether it has the image; the operator's log has the cause"
-)
+UNANSWERED: Final = "the registry did not say whether it has the image; the operator's log has the cause"
 """The only text about a failed request that users see. Causes would describe networks beyond their reach."""
 
 _log: Final = structlog.get_logger()
@@ -119,9 +115,7 @@ class RegistryError(Exception):
     repeating the request changes nothing.
     """
 
-    def __init__(
-        self, text: str, retry_seconds: float = RETRY_SECONDS, *, is_refused: bool = False
-    ) -> None:
+    def __init__(self, text: str, retry_seconds: float = RETRY_SECONDS, *, is_refused: bool = False) -> None:
         super().__init__(text)
         self.retry_seconds = retry_seconds
         self.is_refused = is_refused
@@ -258,9 +252,7 @@ class Registry:
             answer = msgspec.json.decode(body) if status == HTTPStatus.OK else {}
         except UNREADABLE:
             answer = {}
-        token = (
-            answer.get("token") or answer.get("access_token") if isinstance(answer, dict) else ""
-        )
+        token = answer.get("token") or answer.get("access_token") if isinstance(answer, dict) else ""
         if not isinstance(token, str) or not token:
             is_refused = status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
             raise self._error(f"its token service answers {status}", is_refused=is_refused)
@@ -289,9 +281,7 @@ class Registry:
         query = f"{parts.query}&{query}" if parts.query else query
         return f"{parts.scheme}://{authority}{parts.path or '/'}?{query}"
 
-    async def _send(
-        self, method: str, url: str, authorization: str
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    async def _send(self, method: str, url: str, authorization: str) -> tuple[int, Mapping[str, str], bytes]:
         try:
             async with self.session.request(
                 method, url, headers=self._headers(authorization), allow_redirects=False

@@ -94,9 +94,7 @@ def _plan(
     own = _labels(nim, image)
     users = {key: text for key, text in nim.spec.labels.items() if key not in _OURS}
     extra = nim.spec.extra_pod_metadata
-    extra_labels = {
-        key: text for key, text in (extra.labels if extra else {}).items() if key not in _OURS
-    }
+    extra_labels = {key: text for key, text in (extra.labels if extra else {}).items() if key not in _OURS}
     tagged = {key: own[key] for key in (legacy_names.REPOSITORY, legacy_names.VERSION)}
     fixed = {todays.COMPONENT: names.label_value(nim.metadata.name), **own}
     return replace(
@@ -322,9 +320,7 @@ def _service(value: object, path: str) -> GraphService:
             _mapping(dependency, f"{path}.dependencies[{index}]").get("service"),
             f"{path}.dependencies",
         )
-        for index, dependency in enumerate(
-            _list(fields.get("dependencies"), f"{path}.dependencies")
-        )
+        for index, dependency in enumerate(_list(fields.get("dependencies"), f"{path}.dependencies"))
     )
     return GraphService(
         name=name,
@@ -431,9 +427,7 @@ def services_only(deployment: DynamoDeployment, tag: str) -> GraphConfig:
 
 def unknown_services(deployment: DynamoDeployment, graph: GraphConfig) -> tuple[str, ...]:
     """The overridden services that are not in the graph, sorted."""
-    return tuple(
-        sorted(deployment.spec.services.keys() - {service.name for service in graph.services})
-    )
+    return tuple(sorted(deployment.spec.services.keys() - {service.name for service in graph.services}))
 
 
 def merge_patched(value: object, patch: object) -> Any:
@@ -529,6 +523,4 @@ def _resources(service: GraphService) -> Object:
     if resources is None:
         return {}
     amounts: Object = {"cpu": resources.cpu, "memory": resources.memory, "gpu": resources.gpu}
-    return {
-        name: amount for name, amount in {**amounts, "custom": resources.custom}.items() if amount
-    }
+    return {name: amount for name, amount in {**amounts, "custom": resources.custom}.items() if amount}

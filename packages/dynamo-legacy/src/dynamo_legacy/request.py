@@ -81,9 +81,7 @@ class RequestSnapshot:
     builder_error: str = ""
 
 
-def read_request(
-    request: DynamoNimRequest, cache: Cache, settings: LegacySettings
-) -> RequestSnapshot:
+def read_request(request: DynamoNimRequest, cache: Cache, settings: LegacySettings) -> RequestSnapshot:
     """Read the inputs of a request."""
     namespace = request.metadata.namespace
     jobs = tuple(job for job in cache.list(BuildJob, namespace) if controls(request, job))
@@ -117,9 +115,7 @@ def request_informers(namespace: str, settings: LegacySettings) -> Iterator[Info
     yield Informer(BuildPod, namespace=namespace, labels=JOB_SELECTOR, transform=slimmed)
     marked = "=".join(SHARED_MARKER)
     yield per_owner(SharedSecret, namespace_of, namespace=namespace, labels=marked)
-    yield Informer(
-        BuilderAccount, namespace=namespace, labels=f"{BUILDER_ACCOUNT}=true", transform=slimmed
-    )
+    yield Informer(BuilderAccount, namespace=namespace, labels=f"{BUILDER_ACCOUNT}=true", transform=slimmed)
     if settings.builder_namespace:
         yield Informer(
             BuilderConfig,
@@ -200,9 +196,7 @@ class ImageRequestController:
         if plan.step is Next.RECORD:
             nim = dynamo_nim(request, image.name, image.secret)
             desired: list[DesiredObjects] = [self._shared(logins), *_config(request, snapshot)]
-            return plan, await self.applier.apply(
-                request, *desired, Controlled([nim], (DynamoNim,))
-            )
+            return plan, await self.applier.apply(request, *desired, Controlled([nim], (DynamoNim,)))
         if plan.step is not Next.BUILD:
             return plan, await self.applier.apply(request, *_config(request, snapshot))
         job_or_refusal = self._job(request, image, snapshot)

@@ -77,9 +77,7 @@ class LegacySettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = "default"
     api_token: Annotated[
         Secret,
-        Variable(
-            ("YATAI_API_TOKEN", "API_STORE_API_TOKEN"), "Log in to the store with this token."
-        ),
+        Variable(("YATAI_API_TOKEN", "API_STORE_API_TOKEN"), "Log in to the store with this token."),
     ] = Secret()
     ingress_host_suffix: Annotated[
         str,

@@ -96,9 +96,7 @@ def deployment_status(
     return status if blocked else replace(status, observed_generation=generation)
 
 
-def urls(
-    component: DynamoNimDeployment, settings: RenderSettings, legacy: LegacySettings
-) -> tuple[str, ...]:
+def urls(component: DynamoNimDeployment, settings: RenderSettings, legacy: LegacySettings) -> tuple[str, ...]:
     """The URLs of a component outside the cluster; none before its Ingress has been applied."""
     ingress = as_component(component, DynamoNimSpec(), settings, legacy).spec.ingress
     is_applied = component.status.observed_generation > 0
@@ -203,18 +201,14 @@ def claimless_status(
     return _nim_status(nim, _failed(nim, (problem,)), *_image_found(nim, request))
 
 
-def imageless_status(
-    nim: DynamoNimDeployment, request: DynamoNimRequest | None
-) -> DynamoNimDeploymentStatus:
+def imageless_status(nim: DynamoNimDeployment, request: DynamoNimRequest | None) -> DynamoNimDeploymentStatus:
     """The status of a component without its image, and whether a request builds it."""
     name = nim.spec.dynamo_nim
     image_missing = _nim_condition(nim, NIM_FOUND, "False", f"DynamoNim {name} not found")
     if request is None:
         available = _nim_condition(nim, AVAILABLE, "Unknown", f"Waiting for DynamoNim {name}")
         text = f"DynamoNimRequest {name} not found"
-        return _nim_status(
-            nim, available, image_missing, _nim_condition(nim, REQUEST_FOUND, "False", text)
-        )
+        return _nim_status(nim, available, image_missing, _nim_condition(nim, REQUEST_FOUND, "False", text))
     built = condition(request.status.conditions, NIM_AVAILABLE)
     status, text = "Unknown", f"Waiting for DynamoNimRequest {name}"
     if built is not None and built.status == "False":

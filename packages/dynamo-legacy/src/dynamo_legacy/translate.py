@@ -138,9 +138,7 @@ def command(spec: DynamoNimDeploymentSpec) -> str:
     if spec.service_name:
         words += ["--service-name", spec.service_name, spec.dynamo_tag]
         if spec.dynamo_namespace:
-            words.append(
-                f"--{spec.service_name}.ServiceArgs.dynamo.namespace={spec.dynamo_namespace}"
-            )
+            words.append(f"--{spec.service_name}.ServiceArgs.dynamo.namespace={spec.dynamo_namespace}")
     values = (entry.get("value", "") for entry in spec.envs if entry.get("name") == _CONFIG_PATH)
     if (path := next(values, None)) is not None:
         words += ["-f", path]
@@ -195,9 +193,7 @@ def _pod(spec: DynamoNimDeploymentSpec, image: DynamoNimSpec, legacy: LegacySett
         main["securityContext"] = security
     users = dict(spec.extra_pod_spec or {})
     pod: Object = {
-        field: True
-        for name, field in _POD_SWITCHES.items()
-        if switch(spec.annotations, name) == "true"
+        field: True for name, field in _POD_SWITCHES.items() if switch(spec.annotations, name) == "true"
     }
     pulls = [*image.image_pull_secrets, *(users.pop("imagePullSecrets", None) or ())]
     if pulls:
@@ -214,9 +210,7 @@ def _environment(spec: DynamoNimDeploymentSpec, service: str) -> tuple[Object, .
         return tuple(kept)
     config = _with_namespace(config, service, spec.dynamo_namespace)
     text = json.dumps(config, separators=(",", ":"))
-    return tuple(
-        {**entry, "value": text} if entry.get("name") == VARIABLE else entry for entry in kept
-    )
+    return tuple({**entry, "value": text} if entry.get("name") == VARIABLE else entry for entry in kept)
 
 
 def _with_namespace(config: Object, service: str, namespace: str) -> Object:
@@ -256,8 +250,7 @@ def _ingress(
         ingress,
         host=ingress.host or nim.metadata.name,
         host_suffix=ingress.host_suffix or host_suffix(legacy, settings),
-        ingress_controller_class_name=ingress.ingress_controller_class_name
-        or settings.ingress_class_name,
+        ingress_controller_class_name=ingress.ingress_controller_class_name or settings.ingress_class_name,
         use_virtual_service=ingress.use_virtual_service or bool(gateway and not names_class),
         virtual_service_gateway=ingress.virtual_service_gateway or gateway,
         tls=ingress.tls or (IngressTls(secret) if secret else None),

@@ -126,9 +126,7 @@ def deployment_warnings(deployment: DynamoDeployment) -> Iterator[Problem]:
         yield from _ignored(_overriding(override), f"spec.services.{name}")
 
 
-def shared_size_problem(
-    deployment: DynamoDeployment, graph: GraphConfig, settings: RenderSettings
-) -> str:
+def shared_size_problem(deployment: DynamoDeployment, graph: GraphConfig, settings: RenderSettings) -> str:
     """The problem that shared variables, copied to each component, are too large together; "" if not."""
     variables, services = deployment.spec.envs, len(graph.services)
     return lines(shared_size_problems(variables, services, settings))
@@ -319,9 +317,7 @@ def _source_problems(source: Source) -> Iterator[Problem]:
     if len(given) != 1:
         got = " and ".join(given) or "none"
         message = f"expected one of {', '.join(members)}, got {got}"
-        yield Problem(
-            "spec.source", message, ProblemKind.INVALID if given else ProblemKind.REQUIRED
-        )
+        yield Problem("spec.source", message, ProblemKind.INVALID if given else ProblemKind.REQUIRED)
     yield from _reference_problems(source)
 
 

@@ -145,9 +145,7 @@ def test_a_request_with_everything() -> None:
         ("buildkit-rootless", "", "buildctl-daemonless.sh", 1000),
     ],
 )
-def test_engines_of_buildkit_need_no_privilege(
-    engine: Any, url: str, command: str, user: int
-) -> None:
+def test_engines_of_buildkit_need_no_privilege(engine: Any, url: str, command: str, user: int) -> None:
     settings = LegacySettings(
         build_engine=engine, buildkit_url=url, registry_server="r.example.com", fetch_image="o"
     )
@@ -227,9 +225,7 @@ def test_a_hash_is_one_of_its_input(argument: str, value: str) -> None:
         ("1h30m", 5400),
     ],
 )
-def test_a_timeout_is_a_duration_or_nanoseconds(
-    timeout: int | str | None, seconds: int | None
-) -> None:
+def test_a_timeout_is_a_duration_or_nanoseconds(timeout: int | str | None, seconds: int | None) -> None:
     assert seconds == build_seconds(timeout)
 
 

@@ -187,9 +187,7 @@ def test_the_nim_has_what_the_request_says() -> None:
         ("zlib:" + base64.b64encode(b"no zlib").decode(), ""),
     ],
 )
-def test_the_configuration_comes_from_the_container_that_fetched_it(
-    text: str, expected: str
-) -> None:
+def test_the_configuration_comes_from_the_container_that_fetched_it(text: str, expected: str) -> None:
     assert expected == fetched_config([pod(request(), FETCHER, 0, text)])
     assert "" == fetched_config([pod(request(), FETCHER, 1, text)])
 

@@ -23,9 +23,7 @@ SERVER = "nvcr.io/nvidian/nim-llm-dev"
 TAG = "frontend:jh2o6dqzpsgfued4"
 
 
-def request(
-    tag: str = TAG, annotations: dict[str, str] | None = None, **spec: Any
-) -> DynamoNimRequest:
+def request(tag: str = TAG, annotations: dict[str, str] | None = None, **spec: Any) -> DynamoNimRequest:
     """A request in the namespace `dynamo`."""
     metadata = Metadata(name="r", namespace="dynamo", annotations=annotations or {})
     return DynamoNimRequest(metadata=metadata, spec=DynamoNimRequestSpec(bento_tag=tag, **spec))
@@ -86,9 +84,7 @@ def test_an_image_of_the_request_is_pushed_to_with_its_own_login() -> None:
     image = built_image(own, LegacySettings(registry_server=SERVER, registry_username="u"))
     assert ("quay.io/team/chat:1", "quay.io/team/chat:1") == (image.name, image.pushed)
     assert ("mine", False, True) == (image.secret, image.is_insecure, image.is_own)
-    foreign = built_image(
-        request(image="quay.io/team/chat:1"), LegacySettings(registry_username="u")
-    )
+    foreign = built_image(request(image="quay.io/team/chat:1"), LegacySettings(registry_username="u"))
     assert "" == foreign.secret  # the administrator's login is for no other registry
 
 
@@ -103,9 +99,7 @@ def test_an_image_of_the_request_is_pushed_to_with_its_own_login() -> None:
         ({"bento_tag": "no-version"}, {"registry_server": SERVER}, "invalid tag"),
     ],
 )
-def test_what_gives_no_image_is_refused(
-    spec: dict[str, Any], settings: dict[str, Any], message: str
-) -> None:
+def test_what_gives_no_image_is_refused(spec: dict[str, Any], settings: dict[str, Any], message: str) -> None:
     made_of = request(**{"tag": spec.pop("bento_tag", TAG), **spec})
     with pytest.raises(ValueError, match=message):
         built_image(made_of, LegacySettings(**settings))

@@ -91,8 +91,6 @@ def test_what_has_no_effect_is_a_warning() -> None:
     good, _, _ = SPECS["DynamoDeployment"]
     found = verdict(DEPLOYMENT, {**good, "services": {"Worker": {"runMode": {"standalone": True}}}})
     assert found.allowed
-    assert found.warnings == (
-        "spec.services.Worker.runMode: has no effect: no process has ever read it",
-    )
+    assert found.warnings == ("spec.services.Worker.runMode: has no effect: no process has ever read it",)
     nim, _, _ = SPECS["DynamoNimDeployment"]
     assert verdict(NIM, nim).warnings == ()

@@ -28,9 +28,7 @@ SETTINGS = RenderSettings(
     nats_address="nats://nats:4222", etcd_address="http://etcd:2379", ingress_class_name="nginx"
 )
 AT = ConversionContext(SETTINGS)
-IMAGE = DynamoNimSpec(
-    tag="frontend:v1", image="reg.example.com/x:1", image_pull_secrets=({"name": "pull"},)
-)
+IMAGE = DynamoNimSpec(tag="frontend:v1", image="reg.example.com/x:1", image_pull_secrets=({"name": "pull"},))
 BENTO = """\
 service: graphs.disagg:Frontend
 entry_service: Frontend
@@ -229,9 +227,7 @@ def test_autoscaling_becomes_an_autoscaler_of_the_adapter() -> None:
         ("", {}, ["PersistentVolumeClaim"]),
     ],
 )  # fmt: skip
-def test_a_pvc_is_the_graphs_or_its_own(
-    storage_class: str, entry: Object, kinds: list[str]
-) -> None:
+def test_a_pvc_is_the_graphs_or_its_own(storage_class: str, entry: Object, kinds: list[str]) -> None:
     pvc = {"create": True, "name": "models", "size": "1Gi", "volumeAccessMode": "ReadWriteMany"}
     both = {**pvc, "mountPoint": "/m", "storageClass": storage_class}
     services = {"Worker": {"pvc": both}, "Frontend": {"pvc": both}}

@@ -82,9 +82,7 @@ def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def fetched(
-    pod: Path, source: Source, monkeypatch: pytest.MonkeyPatch, dockerfile: str = ""
-) -> str:
+def fetched(pod: Path, source: Source, monkeypatch: pytest.MonkeyPatch, dockerfile: str = "") -> str:
     """Run the program, and return its termination message."""
     monkeypatch.setenv("SOURCE", msgspec.json.encode(source).decode())
     fetch(pod / "workspace" / "buildcontext", dockerfile)
@@ -155,9 +153,7 @@ def test_an_archive_behind_a_url_is_unpacked(
     message = fetched(pod, Source(http=HttpSource(url=url, sha256=digest)), monkeypatch)
     assert "Frontend" == parse_graph_config(message).services[0].name
     context = pod / "workspace" / "buildcontext"
-    assert set(FILES) == {
-        str(each.relative_to(context)) for each in context.rglob("*") if each.is_file()
-    }
+    assert set(FILES) == {str(each.relative_to(context)) for each in context.rglob("*") if each.is_file()}
 
 
 def test_headers_come_from_files_and_stay_with_their_host(
@@ -197,18 +193,14 @@ def test_a_redirect_keeps_headers_on_its_host(
     assert expected == redirected(url, location, {"A": "b"})
 
 
-@pytest.mark.parametrize(
-    "location", ["http://a/y", "http://b/y", "ftp://a/y", "file:///etc/passwd"]
-)
+@pytest.mark.parametrize("location", ["http://a/y", "http://b/y", "ftp://a/y", "file:///etc/passwd"])
 def test_a_redirect_does_not_leave_tls(location: str) -> None:
     with pytest.raises(BadArchive, match="without TLS"):
         redirected("https://a/x", location, {"A": "b"})
 
 
 @pytest.mark.parametrize("url", ["http://[", "http://a:port/x"])
-def test_an_invalid_url_is_an_error_in_one_line(
-    pod: Path, monkeypatch: pytest.MonkeyPatch, url: str
-) -> None:
+def test_an_invalid_url_is_an_error_in_one_line(pod: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     code, text = failed(pod, Source(http=HttpSource(url=url)), monkeypatch)
     assert PERMANENT == code
     assert 1 == len(text.splitlines())
@@ -273,9 +265,7 @@ def test_an_object_of_a_store_is_asked_for_with_a_signature(
     assert said in message
 
 
-def test_the_layer_of_an_artifact_is_checked(
-    pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_layer_of_an_artifact_is_checked(pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     layer = gzip.compress(tar(FILES))
     digest = f"sha256:{hashlib.sha256(layer).hexdigest()}"
     given = [layer, b"another"]
@@ -321,9 +311,7 @@ def test_a_volume_has_a_folder_or_an_archive(pod: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("path", ["../../etc/passwd", "missing", "/../../"])
-def test_a_path_leads_out_of_no_volume(
-    pod: Path, monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
+def test_a_path_leads_out_of_no_volume(pod: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     (pod / "mounted").mkdir()
     source = Source(pvc=PvcSource(claim_name="c", path=path))
     assert 42 == failed(pod, source, monkeypatch)[0]
@@ -387,9 +375,7 @@ def test_links_inside_of_the_folder_stay_and_modes_lose_special_bits(tmp_path: P
     assert (0o755, os.getuid()) == (stat.S_IMODE(found.st_mode), found.st_uid)
 
 
-def test_too_many_bytes_and_files_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_bytes_and_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacking, "MOST_FILES", 2)
     with pytest.raises(BadArchive, match="too large"):
         unpack(io.BytesIO(tar(FILES)), tmp_path / "many")
@@ -404,9 +390,7 @@ def test_what_is_no_archive_is_said(tmp_path: Path, body: bytes) -> None:
         unpack(io.BytesIO(body), tmp_path / "in")
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "text"), [(404, 1, "status 404"), (500, 1, "status 500")]
-)
+@pytest.mark.parametrize(("status", "code", "text"), [(404, 1, "status 404"), (500, 1, "status 500")])
 def test_a_server_without_the_archive_is_asked_again_by_the_job(
     pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch, status: int, code: int, text: str
 ) -> None:
@@ -525,9 +509,7 @@ def test_the_size_of_a_sparse_file_is_that_of_the_file(
         unpack(io.BytesIO(buffer.getvalue()), tmp_path / "again")
 
 
-def test_a_dockerfile_of_a_volume_is_no_link_out_of_it(
-    pod: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dockerfile_of_a_volume_is_no_link_out_of_it(pod: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The container has logins in its files, which must not get into the context of the build."""
     (pod / "login").write_text("secret")
     graph = pod / "mounted" / "graph"

@@ -71,15 +71,11 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 _LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=3)
 _VALUES = st.recursive(
     _LEAVES,
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
     max_leaves=12,
 )
 _VARIABLES = st.lists(
-    st.builds(
-        lambda name, value: {"name": name, "value": value}, st.sampled_from("abcd"), st.text()
-    ),
+    st.builds(lambda name, value: {"name": name, "value": value}, st.sampled_from("abcd"), st.text()),
     unique_by=lambda entry: entry["name"],
     max_size=4,
 )

@@ -62,8 +62,7 @@ HOSTILE = {
     "a size that is not a number": extended(record("size", "many")) + member("x", tarfile.CHRTYPE),
     "records that end nowhere": extended(b"99999999 path=a\n") + member("x"),
     "many headers of one member": extended(record("comment", "a")) * 3000 + member("x"),
-    "many long names of one member": extended(b"a\0", tarfile.GNUTYPE_LONGNAME) * 3000
-    + member("x"),
+    "many long names of one member": extended(b"a\0", tarfile.GNUTYPE_LONGNAME) * 3000 + member("x"),
 }
 
 

@@ -12,9 +12,7 @@ ROWS = yaml.safe_load((ROOT / "tools/legacy_rows.yaml").read_text(encoding="utf-
 
 
 def test_each_row_has_a_test() -> None:
-    texts = {
-        name: (ROOT / path).read_text(encoding="utf-8") for name, path in ROWS["tests"].items()
-    }
+    texts = {name: (ROOT / path).read_text(encoding="utf-8") for name, path in ROWS["tests"].items()}
     rows = [row for table in ROWS["tables"].values() for row in table.values()]
     missing = [test for _, file, test in rows if f"def {test}(" not in texts[file]]
     assert missing == []

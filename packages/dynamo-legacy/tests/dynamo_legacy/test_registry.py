@@ -219,9 +219,7 @@ async def test_a_name_that_points_inside_is_not_connected_to(serve: Serve) -> No
 
 @pytest.mark.usefixtures("names")
 @pytest.mark.parametrize("listed", ["", "other.example", "internal.example"])
-async def test_tokens_come_from_the_registry_or_a_listed_host_only(
-    serve: Serve, listed: str
-) -> None:
+async def test_tokens_come_from_the_registry_or_a_listed_host_only(serve: Serve, listed: str) -> None:
     """The registry of a tenant sends the operator to a service inside, and asks for its answer."""
     seen = []
 
@@ -323,9 +321,7 @@ async def test_the_administrators_login_reaches_no_registry_of_a_tenant(serve: S
 
     host = await serve(answer)
     name = f"{host}/team/app:1"
-    settings = LegacySettings(
-        known_registries=host, registry_username="u", registry_password=Secret("p")
-    )
+    settings = LegacySettings(known_registries=host, registry_username="u", registry_password=Secret("p"))
     image = BuiltImage(name, name, is_insecure=True, secret="", is_own=True)
     assert Probe() == await RegistryProbe().asked(image, settings)
     assert [None] == seen

@@ -23,9 +23,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object
 
-IMAGE = DynamoNimSpec(
-    tag="graph:v1", image="reg.example.com/x:1", image_pull_secrets=({"name": "pull"},)
-)
+IMAGE = DynamoNimSpec(tag="graph:v1", image="reg.example.com/x:1", image_pull_secrets=({"name": "pull"},))
 
 
 def nim(name: str = "service1", **spec: Any) -> DynamoNimDeployment:
@@ -144,9 +142,7 @@ def test_the_dynamo_namespace_is_where_the_process_looks_first() -> None:
     component = nim(
         serviceName="Worker",
         dynamoNamespace="ns",
-        envs=[
-            {"name": "DYN_DEPLOYMENT_CONFIG", "value": '{"Worker":{"ServiceArgs":{"workers":3}}}'}
-        ],
+        envs=[{"name": "DYN_DEPLOYMENT_CONFIG", "value": '{"Worker":{"ServiceArgs":{"workers":3}}}'}],
     )
     deployment = rendered(component)["Deployment"]
     assert deployment["spec"]["replicas"] == 3
@@ -180,9 +176,7 @@ def test_switches(prefix: str) -> None:
         "enable-debug-mode": "true",
         "enable-host-pid": "yes",
     }
-    component = nim(
-        annotations={f"{prefix}{name}": text for name, text in switches.items()} | {"a": "b"}
-    )
+    component = nim(annotations={f"{prefix}{name}": text for name, text in switches.items()} | {"a": "b"})
     deployment = rendered(component)["Deployment"]
     assert deployment["spec"]["strategy"] == {
         "type": "RollingUpdate",
@@ -219,9 +213,7 @@ def test_no_user_label_is_one_that_selects() -> None:
     assert template["yatai.ai/selector"] == template["yatai.ai/bento-deployment"] == "service1"
     assert template["team"] == "z"
     assert objects["Service"]["spec"]["selector"] == {"yatai.ai/bento-deployment": "service1"}
-    assert objects["Deployment"]["spec"]["selector"] == {
-        "matchLabels": {"yatai.ai/selector": "service1"}
-    }
+    assert objects["Deployment"]["spec"]["selector"] == {"matchLabels": {"yatai.ai/selector": "service1"}}
 
 
 def test_an_autoscaler_keeps_the_replicas() -> None:
@@ -405,12 +397,8 @@ def test_an_override_wins_with_false_and_null_too_but_not_over_the_tag() -> None
         ({"name": "BAZ", "value": "QUX"}, [("FOO", "BAR"), ("BAZ", "QUX")]),
     ],
 )
-def test_variables_of_a_service_win(
-    specific: dict[str, str], expected: list[tuple[str, str]]
-) -> None:
-    made = deployment(
-        envs=[{"name": "FOO", "value": "BAR"}], services={"service2": {"envs": [specific]}}
-    )
+def test_variables_of_a_service_win(specific: dict[str, str], expected: list[tuple[str, str]]) -> None:
+    made = deployment(envs=[{"name": "FOO", "value": "BAR"}], services={"service2": {"envs": [specific]}})
     envs = specs(made, TWO_SERVICES)["test-dynamodeployment-service2"]["envs"]
     assert [(entry["name"], entry["value"]) for entry in envs] == expected
 
@@ -423,9 +411,7 @@ def test_services_that_the_graph_does_not_have() -> None:
 def test_without_a_configuration_the_services_are_the_graph() -> None:
     made = deployment(services={"A": {"replicas": 2}, "B": {}})
     graph = services_only(made, "graphs.agg:A")
-    assert [component["spec"]["dynamoTag"] for component in components(made, graph)] == [
-        "graphs.agg:A"
-    ] * 2
+    assert [component["spec"]["dynamoTag"] for component in components(made, graph)] == ["graphs.agg:A"] * 2
     assert components(made, GraphConfig()) == ()
 
 

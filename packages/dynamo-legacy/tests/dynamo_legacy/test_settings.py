@@ -64,9 +64,7 @@ def test_all_problems_are_reported_at_once_and_no_secret() -> None:
 
 
 def test_secrets_are_not_printed() -> None:
-    settings = read_legacy_settings(
-        {"DOCKER_REGISTRY_PASSWORD": "hunter2", "YATAI_API_TOKEN": "abc"}
-    )
+    settings = read_legacy_settings({"DOCKER_REGISTRY_PASSWORD": "hunter2", "YATAI_API_TOKEN": "abc"})
     assert "hunter2" not in f"{settings} {settings!r} {settings.registry_password}"
     assert settings.registry_password.reveal() == "hunter2"
     assert settings.api_token == Secret("abc")

@@ -45,9 +45,7 @@ def reported(status: Status) -> dict[str, tuple[str, str, str]]:
 
 
 def test_a_component_without_its_claim_has_found_its_image() -> None:
-    conditions = reported(
-        claimless_status(component(), None, "PersistentVolumeClaim data not found")
-    )
+    conditions = reported(claimless_status(component(), None, "PersistentVolumeClaim data not found"))
     assert conditions == {
         "Available": (
             *("False", "Reconciling"),
@@ -60,9 +58,7 @@ def test_a_component_without_its_claim_has_found_its_image() -> None:
 def test_all_components_are_ready() -> None:
     status = deployment_status(deployment(), [component("a"), component("b")], (), (), ())
     assert (status.state, status.observed_generation) == ("successful", 3)
-    assert reported(status) == {
-        "Ready": ("True", "all_deployments_are_ready", "All deployments are ready")
-    }
+    assert reported(status) == {"Ready": ("True", "all_deployments_are_ready", "All deployments are ready")}
 
 
 @pytest.mark.parametrize("late", [component("b", observed=1), component("b", status="Unknown")])
@@ -90,9 +86,7 @@ def test_an_address_comes_and_goes() -> None:
 
 
 @pytest.mark.parametrize(("observed", "expected"), [(0, ()), (1, ("http://a.local",))])
-def test_a_component_has_no_address_before_its_ingress(
-    observed: int, expected: tuple[str, ...]
-) -> None:
+def test_a_component_has_no_address_before_its_ingress(observed: int, expected: tuple[str, ...]) -> None:
     body = {
         "metadata": {"name": "a"},
         "spec": {"dynamoNim": "a--b", "ingress": {"enabled": True}},

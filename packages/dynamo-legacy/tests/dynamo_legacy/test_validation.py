@@ -18,9 +18,7 @@ from dynamo_legacy.validation import (
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import MOST_PROBLEMS
 
-NAME = (
-    '(expected at most 63 lower-case letters, digits and "-", with a letter or digit at both ends)'
-)
+NAME = '(expected at most 63 lower-case letters, digits and "-", with a letter or digit at both ends)'
 IGNORED = {
     "runMode": {"standalone": True},
     "externalServices": {"Worker": {}},
@@ -46,9 +44,7 @@ def nim(name: str = "disagg-frontend", /, **spec: Any) -> DynamoNimDeployment:
 
 
 def of_deployment(made: DynamoDeployment) -> list[str]:
-    return [
-        str(problem) for problem in deployment_problems(made, RenderSettings(), LegacySettings())
-    ]
+    return [str(problem) for problem in deployment_problems(made, RenderSettings(), LegacySettings())]
 
 
 def of_nim(made: DynamoNimDeployment) -> list[str]:
@@ -78,14 +74,10 @@ def test_what_has_no_problem() -> None:
         },
         "resources": None,
     }
-    assert [] == of_deployment(
-        deployment({"Frontend": override}, envs=[{"name": "A", "value": "b"}])
-    )
+    assert [] == of_deployment(deployment({"Frontend": override}, envs=[{"name": "A", "value": "b"}]))
     assert [] == of_nim(nim(autoscaling={"enabled": False}))
     source = {"http": {"url": "https://example.com/a.tar"}}
-    assert [] == of_request(
-        source=source, imageBuildTimeout="30m", image="registry.example.com/a:1"
-    )
+    assert [] == of_request(source=source, imageBuildTimeout="30m", image="registry.example.com/a:1")
     assert [] == of_request(downloadUrl="s3://bucket/key", imageBuildTimeout=1_000_000_000)
 
 
@@ -103,9 +95,7 @@ def test_a_tag_has_a_name() -> None:
 
 def test_a_component_names_a_dynamonim() -> None:
     [problem] = of_nim(nim(dynamoNim="frontend:jh2o6dqz"))
-    assert problem.startswith(
-        'spec.dynamoNim: invalid name "frontend:jh2o6dqz" of a DynamoNim (expected '
-    )
+    assert problem.startswith('spec.dynamoNim: invalid name "frontend:jh2o6dqz" of a DynamoNim (expected ')
 
 
 @pytest.mark.parametrize(
@@ -174,9 +164,7 @@ def test_rules_of_components_hold_for_overrides_too(spec: dict[str, Any], proble
     assert of_deployment(deployment({"Frontend": spec})) == expected
 
 
-@pytest.mark.parametrize(
-    "text", ["<long JSON config>", "Frontend:\n  port: 8000\n", "[1]", "[" * 9999]
-)
+@pytest.mark.parametrize("text", ["<long JSON config>", "Frontend:\n  port: 8000\n", "[1]", "[" * 9999])
 def test_a_configuration_that_is_not_json_is_passed_on_with_a_warning(text: str) -> None:
     """The processes of that generation read YAML as well, and the printed example is neither."""
     envs = [{"name": "A", "value": "b"}, {"name": "DYN_DEPLOYMENT_CONFIG", "value": text}]
@@ -285,9 +273,7 @@ def test_pods_of_builds_have_the_shape_of_pods() -> None:
 @pytest.mark.parametrize("account", ["operator", "dgdr-profiling-job", "planner-serviceaccount"])
 def test_no_build_runs_as_the_operator_or_as_its_other_accounts(field: str, account: str) -> None:
     [problem] = of_request(imageBuilderExtraPodSpec={field: account})
-    assert problem.startswith(
-        f'spec.imageBuilderExtraPodSpec.serviceAccountName: "{account}" is the '
-    )
+    assert problem.startswith(f'spec.imageBuilderExtraPodSpec.serviceAccountName: "{account}" is the ')
     assert [] == of_request(imageBuilderExtraPodSpec={field: "builders"})
 
 
@@ -327,13 +313,9 @@ def test_no_message_repeats_a_long_text(text: str) -> None:
 
 
 def test_what_has_no_effect_is_a_warning() -> None:
-    assert [str(warning) for warning in nim_warnings(nim(**IGNORED))] == [
-        f"spec.{path}" for path in WARNED
-    ]
+    assert [str(warning) for warning in nim_warnings(nim(**IGNORED))] == [f"spec.{path}" for path in WARNED]
     warnings = deployment_warnings(deployment({"Frontend": IGNORED}))
-    assert [str(warning) for warning in warnings] == [
-        f"spec.services.Frontend.{path}" for path in WARNED
-    ]
+    assert [str(warning) for warning in warnings] == [f"spec.services.Frontend.{path}" for path in WARNED]
     assert [] == list(deployment_warnings(deployment({"Frontend": {"replicas": 1}})))
 
 

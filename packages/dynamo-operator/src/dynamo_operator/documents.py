@@ -60,9 +60,7 @@ def is_deep(value: object) -> bool:
     for _ in range(DEPTH_LIMIT):
         inside = [child for child in level if isinstance(child, (dict, list))]
         level = [
-            child
-            for parent in inside
-            for child in (parent.values() if isinstance(parent, dict) else parent)
+            child for parent in inside for child in (parent.values() if isinstance(parent, dict) else parent)
         ]
         if not level:
             return False
@@ -83,9 +81,7 @@ class ShallowLoader(yaml.CSafeLoader):
         self._depth += 1
         if self._depth > DEPTH_LIMIT:
             mark = current_node.start_mark if current_node is not None else None
-            raise yaml.MarkedYAMLError(
-                problem=f"nested deeper than {DEPTH_LIMIT} levels", problem_mark=mark
-            )
+            raise yaml.MarkedYAMLError(problem=f"nested deeper than {DEPTH_LIMIT} levels", problem_mark=mark)
 
     def ascend_resolver(self) -> None:
         self._depth -= 1

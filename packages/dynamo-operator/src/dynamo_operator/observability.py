@@ -203,9 +203,7 @@ _STATES: tuple[tuple[type[Resource], Callable[[Any], str]], ...] = (
 class ObjectGauges(Collector):
     """The gauges of cached objects: their number by state, and the state of graphs and models."""
 
-    def __init__(
-        self, cache: Listing, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
+    def __init__(self, cache: Listing, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._cache = cache
         self._now = now
 
@@ -392,9 +390,7 @@ class WebhookMetrics:
 def register(registry: CollectorRegistry, cache: Listing) -> None:
     """Register the metrics of objects and of the process."""
     registry.register(ObjectGauges(cache))
-    Info("dynamo_operator_build", "The running version.", registry=registry).info(
-        {"version": version()}
-    )
+    Info("dynamo_operator_build", "The running version.", registry=registry).info({"version": version()})
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
@@ -532,9 +528,7 @@ BURST, REFILL_SECONDS = 200, 1.0
 services logs fewer than 200."""
 REMEMBERED_LIMIT = 16_384
 """Most objects whose lines are counted; only those of the last `BURST * REFILL_SECONDS` matter."""
-_SECRET = re.compile(
-    r"(?i)(token|secret|passw(or)?d|authorization|credential|api[-_]?key|private[-_]?key)"
-)
+_SECRET = re.compile(r"(?i)(token|secret|passw(or)?d|authorization|credential|api[-_]?key|private[-_]?key)")
 _SHORT = 128
 _FIRST = (
     *("timestamp", "level", "logger", "message", "reason", "cause"),

@@ -176,9 +176,7 @@ def _level(word: str) -> str:
     """Convert a level of zap: a verbosity such as `2`, or a name such as `warn` or `panic`."""
     if word.isdecimal():
         return "debug" if int(word) else "info"
-    return {"warn": "warning", "dpanic": "error", "panic": "error", "fatal": "error"}.get(
-        word, word
-    )
+    return {"warn": "warning", "dpanic": "error", "panic": "error", "fatal": "error"}.get(word, word)
 
 
 class LoggingSettings(Section, frozen=True, kw_only=True):
@@ -313,8 +311,7 @@ def executes_configuration(key: str) -> bool:
 def allows_key(key: str, allowed: Iterable[str]) -> bool:
     """Whether an annotation is in the list. An entry that ends in `*` matches as a prefix."""
     return any(
-        key.startswith(entry.removesuffix("*")) if entry.endswith("*") else key == entry
-        for entry in allowed
+        key.startswith(entry.removesuffix("*")) if entry.endswith("*") else key == entry for entry in allowed
     )
 
 
@@ -341,9 +338,7 @@ def is_in_cluster(host: str, cluster_domain: str) -> bool:
     base = lowered.removeprefix("*.")
     if base == lowered and "." not in base:
         return True
-    domains = tuple(
-        filter(None, (cluster_domain.lower().strip("."), "svc.cluster.local", _SERVICES))
-    )
+    domains = tuple(filter(None, (cluster_domain.lower().strip("."), "svc.cluster.local", _SERVICES)))
     if any(base == domain or base.endswith(f".{domain}") for domain in domains):
         return True
     return base != lowered and any(domain.endswith(f".{base}") for domain in domains)

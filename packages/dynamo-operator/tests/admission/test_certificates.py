@@ -205,13 +205,8 @@ def test_no_order_of_hearing_makes_a_server_and_a_bundle_that_do_not_fit(
                 here.replicas[who % 2] = here.stored
             case _:
                 here.servers[who] = here.bundle
-        is_over = (
-            usable_until(here.stored.serving, here.stored.authorities, HOSTS, here.now) is None
-        )
-        late = any(
-            usable_until(each.serving, here.bundle, HOSTS, here.now) is None
-            for each in here.replicas
-        )
+        is_over = usable_until(here.stored.serving, here.stored.authorities, HOSTS, here.now) is None
+        late = any(usable_until(each.serving, here.bundle, HOSTS, here.now) is None for each in here.replicas)
         if is_over or late:
             return  # no replica reconciled it for a third of its life
         assert here.everybody_fits()

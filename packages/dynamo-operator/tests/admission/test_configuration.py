@@ -67,10 +67,7 @@ def test_an_entry_says_what_is_shown_to_whom() -> None:
 
 def test_a_restricted_operator_is_shown_its_own_namespace_only() -> None:
     wanted = Registration("dynamo-platform", "dyn", restricted_namespace="team")
-    assert (
-        "dynamo-platform-dynamo-operator-validating-team"
-        == registration(wanted)["metadata"]["name"]
-    )
+    assert "dynamo-platform-dynamo-operator-validating-team" == registration(wanted)["metadata"]["name"]
     expected = {"matchLabels": {"kubernetes.io/metadata.name": "team"}}
     assert all(expected == each["namespaceSelector"] for each in entries(wanted))
 
@@ -81,9 +78,7 @@ def test_a_selector_of_the_user_wins_but_never_selects_foreign_namespaces() -> N
     assert all(own == each["namespaceSelector"] for each in entries(wide))
     wanted = Registration("r", "dyn", restricted_namespace="team", selector=own)
     labels = {"a": "b", "kubernetes.io/metadata.name": "team"}
-    assert all(
-        {**own, "matchLabels": labels} == each["namespaceSelector"] for each in entries(wanted)
-    )
+    assert all({**own, "matchLabels": labels} == each["namespaceSelector"] for each in entries(wanted))
 
 
 def test_a_bundle_and_an_address_may_be_given() -> None:

@@ -56,9 +56,7 @@ async def told(reviews: Reviews, namespace: str | None, before: str | None = Non
     new = asked_for(deploymentOverrides={"namespace": namespace})
     old = asked_for(deploymentOverrides={"namespace": before}) if before else None
     found = request_in(review(new, old))
-    return [
-        str(each) for each in await CrossNamespace(AccessReviews(Client(reviews))).problems(found)
-    ]
+    return [str(each) for each in await CrossNamespace(AccessReviews(Client(reviews))).problems(found)]
 
 
 async def test_a_namespace_of_others_is_refused_and_one_where_he_may_create_graphs_is_not() -> None:
@@ -109,9 +107,7 @@ async def test_a_namespace_marked_by_its_tenant_is_no_way_round() -> None:
     path = path_of(DynamoGraphDeploymentRequest.KIND)
     wanted = review(asked_for(deploymentOverrides={"namespace": "team-b"}))
     elsewhere = CrossNamespace(AccessReviews(Client(Reviews())))
-    async with running(
-        is_excluded=lambda namespace: namespace == "lab", elsewhere=elsewhere
-    ) as there:
+    async with running(is_excluded=lambda namespace: namespace == "lab", elsewhere=elsewhere) as there:
         _, body = await there.post(path, wanted)
     assert not json.loads(body)["response"]["allowed"]
 
@@ -191,9 +187,7 @@ async def test_answers_and_clients_are_remembered_within_bounds() -> None:
     questions = AccessReviews(Client(reviews))
     for number in range(MOST_REMEMBERED + 10):
         await asyncio.sleep(0)  # no answer of this server is waited for
-        assert not await questions.allowed(
-            spec(f"u{number}"), f"10.0.{number // 250}.{number % 250}"
-        )
+        assert not await questions.allowed(spec(f"u{number}"), f"10.0.{number // 250}.{number % 250}")
     assert (MOST_REMEMBERED, MOST_REMEMBERED) == questions.remembered
     await questions.allowed(spec(f"u{MOST_REMEMBERED}"), "10.9.9.9")
     assert MOST_REMEMBERED + 10 == len(reviews.asked)

@@ -108,9 +108,7 @@ def test_whatever_is_being_deleted_is_allowed() -> None:
     ],
     ids=["number", "list", "text", "misspelt"],
 )
-def test_what_its_schema_lets_pass_and_does_not_fit_its_type_is_refused(
-    new: Object, expected: str
-) -> None:
+def test_what_its_schema_lets_pass_and_does_not_fit_its_type_is_refused(new: Object, expected: str) -> None:
     found = verdict(new)
     assert "decode_failed" == found.reason
     assert [expected] == [str(each) for each in found.problems]
@@ -170,9 +168,7 @@ SMALL = RenderSettings(largest_object_bytes=2000)
 
 def large(letters: int) -> Object:
     return {
-        **labelled(
-            graph({"w": worker(annotations={"note": "x" * letters})}), annotations={"a": "z" * 9000}
-        ),
+        **labelled(graph({"w": worker(annotations={"note": "x" * letters})}), annotations={"a": "z" * 9000}),
         "status": {"state": "y" * 9000},
     }
 
@@ -188,9 +184,7 @@ def test_an_object_over_the_limit_is_refused_with_its_size_and_the_limit() -> No
     assert not found.allowed
     assert found.reason == "too_large"
     uncounted = (large(0)["status"], large(0)["metadata"]["annotations"])
-    size = len(msgspec.json.encode(large(5000))) - sum(
-        map(len, map(msgspec.json.encode, uncounted))
-    )
+    size = len(msgspec.json.encode(large(5000))) - sum(map(len, map(msgspec.json.encode, uncounted)))
     assert f"document: the object has {size} bytes (limit 2000)" == lines(found.problems)
 
 
@@ -254,10 +248,7 @@ def test_a_dynamo_namespace_that_another_namespace_has_is_told() -> None:
     world.graphs.on_watch_event(Present(a_graph({}, name="b-chat", namespace="lab-a")))
     clash = {**graph(), "metadata": {"name": "a-b-chat", "namespace": "lab"}}
     (told,) = warned(clash, world)
-    assert (
-        "metadata.name: a graph in another namespace uses the same Dynamo namespace "
-        '"lab-a-b-chat"' in told
-    )
+    assert 'metadata.name: a graph in another namespace uses the same Dynamo namespace "lab-a-b-chat"' in told
     assert "b-chat in" not in told.replace("lab-a-b-chat", "")
     assert () == warned(graph(), world)
 

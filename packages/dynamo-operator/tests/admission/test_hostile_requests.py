@@ -35,9 +35,7 @@ def odd_request(chance: random.Random) -> bytes:
                 "X: y",
             )
         ),
-        chance.choice(
-            (f"Content-Length: {length}", "Content-Length: x", "Transfer-Encoding: chunked")
-        ),
+        chance.choice((f"Content-Length: {length}", "Content-Length: x", "Transfer-Encoding: chunked")),
         chance.choice(("A: b", "Expect: 100-continue", "Expect: more", "Content-Encoding: br")),
         "Connection: close",
     ]
@@ -59,9 +57,7 @@ async def status_of(there: Running, sent: bytes) -> int:
 
 
 @pytest.mark.parametrize("batch", range(4))
-async def test_nothing_that_is_sent_makes_a_500(
-    batch: int, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_nothing_that_is_sent_makes_a_500(batch: int, caplog: pytest.LogCaptureFixture) -> None:
     chance = random.Random(batch)  # noqa: S311  # the same in each run
     seen: set[int] = set()
     async with running() as there:

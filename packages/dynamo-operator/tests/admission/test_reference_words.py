@@ -33,10 +33,7 @@ SENTENCES = (
         "spec.services[w].eppConfig: either configMapRef or config must be specified (no default "
         "configuration provided)"
     ),
-    (
-        "spec.services[w].eppConfig: configMapRef and config are mutually exclusive, only one can be "
-        "specified"
-    ),
+    ("spec.services[w].eppConfig: configMapRef and config are mutually exclusive, only one can be specified"),
     "spec.services[w].eppConfig.configMapRef.name is required",
     "spec.services must have at least one service",
     "spec.pvcs[0].name is required",

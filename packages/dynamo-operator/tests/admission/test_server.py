@@ -358,9 +358,7 @@ async def test_a_server_that_has_no_client_ca_yet_lets_nobody_in(tmp_path: Path)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no certificate"])
-async def test_a_client_ca_that_cannot_be_read_names_its_file(
-    tmp_path: Path, content: bytes | None
-) -> None:
+async def test_a_client_ca_that_cannot_be_read_names_its_file(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "ca.crt"
     if content is not None:
         file.write_bytes(content)

@@ -12,9 +12,7 @@ INGRESS = {"enabled": True, "host": "chat", "ingressControllerClassName": "publi
 
 def test_an_invalid_component_is_refused_and_nothing_is_written() -> None:
     problem = Problem("spec.replicas", "is negative")
-    decision = decide(
-        a_component(), ComponentInputs(Facts()), RenderSettings(), lambda _: (problem,)
-    )
+    decision = decide(a_component(), ComponentInputs(Facts()), RenderSettings(), lambda _: (problem,))
     assert decision.stop is not None
     assert "ValidationFailed" == decision.stop.reason
     assert ((), ()) == (decision.around, decision.workloads)

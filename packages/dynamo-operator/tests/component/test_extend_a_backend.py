@@ -46,9 +46,7 @@ def a_worker(**fields: Any) -> DynamoComponentDeployment:
     cache = {"name": "kernels", "mountPoint": "/kernels", "useAsCompilationCache": True}
     main = {"image": IMAGE, "command": ["python3", "-m", "dynamo.quill"], "args": ["--model", "m"]}
     pod = {"mainContainer": main}
-    return a_component(
-        **{"componentType": "worker", "volumeMounts": [cache], "extraPodSpec": pod, **fields}
-    )
+    return a_component(**{"componentType": "worker", "volumeMounts": [cache], "extraPodSpec": pod, **fields})
 
 
 def planned(quill: Backend, component: DynamoComponentDeployment) -> ComponentPlan:
@@ -129,9 +127,7 @@ def as_the_page_says(folder: Path) -> Path:
     (code,) = blocks("python")
     (folder / package / "component" / "backends" / "quill.py").write_text(code, encoding="utf-8")
     (changes,) = blocks("diff")
-    for name, change in re.findall(
-        r"^--- (\S+)\n((?:[-+].*\n)+?)(?=--- |\Z)", changes, re.MULTILINE
-    ):
+    for name, change in re.findall(r"^--- (\S+)\n((?:[-+].*\n)+?)(?=--- |\Z)", changes, re.MULTILINE):
         path = folder / name
         text = path.read_text(encoding="utf-8")
         for old, new in re.findall(r"^-(.*\n)((?:\+.*\n)+)", change, re.MULTILINE):

@@ -52,9 +52,7 @@ def found(
         (None, None, NOOP),
     ],
 )
-def test_it_is_read_from_the_command(
-    command: list[str] | None, args: list[str] | None, name: str
-) -> None:
+def test_it_is_read_from_the_command(command: list[str] | None, args: list[str] | None, name: str) -> None:
     assert name == found(command, args)
 
 
@@ -83,9 +81,7 @@ def test_every_sort_of_worker_has_one(component_type: str) -> None:
 
 
 def test_a_framework_that_nobody_knows_is_a_problem() -> None:
-    assert 'unknown backend framework "tgi" (expected sglang, vllm, trtllm)' == found(
-        explicit="tgi"
-    )
+    assert 'unknown backend framework "tgi" (expected sglang, vllm, trtllm)' == found(explicit="tgi")
 
 
 _SPACE = r"[\t\n\f\r ]"
@@ -118,9 +114,7 @@ def test_a_long_command_is_read_in_time_that_grows_like_its_length(text: str) ->
 SETTINGS = RenderSettings(mpi_secret_name="keys", mpi_secret_namespace="dynamo")
 
 
-def containers(
-    service: Object, framework: str = "", *, on_grove: bool = False
-) -> list[dict[str, Any]]:
+def containers(service: Object, framework: str = "", *, on_grove: bool = False) -> list[dict[str, Any]]:
     """The main containers of a graph with this one service, leader first."""
     graph = a_graph({"W": service}, **({"backendFramework": framework} if framework else {}))
     graph = recorded(graph, GROVE) if on_grove else graph
@@ -233,24 +227,16 @@ FLAGS = "--model $MODEL --tensor-parallel-size 16 --config '{\"a\": 1}'"
         ("sglang", f"exec python3 -m dynamo.sglang {FLAGS} --dist-init-addr "),
     ],
 )
-def test_one_argument_with_several_flags_is_as_many(
-    framework: str, expected: str, *, on_grove: bool
-) -> None:
-    service = worker(
-        {"command": ["python3", "-m", f"dynamo.{framework}"], "args": [FLAGS]}, **NODES
-    )
+def test_one_argument_with_several_flags_is_as_many(framework: str, expected: str, *, on_grove: bool) -> None:
+    service = worker({"command": ["python3", "-m", f"dynamo.{framework}"], "args": [FLAGS]}, **NODES)
     leader, _ = containers(service, framework, on_grove=on_grove)
     assert expected in leader["args"][0]
 
 
 def test_trtllm_gets_them_inside_the_quotes_of_its_launcher() -> None:
-    service = worker(
-        {"command": ["python3", "-m", "dynamo.trtllm"], "args": ["--a b --c d"]}, **NODES
-    )
+    service = worker({"command": ["python3", "-m", "dynamo.trtllm"], "args": ["--a b --c d"]}, **NODES)
     leader, _ = containers(service, "trtllm")
-    assert (
-        "bash -c 'trtllm-llmapi-launch python3 -m dynamo.trtllm --a b --c d'" in leader["args"][0]
-    )
+    assert "bash -c 'trtllm-llmapi-launch python3 -m dynamo.trtllm --a b --c d'" in leader["args"][0]
 
 
 @pytest.mark.parametrize(
@@ -295,9 +281,7 @@ def test_what_a_shell_would_read_otherwise_stays_one_argument(text: str) -> None
     assert "" == several_flags(text)
 
 
-@pytest.mark.parametrize(
-    "piece", ["'", '"', "\\", "--a ", "$(", "#", " ", "$", "a$(b)", "''", '"\\"']
-)
+@pytest.mark.parametrize("piece", ["'", '"', "\\", "--a ", "$(", "#", " ", "$", "a$(b)", "''", '"\\"'])
 def test_a_long_argument_takes_time_that_grows_like_its_length(piece: str) -> None:
     began = time.process_time()
     several_flags("--a b " + piece * (1_000_000 // len(piece)) + "\n;")

@@ -39,9 +39,7 @@ LATE: list[Part] = ["--rank", Reference(Fragment("$((N + 1))"))]
 )
 def test_a_python_program_gets_them_as_arguments(program: str) -> None:
     container = {"command": [program, "-m", "dynamo.sglang"], "args": ["--tp", "16"]}
-    assert {**container, "args": ["--tp", "16", "--rank", "0"]} == with_flags(
-        container, PLAIN, "sglang"
-    )
+    assert {**container, "args": ["--tp", "16", "--rank", "0"]} == with_flags(container, PLAIN, "sglang")
 
 
 def test_a_program_goes_through_a_shell_when_only_a_shell_knows_a_value() -> None:
@@ -239,8 +237,7 @@ def test_copies_that_need_more_than_a_node_run_data_parallel() -> None:
     common = "-m dynamo.vllm --data-parallel-size 8 --data-parallel-hybrid-lb --data-parallel-size-local 4"
     port = "--data-parallel-rpc-port 13445"
     assert (
-        f"python3 {common} --data-parallel-start-rank 0 "
-        f"--data-parallel-address $(LWS_LEADER_ADDRESS) {port}"
+        f"python3 {common} --data-parallel-start-rank 0 --data-parallel-address $(LWS_LEADER_ADDRESS) {port}"
     ).split() == leader
     script = (
         f"exec python3 {common} --data-parallel-start-rank $(( 4 * LWS_WORKER_INDEX )) "
@@ -425,9 +422,7 @@ def test_the_launcher_stands_before_the_engine_in_a_script(programs: Path) -> No
     assert expected == run(mpirun, programs, LWS_LEADER_ADDRESS="a.b.c").split("\0")[:-1]
 
 
-def test_a_worker_lets_others_in_with_files_below_its_own_home(
-    programs: Path, tmp_path: Path
-) -> None:
+def test_a_worker_lets_others_in_with_files_below_its_own_home(programs: Path, tmp_path: Path) -> None:
     _, worker = started(command=["python3", "-m", "dynamo.trtllm"])
     keys, home = tmp_path / "keys", tmp_path / "home"
     keys.mkdir()
@@ -467,8 +462,7 @@ def test_names_of_groups_leave_room_for_what_is_made_below_them() -> None:
 def test_every_replica_is_a_group_with_a_place_of_its_own() -> None:
     component = a_component(replicas=3, multinode={"nodeCount": 4}, componentType="worker")
     objects = [
-        (each["kind"], each["metadata"]["name"])
-        for each in component_objects(component, Facts(), SETTINGS)
+        (each["kind"], each["metadata"]["name"]) for each in component_objects(component, Facts(), SETTINGS)
     ]
     groups = [(kind, f"w-{i}") for i in range(3) for kind in ("PodGroup", "LeaderWorkerSet")]
     assert [("Service", "w"), *groups] == objects

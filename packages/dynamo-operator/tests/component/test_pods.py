@@ -30,9 +30,7 @@ def a_condition(type_: str, status: str, reason: str = "", message: str = "") ->
 
 SCHEDULED = a_condition("PodScheduled", "True")
 NOT_READY = a_condition("Ready", "False", "ContainersNotReady")
-UNSCHEDULABLE = a_condition(
-    "PodScheduled", "False", "Unschedulable", "0/3 nodes: no nvidia.com/gpu"
-)
+UNSCHEDULABLE = a_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes: no nvidia.com/gpu")
 UNSTARTED = a_condition("PodReadyToStartContainers", "False")
 
 
@@ -161,9 +159,7 @@ def test_the_container_and_its_restarts_are_named() -> None:
 
 
 def test_of_a_long_last_message_the_end_is_kept() -> None:
-    reported = blockage(
-        a_pod(LOOPING | {"lastState": ended(1, message="x" * 4000 + " out of memory")})
-    )
+    reported = blockage(a_pod(LOOPING | {"lastState": ended(1, message="x" * 4000 + " out of memory")}))
     assert reported.message.endswith(" out of memory")
     assert len("exit code 1: ") + TEXT_LIMIT == len(reported.message)
 
@@ -292,16 +288,11 @@ def test_the_worst_pod_speaks_for_the_service() -> None:
 
 
 def test_no_more_than_five_are_listed_and_their_order_does_not_depend_on_that_of_the_pods() -> None:
-    pods = [
-        a_pod_of_diagnosis(f"x-{index}", waiting_of_diagnosis("CrashLoopBackOff"))
-        for index in range(9)
-    ]
+    pods = [a_pod_of_diagnosis(f"x-{index}", waiting_of_diagnosis("CrashLoopBackOff")) for index in range(9)]
     shuffled = random.Random(1).sample(pods, len(pods))  # noqa: S311  # an order, not a secret
     expected = [f"x-{index}" for index in range(5)]
     assert expected == [pod.name for pod in diagnose(pods, nodes=1, now=NOW_DIAGNOSIS).blocked_pods]
-    assert diagnose(pods, nodes=1, now=NOW_DIAGNOSIS) == diagnose(
-        shuffled, nodes=1, now=NOW_DIAGNOSIS
-    )
+    assert diagnose(pods, nodes=1, now=NOW_DIAGNOSIS) == diagnose(shuffled, nodes=1, now=NOW_DIAGNOSIS)
 
 
 def test_nothing_holds_up_pods_that_are_ready() -> None:

@@ -110,9 +110,7 @@ def test_pods_are_found_by_workload_and_by_service_until_they_go() -> None:
     assert ["w-0"] == names(index.of_workload(NAMESPACE, "the-graph-decode-0"))
     assert ["w-0", "x-0"] == names(index.of_service(NAMESPACE, "the-graph", "Decode"))
     assert [] == names(index.of_service(NAMESPACE, "the-graph", "Prefill"))
-    found[Pod].on_watch_event(
-        Changed(a_pod(labels={"nvidia.com/selector": "other"}, resourceVersion="2"))
-    )
+    found[Pod].on_watch_event(Changed(a_pod(labels={"nvidia.com/selector": "other"}, resourceVersion="2")))
     assert [] == names(index.of_workload(NAMESPACE, "the-graph-decode"))
     assert ["x-0"] == names(index.of_workload(NAMESPACE, "other"))
     found[Pod].on_watch_event(Removed(Key(NAMESPACE, "x-0"), "x-0"))

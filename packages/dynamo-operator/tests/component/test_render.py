@@ -141,9 +141,7 @@ def test_with_an_address_of_nats_nothing_is_said_about_events() -> None:
     own = [{"name": "NATS_SERVER", "value": "nats://mine:4222"}]
     assert not EVENTS & environment(RenderSettings(nats_address="nats://n:4222")).keys()
     assert not EVENTS & environment(envs=own).keys()
-    assert (
-        not EVENTS & environment(extraPodSpec={"mainContainer": {"image": "i", "env": own}}).keys()
-    )
+    assert not EVENTS & environment(extraPodSpec={"mainContainer": {"image": "i", "env": own}}).keys()
 
 
 def test_the_users_event_plane_wins() -> None:
@@ -158,9 +156,7 @@ def test_pull_secrets_are_found_by_registry_and_come_after_the_users() -> None:
         "mainContainer": {"image": "registry.example.com/x"},
         "imagePullSecrets": [{"name": "mine"}],
     }
-    assert [{"name": "mine"}, {"name": "theirs"}] == pod(facts, extraPodSpec=user)[
-        "imagePullSecrets"
-    ]
+    assert [{"name": "mine"}, {"name": "theirs"}] == pod(facts, extraPodSpec=user)["imagePullSecrets"]
     off = {"nvidia.com/disable-image-pull-secret-discovery": "true"}
     found = pod(facts, extraPodSpec=user, annotations=off)
     assert [{"name": "mine"}] == found["imagePullSecrets"]

@@ -76,9 +76,7 @@ def test_a_group_takes_names_from_other_services() -> None:
         "W-2": a_service(),
     }
     reported = [str(problem) for problem in graph_problems(a_graph(services), SETTINGS)]
-    assert [
-        'spec.services.W-1: "W" and "W-1" would both create objects named "chat-w-1"'
-    ] == reported
+    assert ['spec.services.W-1: "W" and "W-1" would both create objects named "chat-w-1"'] == reported
 
 
 def test_several_nodes_need_the_api_of_groups_and_one_does_not() -> None:

@@ -191,11 +191,7 @@ CASES: dict[str, tuple[Object, str]] = {
         "spec.envs[0].name: missing name of an environment variable",
     ),
     "a variable with two sources": (
-        {
-            "extraPodSpec": pod(
-                {"env": [{"name": "A", "value": "x", "valueFrom": {"fieldRef": {}}}]}
-            )
-        },
+        {"extraPodSpec": pod({"env": [{"name": "A", "value": "x", "valueFrom": {"fieldRef": {}}}]})},
         f"{MAIN}.env[0].valueFrom: value and valueFrom must not both be set",
     ),
     "a side container named like the main one": (
@@ -288,9 +284,7 @@ FINE: dict[str, Object] = {
         "extraPodSpec": pod({"args": ["python3 -m dynamo.vllm; python3 -m dynamo.sglang"]}),
     },
     "devices under requests only": {"resources": {"requests": {"gpu": "2"}}},
-    "amounts written in two ways": {
-        "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "1000m"}}
-    },
+    "amounts written in two ways": {"resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "1000m"}}},
     "a variable twice, the later one wins": {"envs": [{"name": "A"}, {"name": "A", "value": "x"}]},
     "an ingress that is off": {"ingress": {"enabled": False}},
     "nulls in the pod spec": {"extraPodSpec": pod({"args": None}, containers=None, volumes=None)},

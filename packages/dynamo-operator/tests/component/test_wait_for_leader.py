@@ -82,9 +82,7 @@ Run = Callable[..., tuple[int, str]]
 
 def test_a_leader_that_listens_is_not_waited_for(waiting: Run) -> None:
     with a_leader() as port:
-        assert (0, f"the leader takes workers at 127.0.0.1:{port}\n") == (
-            waiting("127.0.0.1", port, "5")
-        )
+        assert (0, f"the leader takes workers at 127.0.0.1:{port}\n") == (waiting("127.0.0.1", port, "5"))
 
 
 def test_a_leader_that_comes_later_is_waited_for(waiting: Run) -> None:
@@ -122,9 +120,7 @@ def test_an_open_port_is_not_yet_ray(waiting: Run, tmp_path: Path) -> None:
     )
 
 
-def test_ray_is_asked_for_its_health_at_the_address_of_the_leader(
-    waiting: Run, tmp_path: Path
-) -> None:
+def test_ray_is_asked_for_its_health_at_the_address_of_the_leader(waiting: Run, tmp_path: Path) -> None:
     a_ray(tmp_path, 'echo "$@" >> "$0.calls"; test $(wc -l < "$0.calls") -gt 1')
     with a_leader() as port:
         code, said = waiting("127.0.0.1", port, "20", "ray")

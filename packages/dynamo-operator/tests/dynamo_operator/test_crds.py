@@ -62,9 +62,7 @@ def version(resource: type[Resource]) -> dict[str, Any]:
 
 
 def test_there_are_six_kinds() -> None:
-    assert list(SHORT_NAMES) == [
-        each["spec"]["names"]["kind"] for each in custom_resource_definitions()
-    ]
+    assert list(SHORT_NAMES) == [each["spec"]["names"]["kind"] for each in custom_resource_definitions()]
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: each.KIND.name)
@@ -109,9 +107,7 @@ def test_every_kind_but_worker_metadata_has_a_status_of_its_own() -> None:
 
 JSON: SearchStrategy[Any] = st.recursive(
     st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2)
-    ),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
     max_leaves=4,
 )
 OBJECTS = st.dictionaries(st.text(max_size=5), JSON, max_size=3)
@@ -153,9 +149,7 @@ def instances(struct: type[msgspec.Struct]) -> SearchStrategy[Any]:
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: each.KIND.name)
 @given(data=st.data())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_decoding_what_was_encoded_gives_the_same(
-    resource: type[Resource], data: st.DataObject
-) -> None:
+def test_decoding_what_was_encoded_gives_the_same(resource: type[Resource], data: st.DataObject) -> None:
     value = data.draw(instances(resource))
     assert value == msgspec.json.decode(msgspec.json.encode(value), type=resource)
 
@@ -181,11 +175,7 @@ def stored(service: Any) -> Any:
         ({"replicas": 2.0}, {"replicas": 2}),
         (
             {"extraPodSpec": {"mainContainer": {"ports": [{"containerPort": 1}]}}},
-            {
-                "extraPodSpec": {
-                    "mainContainer": {"ports": [{"containerPort": 1, "protocol": "TCP"}]}
-                }
-            },
+            {"extraPodSpec": {"mainContainer": {"ports": [{"containerPort": 1, "protocol": "TCP"}]}}},
         ),
         (
             {"eppConfig": {"config": {"later": None, "plugins": [{"type": "t", "name": None}]}}},

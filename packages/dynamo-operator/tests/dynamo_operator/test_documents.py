@@ -79,9 +79,9 @@ def test_quoted_scalars_are_strings() -> None:
 
 
 def test_tags_are_obeyed() -> None:
-    assert {"a": "yes", "b": 1, "c": None} == documents(
-        "f", "a: !!str yes\nb: !!float 1\nc: !!null ~"
-    )[0].value
+    assert {"a": "yes", "b": 1, "c": None} == documents("f", "a: !!str yes\nb: !!float 1\nc: !!null ~")[
+        0
+    ].value
 
 
 def test_keys_become_strings() -> None:
@@ -95,9 +95,7 @@ def test_merge_keys_and_aliases_are_followed() -> None:
 
 
 def test_empty_documents_are_left_out() -> None:
-    assert [1, 2] == [
-        each.value for each in documents("f", "---\n---\n1\n---\n# nothing\n---\n2\n")
-    ]
+    assert [1, 2] == [each.value for each in documents("f", "---\n---\n1\n---\n# nothing\n---\n2\n")]
 
 
 def test_json_is_read_too() -> None:
@@ -152,9 +150,7 @@ def test_what_kubernetes_cannot_hold_is_a_mistake(text: str, message: str) -> No
 
 
 def test_aliases_of_aliases_end() -> None:
-    layers = "".join(
-        f"a{n}: &a{n} [{','.join(f'*a{n - 1}' for _ in range(9))}]\n" for n in range(1, 9)
-    )
+    layers = "".join(f"a{n}: &a{n} [{','.join(f'*a{n - 1}' for _ in range(9))}]\n" for n in range(1, 9))
     assert ["f.yaml: its aliases expand to more values than Kubernetes accepts"] == mistakes(
         f"a0: &a0 x\n{layers}"
     )
@@ -168,9 +164,7 @@ def test_nesting_without_end_is_a_mistake_and_not_the_end_of_the_process(text: s
 
 def test_nesting_by_aliases_is_a_mistake() -> None:
     layers = "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 600))
-    assert "f.yaml:1:5: its aliases nest deeper than 100 levels" in mistakes(
-        f"a0: &a0 [x]\n{layers}"
-    )
+    assert "f.yaml:1:5: its aliases nest deeper than 100 levels" in mistakes(f"a0: &a0 [x]\n{layers}")
 
 
 def test_an_integer_without_end_is_a_text() -> None:

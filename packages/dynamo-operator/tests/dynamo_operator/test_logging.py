@@ -146,9 +146,7 @@ def test_a_name_with_a_secret_in_its_middle_is_logged() -> None:
     assert re.search("hf-token", str(redacted(None, "", {"name": "hf-token-secret"})))
 
 
-def lines_about(
-    limit: LinesPerObject, key: str, count: int, method: str = "info"
-) -> list[EventDict]:
+def lines_about(limit: LinesPerObject, key: str, count: int, method: str = "info") -> list[EventDict]:
     """The entries that are written of so many about one object."""
     found = list[EventDict]()
     for _ in range(count):

@@ -306,9 +306,7 @@ async def test_metrics_are_served_in_the_format_asked_for() -> None:
 async def test_an_address_in_use_is_named() -> None:
     server = health()
     async with running(server):
-        again = health_server(
-            Address("127.0.0.1", server.port), alive=lambda: WELL, ready=lambda: WELL
-        )
+        again = health_server(Address("127.0.0.1", server.port), alive=lambda: WELL, ready=lambda: WELL)
         expected = f"127.0.0.1:{server.port}: cannot listen: Address already in use"
         with pytest.raises(ConfigError, match=expected):
             await again.run()
@@ -433,9 +431,7 @@ def test_what_is_gone_is_not_counted() -> None:
     assert 1 == count(registry, "DynamoGraphDeployment", "successful")
 
 
-@pytest.mark.parametrize(
-    ("state", "expected"), [("failed", "failed"), ("", "unknown"), (None, "unknown")]
-)
+@pytest.mark.parametrize(("state", "expected"), [("failed", "failed"), ("", "unknown"), (None, "unknown")])
 def test_a_graph_without_a_state_is_unknown(state: str | None, expected: str) -> None:
     assert expected == reported_state(a_graph("a", state))
 
@@ -523,17 +519,11 @@ def test_a_time_that_a_user_wrote_into_a_status_ends_no_scrape() -> None:
         a_graph_of_metrics("True"),
         metadata=Metadata("evil", "lab"),
         status=DynamoGraphDeploymentStatus(
-            conditions=(
-                Condition("Ready", "True", last_transition_time="2026-01-01T00:00:00+99:99"),
-            )
+            conditions=(Condition("Ready", "True", last_transition_time="2026-01-01T00:00:00+99:99"),)
         ),
     )
-    seconds = [
-        line for line in lines(hostile, a_graph_of_metrics("True")) if "state_seconds" in line
-    ]
-    assert [
-        'dynamo_operator_graph_state_seconds{graph="chat",namespace="lab",ready="true"} 60.0'
-    ] == seconds
+    seconds = [line for line in lines(hostile, a_graph_of_metrics("True")) if "state_seconds" in line]
+    assert ['dynamo_operator_graph_state_seconds{graph="chat",namespace="lab",ready="true"} 60.0'] == seconds
 
 
 def test_a_graph_that_waits() -> None:
@@ -552,9 +542,7 @@ def test_a_ready_graph() -> None:
 
 
 def test_how_long_a_suspended_graph_is_not_ready_is_not_told() -> None:
-    told = [
-        line for line in lines(a_graph_of_metrics("False", "suspended")) if "state_seconds" in line
-    ]
+    told = [line for line in lines(a_graph_of_metrics("False", "suspended")) if "state_seconds" in line]
     assert [] == told
 
 

@@ -13,8 +13,6 @@ def test_the_pages_in_the_repository_are_up_to_date() -> None:
 
 def test_every_link_leads_to_a_table_of_the_same_page() -> None:
     for name, text in TOOL["pages"]().items():
-        headings = {
-            line.removeprefix("## ").lower() for line in text.splitlines() if line[:3] == "## "
-        }
+        headings = {line.removeprefix("## ").lower() for line in text.splitlines() if line[:3] == "## "}
         links = {part.partition(")")[0] for part in text.split("](#")[1:]}
         assert links <= headings, name

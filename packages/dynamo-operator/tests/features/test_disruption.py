@@ -86,8 +86,6 @@ def test_a_component_of_a_graph_leaves_it_to_the_graph() -> None:
 def test_a_component_made_by_a_graph_does_not_say_it_again() -> None:
     graph = a_graph({"W": a_service(disruptionBudget={"maxUnavailable": 1})})
     [component] = (
-        each
-        for each in graph_objects(graph, Facts(), ONE)
-        if each["kind"] == "DynamoComponentDeployment"
+        each for each in graph_objects(graph, Facts(), ONE) if each["kind"] == "DynamoComponentDeployment"
     )
     assert "disruptionBudget" not in component["spec"]

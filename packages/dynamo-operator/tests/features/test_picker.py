@@ -14,9 +14,7 @@ CONFIG = {"config": {"plugins": [{"type": "picker"}], "schedulingProfiles": []}}
 REFERENCE = {"configMapRef": {"name": "mine", "key": "k"}}
 
 
-def problems(
-    services: dict[str, Object], settings: RenderSettings = SETTINGS, **spec: Any
-) -> list[str]:
+def problems(services: dict[str, Object], settings: RenderSettings = SETTINGS, **spec: Any) -> list[str]:
     return [str(problem) for problem in graph_problems(a_graph(services, **spec), settings)]
 
 

@@ -26,9 +26,7 @@ def a_graph(
     restart: Restart | None, status: RestartStatus | None = None, services: Any = SERVICES
 ) -> DynamoGraphDeployment:
     return DynamoGraphDeployment(
-        spec=DynamoGraphDeploymentSpec(
-            services=dict.fromkeys(services, ComponentSpec()), restart=restart
-        ),
+        spec=DynamoGraphDeploymentSpec(services=dict.fromkeys(services, ComponentSpec()), restart=restart),
         status=DynamoGraphDeploymentStatus(restart=status),
     )
 
@@ -39,9 +37,7 @@ def plan(graph: DynamoGraphDeployment, observed: Any = RUNS, **kwargs: bool) -> 
 
 
 def carrying(id_: str, *ready: str) -> dict[str, ServiceObserved]:
-    return {
-        key: ServiceObserved(exists=True, restart=id_, is_ready=key in ready) for key in SERVICES
-    }
+    return {key: ServiceObserved(exists=True, restart=id_, is_ready=key in ready) for key in SERVICES}
 
 
 PARALLEL = RestartStrategy("Parallel")
@@ -77,9 +73,7 @@ STEPS: dict[str, tuple[Restart, RestartStatus | None, Any, RestartStatus]] = {
     "it ends when all are through": (
         *(Restart("r1", PARALLEL), under_way("r1", "decode"), carrying("r1", *SERVICES), DONE),
     ),
-    "in order it begins with the first by name": (
-        *(Restart("r1"), None, RUNS, under_way("r1", "Frontend")),
-    ),
+    "in order it begins with the first by name": (*(Restart("r1"), None, RUNS, under_way("r1", "Frontend")),),
     "it keeps to the order that was asked for": (
         Restart("r1", RestartStrategy(order=("prefill", "Frontend", "decode"))),
         *(None, RUNS, under_way("r1", "prefill")),

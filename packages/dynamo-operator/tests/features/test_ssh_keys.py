@@ -36,9 +36,7 @@ from simulated.server import Server, status
 from specs import IMAGE, a_graph, a_service
 
 SETTINGS = RenderSettings(mpi_secret_name="keys", mpi_secret_namespace="system")
-OWN_KEYS = RenderSettings(
-    mpi_secret_name="keys", mpi_secret_namespace="system", mpi_secret_made=True
-)
+OWN_KEYS = RenderSettings(mpi_secret_name="keys", mpi_secret_namespace="system", mpi_secret_made=True)
 DATA = {"private.key": "c2VjcmV0"}
 OURS = {"app.kubernetes.io/managed-by": "dynamo-operator"}
 
@@ -99,9 +97,7 @@ def test_keys_that_the_operator_makes_are_never_those_of_another_namespace() -> 
     assert {SshKeysCopy} == {each.type_ for each in ssh_key_informers(OWN_KEYS, Owners(()))}
     assert () == ssh_key_copies(graph(), cache(source()), OWN_KEYS)
     assert "prod/keys" == missing_ssh_keys(graph(), cache(source()), OWN_KEYS)
-    (kept,) = ssh_key_copies(
-        graph(), cache(source(**{"private.key": "bmV3"}), copy(labels=OURS)), OWN_KEYS
-    )
+    (kept,) = ssh_key_copies(graph(), cache(source(**{"private.key": "bmV3"}), copy(labels=OURS)), OWN_KEYS)
     assert DATA == kept["data"]
 
 

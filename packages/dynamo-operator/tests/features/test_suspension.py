@@ -93,9 +93,7 @@ def test_a_service_at_zero_stays_there_whatever_the_workers_report(worker: Servi
 def test_workers_come_back_when_the_frontend_serves() -> None:
     waits = suspension(a_graph(stored="True"), dict.fromkeys(SERVICES, GONE))
     assert (frozenset(["decode"]), ("Unknown", "resuming")) == (waits.zero, said(waits))
-    found = suspension(
-        a_graph(stored="Unknown"), dict.fromkeys(SERVICES, GONE) | {"Frontend": RUNS}
-    )
+    found = suspension(a_graph(stored="Unknown"), dict.fromkeys(SERVICES, GONE) | {"Frontend": RUNS})
     assert (frozenset(), ("False", "resumed")) == (found.zero, said(found))
 
 

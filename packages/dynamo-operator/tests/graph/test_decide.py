@@ -58,9 +58,7 @@ def test_an_adapter_to_create_asks_for_what_the_service_has() -> None:
 
 
 def test_an_adapter_that_exists_asks_for_its_own_number() -> None:
-    plan = planned(
-        graph(**SCALED), services=RUNNING, adapters=AdapterInputs({"chat-w": adapter(7)})
-    )
+    plan = planned(graph(**SCALED), services=RUNNING, adapters=AdapterInputs({"chat-w": adapter(7)}))
     assert 7 == replicas(plan)
 
 

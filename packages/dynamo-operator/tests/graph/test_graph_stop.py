@@ -60,9 +60,7 @@ def test_what_is_installed_and_may_not_be_read_is_not_reported_as_missing() -> N
     apis = (LEADER_WORKER_SET, GROVE_API, INFERENCE_POOL)
     nodes, picker = missing(graph, Facts(withheld={api: api.kinds for api in apis}))
     assert {"optional_api_forbidden"} == {nodes.reason, picker.reason}
-    assert (
-        "LeaderWorkerSet with Volcano is installed, but the operator may not read" in nodes.message
-    )
+    assert "LeaderWorkerSet with Volcano is installed, but the operator may not read" in nodes.message
     assert "no multinode orchestrator" not in nodes.message
     for message, api in ((nodes, LEADER_WORKER_SET), (nodes, GROVE_API), (picker, INFERENCE_POOL)):
         assert f"the chart value dynamo-operator.optionalApis.{api.key}=true" in message.message

@@ -36,9 +36,7 @@ def test_what_is_recorded_stays(facts: Facts, present: tuple[str, ...], recorded
 
 
 @pytest.mark.parametrize("facts", [WITH_GROVE, WITHOUT])
-@pytest.mark.parametrize(
-    ("present", "expected"), [((DCD, "Role"), COMPONENT), ((SET, "Service"), GROVE)]
-)
+@pytest.mark.parametrize(("present", "expected"), [((DCD, "Role"), COMPONENT), ((SET, "Service"), GROVE)])
 def test_a_graph_without_a_record_keeps_what_it_has(
     facts: Facts, present: tuple[str, ...], expected: str
 ) -> None:
@@ -47,9 +45,7 @@ def test_a_graph_without_a_record_keeps_what_it_has(
 
 @pytest.mark.parametrize("enable_grove", ["false", "False", "FALSE"])
 def test_a_graph_may_refuse_grove(enable_grove: str) -> None:
-    assert COMPONENT == workload_provider(
-        graph_of_provider(enable_grove=enable_grove), WITH_GROVE, ()
-    )
+    assert COMPONENT == workload_provider(graph_of_provider(enable_grove=enable_grove), WITH_GROVE, ())
 
 
 def test_without_grove_a_new_graph_has_components() -> None:
@@ -72,9 +68,7 @@ NATIVE, MANAGED_PROVIDER = RenderSettings(), RenderSettings(worker_rollout="mana
 
 @pytest.mark.parametrize("chosen", [COMPONENT, GROVE])
 @pytest.mark.parametrize("present", [(), (DCD,)])
-def test_a_choice_is_recorded_once_where_there_is_one(
-    chosen: str, present: tuple[str, ...]
-) -> None:
+def test_a_choice_is_recorded_once_where_there_is_one(chosen: str, present: tuple[str, ...]) -> None:
     record = to_record(graph_of_provider(), chosen, WITH_GROVE, NATIVE, present)
     assert {labels.WORKLOAD_PROVIDER: chosen} == record
     recorded = graph_of_provider(recorded=chosen)
@@ -92,9 +86,7 @@ def test_a_graph_on_grove_gets_no_managed_rollouts() -> None:
 
 def reported(kind: Literal["Deployment", "LeaderWorkerSet", "PodClique"]) -> DynamoGraphDeployment:
     """A graph whose status names a workload of that kind."""
-    service = ServiceReplicaStatus(
-        component_kind=kind, component_name="it", replicas=1, updated_replicas=1
-    )
+    service = ServiceReplicaStatus(component_kind=kind, component_name="it", replicas=1, updated_replicas=1)
     status = DynamoGraphDeploymentStatus(services={"Worker": service})
     return msgspec.structs.replace(graph_of_provider(), status=status)
 

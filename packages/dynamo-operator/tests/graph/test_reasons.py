@@ -226,9 +226,7 @@ def test_a_suspension_that_hangs_exceeds_the_deadline() -> None:
     graph = a_graph(progress=ProgressStatus(1, "2025-12-31T23:00:00Z", 2, goal))
     status = graph_status(graph, {"Frontend": READY}, (), now=NOW, suspended=suspended)
     assert ("False", "progress_deadline_exceeded") == progressing(status)
-    assert status.status.conditions[-1].message.endswith(
-        "Suspending the graph, since 2025-12-31T23:00:00Z"
-    )
+    assert status.status.conditions[-1].message.endswith("Suspending the graph, since 2025-12-31T23:00:00Z")
 
 
 @pytest.mark.parametrize(

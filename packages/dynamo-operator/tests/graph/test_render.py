@@ -225,9 +225,7 @@ def test_a_service_wins_over_its_graph_and_its_pods_over_both() -> None:
         annotations={"note": "service"},
         extraPodMetadata={"labels": {"team": "pod"}, "annotations": {"note": "pod"}},
     )
-    own = {
-        each["kind"]: each for each in tree(graph) if each["metadata"]["name"] == "chat-frontend"
-    }
+    own = {each["kind"]: each for each in tree(graph) if each["metadata"]["name"] == "chat-frontend"}
     kinds = {"DynamoComponentDeployment", "PodDisruptionBudget", "Service", "Ingress", "Deployment"}
     assert kinds == own.keys()
     assert {"service"} == {each["metadata"]["labels"]["team"] for each in own.values()}

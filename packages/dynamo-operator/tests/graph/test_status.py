@@ -160,8 +160,7 @@ def test_a_paused_component_that_is_behind_is_named() -> None:
     workers = replace(old, revisions=Revisions(old=(Member(member, "", ""),)))
     views = component_views(GRAPH, {"S0": ("chat-s0-new", component("True"))}, workers)
     assert all(
-        "chat-decode: it belongs to an older revision and is paused" in t
-        for t in views["S0"].obstacles
+        "chat-decode: it belongs to an older revision and is paused" in t for t in views["S0"].obstacles
     )
 
 
@@ -214,12 +213,8 @@ def test_our_schema_takes_our_status(resource: Resource, status: Status) -> None
     ("component_reason", "graph_reason"),
     [("NameConflict", "name_conflict"), ("RejectedByApiServer", "rejected_by_api_server")],
 )
-def test_a_refused_component_gives_the_graph_its_reason(
-    component_reason: str, graph_reason: str
-) -> None:
-    available = Condition(
-        "Available", "False", component_reason, "Service x is taken", observed_generation=4
-    )
+def test_a_refused_component_gives_the_graph_its_reason(component_reason: str, graph_reason: str) -> None:
+    available = Condition("Available", "False", component_reason, "Service x is taken", observed_generation=4)
     status = DynamoComponentDeploymentStatus((available,), 4, service=COUNTS)
     status_of_graph = of(DynamoComponentDeployment(COMPONENT.metadata, status=status))
     assert ("False", graph_reason) == ready(status_of_graph)[:2]
@@ -263,9 +258,7 @@ def after(
 def test_one_more_ready_replica_begins_a_new_time() -> None:
     progress = after(99, ready=3)
     assert (
-        GraphProgress(
-            ProgressStatus(3, "2026-01-01T00:01:39Z", 7, "goal"), requeue_after_seconds=100.0
-        )
+        GraphProgress(ProgressStatus(3, "2026-01-01T00:01:39Z", 7, "goal"), requeue_after_seconds=100.0)
         == progress
     )
 
@@ -325,17 +318,13 @@ def test_what_is_stored_changes_only_for_something_better(steps: list[tuple[int,
             *(stored,), ready=ready, generation=1, goal="g", now=now, deadline_seconds=10
         ).stored
         assert reported is not None
-        assert (
-            reported == stored or stored is None or reported.ready_replicas > stored.ready_replicas
-        )
+        assert reported == stored or stored is None or reported.ready_replicas > stored.ready_replicas
         stored = reported
 
 
 def test_a_time_that_a_user_broke_begins_a_new_one() -> None:
     stored = ProgressStatus(2, "2026-01-01T00:00:00+99:99", 7, "goal")
-    progress = graph_progress(
-        stored, ready=2, generation=7, goal="goal", now=START, deadline_seconds=100
-    )
+    progress = graph_progress(stored, ready=2, generation=7, goal="goal", now=START, deadline_seconds=100)
     assert ProgressStatus(2, "2026-01-01T00:00:00Z", 7, "goal") == progress.stored
 
 

@@ -71,9 +71,7 @@ def test_services_whose_names_become_one_are_refused(one: str, other: str) -> No
 def test_a_debug_copy_may_not_take_the_name_of_a_service() -> None:
     switch = {"nvidia.com/enable-stealing-traffic-debug-mode": "true"}
     both = {"w": a_service(annotations=switch), "w-d": a_service()}
-    assert ['spec.services.w-d: "w" and "w-d" would both create objects named "chat-w-d"'] == (
-        problems(both)
-    )
+    assert ['spec.services.w-d: "w" and "w-d" would both create objects named "chat-w-d"'] == (problems(both))
 
 
 @pytest.mark.parametrize(

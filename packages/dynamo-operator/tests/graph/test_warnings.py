@@ -74,9 +74,7 @@ def test_a_stored_placeholder_blocks_no_other_change() -> None:
 @pytest.mark.parametrize(
     ("written", "meant"), [("fronted", "frontend"), ("Worker", "worker"), ("decoder", "decode")]
 )
-def test_a_type_that_is_spelt_nearly_like_one_with_a_meaning_is_reported(
-    written: str, meant: str
-) -> None:
+def test_a_type_that_is_spelt_nearly_like_one_with_a_meaning_is_reported(written: str, meant: str) -> None:
     (text,) = warned(with_service(componentType=written))
     assert text.startswith(f'{W}.componentType: unknown componentType "{written}"')
     assert f'did you mean "{meant}"?' in text
@@ -193,9 +191,7 @@ def test_a_single_node_pvc_for_several_pods_is_reported() -> None:
     }
     mounts = [{"name": "m", "mountPoint": "/m"}]
     (text,) = warned(graph({"w": worker(volumeMounts=mounts, replicas=2)}, pvcs=[claim]))
-    assert text.startswith(
-        f'{W}.volumeMounts[0].name: PVC "m" is ReadWriteOnce, but 2 pods mount it'
-    )
+    assert text.startswith(f'{W}.volumeMounts[0].name: PVC "m" is ReadWriteOnce, but 2 pods mount it')
     assert () == warned(graph({"w": worker(volumeMounts=mounts)}, pvcs=[claim]))
 
 
@@ -344,9 +340,7 @@ def test_admission_and_the_status_say_that_a_gateway_is_missing() -> None:
 
 
 def test_a_virtual_service_that_is_not_created_for_want_of_istio_is_named() -> None:
-    graph = stored(
-        way(host="h", useVirtualService=True, virtualServiceGateway="istio-system/public")
-    )
+    graph = stored(way(host="h", useVirtualService=True, virtualServiceGateway="istio-system/public"))
     assert () == configuration_warning(graph)
     (warned,) = configuration_warning(graph, istio_served=False)
     assert "spec.services.w.ingress.useVirtualService: no VirtualService is" in warned.message

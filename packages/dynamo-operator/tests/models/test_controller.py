@@ -20,9 +20,7 @@ async def test_a_lora_is_loaded_into_every_pod_and_then_left_alone() -> None:
         await asyncio.sleep(5)
         assert ("True", "AllEndpointsReady", "All 2 endpoint(s) are ready") == cluster.condition()
         status = cluster.status()
-        assert (2, 2, 2) == tuple(
-            status[each] for each in ("readyEndpoints", "totalEndpoints", "readyPods")
-        )
+        assert (2, 2, 2) == tuple(status[each] for each in ("readyEndpoints", "totalEndpoints", "readyPods"))
         assert ["load legal-v2"] == cluster.workers["http://10.8.0.1:9090"].asked
         assert (
             "EndpointsReady",
@@ -59,9 +57,7 @@ async def test_a_base_model_asks_nothing_and_has_no_finalizer() -> None:
         text = "Found 2 endpoint(s) for base model"
         assert ("True", "EndpointsDiscovered", text) == cluster.condition()
         status = cluster.status()
-        assert (0, 2, 2) == tuple(
-            status[each] for each in ("readyEndpoints", "totalEndpoints", "readyPods")
-        )
+        assert (0, 2, 2) == tuple(status[each] for each in ("readyEndpoints", "totalEndpoints", "readyPods"))
         assert 0 == cluster.asked()
         body = cluster.model()
         assert body is not None

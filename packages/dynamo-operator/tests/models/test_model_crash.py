@@ -48,9 +48,7 @@ class Mortal(Cluster):
         if life != self.life or self.died.is_set():
             await asyncio.sleep(FOREVER)
 
-    async def call(
-        self, address: str, call: Call, *, timeout_seconds: float | None = None
-    ) -> Reply:
+    async def call(self, address: str, call: Call, *, timeout_seconds: float | None = None) -> Reply:
         life = self.life
         await self.passes(life)
         reply = await super().call(address, call, timeout_seconds=timeout_seconds)
@@ -157,9 +155,7 @@ async def play(scenario: Scenario, dies_at: int) -> tuple[int, object]:
     if cluster.model() is None:
         return cluster.moments, (loaded, None)
     kept = ("address", "ready", "loadedName", "loadedURI", "leftovers", "triedName", "reloading")
-    ends = [
-        {name: each.get(name) for name in kept} for each in cluster.status().get("endpoints", [])
-    ]
+    ends = [{name: each.get(name) for name in kept} for each in cluster.status().get("endpoints", [])]
     return cluster.moments, (
         loaded,
         ends,

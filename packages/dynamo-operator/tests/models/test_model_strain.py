@@ -153,9 +153,7 @@ async def test_many_pods_that_cannot_load_do_not_have_a_large_status_written_all
 
 
 @on_simulated_clock
-async def test_a_deletion_that_another_operator_cut_off_still_unloads_when_the_namespace_is_ours() -> (
-    None
-):
+async def test_a_deletion_that_another_operator_cut_off_still_unloads_when_the_namespace_is_ours() -> None:
     async with loaded() as (cluster, (worker,)):
         cluster.may_call = False
         cluster.delete()

@@ -39,9 +39,7 @@ FAILURE = Reply(Ending.FAILED, "download failed")
 
 def endpoint(number: int = 0, *, loaded: Lora | None = None) -> Endpoint:
     uid, checked = f"uid-{number}", START if loaded else None
-    return Endpoint(
-        f"http://10.0.0.{number}:9090", uid, is_callable=True, loaded=loaded, checked_at=checked
-    )
+    return Endpoint(f"http://10.0.0.{number}:9090", uid, is_callable=True, loaded=loaded, checked_at=checked)
 
 
 def later(seconds: float) -> datetime:
@@ -68,16 +66,12 @@ def test_after_a_restart_of_the_operator_one_list_is_enough() -> None:
     known = replace(endpoint(loaded=NEW), checked_at=None)
     (work,) = plan(NEW, [known], now=START).work
     assert (Call(LoraVerb.LIST),) == work.calls
-    known = after(
-        known, Call(LoraVerb.LIST), Reply(Ending.DONE, loaded=frozenset({"support"})), now=START
-    )
+    known = after(known, Call(LoraVerb.LIST), Reply(Ending.DONE, loaded=frozenset({"support"})), now=START)
     assert () == plan(NEW, [known], now=later(1)).work
 
 
 def test_an_adapter_that_the_worker_lost_is_loaded_again() -> None:
-    lost = after(
-        endpoint(loaded=NEW), Call(LoraVerb.LIST), Reply(Ending.DONE, loaded=frozenset()), now=START
-    )
+    lost = after(endpoint(loaded=NEW), Call(LoraVerb.LIST), Reply(Ending.DONE, loaded=frozenset()), now=START)
     assert (Call(LoraVerb.LOAD, "support", "s3://new"),) == needed(NEW, lost)
 
 
@@ -346,9 +340,7 @@ SPEC = msgspec.convert(
     },
     DynamoModelSpec,
 )
-MODEL = msgspec.convert(
-    {"metadata": {"name": "support", "namespace": "team-b", "uid": "u1"}}, DynamoModel
-)
+MODEL = msgspec.convert({"metadata": {"name": "support", "namespace": "team-b", "uid": "u1"}}, DynamoModel)
 POD = msgspec.convert(
     {
         "metadata": {"name": "a", "uid": "uid-a", "labels": HASH},
@@ -373,9 +365,7 @@ SLICE = msgspec.convert(
     },
     EndpointSlice,
 )
-LOADED = Endpoint(
-    ADDRESS, "uid-a", is_callable=True, pod_name="a", loaded=Lora("support", "s3://w")
-)
+LOADED = Endpoint(ADDRESS, "uid-a", is_callable=True, pod_name="a", loaded=Lora("support", "s3://w"))
 
 
 def test_a_pod_without_the_adapter_is_to_load_it() -> None:

@@ -117,9 +117,7 @@ def test_an_invalid_model_reports_its_problems() -> None:
 
 def test_a_status_is_never_too_large_to_be_stored() -> None:
     long = Lora("legal-v2", "s3://vault/" + "x" * 900)
-    ends = [
-        replace(worker(f"pod-{number}", loaded=long), message="ü" * 250) for number in range(3000)
-    ]
+    ends = [replace(worker(f"pod-{number}", loaded=long), message="ü" * 250) for number in range(3000)]
     model = DynamoModelSpec(long.name, BASE, "lora", ModelSource(long.uri))
     status = status_of(*ends, model=model)
     assert len(msgspec.json.encode(status)) < 1_400_000

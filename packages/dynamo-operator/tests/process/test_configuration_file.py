@@ -106,9 +106,7 @@ def test_a_file_that_is_no_mapping_is_an_error(text: str, tmp_path: Path) -> Non
 def test_a_file_with_two_documents_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ExceptionGroup) as caught:
         settings_of("natsAddress: a\n---\netcdAddress: b\n", tmp_path)
-    assert ["settings.yaml:3:1: expected one document in a settings file"] == lines(
-        caught.value, tmp_path
-    )
+    assert ["settings.yaml:3:1: expected one document in a settings file"] == lines(caught.value, tmp_path)
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
@@ -145,9 +143,7 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
         ({"largest-object-bytes": "-1"}, "largestObjectBytes"),
     ],
 )
-def test_values_that_fit_no_server_or_each_other_are_refused(
-    flags: dict[str, str], blamed: str
-) -> None:
+def test_values_that_fit_no_server_or_each_other_are_refused(flags: dict[str, str], blamed: str) -> None:
     with pytest.raises(ExceptionGroup) as caught:
         read_settings(flags, environment=NO_ENVIRONMENT)
     assert [blamed] == [str(error).partition(": ")[0] for error in caught.value.exceptions]
@@ -168,9 +164,7 @@ def test_what_go_parses_as_a_url_is_one(url: str) -> None:
         ({}, ("info", "auto")),
     ],
 )
-def test_zap_devel_chooses_what_no_flag_chooses(
-    flags: dict[str, str], expected: tuple[str, str]
-) -> None:
+def test_zap_devel_chooses_what_no_flag_chooses(flags: dict[str, str], expected: tuple[str, str]) -> None:
     logging = read_settings(flags, environment=NO_ENVIRONMENT).logging
     assert expected == (logging.level, logging.format)
 

@@ -78,9 +78,7 @@ def test_the_last_of_two_spellings_wins() -> None:
 
 
 def test_words_after_two_dashes_are_left_alone() -> None:
-    assert ["--leader-elect=true", "--", "-natsAddr"] == canonical(
-        ["-leader-elect", "--", "-natsAddr"]
-    )
+    assert ["--leader-elect=true", "--", "-natsAddr"] == canonical(["-leader-elect", "--", "-natsAddr"])
 
 
 def test_commands_help_and_unknown_flags_stay_in_place() -> None:

@@ -77,9 +77,7 @@ print(*(graph.metadata.name for graph in graphs), *broken)
 """
 
 
-def run(
-    arguments: Sequence[str], text: str = "", columns: int = 120
-) -> subprocess.CompletedProcess[str]:
+def run(arguments: Sequence[str], text: str = "", columns: int = 120) -> subprocess.CompletedProcess[str]:
     program, *rest = arguments
     return subprocess.run(  # noqa: S603  our own programs
         [BIN / program, *rest],
@@ -142,9 +140,7 @@ def test_wrong_settings_are_one_line_each_and_exit_code_1() -> None:
 
 def test_no_flag_is_broken_in_the_help() -> None:
     text = run(["dynamo-operator", "--help"], columns=80).stdout
-    assert {"--leader-election-lease-duration", "--virtual-service-supports-https"} <= set(
-        text.split()
-    )
+    assert {"--leader-election-lease-duration", "--virtual-service-supports-https"} <= set(text.split())
 
 
 def test_standard_input_is_rendered() -> None:
@@ -175,9 +171,7 @@ def _until_it_waits_for_more(process: "subprocess.Popen[bytes]") -> None:
     raise AssertionError("standard input is not read")
 
 
-@pytest.mark.parametrize(
-    "command", ["apply -", "diff -", "lint -", "render -", "curl chat --data @-"]
-)
+@pytest.mark.parametrize("command", ["apply -", "diff -", "lint -", "render -", "curl chat --data @-"])
 def test_one_signal_ends_a_command_that_reads_standard_input(command: str) -> None:
     # What runs the tests may ignore the signal, as shells do for what runs in the background.
     heeding = "import os, signal, sys; signal.signal(2, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"

@@ -55,9 +55,7 @@ def test_go_durations(text: str, seconds: float) -> None:
     assert seconds == pytest.approx(duration_seconds(text))
 
 
-@pytest.mark.parametrize(
-    "text", ["", "15", "m", "1h 30m", "15 m", "1d", "1m-2s", ".s", "0x1s", "--1s"]
-)
+@pytest.mark.parametrize("text", ["", "15", "m", "1h 30m", "15 m", "1d", "1m-2s", ".s", "0x1s", "--1s"])
 def test_these_are_no_durations(text: str) -> None:
     with pytest.raises(ValueError, match="expected a duration"):
         duration_seconds(text)
@@ -65,9 +63,7 @@ def test_these_are_no_durations(text: str) -> None:
 
 @given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59))
 def test_hours_minutes_and_seconds_add_up(hours: int, minutes: int, seconds: int) -> None:
-    assert hours * 3600 + minutes * 60 + seconds == duration_seconds(
-        f"{hours}h{minutes}m{seconds}s"
-    )
+    assert hours * 3600 + minutes * 60 + seconds == duration_seconds(f"{hours}h{minutes}m{seconds}s")
 
 
 def test_a_misspelt_choice_is_named_with_the_nearest_one() -> None:

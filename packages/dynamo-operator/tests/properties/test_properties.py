@@ -77,13 +77,9 @@ def assert_pod_holds_together(pod: Object) -> None:
 @given(graphs())
 def test_the_components_of_a_graph_without_problems_have_none(graph: DynamoGraphDeployment) -> None:
     components = [
-        component_of(graph, each)
-        for each in rendered(graph)
-        if each["kind"] == "DynamoComponentDeployment"
+        component_of(graph, each) for each in rendered(graph) if each["kind"] == "DynamoComponentDeployment"
     ]
-    assert [()] * len(components) == [
-        component_problems(component, SETTINGS) for component in components
-    ]
+    assert [()] * len(components) == [component_problems(component, SETTINGS) for component in components]
 
 
 @given(odd_graphs())
@@ -92,14 +88,10 @@ def test_no_json_inside_a_pod_spec_makes_rendering_raise(graph: DynamoGraphDeplo
 
 
 @given(
-    wanted=st.dictionaries(
-        st.sampled_from("abcde"), services | several_nodes, min_size=2, max_size=3
-    ),
+    wanted=st.dictionaries(st.sampled_from("abcde"), services | several_nodes, min_size=2, max_size=3),
     on_grove=st.booleans(),
 )
-def test_every_selector_matches_exactly_its_own_pods(
-    wanted: dict[str, Object], *, on_grove: bool
-) -> None:
+def test_every_selector_matches_exactly_its_own_pods(wanted: dict[str, Object], *, on_grove: bool) -> None:
     graph = a_graph(wanted)
     if not graph_problems(graph, BUDGETED):
         facts = Facts(grove_served=on_grove, kai_served=True)
@@ -144,9 +136,7 @@ FILLED = st.recursive(
 
 
 @given(FILLED, FILLED, FILLED, st.sampled_from(("one", "lws", "grove")))
-def test_fields_that_we_do_not_know_survive(
-    in_pod: Any, in_main: Any, in_side: Any, way: str
-) -> None:
+def test_fields_that_we_do_not_know_survive(in_pod: Any, in_main: Any, in_side: Any, way: str) -> None:
     pod = {
         "unheardOf": in_pod,
         "containers": [{"name": "side", "image": "side:1", "unheardOf": in_side}],

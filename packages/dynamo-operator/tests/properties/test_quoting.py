@@ -173,9 +173,7 @@ def test_every_pod_of_a_group_starts_in_its_place(
         lines = started(pod["containers"][-1], variables)
         wanted = expected.splitlines()
         assert len(wanted) == len(lines)
-        assert all(
-            set(line.split()) <= set(found) for line, found in zip(wanted, lines, strict=True)
-        )
+        assert all(set(line.split()) <= set(found) for line, found in zip(wanted, lines, strict=True))
         for wait in pod.get("initContainers", []):
             assert known[0] == command_line(wait, variables)[2]
 

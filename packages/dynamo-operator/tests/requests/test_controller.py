@@ -102,9 +102,7 @@ class World:
         self.client = Client(self.server, field_manager="m")
         self.cache = a_cache([DynamoGraphDeployment, DynamoGraphDeploymentRequest, Job, JobPod])
         writer, settings = Writer(self.client, self.cache), RenderSettings()
-        reader = RequestReader(
-            self.client, self.cache, settings, Grants(self.client, accepts_all=True)
-        )
+        reader = RequestReader(self.client, self.cache, settings, Grants(self.client, accepts_all=True))
         applier = Applier(writer, "hash", "generation")
         nodes = GpuDiscoveryRbac(self.client, writer, self.cache, "")
         actions = RequestActions(writer, reader, applier, settings, nodes)

@@ -66,16 +66,12 @@ def some_facts(reviews: Reviews, *, accepts_all: bool = False) -> RequestReader:
 
 async def test_a_namespace_that_does_not_accept_requests_is_refused_with_what_to_do() -> None:
     (problem,) = await some_facts(Reviews()).problems(a_request("team-b"))
-    assert problem.startswith(
-        "spec.deploymentOverrides.namespace: namespace team-b does not accept"
-    )
+    assert problem.startswith("spec.deploymentOverrides.namespace: namespace team-b does not accept")
     for part in ("RoleBinding in team-b", "system:serviceaccounts:lab", "configmaps"):
         assert part in problem
 
 
-async def test_every_service_account_of_the_requests_namespace_is_asked_about_and_nobody_else() -> (
-    None
-):
+async def test_every_service_account_of_the_requests_namespace_is_asked_about_and_nobody_else() -> None:
     reviews = Reviews()
     assert () == await some_facts(reviews).problems(a_request("open"))
     groups = ["system:serviceaccounts", "system:serviceaccounts:lab", "system:authenticated"]
@@ -94,9 +90,7 @@ async def test_an_operator_that_may_not_ask_accepts_nothing() -> None:
     assert "does not accept" in problem
 
 
-@pytest.mark.parametrize(
-    ("namespace", "accepts_all"), [("team-b", True), ("lab", False), (None, False)]
-)
+@pytest.mark.parametrize(("namespace", "accepts_all"), [("team-b", True), ("lab", False), (None, False)])
 async def test_the_administrators_choice_and_its_own_namespace_are_not_asked_about(
     namespace: str | None, accepts_all: bool
 ) -> None:
@@ -115,9 +109,7 @@ async def test_a_namespace_that_the_spec_does_not_name_is_refused() -> None:
     request = a_request(None)
     assert request.spec is not None
     there = await facts.destination(request, "team-b", [CURVES])
-    with pytest.raises(
-        ActionBlocked, match="accepted for namespace team-b, which it no longer names"
-    ):
+    with pytest.raises(ActionBlocked, match="accepted for namespace team-b, which it no longer names"):
         await acts.create(request, request.spec, there)
     (problem,) = await acts.config_maps(request, [CURVES], there, None)
     assert "accepted for namespace team-b" in problem

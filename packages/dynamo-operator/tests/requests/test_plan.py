@@ -112,9 +112,7 @@ def job(*ends: str, owner: OwnerReference | None = OURS, **metadata: Any) -> Job
     owners = (owner,) if owner else ()
     conditions = tuple(Condition(each, "True") for each in ends)
     metadata = {"uid": "job", **metadata}
-    return Job(
-        Metadata(name="profile-r", owner_references=owners, **metadata), JobStatus(conditions)
-    )
+    return Job(Metadata(name="profile-r", owner_references=owners, **metadata), JobStatus(conditions))
 
 
 def graph(uid: str) -> DynamoGraphDeployment:
@@ -273,9 +271,7 @@ def test_a_failure_that_an_earlier_operator_told_of_stays() -> None:
 def test_a_failed_request_starts_anew_only_if_it_was_changed_after_its_failure() -> None:
     conditions = failed(RequestConditionType.PROFILING, RequestReason.PROFILING_FAILED, said_of=2)
     assert Stage.NOTHING is stage(request(RequestState.FAILED, generation=2, conditions=conditions))
-    assert Stage.VALIDATION is stage(
-        request(RequestState.FAILED, generation=3, conditions=conditions)
-    )
+    assert Stage.VALIDATION is stage(request(RequestState.FAILED, generation=3, conditions=conditions))
 
 
 def test_a_graph_of_an_earlier_operator_is_known_by_its_labels() -> None:
@@ -283,9 +279,7 @@ def test_a_graph_of_an_earlier_operator_is_known_by_its_labels() -> None:
     theirs = RequestFacts(graph=DynamoGraphDeployment(Metadata(name="r", labels=marks)))
     taken_over = unrecorded(request(RequestState.READY, deployment=CREATED))
     assert Action.SYNC_STATUS is next_step(taken_over, theirs)
-    not_created = request(
-        RequestState.DEPLOYING, deployment=NOT_CREATED, generated_deployment=GRAPH
-    )
+    not_created = request(RequestState.DEPLOYING, deployment=NOT_CREATED, generated_deployment=GRAPH)
     assert Action.GRAPH_NAME_TAKEN is next_step(not_created, theirs)
 
 
@@ -346,9 +340,7 @@ def test_a_request_of_an_earlier_operator_goes_on_where_it_was() -> None:
 
     done = RequestFacts(job=job("Complete"))
     assert Action.ACCEPT is next_step(left(RequestState.PENDING), RequestFacts())
-    assert Action.REPORT_PROGRESS is next_step(
-        left(RequestState.PROFILING), RequestFacts(job=job())
-    )
+    assert Action.REPORT_PROGRESS is next_step(left(RequestState.PROFILING), RequestFacts(job=job()))
     assert Action.COLLECT_RESULTS is next_step(left(RequestState.PROFILING), done)
     deploying = left(RequestState.DEPLOYING, generated_deployment=GRAPH)
     assert Action.COLLECT_RESULTS is next_step(deploying, done)
@@ -392,17 +384,14 @@ TEMPLATE: Object = {
     ],
     "volumes": [{"name": "results", "emptyDir": {}}],
 }
-JOB = JobInFull(
-    Metadata(name="profile-r", namespace="n", uid="job"), spec=JobSpec(PodTemplate(TEMPLATE))
-)
+JOB = JobInFull(Metadata(name="profile-r", namespace="n", uid="job"), spec=JobSpec(PodTemplate(TEMPLATE)))
 DATA = {"config_with_planner.yaml": "graph", "profiler_status.yaml": "phase: Done"}
 
 
 def report(**files: str) -> str:
     """The lines of sha256sum."""
     return "".join(
-        f"{hashlib.sha256(text.encode()).hexdigest()}  {name}.yaml\n"
-        for name, text in files.items()
+        f"{hashlib.sha256(text.encode()).hexdigest()}  {name}.yaml\n" for name, text in files.items()
     )
 
 
@@ -494,9 +483,7 @@ def test_pods_that_report_different_results_confirm_none() -> None:
         ),
         running({"initContainers": [{"name": "i", "volumeMounts": [RESULTS]}]}),
         running({"ephemeralContainers": [{"name": "e", "volumeMounts": [RESULTS]}]}),
-        running(
-            {"containers": [*TEMPLATE["containers"], {"name": "s", "volumeMounts": [RESULTS]}]}
-        ),
+        running({"containers": [*TEMPLATE["containers"], {"name": "s", "volumeMounts": [RESULTS]}]}),
         running({"containers": TEMPLATE["containers"][1:]}),
     ],
 )

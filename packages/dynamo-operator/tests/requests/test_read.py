@@ -51,9 +51,7 @@ class World:
         self.client = Client(self.server, field_manager="m")
         self.cache = a_cache((*_TYPES, PersistentVolumeClaim))
         writer, settings = Writer(self.client, self.cache), RenderSettings()
-        self.reader = RequestReader(
-            self.client, self.cache, settings, Grants(self.client, accepts_all=True)
-        )
+        self.reader = RequestReader(self.client, self.cache, settings, Grants(self.client, accepts_all=True))
         applier = Applier(writer, "hash", "generation")
         nodes = GpuDiscoveryRbac(self.client, writer, self.cache, "")
         actions = RequestActions(writer, self.reader, applier, settings, nodes)
@@ -107,9 +105,7 @@ async def test_no_name_in_a_request_reads_another_namespace(path: str) -> None:
         "configMapRef": {"name": path.format("configmaps/base")},
         "outputPVC": path.format("persistentvolumeclaims/models"),
         "tolerations": [{"operator": "Exists"}],
-        "config": {
-            "deployment": {"modelCache": {"pvcName": path.format("persistentvolumeclaims/models")}}
-        },
+        "config": {"deployment": {"modelCache": {"pvcName": path.format("persistentvolumeclaims/models")}}},
     }
     world = World({"profilingConfig": profiling})
     request = await world.reconciled()
@@ -141,9 +137,7 @@ async def test_no_name_in_results_reaches_another_namespace(name: str) -> None:
     destination = await world.reader.destination(request, "lab", (manifest,))
     problems = await world.controller.actions.config_maps(request, (manifest,), destination, None)
     assert [] == world.server.requests
-    assert [
-        f'failed to create ConfigMap {name}: invalid name "{name}"' in it for it in problems
-    ] == [True]
+    assert [f'failed to create ConfigMap {name}: invalid name "{name}"' in it for it in problems] == [True]
 
 
 async def test_a_config_map_that_is_too_large_is_a_problem_of_the_request() -> None:
@@ -266,9 +260,7 @@ def could_not_start(namespace: str) -> DynamoGraphDeploymentRequest:
         Condition(RequestConditionType.PROFILING, "False", RequestReason.JOB_CREATION_FAILED),
         Condition(RequestConditionType.SUCCEEDED, "False", observed_generation=1),
     )
-    status = DynamoGraphDeploymentRequestStatus(
-        state="Failed", observed_generation=1, conditions=conditions
-    )
+    status = DynamoGraphDeploymentRequestStatus(state="Failed", observed_generation=1, conditions=conditions)
     metadata = Metadata(name="r", namespace=namespace, generation=1)
     return replace(a_request(namespace), metadata=metadata, status=status)
 
@@ -279,9 +271,7 @@ class WorldRbac:
     def __init__(self, *requests: DynamoGraphDeploymentRequest, has_list: bool = True) -> None:
         self.server = Server()
         if has_list:
-            self.server.storage.create(
-                PATH, {"metadata": {"name": NAME}, "roleRef": {"name": NAME}}
-            )
+            self.server.storage.create(PATH, {"metadata": {"name": NAME}, "roleRef": {"name": NAME}})
         cache, client = a_cache([DynamoGraphDeploymentRequest], requests), Client(self.server)
         self.readers = GpuDiscoveryRbac(client, Writer(client, cache), cache, NAME)
 
@@ -302,9 +292,7 @@ async def test_who_has_found_what_he_looked_for_is_taken_out() -> None:
     await world.readers.admit(a_request("a"))
     ended = WorldRbac(a_request("a", "Ready"), a_request("b", "Failed"))
     ended.server = world.server
-    ended.readers = GpuDiscoveryRbac(
-        world.readers.client, world.readers.writer, ended.readers.cache, NAME
-    )
+    ended.readers = GpuDiscoveryRbac(world.readers.client, world.readers.writer, ended.readers.cache, NAME)
     await ended.readers.admit(a_request("d"))
     assert ["d"] == world.listed()
 

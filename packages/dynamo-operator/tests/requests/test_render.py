@@ -28,9 +28,7 @@ from kube_runtime.types.meta import Metadata, Object
 
 def a_spec(config: Object | None = None, **more: Any) -> DynamoGraphDeploymentRequestSpec:
     """A spec with that configuration; fields of `profilingConfig` and of the spec by their names."""
-    own = {
-        name: more.pop(name) for name in tuple(more) if name in ProfilingConfig.__struct_fields__
-    }
+    own = {name: more.pop(name) for name in tuple(more) if name in ProfilingConfig.__struct_fields__}
     profiling = ProfilingConfig(profiler_image="p:1", config=config, **own)
     return DynamoGraphDeploymentRequestSpec(
         model="acme/tiny", backend="trtllm", profiling_config=profiling, **more
@@ -116,9 +114,7 @@ def test_the_users_configuration_is_not_changed_itself() -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=10,
 )
 
@@ -159,9 +155,7 @@ def test_the_two_containers_stand_in_their_order() -> None:
     profiler, _ = containers(job)
     assert ["python", "-m", "benchmarks.profiler.profile_sla"] == profiler["command"]
     assert "--enable-gpu-discovery" == profiler["args"][2]
-    assert {"name": "profiling-output", "emptyDir": {}} in job["spec"]["template"]["spec"][
-        "volumes"
-    ]
+    assert {"name": "profiling-output", "emptyDir": {}} in job["spec"]["template"]["spec"]["volumes"]
 
 
 def test_results_are_saved_by_the_operators_own_image() -> None:

@@ -115,9 +115,7 @@ def test_other_kinds_are_left_out_and_named() -> None:
 
 
 def test_a_date_is_a_text_and_a_number_a_key() -> None:
-    text = "kind: ConfigMap\nmetadata: {name: d}\ndata: {2: 2026-11-21, yes: a}\n---\n" + stream(
-        GRAPH
-    )
+    text = "kind: ConfigMap\nmetadata: {name: d}\ndata: {2: 2026-11-21, yes: a}\n---\n" + stream(GRAPH)
     assert {"2": "2026-11-21", "true": "a"} == read(text).config_maps[0]["data"]
 
 
@@ -178,10 +176,7 @@ SCALARS = st.sampled_from(
 TAGS = st.sampled_from(
     [
         "",
-        *(
-            f"!!{each} "
-            for each in ("bool", "int", "float", "timestamp", "binary", "null", "set", "omap")
-        ),
+        *(f"!!{each} " for each in ("bool", "int", "float", "timestamp", "binary", "null", "set", "omap")),
     ]
 )
 TAGGED = st.builds(str.__add__, TAGS, SCALARS | st.text("!&*[]{}: ,a1\n", max_size=8))
@@ -322,11 +317,7 @@ def test_the_pvc_of_the_model_is_mounted_where_the_profiler_has_it(is_mocked: bo
     "own",
     [
         {"volumeMounts": [{"name": "other", "mountPoint": "/models/"}]},
-        {
-            "extraPodSpec": {
-                "mainContainer": {"volumeMounts": [{"name": "v", "mountPath": "/models"}]}
-            }
-        },
+        {"extraPodSpec": {"mainContainer": {"volumeMounts": [{"name": "v", "mountPath": "/models"}]}}},
     ],
 )
 def test_a_mount_of_the_graphs_own_at_that_path_stays(own: Object) -> None:
@@ -340,9 +331,7 @@ def test_variables_of_the_deployment_reach_the_workers_before_those_of_the_profi
         {"name": "B", "value": "0"},
         {"name": "C", "value": "4"},
     ]
-    profiling = ProfilingConfig(
-        "p:1", {"deployment": {"envs": envs}}, env=a_spec().profiling_config.env
-    )
+    profiling = ProfilingConfig("p:1", {"deployment": {"envs": envs}}, env=a_spec().profiling_config.env)
     spec = DynamoGraphDeploymentRequestSpec("m", "vllm", profiling)
     services = completed(yaml.safe_load(BASE), spec, {})["spec"]["services"]
     found = {env["name"]: env["value"] for env in services["Decode"]["envs"]}
@@ -351,9 +340,7 @@ def test_variables_of_the_deployment_reach_the_workers_before_those_of_the_profi
 
 
 def test_simulated_engines_are_measured_on_real_ones() -> None:
-    assert completed_base(BASE, a_spec(use_mocker=True), PLACED) == completed_base(
-        BASE, a_spec(), PLACED
-    )
+    assert completed_base(BASE, a_spec(use_mocker=True), PLACED) == completed_base(BASE, a_spec(), PLACED)
 
 
 def test_a_base_that_has_it_all_stays_as_the_user_wrote_it() -> None:

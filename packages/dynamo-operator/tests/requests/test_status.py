@@ -62,9 +62,7 @@ def everything_told() -> Iterator[RequestReport]:
             yield status.created(request, AT, ())
             for type_, reason in RETRIED:
                 report_failure = (
-                    status.not_started
-                    if type_ is RequestConditionType.PROFILING
-                    else status.not_created
+                    status.not_started if type_ is RequestConditionType.PROFILING else status.not_created
                 )
                 yield report_failure(request, reason, "refused")
             for graph in ("", "pending", "failed", "successful"):
@@ -91,9 +89,7 @@ def test_every_reason_is_explained_with_advice() -> None:
 
 def test_every_reported_condition_has_its_row() -> None:
     steps = {
-        (type_, value, reason)
-        for type_, value, reason in ROWS
-        if type_ != RequestConditionType.SUCCEEDED
+        (type_, value, reason) for type_, value, reason in ROWS if type_ != RequestConditionType.SUCCEEDED
     }
     # `Succeeded` repeats the reason of a step that failed, or that waits.
     repeated = {reason for _, value, reason in steps if value == "False"}
@@ -144,18 +140,14 @@ def test_what_was_true_before_is_said_again_when_nothing_holds_a_request_any_mor
             RequestConditionType.PROFILING, "Unknown", RequestReason.STARTED_ANEW
         ),
     }
-    request = a_request(
-        state, profiling[state], Condition(RequestConditionType.SUCCEEDED, value, held)
-    )
+    request = a_request(state, profiling[state], Condition(RequestConditionType.SUCCEEDED, value, held))
     assert status.has_to_be_restated(request)
     (last,) = status.restated(request).status.conditions
     assert (RequestConditionType.SUCCEEDED, *verdict) == (last.type, last.status, last.reason)
 
 
 def test_a_wait_for_an_earlier_job_is_reported_in_every_condition() -> None:
-    reported = status.waiting(
-        a_request(RequestState.FAILED), "Job profile-r is being deleted"
-    ).status
+    reported = status.waiting(a_request(RequestState.FAILED), "Job profile-r is being deleted").status
     text = "Profiling waits for an earlier Job to terminate: Job profile-r is being deleted"
     assert (RequestState.PENDING, text) == (reported.state, reported.message)
     assert [

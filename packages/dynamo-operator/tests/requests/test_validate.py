@@ -63,9 +63,7 @@ def test_no_configuration_is_a_configuration() -> None:
         (
             {"labels": {"job-name": "x"}},
             {},
-            (
-                "spec.profilingConfig.labels[job-name]: reserved: the operator or the Job controller sets"
-            ),
+            ("spec.profilingConfig.labels[job-name]: reserved: the operator or the Job controller sets"),
         ),
         (
             {"labels": {"batch.kubernetes.io/job-name": "x"}},
@@ -94,9 +92,7 @@ def test_no_configuration_is_a_configuration() -> None:
         ),
     ],
 )
-def test_one_problem_is_reported(
-    fields: dict[str, Any], settings: dict[str, Any], problem: str
-) -> None:
+def test_one_problem_is_reported(fields: dict[str, Any], settings: dict[str, Any], problem: str) -> None:
     (reported,) = problems_of(a_request(**fields), **settings)
     assert problem in reported
 
@@ -148,9 +144,7 @@ def test_a_configuration_is_as_large_as_one_argument_may_be_and_no_larger() -> N
     assert 131_071 == len(profiler_config_text(spec_of(fitting), "n").encode())
     assert [] == problems_of(fitting)
     (problem,) = problems_of(of(room + 3))
-    assert problem.startswith(
-        "spec.profilingConfig.config has 131072 bytes, but the profiler receives"
-    )
+    assert problem.startswith("spec.profilingConfig.config has 131072 bytes, but the profiler receives")
 
 
 @pytest.mark.parametrize("size", [300_000, 5_000_000])

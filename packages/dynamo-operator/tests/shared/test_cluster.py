@@ -40,9 +40,7 @@ def test_what_is_installed_and_forbidden_is_withheld_and_what_is_absent_is_not()
     assert {} == withheld(a_cache((), ()))
     assert {} == withheld(a_cache((), (LeaderWorkerSet, PodGroup)))
     assert {} == withheld(a_cache((LeaderWorkerSet,), ()))  # without Volcano it is not used
-    found = withheld(
-        a_cache((LeaderWorkerSet, PodCliqueSet, PodClique, PodCliqueScalingGroup), (PodGroup,))
-    )
+    found = withheld(a_cache((LeaderWorkerSet, PodCliqueSet, PodClique, PodCliqueScalingGroup), (PodGroup,)))
     assert {GROVE, LEADER_WORKER_SET} == set(found)
     assert (LeaderWorkerSet.KIND,) == found[LEADER_WORKER_SET]
 
@@ -58,9 +56,7 @@ def test_what_was_read_before_the_right_was_withdrawn_is_served_and_not_withheld
 def test_admission_says_that_pools_are_forbidden_and_not_that_they_are_not_installed() -> None:
     graph = a_graph({"e": a_service("epp")})
     withheld_pools = withheld_text({INFERENCE_POOL: INFERENCE_POOL.kinds})
-    [found] = context_problems(
-        graph, ClusterContext(pools_served=False, pools_withheld=withheld_pools)
-    )
+    [found] = context_problems(graph, ClusterContext(pools_served=False, pools_withheld=withheld_pools))
     assert "may not read inferencepools.inference.networking.k8s.io" in found.message
     assert "install" not in found.message.replace("is installed", "")
 

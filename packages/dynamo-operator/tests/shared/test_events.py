@@ -35,9 +35,7 @@ def event_reasons(before: DynamoModel, after: DynamoModel) -> list[str]:
 def test_first_loads_and_more_pods_are_no_event() -> None:
     new = DynamoModel(spec=DynamoModelSpec("m", "base"))
     assert [] == event_reasons(new, a_model("NoReadyEndpoints"))
-    assert [] == event_reasons(
-        a_model("AllEndpointsReady", ready=1, total=1), a_model("NotReady", ready=1)
-    )
+    assert [] == event_reasons(a_model("AllEndpointsReady", ready=1, total=1), a_model("NotReady", ready=1))
 
 
 def test_the_first_failure_is_reported_with_its_cause_and_the_next_is_not() -> None:

@@ -41,9 +41,7 @@ def blocked(*obstacles: Obstacle) -> Applied:
     ],
 )
 @on_simulated_clock
-async def test_what_could_not_be_written_is_tried_again(
-    applied: Applied, seconds: float | None
-) -> None:
+async def test_what_could_not_be_written_is_tried_again(applied: Applied, seconds: float | None) -> None:
     server, kind = Server(), DynamoComponentDeployment.KIND
     body = {"metadata": {"namespace": "prod", "name": "w"}, "spec": {"componentType": "worker"}}
     server.storage.create(path_of(kind), body)
@@ -77,9 +75,7 @@ class Negative:
         return (Problem("spec.replicas", "is negative"),) if is_wrong else ()
 
 
-def component(
-    replicas: int = 1, *, uid: str = "u", **metadata: object
-) -> DynamoComponentDeployment:
+def component(replicas: int = 1, *, uid: str = "u", **metadata: object) -> DynamoComponentDeployment:
     found = a_component(replicas=replicas)
     return replace(found, metadata=replace(found.metadata, uid=uid, **metadata))
 

@@ -25,9 +25,7 @@ def test_the_registries_of_a_secret() -> None:
 
 @pytest.mark.parametrize("entry", [{}, None, {"auth": "dTpw"}, {"auth": "dTpwcA"}, {"auth": ""}])
 def test_an_entry_that_the_kubelet_can_read_counts(entry: object) -> None:
-    assert {"a.io": ""} == registries_only(
-        secret(json.dumps({"auths": {"a.io": entry}}).encode())
-    ).data
+    assert {"a.io": ""} == registries_only(secret(json.dumps({"auths": {"a.io": entry}}).encode())).data
 
 
 MALFORMED = (

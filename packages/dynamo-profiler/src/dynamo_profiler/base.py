@@ -50,18 +50,14 @@ def _trtllm_layout(args: Sequence[str], layout: Layout) -> list[str]:
     except ValueError:
         overrides = None
     if not isinstance(overrides, dict):
-        raise Refusal(
-            f"{_OVERRIDES} of a worker in the base graph is not a JSON object: {text:.80}"
-        )
+        raise Refusal(f"{_OVERRIDES} of a worker in the base graph is not a JSON object: {text:.80}")
     spread, is_copied = layout.tensor * layout.data, layout.data > 1
     sizes: Object = {
         "pipeline_parallel_size": layout.pipeline,
         "enable_attention_dp": is_copied,
         "moe_expert_parallel_size": spread if is_copied else 1,
     }
-    needed = {
-        key: size for key, size in sizes.items() if key in overrides or size is True or size > 1
-    }
+    needed = {key: size for key, size in sizes.items() if key in overrides or size is True or size > 1}
     overrides |= {"tensor_parallel_size": spread, **needed}
     return with_value(args, _OVERRIDES, json.dumps(overrides))
 
@@ -180,9 +176,7 @@ def worker_name(role: str) -> str:
     return role.capitalize() or "Worker"
 
 
-def worker_service(
-    role: str, image: str, folder: str, command: Sequence[str], args: Iterable[str]
-) -> Object:
+def worker_service(role: str, image: str, folder: str, command: Sequence[str], args: Iterable[str]) -> Object:
     """A worker, aggregated if `role` is empty. The Secret is optional: public models need no token."""
     return {
         "componentType": "worker",

@@ -85,9 +85,7 @@ def _aggregated(engine: Engine, batch: int, configuration: Configuration) -> Can
     )
 
 
-def _disaggregated(
-    engine: Engine, batch: int, prefill: Role, configuration: Configuration
-) -> Candidate:
+def _disaggregated(engine: Engine, batch: int, prefill: Role, configuration: Configuration) -> Candidate:
     """A graph with the number of decode workers whose prefill workers idle least."""
     step = engine.step_seconds(batch, configuration.targets.context)
     rate = batch / (configuration.targets.osl * step)
@@ -200,9 +198,7 @@ def _chart(
         )
     for line in lines:
         places = " ".join("{:.1f},{:.1f}".format(*at(*place)) for place in line)
-        parts.append(
-            f'<polyline points="{places}" fill="none" stroke="#444" stroke-dasharray="4 3"/>'
-        )
+        parts.append(f'<polyline points="{places}" fill="none" stroke="#444" stroke-dasharray="4 3"/>')
     for place, mode in enumerate(Mode):
         parts.append(
             f'<text x="{_WIDTH - 240}" y="{36 + 16 * place}" fill="{_COLOURS[mode]}">● {mode.value} '
@@ -237,9 +233,7 @@ def _axes(right: float, top: float) -> list[str]:
     parts = [f'<path d="M{_LEFT} {2 * _TOP}V{base}H{_WIDTH - _TOP}" fill="none" stroke="#444"/>']
     for step in range(1, _TICKS + 1):
         across, up = _LEFT + wide * step / _TICKS, base - high * step / _TICKS
-        parts.append(
-            f'<text x="{across - 10:.0f}" y="{base + 16}">{right * step / _TICKS:g}</text>'
-        )
+        parts.append(f'<text x="{across - 10:.0f}" y="{base + 16}">{right * step / _TICKS:g}</text>')
         parts.append(f'<text x="{_LEFT - 44}" y="{up + 4:.0f}">{top * step / _TICKS:g}</text>')
     return parts
 

@@ -286,9 +286,7 @@ def _prefill(engine: Engine, configuration: Configuration) -> Role | None:
 
 def _decode(engine: Engine, configuration: Configuration) -> Role | None:
     targets = margined(configuration, engine)
-    batch = _largest_batch(
-        engine, targets, lambda b: engine.step_seconds(b, targets.context) <= targets.itl
-    )
+    batch = _largest_batch(engine, targets, lambda b: engine.step_seconds(b, targets.context) <= targets.itl)
     if not batch:
         return None
     step = engine.step_seconds(batch, targets.context)

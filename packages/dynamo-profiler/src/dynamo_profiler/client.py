@@ -245,9 +245,7 @@ class Frontend:
         words = max(1, round(self.targets.isl * self.words_per_token))
         body = {
             "model": model,
-            "messages": [
-                {"role": "user", "content": " ".join(self._random.choices(_WORDS, k=words))}
-            ],
+            "messages": [{"role": "user", "content": " ".join(self._random.choices(_WORDS, k=words))}],
             "max_tokens": self.targets.osl,
             "min_tokens": self.targets.osl,
             "ignore_eos": True,

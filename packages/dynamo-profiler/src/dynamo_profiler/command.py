@@ -135,9 +135,7 @@ async def _measured(
     try:
         async with await connect(user_agent=user_agent()) as transport:
             client = Client(transport, field_manager="dynamo-profiler")
-            choice, measured = await measured_choice(
-                space, online, request, client, reporter.report
-            )
+            choice, measured = await measured_choice(space, online, request, client, reporter.report)
     except asyncio.CancelledError:
         raise SystemExit(128 + signal.SIGTERM) from None
     return choice, measured.loads[-1]

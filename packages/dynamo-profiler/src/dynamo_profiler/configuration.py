@@ -76,9 +76,7 @@ class Section:
         """A string."""
         return self._of_type(str, name, default, "must be a string")
 
-    def word(
-        self, name: str, fits: Callable[[str], bool], rule: str, default: str | None = None
-    ) -> str:
+    def word(self, name: str, fits: Callable[[str], bool], rule: str, default: str | None = None) -> str:
         """A string for which `fits` is true, required unless it has a default. `rule` describes what fits."""
         value = self._value(name)
         if value is None and default is not None:
@@ -113,9 +111,7 @@ class Section:
 
     def _refuse(self, name: str, rule: str) -> None:
         value = self._value(name)
-        self.add_mistake(
-            f"{self._path(name)} {rule}, and is {('' if value is None else value)!r:.80}"
-        )
+        self.add_mistake(f"{self._path(name)} {rule}, and is {('' if value is None else value)!r:.80}")
 
 
 MODEL_CACHE = "/opt/model-cache"
@@ -239,9 +235,7 @@ def read_configuration(document: object, *, discovers: bool = False) -> Configur
     analytic = whole.section("analytic")
     configuration = Configuration(
         model=deployment.word("model", _is_model, "must be the name of a model"),
-        backend=engine.word(
-            "backend", BACKENDS.__contains__, f"must be one of {', '.join(BACKENDS)}"
-        ),
+        backend=engine.word("backend", BACKENDS.__contains__, f"must be one of {', '.join(BACKENDS)}"),
         targets=targets_of(whole.section("sla")),
         hardware=_hardware(whole.section("hardware"), sweep, analytic),
         image=deployment.text("dgdImage"),

@@ -161,9 +161,7 @@ def layouts(
         if count > 1:
             possible += [Layout(size, pipeline=count, nodes=count) for size in whole]
             if shape.routed:
-                possible += [
-                    Layout(size, data=per_node // size * count, nodes=count) for size in tensors
-                ]
+                possible += [Layout(size, data=per_node // size * count, nodes=count) for size in tensors]
     fitting = (layout for layout in possible if min_gpus <= layout.gpus)
     order = sorted(fitting, key=lambda layout: (layout.gpus, layout.nodes, -layout.tensor))
     return tuple(order)

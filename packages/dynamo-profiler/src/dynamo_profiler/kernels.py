@@ -58,9 +58,7 @@ class Kernels(Protocol):
 class Database(Protocol):
     """The part of the database's module that we use."""
 
-    def compile_engine(
-        self, model_path: str, system: str, backend: str, **layout: int | str
-    ) -> bytes:
+    def compile_engine(self, model_path: str, system: str, backend: str, **layout: int | str) -> bytes:
         """Look up the kernels of a model with this layout."""
         ...
 
@@ -143,9 +141,7 @@ def kernel_source(
         Refusal: the database is not installed or lacks the GPU, or the model has no `config.json`.
     """
     if gpu.name not in SYSTEMS:
-        raise Refusal(
-            f"engine kernels: no measurements of {gpu.name} (expected one of {', '.join(SYSTEMS)})"
-        )
+        raise Refusal(f"engine kernels: no measurements of {gpu.name} (expected one of {', '.join(SYSTEMS)})")
     if not config or "architectures" not in config:
         raise Refusal(
             "engine kernels needs a model of the catalogue, or its config.json with `architectures`"

@@ -195,9 +195,7 @@ class _Bench:
 
     @property
     def _file(self) -> Key:
-        name = (
-            self.request.name or self.space.graph(to_measure(self.space, 1)[0])["metadata"]["name"]
-        )
+        name = self.request.name or self.space.graph(to_measure(self.space, 1)[0])["metadata"]["name"]
         return Key(self.request.namespace or self.online.namespace, f"dgdr-measured-{name}")
 
     async def measure(self, graph: Object, choice: Choice, title: str) -> Measured:

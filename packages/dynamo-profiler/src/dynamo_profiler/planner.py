@@ -59,8 +59,7 @@ def prefill_curve(engine: Engine, longest: int, points: int) -> Object:
         "prefill_isl": lengths,
         "prefill_ttft": [_rounded(1000 * seconds) for seconds in times],
         "prefill_thpt_per_gpu": [
-            _rounded(length / time / engine.gpus)
-            for length, time in zip(lengths, times, strict=True)
+            _rounded(length / time / engine.gpus) for length, time in zip(lengths, times, strict=True)
         ],
     }
 
@@ -78,15 +77,11 @@ def decode_curve(engine: Engine, longest: int, points: int) -> Object:
             rows.append((batch * context / capacity, context, 1000 * seconds, rate))
     names = ("x_kv_usage", "y_context_length", "z_itl", "z_thpt_per_gpu")
     columns = zip(*rows, strict=True)
-    curve = {
-        name: [_rounded(x) for x in column] for name, column in zip(names, columns, strict=True)
-    }
+    curve = {name: [_rounded(x) for x in column] for name, column in zip(names, columns, strict=True)}
     return {**curve, "max_kv_tokens": capacity}
 
 
-def planner_service(
-    configuration: Configuration, choice: Choice, image: str, backend: str
-) -> Object:
+def planner_service(configuration: Configuration, choice: Choice, image: str, backend: str) -> Object:
     """A planner with the targets and the curves. The user's options override the targets."""
     options: Object = {
         "ttft": configuration.targets.ttft * 1000,

@@ -231,9 +231,7 @@ def best(space: SearchSpace) -> Choice:
             raise
         for room in (Margin.MEDIAN, Margin.NONE):
             with suppress(Refusal):
-                return replace(
-                    cheapest(space.engines, replace(configuration, room=room)), room=room
-                )
+                return replace(cheapest(space.engines, replace(configuration, room=room)), room=room)
         raise
 
 
@@ -294,9 +292,7 @@ def _check_context(configuration: Configuration, shape: Shape) -> None:
     longest = configuration.longest_context or shape.longest_context
     need = configuration.targets.isl + configuration.targets.osl
     if longest and need > longest:
-        raise Refusal(
-            f"sla.isl and sla.osl make {need} tokens, but the model accepts at most {longest}"
-        )
+        raise Refusal(f"sla.isl and sla.osl make {need} tokens, but the model accepts at most {longest}")
 
 
 def _add_planner(graph: Object, configuration: Configuration, choice: Choice) -> None:

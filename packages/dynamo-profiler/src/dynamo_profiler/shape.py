@@ -117,9 +117,7 @@ def shape_of(model: str, config: Fields | None, billions: float | None) -> Shape
             "deployment.modelCache"
         )
     if not 0 < parameters <= _MAX_BILLIONS * 1e9:
-        raise Refusal(
-            f"model {model!r}: {parameters / 1e9:g} billion parameters is not a plausible size"
-        )
+        raise Refusal(f"model {model!r}: {parameters / 1e9:g} billion parameters is not a plausible size")
     active = min(active or parameters, parameters)
     if described is not None:
         scale = parameters / described.parameters
@@ -213,9 +211,7 @@ def _windowed(fields: Fields, layers: int) -> int:
 
 
 def _refuse_uncovered(fields: Fields) -> None:
-    uncovered = sorted(
-        str(key) for key, value in fields.items() if value and str(key).startswith(_UNCOVERED)
-    )
+    uncovered = sorted(str(key) for key, value in fields.items() if value and str(key).startswith(_UNCOVERED))
     kinds: object = fields.get("layer_types")
     if isinstance(kinds, list) and any(kind not in (_SLIDING, _FULL) for kind in kinds):
         uncovered.append("layer_types")

@@ -71,9 +71,7 @@ class Study:
     @property
     def front(self) -> tuple[Candidate, ...]:
         """The Pareto front of the candidates that meet the targets, or of all if none does."""
-        return front(candidate for candidate in self.candidates if candidate.meets) or front(
-            self.candidates
-        )
+        return front(candidate for candidate in self.candidates if candidate.meets) or front(self.candidates)
 
     def rows(self) -> list[dict[str, str | int | float | bool]]:
         """All candidates, for `pandas.DataFrame`. Units are in the names of the columns."""
@@ -109,9 +107,7 @@ def study(
     message says what would be possible.
     """
     configuration = _configuration(model, gpu, latency, options)
-    steps = profile(
-        configuration, Inputs(None, options.get("model_config"), options.get("name", ""))
-    )
+    steps = profile(configuration, Inputs(None, options.get("model_config"), options.get("name", "")))
     notes: list[str] = []
 
     def note(step: Progress) -> None:
@@ -142,9 +138,7 @@ def _configuration(model: str, gpu: str, latency: Latency, options: Options) -> 
     }
     return read_configuration(
         {
-            "deployment": {
-                "model": variant_of(listed, precision).name if listed and precision else model
-            },
+            "deployment": {"model": variant_of(listed, precision).name if listed and precision else model},
             "engine": {"backend": options.get("backend", "vllm")},
             "sla": {
                 "isl": latency.input_tokens,

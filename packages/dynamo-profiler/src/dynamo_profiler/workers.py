@@ -103,9 +103,7 @@ def with_choice(
 def _workers(graph: Object) -> dict[str, Object]:
     services: dict[str, Object] = graph["spec"]["services"]
     kinds = ("worker", PREFILL, DECODE)
-    return {
-        key: service for key, service in services.items() if service.get("componentType") in kinds
-    }
+    return {key: service for key, service in services.items() if service.get("componentType") in kinds}
 
 
 def _role(key: str, service: Object, backend: Backend) -> str:
@@ -133,9 +131,7 @@ def _main_container(key: str, service: Object) -> Object:
     if not all(isinstance(argument, str) for argument in args):
         raise Refusal(f"{_BASE}: an argument of worker {key} is not a string")
     if any(" -" in argument for argument in args):
-        raise Refusal(
-            f"{_BASE}: the arguments of worker {key} are one string; write one argument per entry"
-        )
+        raise Refusal(f"{_BASE}: the arguments of worker {key} are one string; write one argument per entry")
     if service.get("multinode"):
         raise Refusal(f"{_BASE}: worker {key} spans several nodes, which the formulas do not cover")
     return container

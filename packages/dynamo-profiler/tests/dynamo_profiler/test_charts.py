@@ -35,8 +35,7 @@ def test_no_graph_beats_one_on_the_front_and_each_other_is_beaten_or_equal(
     assert not any(beats(other, candidate) for candidate in best for other in made)
     pairs = {(candidate.per_user, candidate.per_gpu) for candidate in best}
     assert all(
-        (candidate.per_user, candidate.per_gpu) in pairs
-        or any(beats(other, candidate) for other in best)
+        (candidate.per_user, candidate.per_gpu) in pairs or any(beats(other, candidate) for other in best)
         for candidate in made
     )
 

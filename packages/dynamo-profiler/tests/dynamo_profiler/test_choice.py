@@ -196,9 +196,7 @@ def test_a_better_gpu_never_costs_more() -> None:
         ),
     ],
 )
-def test_what_cannot_be_met_is_said_with_what_would_be_needed(
-    sections: dict[str, Any], message: str
-) -> None:
+def test_what_cannot_be_met_is_said_with_what_would_be_needed(sections: dict[str, Any], message: str) -> None:
     with pytest.raises(Refusal) as refusal:
         results_of(a_configuration(**sections))
     refusal.match(f"^{message}$")

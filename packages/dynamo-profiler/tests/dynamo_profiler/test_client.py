@@ -53,9 +53,7 @@ async def test_prompts_have_as_many_tokens_as_the_target_says() -> None:
         (Pace(lines=(b"x" * 2_000_000,)), "LineTooLong: "),
     ],
 )
-async def test_a_request_without_a_whole_answer_is_a_failure_with_its_cause(
-    pace: Pace, said: str
-) -> None:
+async def test_a_request_without_a_whole_answer_is_a_failure_with_its_cause(pace: Pace, said: str) -> None:
     with frontends(lambda _: pace) as server:
         async with frontend(server.url.format(frontend="f"), TARGETS) as client:
             load = await client.load("served", 1000, 0.01)
@@ -85,16 +83,12 @@ def answers(*ttfts: float) -> list[Response]:
 
 def test_nine_of_ten_requests_must_be_within_the_target() -> None:
     assert "" == load_of(1, answers(*[0.1] * 9, 9.0), []).miss(TARGETS)
-    assert "ttft of 9000 ms is above 200 ms" == load_of(1, answers(*[0.1] * 8, 9, 9), []).miss(
-        TARGETS
-    )
+    assert "ttft of 9000 ms is above 200 ms" == load_of(1, answers(*[0.1] * 8, 9, 9), []).miss(TARGETS)
 
 
 def test_one_request_of_a_hundred_may_fail() -> None:
     assert "" == load_of(1, answers(*[0.1] * 99), ["lost"]).miss(TARGETS)
-    assert "2 of 100 requests failed: lost" == load_of(1, answers(*[0.1] * 98), ["lost"] * 2).miss(
-        TARGETS
-    )
+    assert "2 of 100 requests failed: lost" == load_of(1, answers(*[0.1] * 98), ["lost"] * 2).miss(TARGETS)
 
 
 @pytest.mark.parametrize(

@@ -71,9 +71,7 @@ def test_the_jobs_command_ends_badly_with_one_line(tmp_path: Path) -> None:
     assert 1 == done.returncode
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: sla.itl of 0.01 ms cannot be met: ")
-    assert {"failed", "SweepingDecode"} == {
-        status(tmp_path)[entry] for entry in ("status", "phase")
-    }
+    assert {"failed", "SweepingDecode"} == {status(tmp_path)[entry] for entry in ("status", "phase")}
     assert line.removeprefix("error: ") == status(tmp_path)["message"]
     assert {STATUS_FILE} == {item.name for item in tmp_path.iterdir()}
 

@@ -160,9 +160,7 @@ def test_more_gpus_in_an_engine_cost_no_more_than_what_they_exchange(
     exchanged = larger._exchange_seconds(context)
     assert larger.prefill_seconds(context) <= engine.prefill_seconds(context) + exchanged
     exchanged = larger._exchange_seconds(answers)
-    assert (
-        larger.step_seconds(answers, context) <= engine.step_seconds(answers, context) + exchanged
-    )
+    assert larger.step_seconds(answers, context) <= engine.step_seconds(answers, context) + exchanged
     assert larger.cache_tokens >= engine.cache_tokens
 
 

@@ -40,17 +40,13 @@ def test_the_error_that_a_result_is_labelled_with_is_that_of_tables_left_out_of_
     shape, gpu = LLAMA.shape, GPUS["h100_sxm"]
     labels: dict[str, Accuracy] = {
         "ratio": FormulaEngine(shape, gpu, Layout(4)).accuracy,
-        "kernel_ratio": KernelEngine(
-            shape, gpu, Layout(4), kernels=TOOL["recorded"]()(*SERVED)
-        ).accuracy,
+        "kernel_ratio": KernelEngine(shape, gpu, Layout(4), kernels=TOOL["recorded"]()(*SERVED)).accuracy,
     }
     left_out = TOOL["left_out"](POINTS)
     assert 80 <= len(left_out)
     for name, label in labels.items():
         for what, said in ((FIRST, label.ttft), (BETWEEN, label.itl)):
-            found = TOOL["error"](
-                getattr(entry, name) for entry in left_out if entry.metric == what
-            )
+            found = TOOL["error"](getattr(entry, name) for entry in left_out if entry.metric == what)
             assert found <= said < found + 0.05, (name, what)
 
 
@@ -86,9 +82,7 @@ MARGINS: dict[str, tuple[str, Accuracy]] = {
     "formulas": ("ratio", FormulaEngine(LLAMA.shape, GPUS["h100_sxm"], Layout(4)).margin),
     "kernels": (
         "kernel_ratio",
-        KernelEngine(
-            LLAMA.shape, GPUS["h100_sxm"], Layout(4), kernels=TOOL["recorded"]()(*SERVED)
-        ).margin,
+        KernelEngine(LLAMA.shape, GPUS["h100_sxm"], Layout(4), kernels=TOOL["recorded"]()(*SERVED)).margin,
     ),
 }
 Row = tuple[str, float]
@@ -149,9 +143,7 @@ class Folder:
         self.asked: list[tuple[str, str, dict[str, int | str]]] = []
         self.error = error
 
-    def compile_engine(
-        self, model_path: str, system: str, backend: str, **layout: int | str
-    ) -> bytes:
+    def compile_engine(self, model_path: str, system: str, backend: str, **layout: int | str) -> bytes:
         assert '"architectures"' in (Path(model_path) / "config.json").read_text(encoding="utf-8")
         if self.error:
             raise self.error
@@ -222,7 +214,5 @@ def test_kernels_that_are_not_installed_are_named_with_their_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "aiconfigurator_core", None)
-    with pytest.raises(
-        Refusal, match=r"not installed \(install dynamo-profiler\[aiconfigurator\], "
-    ):
+    with pytest.raises(Refusal, match=r"not installed \(install dynamo-profiler\[aiconfigurator\], "):
         source_of("kernels", LLAMA.shape, GPUS["h100_sxm"], LLAMA.config, "vllm")

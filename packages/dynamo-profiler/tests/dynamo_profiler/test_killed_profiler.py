@@ -77,14 +77,8 @@ def test_wherever_it_is_killed_its_files_are_whole_and_the_next_run_ends_alike(
                 phases.append(found[0]["phase"])
             else:
                 assert finished[name] == text
-        assert RESULTS_FILE not in files or MOCKED_RESULTS_FILE in files, (
-            "the last one is waited for"
-        )
-    assert [phase.value for phase in Phase if phase is not Phase.DONE] == list(
-        dict.fromkeys(phases)
-    )
-    again = (
-        "import sys; from dynamo_profiler.command import run; [run(text) for text in sys.argv[1:]]"
-    )
+        assert RESULTS_FILE not in files or MOCKED_RESULTS_FILE in files, "the last one is waited for"
+    assert [phase.value for phase in Phase if phase is not Phase.DONE] == list(dict.fromkeys(phases))
+    again = "import sys; from dynamo_profiler.command import run; [run(text) for text in sys.argv[1:]]"
     run(again, *(json.dumps({**CONFIG, "output_dir": str(folder)}) for folder in killed))
     assert [finished] * len(killed) == [content(folder) for folder in killed]

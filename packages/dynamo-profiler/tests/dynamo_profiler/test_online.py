@@ -78,9 +78,7 @@ async def test_a_flaky_api_server_costs_no_measurement_and_leaves_no_graph() -> 
 async def test_what_ends_the_profiler_deletes_the_graph_that_it_measures() -> None:
     flaky, said = Flaky(), list[Progress]()
     begun = asyncio.Event()
-    flaky.server.storage.listeners.append(
-        lambda entry: begun.set() if entry.collection == GRAPHS else None
-    )
+    flaky.server.storage.listeners.append(lambda entry: begun.set() if entry.collection == GRAPHS else None)
     running = asyncio.create_task(measured(flaky, said))
     await begun.wait()
     await asyncio.sleep(10)

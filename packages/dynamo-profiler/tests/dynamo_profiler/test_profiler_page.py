@@ -25,9 +25,7 @@ def commands() -> list[list[str]]:
     return [shlex.split(line.removeprefix("$ ")) for line in block.splitlines()]
 
 
-def test_the_commands_work_in_their_order(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_commands_work_in_their_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (make, *rest) = commands()
     assert ["mkdir", "-p", FOUND] == make
     for program, *args in rest:
@@ -121,9 +119,7 @@ class NoKernels:
 def test_the_margin_of_the_example_is_that_of_formulas() -> None:
     (predicted, target) = map(
         int,
-        re.findall(
-            r"formulas must predict (\d+) ms to the first token for\s+a target of (\d+) ms", PAGE
-        )[0],
+        re.findall(r"formulas must predict (\d+) ms to the first token for\s+a target of (\d+) ms", PAGE)[0],
     )
     known = read_configuration(
         {

@@ -40,9 +40,7 @@ from profiler_questions import (
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 BASES = [
-    (backend, mode)
-    for backend in ("vllm", "sglang", "trtllm")
-    for mode in ("aggregated", "disaggregated")
+    (backend, mode) for backend in ("vllm", "sglang", "trtllm") for mode in ("aggregated", "disaggregated")
 ]
 SETTINGS = RenderSettings(planner_cluster_role_name="planner")
 
@@ -88,9 +86,7 @@ def test_workers_start_without_the_token_that_public_models_do_not_need(is_mocke
     graph = graph_of(results_of(a_configuration()), is_mocked=is_mocked)
     document = {**graph, "metadata": {**graph["metadata"], "namespace": "default"}}
     deployments = [
-        entry
-        for entry in expanded(document, Facts(), SETTINGS).objects
-        if entry["kind"] == "Deployment"
+        entry for entry in expanded(document, Facts(), SETTINGS).objects if entry["kind"] == "Deployment"
     ]
     sources = [
         source
@@ -170,8 +166,7 @@ def test_the_image_of_the_request_is_that_of_the_workers_of_a_base() -> None:
     known = a_configuration(deployment={"dgd_image": "workers:2"})
     graph = graph_of(results_of(known, Inputs(base=example("vllm-aggregated"))))
     images = {
-        key: each["extraPodSpec"]["mainContainer"]["image"]
-        for key, each in graph["spec"]["services"].items()
+        key: each["extraPodSpec"]["mainContainer"]["image"] for key, each in graph["spec"]["services"].items()
     }
     assert "workers:2" == images["Worker"]
     assert images["Frontend"].startswith("nvcr.io/")
@@ -371,9 +366,7 @@ def test_an_example_of_a_request_is_accepted_and_answered(file: Path) -> None:
         ("sglang", ["--tp 8", "--dp-size 8", "--ep-size 8", "--enable-dp-attention"]),
         (
             "trtllm",
-            [
-                '{"tensor_parallel_size": 8, "enable_attention_dp": true, "moe_expert_parallel_size": 8}'
-            ],
+            ['{"tensor_parallel_size": 8, "enable_attention_dp": true, "moe_expert_parallel_size": 8}'],
         ),
     ],
 )
@@ -428,9 +421,7 @@ def test_the_sizes_of_a_base_give_way_to_the_chosen_ones(
     ("path", "is_kept"),
     [("/models/llama/", True), ("/models/other", False), ("acme/other-8B", False)],
 )
-def test_a_path_to_the_mounted_weights_stays_and_no_other_model_does(
-    path: str, is_kept: bool
-) -> None:
+def test_a_path_to_the_mounted_weights_stays_and_no_other_model_does(path: str, is_kept: bool) -> None:
     base = changed(f"{MAIN}.args", ["--model", path])
     cache = {"pvcName": "weights", "mountPath": "/models", "pvcPath": "llama"}
     known = a_configuration("acme/llama-8B", deployment={"modelCache": cache})
@@ -440,9 +431,7 @@ def test_a_path_to_the_mounted_weights_stays_and_no_other_model_does(
 @pytest.mark.parametrize("backend", ["vllm", "sglang", "trtllm"])
 def test_workers_load_mounted_weights_and_serve_them_by_the_models_name(backend: str) -> None:
     cache = {"pvcName": "weights", "pvcPath": "llama"}
-    known = a_configuration(
-        "acme/llama-8B", deployment={"modelCache": cache}, engine={"backend": backend}
-    )
+    known = a_configuration("acme/llama-8B", deployment={"modelCache": cache}, engine={"backend": backend})
     config = {"num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32}
     for model_config, is_mounted in (({**config, "vocab_size": 128256}, True), (None, False)):
         found = results_of(known, Inputs(model_config=model_config))

@@ -104,9 +104,7 @@ def test_what_the_user_says_of_the_size_counts_most() -> None:
 
 
 def test_a_model_of_unknown_size_is_refused() -> None:
-    with pytest.raises(
-        Refusal, match=r"unknown size of model 'gpt2'.* analytic\.parametersBillions"
-    ):
+    with pytest.raises(Refusal, match=r"unknown size of model 'gpt2'.* analytic\.parametersBillions"):
         shape_of("gpt2", None, None)
 
 
@@ -196,9 +194,7 @@ def test_a_quantised_variant_takes_what_its_parameters_take() -> None:
 def test_a_variant_that_is_not_published_is_refused() -> None:
     model = model_named("qwen/qwen3-32b")
     assert model is not None
-    with pytest.raises(
-        Refusal, match=r"Qwen/Qwen3-32B is not published in fp4 \(expected one of b"
-    ):
+    with pytest.raises(Refusal, match=r"Qwen/Qwen3-32B is not published in fp4 \(expected one of b"):
         variant_of(model, "fp4")
 
 
@@ -211,13 +207,9 @@ def test_a_variant_that_is_not_published_is_refused() -> None:
         ("layer_types", ["full_attention", "linear_attention"]),
     ],
 )
-def test_layers_that_the_formulas_do_not_cover_are_refused_by_their_key(
-    key: str, value: Any
-) -> None:
+def test_layers_that_the_formulas_do_not_cover_are_refused_by_their_key(key: str, value: Any) -> None:
     config = {**models()["Qwen/Qwen3-8B"].config, key: value}
-    with pytest.raises(
-        Refusal, match=rf"^config\.json: {key}: not covered \(expected layers with "
-    ):
+    with pytest.raises(Refusal, match=rf"^config\.json: {key}: not covered \(expected layers with "):
         shape_of("acme/new", config, None)
 
 

@@ -13,9 +13,7 @@ TARGETS = Latency(first_token_ms=300, next_token_ms=20, input_tokens=4000, outpu
 
 def test_candidates_are_rows_and_pictures_and_the_choice_is_a_valid_graph() -> None:
     steps: list[Progress] = []
-    found = study(
-        MODEL, gpu=GPU, latency=TARGETS, seen=steps.append, engine="formulas", name="chat"
-    )
+    found = study(MODEL, gpu=GPU, latency=TARGETS, seen=steps.append, engine="formulas", name="chat")
     assert "chat" == found.graph.name
     assert () == found.graph.problems()
     assert len(found.candidates) == len(found.rows()) > len(found.front) > 0

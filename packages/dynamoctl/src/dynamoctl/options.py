@@ -11,9 +11,7 @@ from typing import Annotated, Literal
 from cyclopts import CycloptsError, Parameter
 
 Name = Annotated[str, Parameter(metavar="NAME", show_default=False)]
-Namespace = Annotated[
-    str, Parameter(name=["--namespace", "-n"], metavar="NAME", show_default=False)
-]
+Namespace = Annotated[str, Parameter(name=["--namespace", "-n"], metavar="NAME", show_default=False)]
 GraphName = Annotated[Name, Parameter(help="Graph: NAME or dgd/NAME.")]
 ObjectName = Annotated[
     Name, Parameter(help="Graph, or KIND/NAME for another kind: dgd, dcd, dgdsa, dm or dgdr.")
@@ -26,9 +24,7 @@ SettingsFile = Annotated[
     Parameter(help="Settings file of the operator (default: those of a default installation)."),
 ]
 TextOrJson = Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])]
-TextOutput = Annotated[
-    TextOrJson, Parameter(help="Output format: `text` for people, `json` for machines.")
-]
+TextOutput = Annotated[TextOrJson, Parameter(help="Output format: `text` for people, `json` for machines.")]
 YamlOutput = Annotated[Literal["yaml", "json"], Parameter(name=["--output", "-o"])]
 Paths = Annotated[
     str,
@@ -159,9 +155,7 @@ class ConvertOptions:
 
     graph_config: OptionalFile = None
     image: Annotated[str, Parameter(metavar="IMAGE", show_default=False)] = ""
-    suffix: Annotated[
-        str, Parameter(metavar="TEXT", show_default=False, allow_leading_hyphen=True)
-    ] = ""
+    suffix: Annotated[str, Parameter(metavar="TEXT", show_default=False, allow_leading_hyphen=True)] = ""
     settings: SettingsFile = None
     is_strict: Annotated[bool, Parameter(name="--strict")] = False
     output: YamlOutput = "yaml"
@@ -224,8 +218,6 @@ class ProfileOptions:
     isl: Annotated[int, Parameter(metavar="TOKENS")] = 3000
     osl: Annotated[int, Parameter(metavar="TOKENS")] = 500
     requests_per_second: Annotated[float, Parameter(metavar="NUMBER")] = 1
-    mode: Annotated[
-        Literal["aggregated", "disaggregated"] | None, Parameter(show_default=False)
-    ] = None
+    mode: Annotated[Literal["aggregated", "disaggregated"] | None, Parameter(show_default=False)] = None
     engine: Literal["auto", "formulas", "kernels"] = "auto"
     margin: Annotated[float | None, Parameter(metavar="SHARE", show_default=False)] = None

@@ -20,9 +20,7 @@ def parse_object(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
     """
     kind, slash, name = text.rpartition("/")
     if not NAME.fullmatch(name) or "/" in kind or (slash and not kind):
-        raise CycloptsError(
-            f'invalid name "{text}" (expected NAME or KIND/NAME, for example dgd/chat)'
-        )
+        raise CycloptsError(f'invalid name "{text}" (expected NAME or KIND/NAME, for example dgd/chat)')
     if not slash:
         return types[0], name
     return type_named(kind, types), name
@@ -59,9 +57,7 @@ def type_named(kind: str, types: tuple[type[S], ...]) -> type[S]:
 def _names(type_: Any) -> set[str]:
     kind, definition = type_.KIND, type_.DEFINITION
     full = {kind.name.lower(), kind.plural}
-    grouped = {
-        f"{name}{version}.{kind.group}" for name in full for version in ("", f".{kind.version}")
-    }
+    grouped = {f"{name}{version}.{kind.group}" for name in full for version in ("", f".{kind.version}")}
     return {*definition.short_names, *full, *grouped}
 
 
@@ -79,17 +75,13 @@ async def cluster(where: Where) -> AsyncIterator[Connection]:
         OperatorError: there are no usable credentials.
     """
     if where.namespace and not NAME.fullmatch(where.namespace):
-        raise CycloptsError(
-            f'invalid namespace "{where.namespace}" (expected a name, for example prod)'
-        )
+        raise CycloptsError(f'invalid namespace "{where.namespace}" (expected a name, for example prod)')
     async with connected(where.namespace, where.context, where.kubeconfig) as at:
         yield at
 
 
 @asynccontextmanager
-async def target_of(
-    name: str, where: Where, types: tuple[type[S], ...]
-) -> AsyncIterator[Target[S]]:
+async def target_of(name: str, where: Where, types: tuple[type[S], ...]) -> AsyncIterator[Target[S]]:
     """Connect to the cluster of the object with that name.
 
     Raises: CycloptsError; OperatorError.

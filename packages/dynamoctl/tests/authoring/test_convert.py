@@ -107,9 +107,7 @@ def test_the_configuration_and_the_image_may_be_beside_the_deployment(
     assert f"note: old.yaml:11:7: {path}: left out: no process has ever read it" in remarks
 
 
-def test_a_request_says_what_it_has_built(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_request_says_what_it_has_built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, [component], _ = converted(tmp_path, capsys, REQUEST, COMPONENT)
     container = component["spec"]["extraPodSpec"]["mainContainer"]
     assert (component["kind"], container["image"]) == (
@@ -160,9 +158,7 @@ def test_an_owner_that_is_no_object_is_a_problem_with_its_place(
     assert "metadata.ownerReferences" in problem
 
 
-def test_what_cannot_be_resolved_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_resolved_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bare = OLD.partition("  services:")[0]
     at = "old.yaml:7:3: spec.dynamoNim"
     image = f"{at}: unknown image of frontend--v1 (add its DynamoNim, or name one with --image)"

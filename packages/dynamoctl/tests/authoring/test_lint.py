@@ -295,8 +295,7 @@ def test_manifests_of_the_older_generation_are_checked_too(linted: Linted) -> No
         ("/in.yaml:21:3", "spec.source: expected one of oci, s3, http, pvc, configMap"),
         ("/in.yaml:27:1", "spec.image: this field is required"),
     ] == [
-        (each["place"], each["message"].partition(" (")[0].partition(", got")[0])
-        for each in json.loads(text)
+        (each["place"], each["message"].partition(" (")[0].partition(", got")[0]) for each in json.loads(text)
     ]
 
 

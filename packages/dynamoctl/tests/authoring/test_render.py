@@ -178,9 +178,7 @@ def test_several_documents_lists_folders_and_standard_input_are_read(
         ),
     ],
 )
-def test_each_problem_is_one_line_with_its_place(
-    render: Render, old: str, new: str, expected: str
-) -> None:
+def test_each_problem_is_one_line_with_its_place(render: Render, old: str, new: str, expected: str) -> None:
     assert old in GRAPH
     path = render.file(GRAPH.replace(old, new, 1))
     found = render.refused(path)
@@ -196,9 +194,9 @@ def test_all_problems_of_all_files_are_reported(render: Render) -> None:
 
 def test_an_object_given_twice_is_refused(render: Render) -> None:
     path = render.file(f"{COMPONENT}---\n{COMPONENT}")
-    assert [
-        f"{path}:14:3: metadata.name: duplicate object, first defined at {path}:1:1"
-    ] == render.refused(path)
+    assert [f"{path}:14:3: metadata.name: duplicate object, first defined at {path}:1:1"] == render.refused(
+        path
+    )
 
 
 def test_unreadable_sources_are_all_named(tmp_path: Path) -> None:
@@ -331,12 +329,8 @@ def test_tensorrt_on_several_nodes_is_rendered_as_of_a_default_installation(rend
     assert "choose one with --orchestrator" in message
 
 
-SUSPENDED = GRAPH.replace(
-    "  name: chat\n", '  name: chat\n  annotations: {nvidia.com/suspend: "true"}\n'
-)
-SCALED = GRAPH.replace(
-    "      modelRef:\n", "      scalingAdapter: {enabled: true}\n      modelRef:\n"
-)
+SUSPENDED = GRAPH.replace("  name: chat\n", '  name: chat\n  annotations: {nvidia.com/suspend: "true"}\n')
+SCALED = GRAPH.replace("      modelRef:\n", "      scalingAdapter: {enabled: true}\n      modelRef:\n")
 ADAPTER = """\
 ---
 apiVersion: nvidia.com/v1alpha1
@@ -399,11 +393,7 @@ def test_replicas_are_those_that_the_controller_decides_on(
 
 @pytest.mark.parametrize("text", [SCALED, SCALED + ADAPTER])
 def test_a_scaling_adapter_is_printed_once(render: Render, text: str) -> None:
-    adapters = [
-        each
-        for each in identities(render(text))
-        if each[0] == "DynamoGraphDeploymentScalingAdapter"
-    ]
+    adapters = [each for each in identities(render(text)) if each[0] == "DynamoGraphDeploymentScalingAdapter"]
     assert [("DynamoGraphDeploymentScalingAdapter", "chat-worker")] == adapters
 
 

@@ -90,9 +90,7 @@ def test_bash_completes() -> None:
     assert "restart resume\n" == done.stdout
 
 
-def test_kubectl_asks_its_plugin(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_kubectl_asks_its_plugin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["kubectl_complete-dynamo", "status", "-n", "prod", "c"])
     kubectl_completion()
     assert "chat\n:4\n" == capsys.readouterr().out

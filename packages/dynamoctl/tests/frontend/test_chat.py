@@ -304,9 +304,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 
 @pytest.mark.parametrize(("keys", "line"), [(b" hi \n", "hi"), (b"\n", ""), (b"\x04", None)])
-async def test_a_line_that_is_typed_on_a_terminal(
-    terminal: int, keys: bytes, line: str | None
-) -> None:
+async def test_a_line_that_is_typed_on_a_terminal(terminal: int, keys: bytes, line: str | None) -> None:
     os.write(terminal, keys)
     assert line == await typed_line()
 

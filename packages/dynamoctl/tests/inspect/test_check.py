@@ -204,9 +204,7 @@ def test_a_webhook_without_an_authority_is_a_fault(text: str, words: str) -> Non
         ("graphs is forbidden", True, CheckResult.WARNING),
     ],
 )
-def test_what_came_of_the_trial_is_judged(
-    trial: str, is_expected: bool, verdict: CheckResult
-) -> None:
+def test_what_came_of_the_trial_is_judged(trial: str, is_expected: bool, verdict: CheckResult) -> None:
     assert verdict == checks.admission(trial, is_expected=is_expected).verdict
 
 

@@ -39,9 +39,7 @@ def a_graph(name: str, namespace: str = "prod", ready: str = "True") -> Object:
         "status": {
             "state": "successful",
             "gpus": 8,
-            "conditions": [
-                {"type": "Ready", "status": ready, "reason": "ok", "message": "\x1b[2J"}
-            ],
+            "conditions": [{"type": "Ready", "status": ready, "reason": "ok", "message": "\x1b[2J"}],
         },
     }
 
@@ -92,9 +90,7 @@ def test_a_path_of_a_column(path: str, value: str | None) -> None:
 def listed(kind: str = "dgd", output: str = "table", **options: bool) -> int:
     everywhere = options.get("everywhere", False)
     where = Where(namespace="prod")
-    return asyncio.run(
-        print_list(kind, where, output, everywhere=everywhere, selector="", watch=False)
-    )
+    return asyncio.run(print_list(kind, where, output, everywhere=everywhere, selector="", watch=False))
 
 
 def test_names_for_scripts(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,9 +108,7 @@ def test_no_graphs_anywhere(server: Server, capsys: pytest.CaptureFixture[str]) 
     assert ("", "no graphs found in any namespace\n") == capsys.readouterr()
 
 
-def test_a_namespace_that_does_not_exist(
-    server: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_namespace_that_does_not_exist(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     assert 1 == listed()
     said = capsys.readouterr().err
     assert "no graphs found in namespace prod: namespace prod does not exist\n" == said
@@ -161,10 +155,7 @@ def test_a_service_of_which_nothing_is_known_has_no_numbers() -> None:
 
 def test_a_count_of_another_kind_of_workload() -> None:
     services = {"w": counts(readyReplicas=None, availableReplicas=1)}
-    assert (
-        "w        1       1      1        -"
-        == lines(a_graph_of_overview(READY, services=services))[3]
-    )
+    assert "w        1       1      1        -" == lines(a_graph_of_overview(READY, services=services))[3]
 
 
 def test_a_suspended_graph_wants_nothing() -> None:
@@ -176,9 +167,7 @@ def test_a_suspended_graph_wants_nothing() -> None:
 def test_a_spec_that_nobody_has_looked_at() -> None:
     edited = a_graph_of_overview(READY, generation=2)
     assert lines(edited)[0].endswith("not ready")
-    assert (
-        "Status is behind generation 2: the status describes generation 1." in (lines(edited)[-1])
-    )
+    assert "Status is behind generation 2: the status describes generation 1." in (lines(edited)[-1])
     assert overview_json(edited)["observed"] is False
 
 

@@ -258,9 +258,7 @@ async def test_a_graph_that_its_user_applied_is_found() -> None:
     ],
 )
 @on_simulated_clock
-async def test_a_request_without_a_graph_is_named_with_its_state(
-    status: Object, message: str
-) -> None:
+async def test_a_request_without_a_graph_is_named_with_its_state(status: Object, message: str) -> None:
     cluster = Cluster()
     cluster.request["status"] = status
     with pytest.raises(Missing) as refusal:
@@ -292,9 +290,7 @@ async def test_a_graph_that_nobody_asked() -> None:
 async def test_targets_that_are_no_numbers_are_refused_with_their_paths() -> None:
     cluster = Cluster(scrape(5))
     cluster.spec["profilingConfig"]["config"] = {"sla": {"ttft": "fast", "itl": -1}}
-    with pytest.raises(
-        ConfigError, match=r"config: sla\.ttft must be a number, .*; sla\.itl must "
-    ):
+    with pytest.raises(ConfigError, match=r"config: sla\.ttft must be a number, .*; sla\.itl must "):
         await cluster.why()
 
 

@@ -35,9 +35,7 @@ class Cluster(Server):
         self.paths: list[str] = []
         self.refused: set[str] = set()
         self.log: Callable[[], AsyncIterator[bytes]] = lambda: _chunks(LOG)
-        graph = self._create(
-            GRAPHS, "DynamoGraphDeployment", "chat", spec={"services": {}}, **fields
-        )
+        graph = self._create(GRAPHS, "DynamoGraphDeployment", "chat", spec={"services": {}}, **fields)
         owner = {"kind": "DynamoGraphDeployment", "name": "chat", "uid": graph}
         variable = {"name": "HF_TOKEN", "value": "hf_do-not-show"}
         args = ["sh", "-c", text]
@@ -52,9 +50,7 @@ class Cluster(Server):
             lastTimestamp="2026-11-23T04:00:00Z",
         )
 
-    def _create(
-        self, collection: str, kind: str, name: str, owners: object = (), **fields: object
-    ) -> str:
+    def _create(self, collection: str, kind: str, name: str, owners: object = (), **fields: object) -> str:
         metadata: Object = {"namespace": "prod", "name": name, "labels": LABELS}
         metadata["ownerReferences"] = list(owners) if isinstance(owners, list) else []
         version = collection.removeprefix("/apis/").removeprefix("/api/").rpartition("/")[0]
@@ -126,9 +122,7 @@ def test_the_archive(server: Cluster, tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
-def test_no_secret_is_in_any_file(
-    secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_secret_is_in_any_file(secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     condition = {"type": "Ready", "status": "False", "reason": "x", "message": secret}
     server = Cluster(secret, status={"conditions": [condition], "state": secret})
     connect_to(server, monkeypatch)
@@ -193,9 +187,7 @@ def test_each_part_that_cannot_be_read_is_named(server: Cluster, tmp_path: Path)
     assert "nodes: not for you\n" in texts["missing.txt"]
 
 
-def test_a_graph_whose_objects_cannot_be_listed_is_reported_alone(
-    server: Cluster, tmp_path: Path
-) -> None:
+def test_a_graph_whose_objects_cannot_be_listed_is_reported_alone(server: Cluster, tmp_path: Path) -> None:
     file = tmp_path / "chat.tar.gz"
     server.refused = {"/apis"}
     assert 0 == asyncio.run(write_report("chat", Where(namespace="prod"), file))

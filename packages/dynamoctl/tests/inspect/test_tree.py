@@ -96,9 +96,7 @@ def test_what_is_going_says_so() -> None:
 def test_a_hostile_name_or_message_reaches_no_terminal() -> None:
     last = {"exitCode": 1, "message": "\x1b]0;owned\x07\x9b31m\u202eevil\nline"}
     status = {"name": "main", "ready": False, "state": {"terminated": last}}
-    text = printed(
-        a_tree(a_pod("p\x1b[2J", ready=False, owner="u-chat", containerStatuses=[status]))
-    )
+    text = printed(a_tree(a_pod("p\x1b[2J", ready=False, owner="u-chat", containerStatuses=[status])))
     assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(text)
     assert "owned" in text
 

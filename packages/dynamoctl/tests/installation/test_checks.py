@@ -33,9 +33,7 @@ def storage(name: str, *, is_default: bool = False) -> StorageClass:
 def node(gpus: str = "", *, is_labelled: bool = True) -> Node:
     labels = {"nvidia.com/gpu.present": "true"} if is_labelled else {}
     allocatable = {"nvidia.com/gpu": gpus} if gpus else {}
-    return Node(
-        metadata=Metadata(name="n", labels=labels), status=NodeStatus(allocatable=allocatable)
-    )
+    return Node(metadata=Metadata(name="n", labels=labels), status=NodeStatus(allocatable=allocatable))
 
 
 def pods(*phases: str) -> list[Pod]:
@@ -93,9 +91,7 @@ def test_gpus_are_counted_on_nodes_that_are_labelled(
         (("Running", "Running"), CheckResult.OK),
     ],
 )
-def test_a_gpu_operator_that_partly_runs_is_a_warning(
-    phases: tuple[str, ...], verdict: CheckResult
-) -> None:
+def test_a_gpu_operator_that_partly_runs_is_a_warning(phases: tuple[str, ...], verdict: CheckResult) -> None:
     assert verdict == checks.gpu_operator(pods(*phases)).verdict
 
 
@@ -111,9 +107,7 @@ def test_the_summary_counts_a_warning_as_passed() -> None:
     found = [Finding("a", CheckResult.OK, ""), Finding("b", CheckResult.WARNING, "")]
     assert "Summary: 2 passed, 0 failed" == checks.summary(found)
     assert checks.headline(found).startswith("No check failed")
-    assert "Summary: 2 passed, 1 failed" == checks.summary(
-        [*found, Finding("c", CheckResult.FAIL, "")]
-    )
+    assert "Summary: 2 passed, 1 failed" == checks.summary([*found, Finding("c", CheckResult.FAIL, "")])
 
 
 def test_a_cluster_that_does_not_answer_fails_all_four(
@@ -152,9 +146,7 @@ def a_set(**fields: Any) -> Object:
 
 def test_the_closed_namespaces_are_those_of_the_installed_policy() -> None:
     policies = [
-        body
-        for body in manifests(Choices("platform"))
-        if body["kind"] == "ValidatingAdmissionPolicy"
+        body for body in manifests(Choices("platform")) if body["kind"] == "ValidatingAdmissionPolicy"
     ]
     closed = {"kube-node-lease", "kube-public", "kube-system", "platform"}
     assert closed == closed_namespaces(policies)

@@ -39,9 +39,7 @@ def test_the_namespace_stands_wherever_it_belongs(is_restricted: bool) -> None:
 
 def test_the_namespace_and_the_definitions_come_first() -> None:
     kinds = [each["kind"] for each in manifests(Choices("n"))]
-    assert ["Namespace", *["CustomResourceDefinition"] * len(RESOURCES)] == kinds[
-        : 1 + len(RESOURCES)
-    ]
+    assert ["Namespace", *["CustomResourceDefinition"] * len(RESOURCES)] == kinds[: 1 + len(RESOURCES)]
 
 
 def test_an_image_of_ones_own_is_used() -> None:
@@ -92,9 +90,7 @@ def test_a_registry_takes_the_place_of_a_registry_only(image: str, expected: str
 
 
 def test_images_to_copy_come_with_their_new_names(capsys: pytest.CaptureFixture[str]) -> None:
-    app()(
-        ["images", "--registry=mirror.example.com", "--output=pairs"], result_action="return_value"
-    )
+    app()(["images", "--registry=mirror.example.com", "--output=pairs"], result_action="return_value")
     lines = capsys.readouterr().out.splitlines()
     pairs = [line.split(" ") for line in lines]
     assert all(from_registry(source, "mirror.example.com") == target for source, target in pairs)
@@ -108,9 +104,7 @@ def test_images_are_copied_to_a_registry_that_is_named() -> None:
 
 @pytest.mark.parametrize("is_restricted", [False, True])
 @pytest.mark.parametrize("api", OPTIONAL_APIS, ids=lambda api: api.key)
-def test_what_is_withheld_is_in_no_rule_of_the_operator(
-    api: OptionalApi, is_restricted: bool
-) -> None:
+def test_what_is_withheld_is_in_no_rule_of_the_operator(api: OptionalApi, is_restricted: bool) -> None:
     def groups(choices: Choices) -> set[str]:
         return {
             group

@@ -62,9 +62,7 @@ def test_no_rule_has_a_wildcard_or_no_reason(rule: Rule) -> None:
 
 
 def test_whoever_may_read_secrets_by_any_name_may_not_write_them() -> None:
-    verbs = {
-        verb for group, resource, verb in allowed(RULES) if (group, resource) == ("", "secrets")
-    }
+    verbs = {verb for group, resource, verb in allowed(RULES) if (group, resource) == ("", "secrets")}
     assert {"list", "watch", "create"} == verbs
     makes = [rule for rule in RULES if rule.resources == ("secrets",) and rule.verbs == ("create",)]
     assert {Where.OWN} == {rule.where for rule in makes}

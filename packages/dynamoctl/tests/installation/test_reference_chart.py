@@ -13,9 +13,7 @@ from dynamoctl.installation.permissions import GRANTED, PROFILING_NODES, RULES, 
 ROOT = Path(__file__).parents[4]
 FACTS = yaml.safe_load((ROOT / "tests/conformance/reference_chart.yaml").read_text("utf-8"))
 ROWS = set(
-    re.findall(
-        r"^\| ([A-Z]+\d+[a-z]?) \|", (ROOT / "docs/deviations.md").read_text("utf-8"), re.MULTILINE
-    )
+    re.findall(r"^\| ([A-Z]+\d+[a-z]?) \|", (ROOT / "docs/deviations.md").read_text("utf-8"), re.MULTILINE)
 )
 MONITORED = ROOT / "tests/golden/charts/monitoring/objects.yaml"
 TYPE = "nvidia.com/dynamo-component-type"

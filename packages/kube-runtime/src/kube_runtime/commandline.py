@@ -114,9 +114,7 @@ class _Application(App):
         self._help = value
 
 
-def application(
-    name: str, text: str | None = None, *, version: Callable[[], str] | None = None
-) -> App:
+def application(name: str, text: str | None = None, *, version: Callable[[], str] | None = None) -> App:
     """An app whose only command prints what `version` returns."""
     app = _Application(
         name=name,
@@ -129,9 +127,7 @@ def application(
         result_action="return_value",
     )
     if version is not None:
-        app.command(
-            lambda: print(version()), name=("version", "--version"), help="Print the version."
-        )
+        app.command(lambda: print(version()), name=("version", "--version"), help="Print the version.")
     return app
 
 

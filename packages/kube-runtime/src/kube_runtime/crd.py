@@ -130,9 +130,7 @@ class IntOrText:
 
 
 Quantity: TypeAlias = Annotated[int | str, IntOrText("quantity", PATTERN)]
-IntOrPercent: TypeAlias = Annotated[
-    int | str, IntOrText("integer or percentage", INT_OR_PERCENT_PATTERN)
-]
+IntOrPercent: TypeAlias = Annotated[int | str, IntOrText("integer or percentage", INT_OR_PERCENT_PATTERN)]
 Duration: TypeAlias = Annotated[int | str, IntOrText("duration")]
 
 
@@ -217,15 +215,11 @@ REASON_PATTERN = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
 class ConditionSchema(Struct):
     """One statement about an object, and since when it holds."""
 
-    type: Annotated[
-        str, Field("What the statement is about.", max_length=316, pattern=TYPE_PATTERN)
-    ]
+    type: Annotated[str, Field("What the statement is about.", max_length=316, pattern=TYPE_PATTERN)]
     status: Annotated[Literal["True", "False", "Unknown"], Field("Whether it is so.")]
     reason: Annotated[
         str,
-        Field(
-            "Why, in one word for programs.", min_length=1, max_length=1024, pattern=REASON_PATTERN
-        ),
+        Field("Why, in one word for programs.", min_length=1, max_length=1024, pattern=REASON_PATTERN),
     ]
     message: Annotated[str, Field("Why, in words for people; may be empty.", max_length=32768)]
     last_transition_time: Annotated[str, Field("When `status` last changed.", format="date-time")]
@@ -285,9 +279,7 @@ def object_schema(struct: type[msgspec.Struct], *, is_open: bool = False) -> Obj
     }
     if required := sorted(member.name for member in members if member.required):
         schema["required"] = required
-    rules: list[Object] = [
-        {"rule": rule.expression, "message": rule.message} for rule in rules_of(struct)
-    ]
+    rules: list[Object] = [{"rule": rule.expression, "message": rule.message} for rule in rules_of(struct)]
     rules += [_transition(transition) for transition in transitions_of(struct)]
     if rules:
         schema["x-kubernetes-validations"] = rules

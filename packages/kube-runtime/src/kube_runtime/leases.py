@@ -107,9 +107,7 @@ class Exclusions:
 
     async def _read(self, key: Key) -> Lease | None:
         """Read a Lease by a list of one, which needs no more permission than the watch."""
-        pages = self._client.pages(
-            Lease, namespace=key.namespace, fields=f"metadata.name={key.name}"
-        )
+        pages = self._client.pages(Lease, namespace=key.namespace, fields=f"metadata.name={key.name}")
         async with aclosing(pages):
             async for page in pages:
                 return next(iter(page.items), None)
@@ -477,9 +475,7 @@ class Election:
         """Renew once. Errors are tolerated until the deadline, another holder is not."""
         deadline = self._renewed_at + self._terms.deadline_seconds
         try:
-            async with asyncio.timeout_at(
-                min(deadline, loop_time() + self._terms.deadline_seconds / 2)
-            ):
+            async with asyncio.timeout_at(min(deadline, loop_time() + self._terms.deadline_seconds / 2)):
                 await self._write_or_reread()
         except LeadershipLost:
             raise

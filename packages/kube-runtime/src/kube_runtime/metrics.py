@@ -94,9 +94,7 @@ def error_label(error: BaseException) -> str:
 class RuntimeMetrics:
     """The metrics, in `registry`; all names begin with `prefix`."""
 
-    def __init__(
-        self, registry: CollectorRegistry | None = None, *, prefix: str = "kube_runtime"
-    ) -> None:
+    def __init__(self, registry: CollectorRegistry | None = None, *, prefix: str = "kube_runtime") -> None:
         self.registry = registry or CollectorRegistry()
         self._prefix = prefix
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
@@ -164,15 +162,11 @@ class RuntimeMetrics:
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(f"{self._prefix}_{name}", text, labels, registry=self.registry)
 
-    def _histogram(
-        self, name: str, text: str, buckets: tuple[float, ...], *labels: str
-    ) -> Histogram:
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
         name = f"{self._prefix}_{name}"
         return Histogram(name, text, labels, buckets=buckets, registry=self.registry)
 
-    def _read(
-        self, family: Family, name: str, text: str, label: str = "resource_type"
-    ) -> CallbackMetrics:
+    def _read(self, family: Family, name: str, text: str, label: str = "resource_type") -> CallbackMetrics:
         metric = CallbackMetrics(family, f"{self._prefix}_{name}", text, label)
         self.registry.register(metric)
         return metric
@@ -224,9 +218,7 @@ class RuntimeMetrics:
         requests.inc()
         durations.observe(seconds)
 
-    def observe_watch(
-        self, kind: str, *, broken: Reading, held: Reading, interruptions: Reading
-    ) -> None:
+    def observe_watch(self, kind: str, *, broken: Reading, held: Reading, interruptions: Reading) -> None:
         """Read the objects and the restarts of a watch at each scrape."""
         self._broken.add(kind, broken)
         self._held.add(kind, held)

@@ -174,9 +174,7 @@ class ConnectionLimit:
         """Number of open connections."""
         return len(self._connections)
 
-    async def listen(
-        self, address: tuple[str | None, int], context: ssl.SSLContext | None = None
-    ) -> int:
+    async def listen(self, address: tuple[str | None, int], context: ssl.SSLContext | None = None) -> int:
         """Listen on a host, or on all interfaces if it is None, and return the port.
 
         Raises:

@@ -229,9 +229,7 @@ def _detach(value: object) -> object:
 @cache
 def _fields_with_raw(type_: type[msgspec.Struct]) -> tuple[str, ...]:
     return tuple(
-        field.name
-        for field in structs.fields(type_)
-        if _mentions_raw(inspect.type_info(field.type), {type_})
+        field.name for field in structs.fields(type_) if _mentions_raw(inspect.type_info(field.type), {type_})
     )
 
 
@@ -284,16 +282,12 @@ def proxied(proxy: UrlPath, target: str) -> UrlPath:
     path, mark, query = target.partition("?")
     segments = re.split("/|%2f", path, flags=re.IGNORECASE)
     if any(unquote(segment) in (".", "..") for segment in segments):
-        raise Invalid(
-            _BAD_REQUEST, "InvalidPath", f'invalid path "{target}" (expected no . and .. segments)'
-        )
+        raise Invalid(_BAD_REQUEST, "InvalidPath", f'invalid path "{target}" (expected no . and .. segments)')
     absolute = path if path.startswith("/") else f"/{path}"
     return UrlPath(f"{proxy}{quote(absolute, _WRITTEN)}{mark}{quote(query, _WRITTEN + '?')}")
 
 
-def path_of(
-    kind: Kind, namespace: str = "", name: str | None = None, subresource: str = ""
-) -> UrlPath:
+def path_of(kind: Kind, namespace: str = "", name: str | None = None, subresource: str = "") -> UrlPath:
     """The path of a kind's collection (no name), of one object, or of its subresource.
 
     With an empty namespace, the collection in all namespaces.

@@ -201,9 +201,7 @@ async def test_a_failing_api_server_is_asked_once_for_a_kind_and_nothing_is_dele
         assert isinstance(applied.failure, ServerFailure)
         assert ["b", "c"] == [obstruction.name for obstruction in applied.blocked]
         assert {"a": 1} == scene.world.sizes()
-        assert before + 1 == len(scene.writes()), (
-            "a request for another object of the kind that fails"
-        )
+        assert before + 1 == len(scene.writes()), "a request for another object of the kind that fails"
 
 
 @on_simulated_clock
@@ -246,9 +244,7 @@ async def test_an_object_of_a_kind_that_is_not_served_does_not_stop_the_others()
 
 
 @on_simulated_clock
-async def test_an_object_of_a_kind_that_may_not_be_read_is_not_written_and_says_what_grants_it() -> (
-    None
-):
+async def test_an_object_of_a_kind_that_may_not_be_read_is_not_written_and_says_what_grants_it() -> None:
     async with a_scene() as scene:
         store = scene.world.cache.store(Gadget)
         store.granted_by = "the chart value gadgets=true"
@@ -256,9 +252,7 @@ async def test_an_object_of_a_kind_that_may_not_be_read_is_not_written_and_says_
         store.mark_kind_forbidden()
         applied = await scene.apply(gadget("a", 1))
         assert [Obstacle.FORBIDDEN] == [each.obstacle for each in applied.blocked]
-        said = (
-            "is installed, but the operator may not read it; the chart value gadgets=true grants it"
-        )
+        said = "is installed, but the operator may not read it; the chart value gadgets=true grants it"
         assert applied.blocked[0].message.endswith(said)
         assert [] == scene.writes()
 
@@ -403,9 +397,7 @@ async def test_what_is_spared_is_neither_written_nor_deleted() -> None:
         await scene.apply(gadget("a", 1), gadget("b", 1))
         spared = (("Gadget", key("b")),)
         before = len(scene.writes())
-        applied = await scene.applier.apply(
-            scene.owner, Controlled([gadget("a", 1)], (Gadget,), spared)
-        )
+        applied = await scene.applier.apply(scene.owner, Controlled([gadget("a", 1)], (Gadget,), spared))
         assert [] == verbs(applied)
         assert before == len(scene.writes())
         assert [Verb.DELETE] == verbs(await scene.apply(gadget("a", 1)))

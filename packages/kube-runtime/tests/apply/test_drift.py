@@ -26,9 +26,7 @@ from simulated.gadget import Gadget
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=12,
 )
 MAPS = st.dictionaries(st.text(max_size=3), JSON)
@@ -103,9 +101,7 @@ def test_a_changed_value_is_found(ours: dict[str, Any], data: st.DataObject) -> 
         ),
         (
             container(env=[{"name": "A", "valueFrom": {"secretKeyRef": {"key": "a"}}}]),
-            container(
-                env=[{"name": "A", "valueFrom": {"secretKeyRef": {"key": "a", "optional": True}}}]
-            ),
+            container(env=[{"name": "A", "valueFrom": {"secretKeyRef": {"key": "a", "optional": True}}}]),
         ),
         (
             gadget(extraPodSpec={"nodeSelector": {"a": "b"}}),
@@ -123,11 +119,7 @@ def test_an_addition_to_what_is_one_value_is_found(wanted: Object, live: Object)
         (service(ports=[{"port": 1}]), service(ports=[{"port": 1, "protocol": "TCP"}], type="X")),
         (
             container(env=[{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "a"}}}]),
-            container(
-                env=[
-                    {"name": "A", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "a"}}}
-                ]
-            ),
+            container(env=[{"name": "A", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "a"}}}]),
         ),
         (
             of_kind("RoleBinding", subjects=[{"kind": "User", "name": "a"}]),
@@ -304,9 +296,7 @@ def test_a_long_list_is_compared_in_time_that_grows_with_its_length() -> None:
 
 JSON_EMPTIED: st.SearchStrategy[Any] = st.recursive(
     st.integers(),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=12,
 )
 

@@ -74,9 +74,7 @@ async def test_one_call_applies_all_of_them_in_order_and_returns_one_result() ->
         applied = await scene.apply(*all_policies())
         names = ["data", "shared", "ours"]
         assert names == [each.metadata.name for each in applied.objects]
-        assert [(Verb.CREATE, name) for name in names] == [
-            (each.verb, each.name) for each in applied.changes
-        ]
+        assert [(Verb.CREATE, name) for name in names] == [(each.verb, each.name) for each in applied.changes]
         uid = scene.owner.metadata.uid
         owners = [scene.owners(name) for name in names]
         assert [[(uid, True)], [(uid, False)], [(uid, True)]] == owners

@@ -46,9 +46,7 @@ class Scene:
         """A new user of the binding."""
         wanted = {"metadata": {"name": name, "namespace": NAMESPACE}}
         found = self.server.storage.create(MAKERS, wanted)["metadata"]
-        metadata = Metadata(
-            name, NAMESPACE, found["uid"], resource_version=found["resourceVersion"]
-        )
+        metadata = Metadata(name, NAMESPACE, found["uid"], resource_version=found["resourceVersion"])
         return Maker(metadata)
 
     async def apply(self, user: Maker, role: str) -> Applied:

@@ -55,9 +55,7 @@ def _patched(document: Any, patch: Any) -> Any:
 
 
 @given(DOCUMENT, DOCUMENT)
-def test_the_patch_turns_the_stored_into_the_wanted(
-    stored: dict[str, Any], wanted: dict[str, Any]
-) -> None:
+def test_the_patch_turns_the_stored_into_the_wanted(stored: dict[str, Any], wanted: dict[str, Any]) -> None:
     assert wanted == _patched(stored, merge_patch(stored, wanted))
 
 
@@ -107,9 +105,7 @@ async def test_a_status_of_an_earlier_spec_is_not_written_to_a_newer_one() -> No
     assert "status" not in world.server.storage.read(GADGETS, key("a"))
 
 
-def status(
-    ready: str = "False", message: str = "0 of 2", **fields: Any
-) -> DynamoGraphDeploymentStatus:
+def status(ready: str = "False", message: str = "0 of 2", **fields: Any) -> DynamoGraphDeploymentStatus:
     """A status as a controller computes it."""
     reason = "all_resources_are_ready" if ready == "True" else "some_resources_are_not_ready"
     said = Condition("Ready", ready, reason, message, observed_generation=1)
@@ -194,9 +190,7 @@ async def test_the_first_word_on_a_new_spec_waits_for_the_last_one() -> None:
 
 
 @on_simulated_clock
-async def test_the_first_word_is_written_if_the_last_one_does_not_come_however_often_it_is_asked() -> (
-    None
-):
+async def test_the_first_word_is_written_if_the_last_one_does_not_come_however_often_it_is_asked() -> None:
     limit = StatusRateLimit(goal="Ready")
     for _ in range(4):
         assert waited(limit, edited(), MOVING) > 0
@@ -210,9 +204,7 @@ async def test_an_object_without_a_status_gets_one_at_once_where_users_look_at_i
     fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
     assert 0.0 == waited(StatusRateLimit(goal="Ready", first_at_once=True), fresh, status())
     assert SETTLE_SECONDS == waited(StatusRateLimit(goal="Ready"), fresh, status())
-    assert SETTLE_SECONDS == waited(
-        StatusRateLimit(goal="Ready", first_at_once=True), edited(), MOVING
-    )
+    assert SETTLE_SECONDS == waited(StatusRateLimit(goal="Ready", first_at_once=True), edited(), MOVING)
 
 
 @on_simulated_clock
@@ -282,9 +274,7 @@ async def test_in_busy_times_progress_waits_for_more_of_it_and_what_decides_does
     assert 0.0 == waited(limit, graph, status("True", "All resources are ready"))
     assert BUSY_SECONDS == waited(limit, stored(status(), "other"), status(message="1 of 2"))
     await asyncio.sleep(1.0)
-    assert 0.0 == waited(limit, stored(status(), "other"), status(message="2 of 2")), (
-        "it is quiet now"
-    )
+    assert 0.0 == waited(limit, stored(status(), "other"), status(message="2 of 2")), "it is quiet now"
 
 
 @on_simulated_clock
@@ -301,9 +291,7 @@ async def test_in_busy_times_progress_is_told_all_the_same_in_the_end() -> None:
 
 
 @on_simulated_clock
-async def test_in_busy_times_a_new_object_waits_for_its_first_status_and_an_edited_one_for_its_next() -> (
-    None
-):
+async def test_in_busy_times_a_new_object_waits_for_its_first_status_and_an_edited_one_for_its_next() -> None:
     fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
     limit = StatusRateLimit(goal="Ready", first_at_once=True, activity=busy())
     assert BUSY_SECONDS == waited(limit, fresh, status())

@@ -163,9 +163,7 @@ async def test_an_object_is_taken_over_once_with_one_read_and_one_patch_before_t
         for size in (1, 1, 2):
             await applier.apply(OWNER, Controlled([gadget("a", size)], (Gadget,)))
             # The simulated server knows nothing of managers, so it leaves this in place.
-            world.server.storage.merge(
-                GADGETS, key("a"), {"metadata": {"annotations": {MARK: None}}}
-            )
+            world.server.storage.merge(GADGETS, key("a"), {"metadata": {"annotations": {MARK: None}}})
             await settle(0.1)
         requests = [(each.method, each.content_type) for each in world.server.requests]
         read, take, apply = (
@@ -358,8 +356,7 @@ async def looking(world: World, owner: Maker) -> AsyncIterator[None]:
         world.writer,
         selectors={Gadget: Selector(labels=complement(LABEL))},
         is_ours=lambda each: (
-            each.metadata.controller is not None
-            and each.metadata.controller.uid == owner.metadata.uid
+            each.metadata.controller is not None and each.metadata.controller.uid == owner.metadata.uid
         ),
     )
     task = asyncio.create_task(look.run())

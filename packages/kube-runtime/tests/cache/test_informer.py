@@ -68,9 +68,7 @@ class World:
         """Have everything run meanwhile, once it counts as synced."""
         client = Client(self.server)
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(each.run(client)) for each in (self.definitions, self.informer)
-            ]
+            tasks = [group.create_task(each.run(client)) for each in (self.definitions, self.informer)]
             await self.informer.synced.wait()
             await settle()
             yield
@@ -175,9 +173,7 @@ async def test_other_changes_of_a_definition_do_not_end_the_watch() -> None:
 
 
 @on_simulated_clock
-async def test_a_kind_that_may_not_be_listed_is_forbidden_and_not_absent_until_the_right_comes() -> (
-    None
-):
+async def test_a_kind_that_may_not_be_listed_is_forbidden_and_not_absent_until_the_right_comes() -> None:
     world = World()
     world.install()
     world.server.faults.append(Fault(403, times=10**6, collection=GADGETS))
@@ -266,9 +262,7 @@ async def test_only_the_metadata_of_definitions_is_asked_for() -> None:
     asked = [each for each in world.server.requests if each.path == DEFINITIONS]
     assert (1 if world.server.STREAMS_LISTS else 3) == len(asked)
     assert all("as=PartialObjectMetadata" in each.accept for each in asked)
-    assert {"application/json"} == {
-        each.accept for each in world.server.requests if each.path == GADGETS
-    }
+    assert {"application/json"} == {each.accept for each in world.server.requests if each.path == GADGETS}
     assert world.informer.store.shown.get(key("a")) is None
 
 

@@ -79,10 +79,7 @@ def acts(*what: str, pauses: tuple[float, ...] = PAUSES) -> st.SearchStrategy[li
 
 delays = st.builds(
     Delays,
-    *(
-        st.sampled_from(each)
-        for each in ((0.0, 0.5), (0.0, 0.5, 3.0), (0.0, 0.5, 3.0), (0.0, 1.0, 5.0))
-    ),
+    *(st.sampled_from(each) for each in ((0.0, 0.5), (0.0, 0.5, 3.0), (0.0, 0.5, 3.0), (0.0, 1.0, 5.0))),
 )
 seeds = st.integers(0, 2**16)
 
@@ -214,9 +211,7 @@ def a_play(seed: int, delays: Delays, *, is_strict: bool) -> Play:
 WORLDS = int(os.environ.get("SIMULATED_WORLDS", "150"))
 """How many worlds each test plays; more of them before a change of the runtime is trusted."""
 
-simulated = settings(
-    deadline=None, max_examples=WORLDS, suppress_health_check=[HealthCheck.too_slow]
-)
+simulated = settings(deadline=None, max_examples=WORLDS, suppress_health_check=[HealthCheck.too_slow])
 
 
 @simulated
@@ -239,9 +234,7 @@ def deafness(script: list[Act]) -> int:
 @simulated
 @given(seeds, delays, acts(*OTHERS, *OURS, *HARMLESS))
 @on_simulated_clock
-async def test_while_history_is_kept_one_list_is_enough(
-    seed: int, delays: Delays, script: list[Act]
-) -> None:
+async def test_while_history_is_kept_one_list_is_enough(seed: int, delays: Delays, script: list[Act]) -> None:
     play = a_play(seed, delays, is_strict=False)
     await play.run(script)
     assert play.world.server.lists(Gadget) <= 1 + deafness(script), play.witness.history()

@@ -235,9 +235,7 @@ async def test_every_way_to_write_is_seen_at_once() -> None:
         assert {"a": 1} == world.sizes()
         await world.writer.merge_patch(Gadget, key("a"), {"spec": {"size": 2}})
         assert {"a": 2} == world.sizes()
-        await world.writer.merge_patch(
-            Gadget, key("a"), {"status": {"ready": 3}}, subresource="status"
-        )
+        await world.writer.merge_patch(Gadget, key("a"), {"status": {"ready": 3}}, subresource="status")
         seen = world.cache.get(Gadget, key("a"))
         assert seen is not None
         assert 3 == seen.status.ready
@@ -284,9 +282,7 @@ async def test_an_answer_does_not_bring_back_what_was_deleted_meanwhile() -> Non
 
 
 @on_simulated_clock
-async def test_a_write_that_changed_nothing_does_not_bring_back_what_was_deleted_meanwhile() -> (
-    None
-):
+async def test_a_write_that_changed_nothing_does_not_bring_back_what_was_deleted_meanwhile() -> None:
     world = a_world()
     async with world.synced():
         await write(world, "a", 1)
@@ -368,9 +364,7 @@ async def test_a_write_that_the_watch_never_brings_is_given_up() -> None:
         assert {"a": 1} == world.sizes()
 
 
-@pytest.mark.parametrize(
-    ("code", "error"), [(NO_ANSWER, Unreachable), (409, Conflict), (422, Invalid)]
-)
+@pytest.mark.parametrize(("code", "error"), [(NO_ANSWER, Unreachable), (409, Conflict), (422, Invalid)])
 @on_simulated_clock
 async def test_a_failed_write_shows_nothing(code: int, error: type[Exception]) -> None:
     world = a_world()

@@ -196,9 +196,7 @@ async def test_each_stream_asks_for_another_server_timeout() -> None:
     world = a_world()
     async with world.synced():
         await settle(3000)
-    asked = [
-        int(each.query["timeoutSeconds"]) for each in world.server.requests if "watch" in each.query
-    ]
+    asked = [int(each.query["timeoutSeconds"]) for each in world.server.requests if "watch" in each.query]
     assert all(SERVER_SECONDS[0] <= each <= SERVER_SECONDS[1] for each in asked)
     assert 5 < len(set(asked))
 

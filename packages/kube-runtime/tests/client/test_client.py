@@ -188,9 +188,7 @@ async def test_a_watch_may_be_refused_and_is_asked_for_once() -> None:
     assert 2 == len(script.requests)
 
 
-@pytest.mark.parametrize(
-    "line", [b"<html>\n", b'{"type":"WHAT","object":{}}\n', b'{"type":"ADDED"}\n']
-)
+@pytest.mark.parametrize("line", [b"<html>\n", b'{"type":"WHAT","object":{}}\n', b'{"type":"ADDED"}\n'])
 async def test_an_unreadable_watch_line_ends_the_watch(line: bytes) -> None:
     script = Script().then(200, line)
     with pytest.raises(Unreachable, match="unreadable line"):
@@ -381,10 +379,7 @@ async def test_a_failure_of_the_server_passes(code: int) -> None:
     script = Script().then(code).then(code).then(code).then(200, b"yes")
     assert b"yes" == await asked(script, repeatable=True)
     pauses = [b - a for a, b in pairwise(script.at_seconds)]
-    assert all(
-        0.5 * base <= pause <= 1.5 * base
-        for base, pause in zip((0.5, 1.0, 2.0), pauses, strict=True)
-    )
+    assert all(0.5 * base <= pause <= 1.5 * base for base, pause in zip((0.5, 1.0, 2.0), pauses, strict=True))
 
 
 @on_simulated_clock
@@ -447,9 +442,7 @@ async def test_throttling_for_too_long_goes_to_the_caller() -> None:
     assert 60 == caught.value.retry_after_seconds
 
 
-@pytest.mark.parametrize(
-    ("code", "type_"), [(409, Conflict), (405, ApiError), (501, ServerFailure)]
-)
+@pytest.mark.parametrize(("code", "type_"), [(409, Conflict), (405, ApiError), (501, ServerFailure)])
 @on_simulated_clock
 async def test_a_refusal_is_final(code: int, type_: type[ApiError]) -> None:
     script = Script().then(code)

@@ -115,8 +115,6 @@ async def test_the_namespace_is_that_of_the_context_or_of_the_pod(
     tmp_path: Path, context: str | None, environ: dict[str, str], namespace: str
 ) -> None:
     world = World(tmp_path)
-    transport = await connect(
-        context=context, environ=environ, home=world.home, service_account=world.pod
-    )
+    transport = await connect(context=context, environ=environ, home=world.home, service_account=world.pod)
     async with transport:
         assert namespace == await default_namespace(transport)

@@ -10,12 +10,8 @@ from simulated.gadget import GADGETS, Gadget, gadget, key
 from simulated.server import Server
 
 
-@pytest.mark.parametrize(
-    ("named", "expected"), [({}, "operator"), ({"field_manager": "scaler"}, "scaler")]
-)
-def test_a_patch_is_of_the_field_manager_that_is_named(
-    named: dict[str, str], expected: str
-) -> None:
+@pytest.mark.parametrize(("named", "expected"), [({}, "operator"), ({"field_manager": "scaler"}, "scaler")])
+def test_a_patch_is_of_the_field_manager_that_is_named(named: dict[str, str], expected: str) -> None:
     server = Server()
     server.storage.create(GADGETS, gadget("g", 1))
 

@@ -56,9 +56,7 @@ async def test_a_request_reaches_the_server_as_it_is() -> None:
         response.set_cookie("session", "1")
         return response
 
-    request = Request(
-        "PATCH", url_path("a", "b"), {"labelSelector": "a in (b,c),d=e+f"}, b"{}", "text/x"
-    )
+    request = Request("PATCH", url_path("a", "b"), {"labelSelector": "a in (b,c),d=e+f"}, b"{}", "text/x")
     async with serving(handler) as url, AiohttpTransport(Plain(url, ["t"])) as transport:
         for _ in range(2):
             answer = await transport.send(request)
@@ -405,9 +403,7 @@ async def test_a_transport_that_is_closed_during_a_login_connects_no_more() -> N
 
 async def test_a_watch_that_is_refused_says_why() -> None:
     async def handler(request: web.Request) -> web.Response:
-        return web.json_response(
-            {"kind": "Status", "code": 403, "message": "cannot watch"}, status=403
-        )
+        return web.json_response({"kind": "Status", "code": 403, "message": "cannot watch"}, status=403)
 
     async with serving(handler) as url, AiohttpTransport(Plain(url)) as transport:
         watch = Client(transport).watch(Deployment, resource_version="1", timeout_seconds=60)

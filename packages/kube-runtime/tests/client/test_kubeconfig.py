@@ -151,10 +151,7 @@ async def test_a_client_certificate_reaches_the_server(tmp_path: Path, inline: b
         "client-key": pair.key,
     }
     if inline:
-        parts = {
-            f"{name}-data": base64.b64encode(path.read_bytes()).decode()
-            for name, path in files.items()
-        }
+        parts = {f"{name}-data": base64.b64encode(path.read_bytes()).decode() for name, path in files.items()}
     else:
         parts = {name: str(path) for name, path in files.items()}
     ours = {name: part for name, part in parts.items() if name.startswith("client")}

@@ -66,9 +66,7 @@ def write_config(folder: Path, user: dict[str, Any], cluster: dict[str, Any] | N
     content = {
         "current-context": "a",
         "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-        "clusters": [
-            {"name": "a", "cluster": {"server": "https://api.example", **(cluster or {})}}
-        ],
+        "clusters": [{"name": "a", "cluster": {"server": "https://api.example", **(cluster or {})}}],
         "users": [{"name": "a", "user": user}],
     }
     path = folder / "config"
@@ -81,17 +79,13 @@ async def token_of(credentials: Kubeconfig) -> str:
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-async def test_a_plugin_is_run_once_for_a_token_that_does_not_expire(
-    tmp_path: Path, version: str
-) -> None:
+async def test_a_plugin_is_run_once_for_a_token_that_does_not_expire(tmp_path: Path, version: str) -> None:
     user = a_plugin(tmp_path)
     user["exec"]["apiVersion"] = f"client.authentication.k8s.io/{version}"
     credentials = Kubeconfig([write_config(tmp_path, user)])
     assert {"Bearer token-1"} == set(await asyncio.gather(*[token_of(credentials)] * 1))
     assert "Bearer token-1" == await token_of(credentials)
-    assert [f"client.authentication.k8s.io/{version}"] == [
-        call["apiVersion"] for call in calls(tmp_path)
-    ]
+    assert [f"client.authentication.k8s.io/{version}"] == [call["apiVersion"] for call in calls(tmp_path)]
     await credentials.refresh()
     assert "Bearer token-2" == await token_of(credentials)
 
@@ -118,9 +112,7 @@ async def test_a_plugin_is_told_of_the_cluster_if_it_asks(tmp_path: Path) -> Non
     cluster = {
         "certificate-authority": str(authority.file),
         "tls-server-name": "kubernetes",
-        "extensions": [
-            {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "it"}}
-        ],
+        "extensions": [{"name": "client.authentication.k8s.io/exec", "extension": {"audience": "it"}}],
     }
     user = a_plugin(tmp_path, provideClusterInfo=True)
     await token_of(Kubeconfig([write_config(tmp_path, user, cluster)]))
@@ -203,9 +195,7 @@ async def test_a_plugin_that_fails_is_one_clear_line(tmp_path: Path, answer: str
     assert "\n" not in str(caught.value)
 
 
-async def test_a_plugin_that_hangs_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_plugin_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(login, "EXEC_SECONDS", 0.5)
     config = write_config(tmp_path, a_plugin(tmp_path, "time.sleep(600)"))
     with pytest.raises(ConfigError, match=r"exec plugin .*: no answer within 0\.5 s, ended"):
@@ -214,15 +204,11 @@ async def test_a_plugin_that_hangs_is_ended(
 
 async def test_a_plugin_that_is_not_installed_says_how_to_get_it(tmp_path: Path) -> None:
     user = {"exec": {"apiVersion": V1, "command": "no-such-plugin", "installHint": "Install it."}}
-    with pytest.raises(
-        ConfigError, match=r"exec plugin no-such-plugin: .*No such file.* Install it\."
-    ):
+    with pytest.raises(ConfigError, match=r"exec plugin no-such-plugin: .*No such file.* Install it\."):
         await token_of(Kubeconfig([write_config(tmp_path, user)]))
 
 
-async def test_without_the_extra_it_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "kube_runtime.client.login_provider", raising=False)
     monkeypatch.setitem(sys.modules, "kubernetes", None)
     monkeypatch.setitem(sys.modules, "kubernetes.client", None)
@@ -318,8 +304,6 @@ async def test_an_oidc_login_that_has_run_out(tmp_path: Path) -> None:
     tls = server_tls(authority)
     async with serving(gone, tls) as url:
         more = {"refresh-token": "r", "idp-certificate-authority": str(authority.file)}
-        config = await asyncio.to_thread(
-            write_config, tmp_path, an_oidc_user(url, a_jwt(-60), **more)
-        )
+        config = await asyncio.to_thread(write_config, tmp_path, an_oidc_user(url, a_jwt(-60), **more))
         with pytest.raises(ConfigError, match="login with oidc"):
             await token_of(Kubeconfig([config]))

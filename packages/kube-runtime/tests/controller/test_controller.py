@@ -28,16 +28,12 @@ def named(child: Deployment, name: str) -> Deployment:
 
 def deployment(owner: OwnerReference | None, generation: int = 1) -> Deployment:
     owners = (owner,) if owner else ()
-    metadata = Metadata(
-        *("child", "ns", "uid-c", str(generation), generation), owner_references=owners
-    )
+    metadata = Metadata(*("child", "ns", "uid-c", str(generation), generation), owner_references=owners)
     return Deployment(metadata)
 
 
 def controlled_by(key: Key, *, group: str = "example.com", kind: str = "Widget") -> OwnerReference:
-    return OwnerReference(
-        kind, key.name, f"uid-{key.name}", api_version=f"{group}/v1beta9", controller=True
-    )
+    return OwnerReference(kind, key.name, f"uid-{key.name}", api_version=f"{group}/v1beta9", controller=True)
 
 
 async def test_a_changed_object_is_reconciled() -> None:
@@ -133,16 +129,12 @@ async def test_a_change_overtakes_the_first_list() -> None:
 
 async def test_an_edit_overtakes_what_children_report() -> None:
     keys = [Key("ns", str(number)) for number in range(5)]
-    async with running(
-        ControllerOptions(workers=1, resync_seconds=100_000, coalesce_seconds=0.0)
-    ) as world:
+    async with running(ControllerOptions(workers=1, resync_seconds=100_000, coalesce_seconds=0.0)) as world:
         world.list(*map(widget, (*keys, B)))
         await asyncio.sleep(1)
         world.controller.runs.clear()
         for each in keys:
-            world.children.on_watch_event(
-                Changed(named(deployment(controlled_by(each)), each.name))
-            )
+            world.children.on_watch_event(Changed(named(deployment(controlled_by(each)), each.name)))
         world.widgets.on_watch_event(Changed(edited(B)))
         await asyncio.sleep(1)
     assert B in world.controller.keys()[:2], "one was running already"

@@ -344,9 +344,7 @@ async def test_an_event_about_a_cluster_scoped_object_is_in_the_default_namespac
 
 async def test_a_flush_does_not_wait_for_the_pause_of_an_attempt_that_failed() -> None:
     async with running() as world:
-        world.server.faults.append(
-            Fault(503, times=1, method="POST", headers={"retry-after": "40"})
-        )
+        world.server.faults.append(Fault(503, times=1, method="POST", headers={"retry-after": "40"}))
         world.happens("x")
         await asyncio.sleep(COLLECT_SECONDS + 20.0)
         assert [] == world.events

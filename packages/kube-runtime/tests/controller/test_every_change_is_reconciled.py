@@ -109,8 +109,7 @@ async def _reconciles_the_last_state(steps: list[Step], moods: list[str], seed: 
         runner.close()
         await working
     sizes = {
-        each: stored["spec"]["size"]
-        for each, stored in world.server.storage.objects.get(GADGETS, {}).items()
+        each: stored["spec"]["size"] for each, stored in world.server.storage.objects.get(GADGETS, {}).items()
     }
     assert sizes == {each: size for each, size in controller.seen.items() if size is not None}
 

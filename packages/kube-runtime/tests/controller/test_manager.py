@@ -331,9 +331,7 @@ async def test_what_fails_beside_the_cause_is_a_line_and_a_bug_a_traceback() -> 
             await run
     others = [each for each in logs if each["event"] == "failed as well"]
     assert [":8080: cannot listen"] == [each["error"] for each in others if "error" in each]
-    assert ["KeyError"] == [
-        type(each["exc_info"]).__name__ for each in others if "exc_info" in each
-    ]
+    assert ["KeyError"] == [type(each["exc_info"]).__name__ for each in others if "exc_info" in each]
 
 
 async def test_a_probe_names_no_object_and_the_log_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,9 +63,7 @@ class World:
             key, started = taken.key, loop.time()
             self.active[key] += 1
             assert 1 == self.active[key], "one key, two workers"
-            work = (
-                self.works[self.runs % len(self.works)] if self.runs < 40 else Work(0, fails=False)
-            )
+            work = self.works[self.runs % len(self.works)] if self.runs < 40 else Work(0, fails=False)
             self.runs += 1
             await asyncio.sleep(work.seconds)
             self.active[key] -= 1

@@ -115,9 +115,7 @@ def test_a_foreign_change_right_after_its_own_wakes(lag: float) -> None:
 
 
 @on_simulated_clock
-async def test_a_deletion_by_another_controller_wakes_although_it_has_no_version_of_its_own() -> (
-    None
-):
+async def test_a_deletion_by_another_controller_wakes_although_it_has_no_version_of_its_own() -> None:
     world = a_world()
     world.has("a", size=1)
     controller = Readiness(world)

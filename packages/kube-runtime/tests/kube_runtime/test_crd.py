@@ -58,11 +58,7 @@ def nodes(schema: Object, path: str = "") -> Nodes:
 def node(resource: type[Resource], *path: str) -> Object:
     schema = resource_schema(resource)
     for part in path:
-        schema = (
-            schema[part]
-            if part in {"items", "additionalProperties"}
-            else schema["properties"][part]
-        )
+        schema = schema[part] if part in {"items", "additionalProperties"} else schema["properties"][part]
     return schema
 
 
@@ -197,9 +193,7 @@ def test_metadata_of_an_embedded_claim_template_lists_labels_and_annotations() -
 def test_a_component_of_a_graph_has_the_schema_of_a_component_on_its_own() -> None:
     service = node(DynamoGraphDeployment, "spec", "services", "additionalProperties")
     component = node(DynamoComponentDeployment, "spec")
-    alone = {
-        name: each for name, each in component["properties"].items() if name != "backendFramework"
-    }
+    alone = {name: each for name, each in component["properties"].items() if name != "backendFramework"}
     assert service["properties"] == alone
 
 

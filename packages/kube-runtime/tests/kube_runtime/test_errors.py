@@ -113,18 +113,14 @@ def test_retry_after_is_a_number_of_seconds(value: str, seconds: float | None) -
 
 
 def test_an_unknown_field_in_an_apply_is_our_mistake_not_a_failure() -> None:
-    message = (
-        "failed to create typed patch object (n/a; v1, Kind=X): .b: field not declared in schema"
-    )
+    message = "failed to create typed patch object (n/a; v1, Kind=X): .b: field not declared in schema"
     assert isinstance(error_of(500, message=message), Invalid)
 
 
 def test_the_error_line_of_a_watch_carries_its_own_code() -> None:
     raw = msgspec.Raw(b'{"kind":"Status","code":410,"reason":"Expired","message":"too old"}')
     assert isinstance(error_of_watch(raw, KIND), Expired)
-    assert isinstance(
-        error_of_watch(msgspec.Raw(b'{"code":500,"message":"m"}'), KIND), ServerFailure
-    )
+    assert isinstance(error_of_watch(msgspec.Raw(b'{"code":500,"message":"m"}'), KIND), ServerFailure)
 
 
 @pytest.mark.parametrize("raw", [b"{}", b"[]", b'{"message":"m"}'])

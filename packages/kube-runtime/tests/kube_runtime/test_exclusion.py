@@ -202,9 +202,7 @@ async def test_renewals_count_whatever_the_clocks_say(error_seconds: float) -> N
         ("0000-01-01T00:00:00Z", 30),
     ],
 )
-async def test_an_old_or_incomplete_marker_marks_nothing(
-    renewed: str | None, seconds: int | None
-) -> None:
+async def test_an_old_or_incomplete_marker_marks_nothing(renewed: str | None, seconds: int | None) -> None:
     world = World()
     world.has(renewed=renewed, seconds=seconds)
     async with world.watching():
@@ -249,9 +247,7 @@ async def test_a_restricted_operator_and_a_cluster_wide_one_never_own_a_namespac
     world = World()
     async with world.watching():
         client = Client(world.server)
-        marker = NamespaceLease(
-            client, TEAM, holder="v1", replicas="replica.test", wall_clock=wall_clock
-        )
+        marker = NamespaceLease(client, TEAM, holder="v1", replicas="replica.test", wall_clock=wall_clock)
         await marker.claim()
         running = asyncio.create_task(marker.run())
         await asyncio.sleep(0.001)

@@ -212,9 +212,7 @@ async def test_a_candidate_outlives_an_outage_and_does_not_repeat_itself() -> No
             await asyncio.sleep(300)
             candidate.line.is_cut = False
             await until_leading(candidate)
-        said = [
-            entry["error"] for entry in logs if entry["event"] == "lease attempt failed, retrying"
-        ]
+        said = [entry["error"] for entry in logs if entry["event"] == "lease attempt failed, retrying"]
         assert said
         assert len(set(said)) == len(said)
 

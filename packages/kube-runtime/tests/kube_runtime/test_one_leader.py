@@ -32,9 +32,7 @@ steps = st.builds(
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(steps, max_size=12), st.integers(0, 10_000))
-def test_never_two_lead_whatever_happens_and_in_the_end_one_does(
-    steps: list[Step], seed: int
-) -> None:
+def test_never_two_lead_whatever_happens_and_in_the_end_one_does(steps: list[Step], seed: int) -> None:
     run_simulated(_leads_at_most_once(steps, seed))
 
 

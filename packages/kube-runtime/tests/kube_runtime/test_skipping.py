@@ -80,9 +80,7 @@ class Operator:
             yield
 
     def label(self, namespace: str) -> str | None:
-        labels = self.server.storage.read(GADGETS, Key(namespace, "g"))["metadata"].get(
-            "labels", {}
-        )
+        labels = self.server.storage.read(GADGETS, Key(namespace, "g"))["metadata"].get("labels", {})
         found: str | None = labels.get("size")
         return found
 

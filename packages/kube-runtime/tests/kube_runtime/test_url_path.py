@@ -125,9 +125,7 @@ def test_a_segment_is_still_one_segment(segments: list[str]) -> None:
 def test_collections_and_objects() -> None:
     custom = Kind("example.com", "v1", "Thing", "things")
     assert "/apis/example.com/v1/things" == path_of(custom)
-    assert "/apis/example.com/v1/namespaces/lab/things/a/status" == path_of(
-        custom, "lab", "a", "status"
-    )
+    assert "/apis/example.com/v1/namespaces/lab/things/a/status" == path_of(custom, "lab", "a", "status")
     assert "/api/v1/nodes/a" == path_of(Node.KIND, "", "a")
     assert path_of(RoleBinding.KIND, "lab", "a:b").endswith("/namespaces/lab/rolebindings/a:b")
     with pytest.raises(Invalid):

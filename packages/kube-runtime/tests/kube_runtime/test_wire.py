@@ -158,10 +158,7 @@ def test_of_a_large_object_that_is_nested_too_deeply_only_the_start_is_scanned()
 def test_an_object_that_is_nested_too_deeply_does_not_hide_the_others_of_its_list() -> None:
     names = (b"a", b'"items":[{', b"\\", b"z")
     whole = b'{"kind":"items","metadata":{"resourceVersion":"7","items":[{"x":1}]},"items":[%s],"more":[{}]}'
-    objects = [
-        b'{"metadata":{"name":%s},"x":%s}' % (json.dumps(it.decode()).encode(), b"[]")
-        for it in names
-    ]
+    objects = [b'{"metadata":{"name":%s},"x":%s}' % (json.dumps(it.decode()).encode(), b"[]") for it in names]
     deep = b'{"metadata":{"name":"deep"},"x":%s}' % DEEP
     page = decode_list(Deployment.KIND, whole % b" , ".join([objects[0], deep, *objects[1:]]))
     assert "7" == page.metadata.resource_version

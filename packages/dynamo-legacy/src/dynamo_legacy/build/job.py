@@ -260,8 +260,7 @@ def _builder(request: DynamoNimRequest, build: Build, mounts: Sequence[Object]) 
     image, command, arguments = _engine(request, build)
     environment = [{"name": "DOCKER_CONFIG", "value": "/kaniko/.docker/"}]
     resources = (
-        spec.image_builder_container_resources
-        or build.builder.default_image_builder_container_resources
+        spec.image_builder_container_resources or build.builder.default_image_builder_container_resources
     )
     return {
         "name": BUILDER,
@@ -286,9 +285,7 @@ def _security(settings: LegacySettings) -> Object:
     match settings.build_engine:
         case "buildkit":
             return {**_RESTRICTED, "readOnlyRootFilesystem": True}
-        case (
-            "buildkit-rootless"
-        ):  # its user namespace needs syscalls that the default profiles forbid
+        case "buildkit-rootless":  # its user namespace needs syscalls that the default profiles forbid
             return {
                 "runAsUser": _USER,
                 "runAsGroup": _USER,
@@ -389,8 +386,6 @@ def _escaped(text: str) -> str:
 
 def _label(text: str) -> str:
     """A text as label value: hashed if it is too long or invalid as one."""
-    if len(text) <= _NAME_LIMIT and re.fullmatch(
-        r"[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?", text, re.ASCII
-    ):
+    if len(text) <= _NAME_LIMIT and re.fullmatch(r"[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?", text, re.ASCII):
         return text
     return hashlib.sha256(text.encode()).hexdigest()[:_NAME_LIMIT]

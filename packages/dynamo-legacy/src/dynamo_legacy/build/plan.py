@@ -152,9 +152,7 @@ def request_status(
         text = "; ".join(obstruction.message for obstruction in blocked)
         failed = {"status": "False", "reason": Reason.BUILD_FAILED, "message": text}
         conditions = tuple(
-            msgspec.structs.replace(reported, **failed)
-            if reported.type == NIM_AVAILABLE
-            else reported
+            msgspec.structs.replace(reported, **failed) if reported.type == NIM_AVAILABLE else reported
             for reported in conditions
         )
     over = pause_over(generation, request.status.conditions)

@@ -106,14 +106,10 @@ def built_image(request: DynamoNimRequest, settings: LegacySettings) -> BuiltIma
         is_insecure = insecure if is_own else not settings.registry_secure
         return BuiltImage(spec.image, spec.image, is_insecure, secret, is_own)
     if not settings.registry_server:
-        raise ValueError(
-            "no registry: set DOCKER_REGISTRY_SERVER at the operator, or image in the request"
-        )
+        raise ValueError("no registry: set DOCKER_REGISTRY_SERVER at the operator, or image in the request")
     tag = image_tag(request, settings)
     inside = settings.registry_in_cluster_server or settings.registry_server
-    name, pushed = (
-        f"{_repository(server, settings)}:{tag}" for server in (settings.registry_server, inside)
-    )
+    name, pushed = (f"{_repository(server, settings)}:{tag}" for server in (settings.registry_server, inside))
     parse_reference(pushed)
     return BuiltImage(
         name=name,
@@ -274,9 +270,7 @@ def _of_url(url: str) -> Source:
     )
 
 
-def _of_store(
-    request: DynamoNimRequest, settings: LegacySettings, own: tuple[Object, ...]
-) -> Fetch:
+def _of_store(request: DynamoNimRequest, settings: LegacySettings, own: tuple[Object, ...]) -> Fetch:
     if not settings.endpoint:
         raise SourceUnavailable(
             "no archive to build from: set spec.source or spec.downloadUrl in the DynamoNimRequest, create "

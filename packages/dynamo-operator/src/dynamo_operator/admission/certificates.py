@@ -367,10 +367,7 @@ def _data(stored: Stored) -> dict[str, str | None]:
         "next.crt": staged.certificate if staged else None,
         "next.key": staged.key if staged else None,
     }
-    return {
-        name: None if text is None else base64.b64encode(text).decode()
-        for name, text in texts.items()
-    }
+    return {name: None if text is None else base64.b64encode(text).decode() for name, text in texts.items()}
 
 
 _LIFE: Final = timedelta(days=90)
@@ -441,9 +438,7 @@ def metrics_certificate(
     if not settings.secret_name:
         return MetricsCertificate(UnverifiedStore())
     key, terms = Key(namespace, settings.secret_name), Terms(_LIFE, _SETTLE)
-    informer, store = kept_in_secret(
-        client, cache, key, settings.service_name, terms, MetricsSecret
-    )
+    informer, store = kept_in_secret(client, cache, key, settings.service_name, terms, MetricsSecret)
     return MetricsCertificate(store, (informer,))
 
 

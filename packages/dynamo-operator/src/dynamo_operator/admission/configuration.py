@@ -51,9 +51,7 @@ def entry_name(kind: Kind) -> str:
     return f"v{kind.name.lower()}.kb.io"
 
 
-_OURS = frozenset(
-    entry_name(kind) for kind in (*(type_.KIND for type_ in REVIEWED), *LEGACY_REVIEWED)
-)
+_OURS = frozenset(entry_name(kind) for kind in (*(type_.KIND for type_ in REVIEWED), *LEGACY_REVIEWED))
 _log = structlog.get_logger()
 
 
@@ -103,9 +101,7 @@ class Configuration:
             "apiVersion": configuration.KIND.api_version,
             "kind": configuration.KIND.name,
             "metadata": {"name": self.name},
-            "webhooks": [
-                {"name": entry.name, "clientConfig": {"caBundle": bundle}} for entry in entries
-            ],
+            "webhooks": [{"name": entry.name, "clientConfig": {"caBundle": bundle}} for entry in entries],
         }
         await self.client.apply(
             ValidatingWebhookConfiguration, desired, force=True, uid=configuration.metadata.uid

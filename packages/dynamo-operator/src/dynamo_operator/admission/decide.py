@@ -132,9 +132,7 @@ def _graph_problems(graph: DynamoGraphDeployment, context: ReviewContext) -> Ite
     yield from context_problems(graph, context.cluster)
 
 
-def _component_problems(
-    component: DynamoComponentDeployment, context: ReviewContext
-) -> Iterator[Problem]:
+def _component_problems(component: DynamoComponentDeployment, context: ReviewContext) -> Iterator[Problem]:
     yield from component_problems(component, context.settings, context.most)
     yield from exposure_problems(component.spec, "spec", context.settings)
     if not component.metadata.controller:  # of a graph, whose author has seen the problem there
@@ -149,9 +147,7 @@ def _graph_changes(
         yield from update.adapter_problems(old, new)
 
 
-def _request_problems(
-    request: DynamoGraphDeploymentRequest, context: ReviewContext
-) -> Iterator[Problem]:
+def _request_problems(request: DynamoGraphDeploymentRequest, context: ReviewContext) -> Iterator[Problem]:
     spec = request.spec
     size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0
     yield from requests.request_problems(request, context.settings, size, context.most)
@@ -251,9 +247,7 @@ def decide(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewContext) -
         return Decision((_TOO_DEEP,), reason="decode_failed")
 
 
-def _decided(
-    rules: Rules[R], new_text: Raw, old_text: Raw | None, context: ReviewContext
-) -> Decision:
+def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, context: ReviewContext) -> Decision:
     most = most_bytes(rules.type_, context.settings)
     try:
         if size := bytes_over(new_text, most):
@@ -273,16 +267,13 @@ def _decided(
     problems = tuple(islice(rules.problems(new, context), context.most))
     inherited: tuple[Problem, ...] = ()
     if problems and old is not None and old_text is not None:
-        recurring = frozenset(islice(rules.problems(old, context), context.most)).intersection(
-            problems
-        )
+        recurring = frozenset(islice(rules.problems(old, context), context.most)).intersection(problems)
         inherited = _unchanged(recurring, new_text, old_text)
         forgiven = frozenset(inherited)
         problems = tuple(problem for problem in problems if problem not in forgiven)
     changes = () if old is None else tuple(rules.changes(old, new, context))
     warning_problems = [
-        Problem(problem.path, f"{problem.message} (as before)", problem.kind)
-        for problem in inherited
+        Problem(problem.path, f"{problem.message} (as before)", problem.kind) for problem in inherited
     ]
     if old is not None:
         warning_problems += rules.change_warnings(old, new)
@@ -321,8 +312,7 @@ def _unchanged(recurring: frozenset[Problem], new: Raw, old: Raw) -> tuple[Probl
     return tuple(
         problem
         for problem in sorted(recurring)
-        if len(problem.path) <= _LONGEST_PATH
-        and before.get(problem.path) == after.get(problem.path)
+        if len(problem.path) <= _LONGEST_PATH and before.get(problem.path) == after.get(problem.path)
     )
 
 
@@ -407,9 +397,7 @@ def request_in(body: bytes) -> Request:
     except UNREADABLE as error:
         raise NotAReview(f"invalid AdmissionReview: {error}") from error
     if (review.api_version, review.kind) != (API_VERSION, KIND):
-        raise NotAReview(
-            f"expected {KIND} of {API_VERSION}, got {review.kind} of {review.api_version}"
-        )
+        raise NotAReview(f"expected {KIND} of {API_VERSION}, got {review.kind} of {review.api_version}")
     if not review.request.uid:
         raise NotAReview("missing uid of the request")
     return review.request

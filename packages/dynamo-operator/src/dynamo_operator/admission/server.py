@@ -340,9 +340,7 @@ class Clients:
         if self.file is None or not self.name:
             return
         if self.name not in _common_names(http.get_extra_info("peercert")):
-            raise RequestRefused(
-                HTTPStatus.FORBIDDEN, "the client certificate has another common name"
-            )
+            raise RequestRefused(HTTPStatus.FORBIDDEN, "the client certificate has another common name")
 
 
 ANY_CLIENT: Final = Clients()
@@ -439,9 +437,7 @@ class WebhookServer:
         is_request = rules.type_ is DynamoGraphDeploymentRequest
         if is_request and decision.allowed and self._cross_namespace is not None:
             foreign = await self._cross_namespace.problems(request, client)
-            decision = (
-                replace(decision, problems=foreign, reason="forbidden") if foreign else decision
-            )
+            decision = replace(decision, problems=foreign, reason="forbidden") if foreign else decision
         kind = rules.type_.KIND.name
         seconds = time.perf_counter() - started
         self._metrics.reviewed(kind, request.operation, reason=decision.reason, seconds=seconds)

@@ -102,9 +102,7 @@ def webhooks(
         clients=clients,
     )
     configuration = Configuration(client, cache, webhook_settings.configuration_name)
-    rotation = CertificateRotation(
-        identity, store, configuration, server, certificate, informers, clients
-    )
+    rotation = CertificateRotation(identity, store, configuration, server, certificate, informers, clients)
     return Webhooks(server, rotation)
 
 
@@ -157,9 +155,7 @@ class _BaseModels:
 
     def __contains__(self, name: object) -> bool:
         models = self.cache.list(DynamoModel, self.namespace)
-        return any(
-            model.spec is not None and model.spec.base_model_name == name for model in models
-        )
+        return any(model.spec is not None and model.spec.base_model_name == name for model in models)
 
 
 def cluster_context(cache: Cache, namespace: str, shared: SharedNames) -> ClusterContext:

@@ -49,9 +49,9 @@ class ResourceItem(Struct):
 class Resources(Struct):
     """Requests, limits and resource claims of a component."""
 
-    requests: Annotated[
-        ResourceItem | None, Field("Resources that the scheduler reserves for each pod.")
-    ] = None
+    requests: Annotated[ResourceItem | None, Field("Resources that the scheduler reserves for each pod.")] = (
+        None
+    )
     limits: Annotated[ResourceItem | None, Field("Most resources that each pod may use.")] = None
     claims: Annotated[
         tuple[Object, ...],
@@ -75,29 +75,23 @@ class IngressTls(Struct):
 class IngressSpec(Struct):
     """Exposes a component outside the cluster."""
 
-    enabled: Annotated[
-        bool, Field("Create an Ingress, or a VirtualService, for the component.")
-    ] = False
+    enabled: Annotated[bool, Field("Create an Ingress, or a VirtualService, for the component.")] = False
     host: Annotated[str | None, Field("Host name, between `hostPrefix` and `hostSuffix`.")] = None
-    use_virtual_service: Annotated[
-        bool, Field("Create an Istio VirtualService in place of an Ingress.")
-    ] = False
+    use_virtual_service: Annotated[bool, Field("Create an Istio VirtualService in place of an Ingress.")] = (
+        False
+    )
     virtual_service_gateway: Annotated[
         str | None, Field("Istio gateway of the VirtualService, which is not created without it.")
     ] = None
     host_prefix: Annotated[
         str | None, Field("Text put directly in front of `host`; no separator is added.")
     ] = None
-    annotations: Annotated[
-        dict[str, str], Field("Annotations of the Ingress or VirtualService.")
-    ] = {}
+    annotations: Annotated[dict[str, str], Field("Annotations of the Ingress or VirtualService.")] = {}
     labels: Annotated[dict[str, str], Field("Labels of the Ingress or VirtualService.")] = {}
-    tls: Annotated[
-        IngressTls | None, Field("Certificate with which the Ingress answers HTTPS.")
-    ] = None
-    host_suffix: Annotated[
-        str | None, Field("Domain after `host` and a dot. Left out, it is `local`.")
-    ] = None
+    tls: Annotated[IngressTls | None, Field("Certificate with which the Ingress answers HTTPS.")] = None
+    host_suffix: Annotated[str | None, Field("Domain after `host` and a dot. Left out, it is `local`.")] = (
+        None
+    )
     ingress_controller_class_name: Annotated[
         str | None,
         Field("Ingress class, such as `nginx`. Without it no Ingress is created."),
@@ -145,9 +139,7 @@ class EndpointPickerConfig(Struct):
 
     # Another project's document: only fields that every version requires are declared, others are kept.
 
-    plugins: Annotated[
-        tuple[EppPlugin, ...], Field("Plugins that are created.", required=True)
-    ] = ()
+    plugins: Annotated[tuple[EppPlugin, ...], Field("Plugins that are created.", required=True)] = ()
     scheduling_profiles: Annotated[
         tuple[EppSchedulingProfile, ...],
         Field("Profiles by which requests are scheduled.", required=True),
@@ -180,9 +172,7 @@ class EppConfig(Struct):
 class VolumeMount(Struct):
     """A PersistentVolumeClaim mounted into the main container."""
 
-    name: Annotated[
-        str, Field("Name of the PVC; for a graph, one of `spec.pvcs`.", required=True)
-    ] = ""
+    name: Annotated[str, Field("Name of the PVC; for a graph, one of `spec.pvcs`.", required=True)] = ""
     mount_point: Annotated[
         str | None,
         Field(
@@ -193,8 +183,7 @@ class VolumeMount(Struct):
     use_as_compilation_cache: Annotated[
         bool,
         Field(
-            "Store the backend's compiled kernels on this volume, so that pods start faster the "
-            "next time.",
+            "Store the backend's compiled kernels on this volume, so that pods start faster the next time.",
             default=False,
         ),
     ] = False
@@ -221,9 +210,7 @@ class SharedMemory(Struct):
     disabled: Annotated[bool, Field("Mount no such volume.")] = False
     size: Annotated[
         Quantity | None,
-        Field(
-            "Size of the volume; required unless it is disabled. Without `sharedMemory` it is `8Gi`."
-        ),
+        Field("Size of the volume; required unless it is disabled. Without `sharedMemory` it is `8Gi`."),
     ] = None
 
 
@@ -295,9 +282,7 @@ class Autoscaling(Struct):
     behavior: Annotated[
         Object | None, Field("Deprecated and ignored.", embeds="HorizontalPodAutoscalerBehavior")
     ] = None
-    metrics: Annotated[
-        tuple[Object, ...], Field("Deprecated and ignored.", embeds="MetricSpec")
-    ] = ()
+    metrics: Annotated[tuple[Object, ...], Field("Deprecated and ignored.", embeds="MetricSpec")] = ()
 
 
 # The line decides the values of `backendFramework`, the detection from a worker's command, and, by
@@ -361,9 +346,7 @@ WORKER_TYPES = frozenset(("worker", "prefill", "decode"))
 
 
 _KEEPS_TOPOLOGY = Transition(
-    " == ".join(
-        f"(has({of}.multinode) && {of}.multinode.nodeCount > 1)" for of in ("self", "oldSelf")
-    ),
+    " == ".join(f"(has({of}.multinode) && {of}.multinode.nodeCount > 1)" for of in ("self", "oldSelf")),
     "cannot change node topology (between single-node and multi-node) after creation",
 )
 
@@ -376,9 +359,7 @@ class ComponentSpec(Struct):
     annotations: Annotated[
         dict[str, str], Field("Annotations of the objects that are made for the component.")
     ] = {}
-    labels: Annotated[
-        dict[str, str], Field("Labels of the objects that are made for the component.")
-    ] = {}
+    labels: Annotated[dict[str, str], Field("Labels of the objects that are made for the component.")] = {}
     service_name: Annotated[
         str | None,
         Field("Name of the component. In a graph the operator sets it to the key of the service."),
@@ -392,9 +373,7 @@ class ComponentSpec(Struct):
     ] = None
     sub_component_type: Annotated[
         str | None,
-        Field(
-            "Finer role, such as `prefill` or `decode` for a worker; becomes a label of the pods."
-        ),
+        Field("Finer role, such as `prefill` or `decode` for a worker; becomes a label of the pods."),
     ] = None
     dynamo_namespace: Annotated[
         str | None,
@@ -453,9 +432,7 @@ class ComponentSpec(Struct):
     ] = None
     liveness_probe: Annotated[
         Object | None,
-        Field(
-            "Probe that restarts the main container, in place of the role's own.", embeds="Probe"
-        ),
+        Field("Probe that restarts the main container, in place of the role's own.", embeds="Probe"),
     ] = None
     readiness_probe: Annotated[
         Object | None,
@@ -534,15 +511,9 @@ class BlockedPod(Struct):
     """A pod that is not ready, and why."""
 
     name: Annotated[str, Field("Name of the pod.")]
-    reason: Annotated[
-        str, Field("Why it is not ready: a reason of `Ready`, or the kubelet's reason.")
-    ]
-    container: Annotated[str | None, Field("The container that is the cause, if there is one.")] = (
-        None
-    )
-    message: Annotated[
-        str | None, Field("Message of the scheduler, the kubelet or the container.")
-    ] = None
+    reason: Annotated[str, Field("Why it is not ready: a reason of `Ready`, or the kubelet's reason.")]
+    container: Annotated[str | None, Field("The container that is the cause, if there is one.")] = None
+    message: Annotated[str | None, Field("Message of the scheduler, the kubelet or the container.")] = None
     since: Annotated[str | None, Field("When this began.", format="date-time")] = None
     restarts: Annotated[
         int | None,
@@ -561,9 +532,7 @@ class ServiceReplicaStatus(Struct):
     replicas: Annotated[
         int, Field("Replicas that exist and are not being deleted.", minimum=0, format="int32")
     ]
-    updated_replicas: Annotated[
-        int, Field("Replicas of the current revision.", minimum=0, format="int32")
-    ]
+    updated_replicas: Annotated[int, Field("Replicas of the current revision.", minimum=0, format="int32")]
     ready_replicas: Annotated[
         int | None,
         Field(
@@ -619,9 +588,9 @@ class DynamoComponentDeploymentStatus(Status):
         str | None,
         Field("The same as text, one pod for each replica, for the scale subresource."),
     ] = None
-    service: Annotated[
-        ServiceReplicaStatus | None, Field("Replica counts of the component's workload.")
-    ] = None
+    service: Annotated[ServiceReplicaStatus | None, Field("Replica counts of the component's workload.")] = (
+        None
+    )
     backend_framework: Annotated[
         str | None,
         Field("Backend that the component runs, as declared or as read from its command."),
@@ -652,6 +621,6 @@ class DynamoComponentDeployment(Resource):
     spec: Annotated[DynamoComponentDeploymentSpec, Field("Desired state of the component.")] = (
         DynamoComponentDeploymentSpec()
     )
-    status: Annotated[
-        DynamoComponentDeploymentStatus, Field("Observed state of the component.")
-    ] = DynamoComponentDeploymentStatus()
+    status: Annotated[DynamoComponentDeploymentStatus, Field("Observed state of the component.")] = (
+        DynamoComponentDeploymentStatus()
+    )

@@ -87,9 +87,7 @@ class ComponentController:
 
     async def reconcile(self, key: Key) -> Result:
         """Apply the objects of a component, and report their state in its status."""
-        component = await load_for_reconcile(
-            DynamoComponentDeployment, key, self.cache, self.reporter
-        )
+        component = await load_for_reconcile(DynamoComponentDeployment, key, self.cache, self.reporter)
         if isinstance(component, Result):
             return component
         inputs = read_component(component, self.cache, self.pods, self.owns)

@@ -90,9 +90,7 @@ def plan_component(
         return ComponentDecision(None, (), around, rendered, workloads)
 
     members = component_member(component, inputs.facts, settings, inputs.pods)
-    made = rendered_as_running(
-        render, lambda decision: decision.workloads, members, live, inputs.facts
-    )
+    made = rendered_as_running(render, lambda decision: decision.workloads, members, live, inputs.facts)
     exposure = component_exposure(component, made.around, settings)
     models = component_shared_objects(component)
     return ComponentDecision(

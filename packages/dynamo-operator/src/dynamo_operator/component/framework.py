@@ -197,9 +197,7 @@ def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
         return Framework()
     explicit = spec.backend_framework or ""
     if explicit and explicit not in NAMES:
-        return Framework(
-            problem=(f'unknown backend framework "{explicit}" (expected {", ".join(NAMES)})')
-        )
+        return Framework(problem=(f'unknown backend framework "{explicit}" (expected {", ".join(NAMES)})'))
     container = (spec.extra_pod_spec or {}).get("mainContainer") or {}
     parts = (*(container.get("command") or ()), *(container.get("args") or ()))
     command = " ".join(map(str, parts))
@@ -208,9 +206,7 @@ def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
         python = _PYTHON.search(part)
         if option := _MODULE.search(part, python.end()) if python else None:
             modules.append(part[option.end() :])
-    detected = [
-        name for name in sorted(NAMES) if any(f"dynamo.{name}" in module for module in modules)
-    ]
+    detected = [name for name in sorted(NAMES) if any(f"dynamo.{name}" in module for module in modules)]
     if len(detected) > 1:
         if explicit:
             return Framework(explicit)
@@ -247,9 +243,7 @@ def cache_path(name: str, mount_point: str | None, *, is_cache: bool) -> str:
     return mount_point or (_CACHE_PATHS.get(name, "") if is_cache else "")
 
 
-def as_component(
-    graph: DynamoGraphDeployment, service: ComponentSpec
-) -> DynamoComponentDeploymentSpec:
+def as_component(graph: DynamoGraphDeployment, service: ComponentSpec) -> DynamoComponentDeploymentSpec:
     """Convert a graph's service to the spec of its component, with the graph's framework."""
     fields = {name: getattr(service, name) for name in service.__struct_fields__}
     return DynamoComponentDeploymentSpec(**fields, backend_framework=graph.spec.backend_framework)
@@ -258,6 +252,4 @@ def as_component(
 def needs_ssh_keys(graph: DynamoGraphDeployment) -> bool:
     """Whether a multinode service of the graph starts processes in its pods over SSH."""
     multinode = (service for service in graph.spec.services.values() if service.nodes > 1)
-    return any(
-        framework(as_component(graph, service)).name in _WITH_SSH_KEYS for service in multinode
-    )
+    return any(framework(as_component(graph, service)).name in _WITH_SSH_KEYS for service in multinode)

@@ -136,9 +136,7 @@ def users_parts(texts: Iterable[str]) -> list[Part]:
     The Go operator joins all arguments into a script without quotes, and manifests rely on it there
     (`docs/decisions/0034-manifests-of-strangers.md`).
     """
-    return [
-        Reference(Fragment(flags)) if (flags := several_flags(text)) else text for text in texts
-    ]
+    return [Reference(Fragment(flags)) if (flags := several_flags(text)) else text for text in texts]
 
 
 def shell_line(parts: Iterable[Part]) -> str:
@@ -486,9 +484,7 @@ def component_labels(component: DynamoComponentDeployment, graph: str) -> dict[s
     return own
 
 
-def service_dynamo_namespace(
-    graph: DynamoGraphDeployment, service: ComponentSpec, revision: str = ""
-) -> str:
+def service_dynamo_namespace(graph: DynamoGraphDeployment, service: ComponentSpec, revision: str = "") -> str:
     """The Dynamo namespace of a service, as a label value."""
     if service.global_dynamo_namespace:
         return names.GLOBAL_DYNAMO_NAMESPACE

@@ -115,11 +115,7 @@ def _service(plan: ComponentPlan, node: GroupNode) -> LeaderService | None:
 def _resources(main: Object) -> Object:
     """The resources that determine the QoS class, without devices and resource claims."""
     sides = {
-        side: {
-            name: quantity
-            for name, quantity in main.get(side, {}).items()
-            if name in _SHARED_RESOURCES
-        }
+        side: {name: quantity for name, quantity in main.get(side, {}).items() if name in _SHARED_RESOURCES}
         for side in ("limits", "requests")
     }
     return {side: amounts for side, amounts in sides.items() if amounts}
@@ -178,9 +174,7 @@ _PROBES: dict[Literal["http", "documented"], dict[str, dict[str, Object]]] = {
             ),
         },
         "worker": {
-            "livenessProbe": _http(
-                "/live", "system", periodSeconds=5, timeoutSeconds=4, failureThreshold=1
-            ),
+            "livenessProbe": _http("/live", "system", periodSeconds=5, timeoutSeconds=4, failureThreshold=1),
             "readinessProbe": _http(
                 "/health", "system", periodSeconds=10, timeoutSeconds=4, failureThreshold=3
             ),
@@ -193,9 +187,7 @@ _PROBES: dict[Literal["http", "documented"], dict[str, dict[str, Object]]] = {
             "readinessProbe": {"exec": {"command": ["/bin/sh", "-c", _HEALTHY]}, **_SLOW},
         },
         "worker": {
-            "livenessProbe": _http(
-                "/live", "system", periodSeconds=5, timeoutSeconds=30, failureThreshold=1
-            ),
+            "livenessProbe": _http("/live", "system", periodSeconds=5, timeoutSeconds=30, failureThreshold=1),
             "readinessProbe": _http(
                 "/health", "system", periodSeconds=10, timeoutSeconds=30, failureThreshold=60
             ),
@@ -412,9 +404,7 @@ def pod_spec(plan: ComponentPlan, node: GroupNode | None, *, is_debug: bool = Fa
 def namespace_defaults_record(*plans: ComponentPlan) -> dict[str, str]:
     """The annotation of a workload with what the pods of these plans get from their namespace."""
     by_component = {
-        plan.name: plan.namespace_defaults
-        for plan in plans
-        if plan.namespace_defaults != NamespaceDefaults()
+        plan.name: plan.namespace_defaults for plan in plans if plan.namespace_defaults != NamespaceDefaults()
     }
     if not by_component:
         return {}

@@ -101,10 +101,7 @@ def lacks_image(pods: Iterable[Pod]) -> bool:
     for pod in pods:
         if not is_over(pod):
             by_template[_template(pod)].append(pod)
-    return any(
-        not any(map(is_ready, same)) and any(map(_cannot_pull, same))
-        for same in by_template.values()
-    )
+    return any(not any(map(is_ready, same)) and any(map(_cannot_pull, same)) for same in by_template.values())
 
 
 def _template(pod: Pod) -> str:
@@ -141,9 +138,7 @@ def _unscheduled(pod: Pod, now: datetime) -> PodReport:
     left = _seconds_left(since, UNSCHEDULABLE_SECONDS, now)
     # The pod is reported at once; a lack of capacity only after a while.
     reason: PodReason = GraphReason.PODS_NOT_READY if left else GraphReason.INSUFFICIENT_CAPACITY
-    return PodReport(
-        Blockage(reason, scheduled.reason, _head(scheduled.message), since=since), left or None
-    )
+    return PodReport(Blockage(reason, scheduled.reason, _head(scheduled.message), since=since), left or None)
 
 
 def _image_failures(pod: Pod) -> Iterator[Blockage]:
@@ -212,9 +207,7 @@ def _crashes(pod: Pod) -> Iterator[Blockage]:
 
 
 def _crash(container: ContainerStatus, ended: Terminated) -> Blockage:
-    is_looping = (
-        container.state.waiting is not None and container.state.waiting.reason == _CRASH_LOOP
-    )
+    is_looping = container.state.waiting is not None and container.state.waiting.reason == _CRASH_LOOP
     word = _CRASH_LOOP if is_looping else ended.reason or "Error"
     if ended.reason == _OUT_OF_MEMORY:
         word = _OUT_OF_MEMORY
@@ -245,9 +238,7 @@ def _not_ready(pod: Pod) -> Blockage:
     return Blockage(GraphReason.PODS_NOT_READY, word, text, since=since)
 
 
-def _pending(
-    container: ContainerStatus, running: str, since: str | None
-) -> tuple[PodReason, str, str]:
+def _pending(container: ContainerStatus, running: str, since: str | None) -> tuple[PodReason, str, str]:
     """Reason, word and message of a container that is not ready and has not failed."""
     waiting, before = container.state.waiting, container.last_state.terminated
     if waiting is not None:
@@ -338,9 +329,7 @@ def diagnose(pods: Iterable[Pod], *, nodes: int, now: datetime) -> Diagnosis:
         key=lambda blocked_pod: (POD_REASONS.index(blocked_pod[1].reason), blocked_pod[0]),
     )
     times = [
-        report.requeue_after_seconds
-        for _, report in reports
-        if report.requeue_after_seconds is not None
+        report.requeue_after_seconds for _, report in reports if report.requeue_after_seconds is not None
     ]
     reason = message = None
     if blocked:

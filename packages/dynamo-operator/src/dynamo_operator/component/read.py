@@ -121,9 +121,7 @@ def graph_pod_watch(cache: Cache) -> Watches:
 def _workload(pod: Pod) -> Key:
     """The key of a pod's LeaderWorkerSet or Deployment; the name is "" if no label has it."""
     pod_labels = pod.metadata.labels
-    return Key(
-        pod.metadata.namespace, pod_labels.get(SET_NAME) or pod_labels.get(labels.SELECTOR, "")
-    )
+    return Key(pod.metadata.namespace, pod_labels.get(SET_NAME) or pod_labels.get(labels.SELECTOR, ""))
 
 
 def _service(pod: Pod) -> tuple[Key, str]:
@@ -157,9 +155,7 @@ def read_facts(namespace: str, cache: Cache) -> Facts:
     in_namespace = cache.derived(
         ("beside components", namespace),
         _BESIDE,
-        lambda: namespace_facts(
-            cache.list(PullSecret, namespace), cache.list(PodServiceAccount, namespace)
-        ),
+        lambda: namespace_facts(cache.list(PullSecret, namespace), cache.list(PodServiceAccount, namespace)),
     )
     return replace(
         in_namespace,
@@ -184,9 +180,7 @@ def serves(cache: Cache, api: OptionalApi) -> bool:
     return all(cache.serves(type_) for type_ in _TYPES[api])
 
 
-def namespace_facts(
-    pull_secrets: Iterable[PullSecret], accounts: Iterable[ServiceAccount]
-) -> Facts:
+def namespace_facts(pull_secrets: Iterable[PullSecret], accounts: Iterable[ServiceAccount]) -> Facts:
     """The facts from pull secrets, reduced to their registries, and ServiceAccounts of one namespace."""
     secrets = defaultdict(list)
     for secret in pull_secrets:
@@ -204,9 +198,7 @@ def namespace_facts(
     )
 
 
-def read_facts_for_graph(
-    graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings
-) -> Facts:
+def read_facts_for_graph(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> Facts:
     """The facts for a graph: those of its namespace, optional APIs, PVCs, and what runs on Grove."""
     namespace, grove_served = graph.metadata.namespace, serves(cache, GROVE)
     needs_keys = bool(settings.mpi_secret_name) and needs_ssh_keys(graph)
@@ -216,9 +208,7 @@ def read_facts_for_graph(
         kai_served=serves(cache, KAI),
         inference_pools_served=serves(cache, INFERENCE_POOL),
         kai_queues=frozenset(queue.metadata.name for queue in cache.list(Queue)),
-        claims=frozenset(
-            claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace)
-        ),
+        claims=frozenset(claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace)),
         live_templates=live_templates(graph, cache) if grove_served else {},
         missing_ssh_keys=missing_ssh_keys(graph, cache, settings) if needs_keys else "",
     )
@@ -238,9 +228,7 @@ def pvc_watch(cache: Cache) -> Watches:
     """Wake the graphs that name a PVC when it is created or deleted."""
     return Watches(
         PersistentVolumeClaim,
-        cache.referrers(
-            DynamoGraphDeployment, lambda graph: [claim.name for claim in graph.spec.pvcs]
-        ),
+        cache.referrers(DynamoGraphDeployment, lambda graph: [claim.name for claim in graph.spec.pvcs]),
     )
 
 

@@ -167,8 +167,7 @@ def hosts(nodes: int) -> Hosts:
     """
     leader = "LWS_LEADER_ADDRESS"
     workers = (
-        Reference(Fragment(f"$(echo \"${leader}\" | sed 's/\\./-{index}\\./')"))
-        for index in range(1, nodes)
+        Reference(Fragment(f"$(echo \"${leader}\" | sed 's/\\./-{index}\\./')")) for index in range(1, nodes)
     )
     return Hosts(
         leader=Reference(Fragment(f"${leader}"), f"$({leader})"),
@@ -304,9 +303,7 @@ def _mounts(spec: DynamoComponentDeploymentSpec, backend: str) -> tuple[Mount, .
         is_cache = mount.use_as_compilation_cache
         path = cache_path(backend, mount.mount_point, is_cache=is_cache)
         earlier = mounts.get((mount.name, path))
-        mounts[mount.name, path] = Mount(
-            mount.name, path, is_cache or bool(earlier and earlier.is_cache)
-        )
+        mounts[mount.name, path] = Mount(mount.name, path, is_cache or bool(earlier and earlier.is_cache))
     return tuple(mounts.values())
 
 

@@ -280,9 +280,7 @@ def component_status(
         selector=",".join(f"{name}={value}" for name, value in sorted(selector.items())),
         backend_framework=declared_or_detected(component.spec),
         # The newest spec that was applied without an obstacle.
-        observed_generation=before.observed_generation
-        if blocked
-        else component.metadata.generation,
+        observed_generation=before.observed_generation if blocked else component.metadata.generation,
     )
 
 

@@ -123,9 +123,7 @@ def lacks_orchestrator(spec: ComponentSpec, facts: Facts) -> bool:
 _BACKENDS = ("etcd", "kubernetes")
 _RECREATE = "Recreate"
 _STRATEGIES = (_RECREATE, "RollingUpdate")
-_RESERVED_LABELS = frozenset(
-    key for key in labels.LABELS if not key.startswith("app.kubernetes.io/")
-)
+_RESERVED_LABELS = frozenset(key for key in labels.LABELS if not key.startswith("app.kubernetes.io/"))
 """Labels by which the operator selects, or that identify its objects. Kubernetes' common labels are free."""
 _NUMBER_OR_PERCENT = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
 
@@ -172,9 +170,7 @@ def graph_annotation_problems(annotations: Mapping[str, str]) -> Iterator[Proble
         yield from _discovery_problems(annotations, path)
     mode = annotations.get(labels.WORKER_ROLLOUT)
     if mode is not None and mode not in MODES:
-        message = (
-            f'unknown rollout mode "{mode}" (expected managed or native{nearest(mode, MODES)})'
-        )
+        message = f'unknown rollout mode "{mode}" (expected managed or native{nearest(mode, MODES)})'
         yield Problem(f"{path}[{labels.WORKER_ROLLOUT}]", message, ProblemKind.NOT_SUPPORTED)
     limit = annotations.get(labels.REVISION_HISTORY_LIMIT)
     if limit is not None and parsed_history_limit(limit) is None:
@@ -196,9 +192,7 @@ def update_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
         return
     if strategy not in _STRATEGIES:
         expected = f"{' or '.join(_STRATEGIES)}{nearest(strategy, _STRATEGIES)}"
-        yield Problem(
-            at, f'unknown strategy "{strategy}", using RollingUpdate (expected {expected})'
-        )
+        yield Problem(at, f'unknown strategy "{strategy}", using RollingUpdate (expected {expected})')
     elif strategy == _RECREATE and spec.nodes > 1:
         yield Problem(at, "has no effect on a multinode component")
     elif strategy == _RECREATE:
@@ -210,9 +204,7 @@ def update_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
                     yield Problem(f"{path}.{place}[{key}]", "has no effect with Recreate")
 
 
-def _update_problems(
-    own: Mapping[str, str], extra: Mapping[str, str], path: str
-) -> Iterator[Problem]:
+def _update_problems(own: Mapping[str, str], extra: Mapping[str, str], path: str) -> Iterator[Problem]:
     """Problems of maxSurge and maxUnavailable; those of `extraPodMetadata` have precedence."""
     amounts = []
     for key in (labels.MAX_SURGE, labels.MAX_UNAVAILABLE):
@@ -221,9 +213,7 @@ def _update_problems(
         at = f"{path}.{place}[{key}]"
         match = _NUMBER_OR_PERCENT.fullmatch(text or "25%")
         if match is None:
-            yield Problem(
-                at, f'invalid bound "{text}" (expected a number or a percentage, for example 25%)'
-            )
+            yield Problem(at, f'invalid bound "{text}" (expected a number or a percentage, for example 25%)')
             return
         number = int(match["number"])
         if key == labels.MAX_UNAVAILABLE and match["percent"] and number > 100:  # noqa: PLR2004
@@ -231,9 +221,7 @@ def _update_problems(
         amounts.append(number)
     if not any(amounts):
         at = f"{path}.annotations[{labels.MAX_UNAVAILABLE}]"
-        yield Problem(
-            at, "maxSurge and maxUnavailable must not both be 0: no pod could be replaced"
-        )
+        yield Problem(at, "maxSurge and maxUnavailable must not both be 0: no pod could be replaced")
 
 
 _BOUND = re.compile(INT_OR_PERCENT_PATTERN, re.ASCII)
@@ -393,9 +381,7 @@ def may_scale(user: str, namespace: str, operator: str) -> bool:
     return bool(user) and user in (operator, planner)
 
 
-def graph_update_problems(
-    old: DynamoGraphDeployment, new: DynamoGraphDeployment
-) -> Iterator[Problem]:
+def graph_update_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
     """Refuse changes of immutable fields by any user."""
     yield from framework_problems(old, new)
     before, after = old.spec.services, new.spec.services
@@ -415,10 +401,7 @@ def graph_update_problems(
         if keys
     ]
     if changes:
-        message = (
-            "service topology is immutable and cannot be modified after creation: "
-            f"{', '.join(changes)}"
-        )
+        message = f"service topology is immutable and cannot be modified after creation: {', '.join(changes)}"
         yield Problem("spec.services", message, ProblemKind.FORBIDDEN)
     yield from _restart_problems(old, new)
 

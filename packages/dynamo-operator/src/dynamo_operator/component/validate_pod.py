@@ -71,9 +71,7 @@ def resource_problems(
             fields |= {gpu: ("gpu", item.gpu)}
             fields |= {name: (f"custom[{name}]", value) for name, value in item.custom.items()}
             written |= {
-                name: (f"{path}.{side}.{field}", value)
-                for name, (field, value) in fields.items()
-                if value
+                name: (f"{path}.{side}.{field}", value) for name, (field, value) in fields.items() if value
             }
         for name, (at, value) in written.items():
             if name not in _KNOWN_RESOURCES and not _is_resource(name):
@@ -94,9 +92,7 @@ def resource_problems(
     for name in sorted(requests.keys() & limits.keys()):
         (at, request), (_, limit) = requests[name], limits[name]
         if name not in _NATIVE and "kubernetes.io/" not in name and request != limit:
-            message = (
-                f"request and limit of {name} must be equal, because it cannot be overcommitted"
-            )
+            message = f"request and limit of {name} must be equal, because it cannot be overcommitted"
             yield Problem(at, message)
         elif request > limit:
             yield Problem(at, f"the request of {name} must not exceed its limit")
@@ -177,9 +173,7 @@ def _mount_problems(
 
 def _path_taken(path: str, mount_path: str, claim: str) -> Problem:
     # Many mounts may collide with one PVC, whose invalid name may be long: cut it.
-    message = (
-        f'duplicate path "{mount_path}", already the mount point of PVC "{claim[:SUBDOMAIN_LIMIT]}"'
-    )
+    message = f'duplicate path "{mount_path}", already the mount point of PVC "{claim[:SUBDOMAIN_LIMIT]}"'
     return Problem(path, message, ProblemKind.DUPLICATE)
 
 
@@ -201,16 +195,13 @@ def _pod_volume_problems(
             yield Problem(at, message, ProblemKind.DUPLICATE)
         elif name == _SHARED_MEMORY and has_memory:
             message = (
-                f"{message}, already the one at {_SHARED_MEMORY_PATH}: rename yours or disable "
-                "sharedMemory"
+                f"{message}, already the one at {_SHARED_MEMORY_PATH}: rename yours or disable sharedMemory"
             )
             yield Problem(at, message, ProblemKind.DUPLICATE)
         names.add(name)
 
 
-def _container_mount_problems(
-    mounts: Sequence[Any], path: str, volumes: Container[str]
-) -> Iterator[Problem]:
+def _container_mount_problems(mounts: Sequence[Any], path: str, volumes: Container[str]) -> Iterator[Problem]:
     seen = set[str]()
     for index, mount in enumerate(mounts):
         at, name = f"{path}[{index}]", mount.get("name")
@@ -336,9 +327,7 @@ def image_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
             continue
         _, colon, tag = image.rpartition("/")[2].partition(":")
         if not colon:
-            message = (
-                f'image "{image}" has no tag, so latest is used: pods may run different versions'
-            )
+            message = f'image "{image}" has no tag, so latest is used: pods may run different versions'
             yield Problem(f"{at}.image", message)
         elif tag == "latest":
             message = f'image "{image}" may change at any time: pods may run different versions'
@@ -364,9 +353,7 @@ def environment_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]
             yield from _config_problems(entry.get("value") or "", f"{path}[{index}].value")
 
 
-def _variable_problems(
-    entries: Sequence[Any], path: str, *, is_unique: bool = False
-) -> Iterator[Problem]:
+def _variable_problems(entries: Sequence[Any], path: str, *, is_unique: bool = False) -> Iterator[Problem]:
     """Problems of each variable, as the API server reports them."""
     seen = set[str]()
     for index, entry in enumerate(entries):
@@ -572,9 +559,7 @@ def _is_required(keys: Sequence[str | int]) -> bool:
     return keys[-1] in schema.get("required", ())
 
 
-def probe_problems(
-    probe: Fields, path: str, *, may_lack_handler: bool = False
-) -> Iterator[Problem]:
+def probe_problems(probe: Fields, path: str, *, may_lack_handler: bool = False) -> Iterator[Problem]:
     """Problems of a probe. `may_lack_handler` is for one that is merged over a default."""
     given = [name for name in HANDLERS if probe.get(name) is not None]
     if len(given) > 1:

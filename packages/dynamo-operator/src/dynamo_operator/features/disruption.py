@@ -23,9 +23,7 @@ from kube_runtime.types.kinds import PodDisruptionBudget
 from kube_runtime.types.meta import Object
 
 
-def graph_disruption_budgets(
-    graph: DynamoGraphDeployment, settings: RenderSettings
-) -> tuple[Object, ...]:
+def graph_disruption_budgets(graph: DynamoGraphDeployment, settings: RenderSettings) -> tuple[Object, ...]:
     """Return the budgets of the graph's services."""
     if is_on_grove(graph):
         return ()
@@ -48,9 +46,7 @@ def component_disruption_budgets(
     return (_budget(metadata, {labels.SELECTOR: name}, bound),)
 
 
-def _graphs(
-    graph: DynamoGraphDeployment, key: str, service: ComponentSpec, bound: Object
-) -> Object:
+def _graphs(graph: DynamoGraphDeployment, key: str, service: ComponentSpec, bound: Object) -> Object:
     name = graph.metadata.name
     selected = {labels.COMPONENT: names.label_value(key), labels.GRAPH: names.label_value(name)}
     metadata = object_metadata(

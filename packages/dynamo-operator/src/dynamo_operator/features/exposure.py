@@ -35,9 +35,7 @@ _HOST_ANNOTATIONS = ("server-alias", "server-alias-regex", "hostname", "internal
 """Names of annotations that add hosts, in ingress-nginx, haproxy-ingress and external-dns."""
 
 
-def graph_exposure_problems(
-    graph: DynamoGraphDeployment, settings: RenderSettings
-) -> Iterator[Problem]:
+def graph_exposure_problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterator[Problem]:
     """Report what the administrator does not allow in the Ingresses of a graph's services."""
     for key, service in sorted(graph.spec.services.items()):
         yield from exposure_problems(service, service_path(key), settings)
@@ -182,9 +180,7 @@ def _has_istio(desired: Iterable[Object], component: str) -> bool:
     return any((body["kind"], body["metadata"]["name"]) == virtual_service for body in desired)
 
 
-def _without(
-    desired: Sequence[Object], problems: dict[str, tuple[Problem, ...]], namespace: str
-) -> Exposure:
+def _without(desired: Sequence[Object], problems: dict[str, tuple[Problem, ...]], namespace: str) -> Exposure:
     refused = {names.workload_name(name): denials for name, denials in problems.items() if denials}
     if not refused:
         return Exposure(desired)
@@ -196,9 +192,7 @@ def _without(
             kept.append(body)
             continue
         text = "; ".join(map(str, refused[name]))
-        blocked.append(
-            Blocked(Obstacle.NOT_ALLOWED, kind, name, f"{kind} {name} is not created: {text}")
-        )
+        blocked.append(Blocked(Obstacle.NOT_ALLOWED, kind, name, f"{kind} {name} is not created: {text}"))
     # Both kinds are spared: an edit that switches the kind must not end traffic while it is not allowed.
     spared = frozenset((kind, Key(namespace, name)) for kind in _OUTSIDE for name in refused)
     return Exposure(tuple(kept), spared, tuple(blocked))

@@ -47,9 +47,7 @@ class History:
 
 def plan_history(graph: DynamoGraphDeployment, former: Sequence[ControllerRevision]) -> History:
     """Compare the graph with the stored revisions and return the changes."""
-    ordered = sorted(
-        former, key=lambda revision: (revision_number(revision), revision.metadata.name)
-    )
+    ordered = sorted(former, key=lambda revision: (revision_number(revision), revision.metadata.name))
     limit = history_limit(graph)
     if not limit:
         return History(outdated=tuple(ordered))

@@ -73,9 +73,7 @@ def is_otherwise_same(desired: Object, live: Object, unit: str) -> bool:
     if ours is None or theirs is None or ours.keys() != theirs.keys():
         return False
     return all(
-        template_has_no_drift(value, theirs[name])
-        if isinstance(value, dict)
-        else value == theirs[name]
+        template_has_no_drift(value, theirs[name]) if isinstance(value, dict) else value == theirs[name]
         for name, value in ours.items()
     )
 
@@ -90,9 +88,7 @@ def _recorded(annotations: Mapping[str, str]) -> dict[str, NamespaceDefaults] | 
 
 def _present(now: NamespaceDefaults, templates: Object) -> NamespaceDefaults:
     """Those of the defaults that the templates of a workload without a record have."""
-    pods: list[Object] = [
-        template["spec"] for template in templates.values() if isinstance(template, dict)
-    ]
+    pods: list[Object] = [template["spec"] for template in templates.values() if isinstance(template, dict)]
     secrets = {entry.get("name") for pod in pods for entry in pod.get("imagePullSecrets") or ()}
     accounts = {pod.get("serviceAccountName") for pod in pods}
     account = now.service_account_name

@@ -44,16 +44,13 @@ def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     reference = config.config_map_ref
     if reference is None and config.config is None:
         message = (
-            f"{words}: either configMapRef or config must be specified (no default configuration "
-            "provided)"
+            f"{words}: either configMapRef or config must be specified (no default configuration provided)"
         )
         yield Problem(path, message, ProblemKind.REQUIRED)
     if reference is None:
         return
     if config.config is not None:
-        message = (
-            f"{words}: configMapRef and config are mutually exclusive, only one can be specified"
-        )
+        message = f"{words}: configMapRef and config are mutually exclusive, only one can be specified"
         yield Problem(path, message, ProblemKind.FORBIDDEN)
     name, key = reference.get("name"), reference.get("key")
     at = f"{path}.configMapRef"
@@ -73,9 +70,7 @@ def lone_picker_problems(component: DynamoComponentDeployment) -> Iterator[Probl
     owners = component.metadata.owner_references
     has_graph = any(owner.kind == DynamoGraphDeployment.KIND.name for owner in owners)
     if component.spec.component_type == TYPE and not has_graph:
-        message = (
-            "an endpoint picker must belong to a graph, which provides its pool and configuration"
-        )
+        message = "an endpoint picker must belong to a graph, which provides its pool and configuration"
         yield Problem("spec.componentType", message, ProblemKind.NOT_SUPPORTED)
 
 
@@ -109,15 +104,11 @@ def picker_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
     return (*_config_map(graph, key, service), _pool(graph, key, service))
 
 
-def _config_map(
-    graph: DynamoGraphDeployment, key: str, service: ComponentSpec
-) -> tuple[Object, ...]:
+def _config_map(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> tuple[Object, ...]:
     if service.epp_config is None or service.epp_config.config_map_ref is not None:
         return ()
     config: Object = service.epp_config.config or {}
-    text = yaml.dump(
-        config | _CONFIG_KIND, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True
-    )
+    text = yaml.dump(config | _CONFIG_KIND, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True)
     config_map: Object = ConfigMap.KIND.manifest(
         _metadata(graph, key, names.epp_config_map(graph.metadata.name)),
         data={EPP_CONFIG_FILE: text},

@@ -73,9 +73,7 @@ def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
 
 def _at_zero(graph: DynamoGraphDeployment, observed: Observed) -> frozenset[str]:
     """The services without desired replicas."""
-    return frozenset(
-        key for key in graph.spec.services if key not in observed or not observed[key].desired
-    )
+    return frozenset(key for key in graph.spec.services if key not in observed or not observed[key].desired)
 
 
 def _with_replicas(services: frozenset[str], observed: Observed) -> list[str]:
@@ -117,8 +115,6 @@ def _workers(graph: DynamoGraphDeployment) -> frozenset[str]:
     return frozenset(key for key, service in graph.spec.services.items() if is_worker(service))
 
 
-def _condition(
-    graph: DynamoGraphDeployment, status: str, reason: SuspensionReason, text: str
-) -> Condition:
+def _condition(graph: DynamoGraphDeployment, status: str, reason: SuspensionReason, text: str) -> Condition:
     generation = graph.metadata.generation
     return Condition(SUSPENDED, status, reason, text, observed_generation=generation)

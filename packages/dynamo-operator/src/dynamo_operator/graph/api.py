@@ -54,12 +54,10 @@ class PersistentVolumeClaimSpec(Struct):
         bool,
         Field("Create the PVC if it does not exist. Otherwise it must exist already."),
     ] = False
-    storage_class: Annotated[
-        str | None, Field("Storage class of the PVC; needed when `create` is true.")
-    ] = None
-    size: Annotated[Quantity | None, Field("Size of the volume; needed when `create` is true.")] = (
+    storage_class: Annotated[str | None, Field("Storage class of the PVC; needed when `create` is true.")] = (
         None
     )
+    size: Annotated[Quantity | None, Field("Size of the volume; needed when `create` is true.")] = None
     volume_access_mode: Annotated[
         str | None,
         Field("Access mode, such as `ReadWriteMany`; needed when `create` is true."),
@@ -79,16 +77,14 @@ class RestartStrategy(Struct):
     type: Annotated[
         Literal["Sequential", "Parallel"],
         Field(
-            "`Sequential` restarts a service when the one before it is ready again, `Parallel` all "
-            "at once.",
+            "`Sequential` restarts a service when the one before it is ready again, `Parallel` all at once.",
             default="Sequential",
         ),
     ] = "Sequential"
     order: Annotated[
         tuple[str, ...],
         Field(
-            "All services in the order in which they restart; not with `Parallel`. Left out, they "
-            "go by name."
+            "All services in the order in which they restart; not with `Parallel`. Left out, they go by name."
         ),
     ] = ()
 
@@ -103,21 +99,17 @@ class Restart(Struct):
             min_length=1,
         ),
     ]
-    strategy: Annotated[RestartStrategy | None, Field("Order in which the services restart.")] = (
-        None
-    )
+    strategy: Annotated[RestartStrategy | None, Field("Order in which the services restart.")] = None
 
 
 class RestartStatus(Struct):
     """Progress of a restart."""
 
-    observed_id: Annotated[
-        str | None, Field("The `spec.restart.id` that this status describes.")
-    ] = msgspec.field(name="observedID", default=None)
+    observed_id: Annotated[str | None, Field("The `spec.restart.id` that this status describes.")] = (
+        msgspec.field(name="observedID", default=None)
+    )
     phase: Annotated[str | None, Field("`Restarting`, `Completed` or `Superseded`.")] = None
-    in_progress: Annotated[
-        tuple[str, ...], Field("Services that are restarting at this moment.")
-    ] = ()
+    in_progress: Annotated[tuple[str, ...], Field("Services that are restarting at this moment.")] = ()
 
 
 class DynamoGraphDeploymentSpec(Struct):
@@ -191,9 +183,7 @@ class RollingUpdateStatus(Struct):
     updated_services: Annotated[
         tuple[str, ...], Field("Services whose pods are all of the new revision.")
     ] = ()
-    from_hash: Annotated[
-        str | None, Field("Previous revision of the workers; empty for the first.")
-    ] = None
+    from_hash: Annotated[str | None, Field("Previous revision of the workers; empty for the first.")] = None
     to_hash: Annotated[str | None, Field("Revision of the workers that is rolled out.")] = None
 
 
@@ -225,12 +215,8 @@ class DynamoGraphDeploymentStatus(Status):
     conditions: Annotated[
         tuple[Condition, ...], Field("Current conditions of the graph, one entry per type.")
     ] = ()
-    services: Annotated[
-        dict[str, ServiceReplicaStatus], Field("Replica counts of each service.")
-    ] = {}
-    restart: Annotated[RestartStatus | None, Field("Progress of the last requested restart.")] = (
-        None
-    )
+    services: Annotated[dict[str, ServiceReplicaStatus], Field("Replica counts of each service.")] = {}
+    restart: Annotated[RestartStatus | None, Field("Progress of the last requested restart.")] = None
     rolling_update: Annotated[
         RollingUpdateStatus | None, Field("Progress of the latest rolling update of the workers.")
     ] = None
@@ -254,9 +240,7 @@ class DynamoGraphDeploymentStatus(Status):
         str | None,
         Field("Backend that the workers run, as declared or as read from their commands."),
     ] = None
-    ready_services: Annotated[
-        str | None, Field("Ready services of all services, such as `3/4`.")
-    ] = None
+    ready_services: Annotated[str | None, Field("Ready services of all services, such as `3/4`.")] = None
     gpus: Annotated[
         int | None,
         Field(

@@ -163,9 +163,7 @@ class GraphController:
         parts.append(await carry_out(graph, decision.before, self.writer))
         if ADAPTERS in decision.features:
             suppression, adapters = self.applier.suppression, inputs.adapters
-            parts.append(
-                await apply_adapters(graph, decision.adapters, adapters, self.writer, suppression)
-            )
+            parts.append(await apply_adapters(graph, decision.adapters, adapters, self.writer, suppression))
         accounts, types = (
             (*decision.accounts, *inputs.ssh_keys),
             (*self.shares, *inputs.ssh_key_types),

@@ -123,8 +123,7 @@ def plan_graph(
         key: msgspec.structs.replace(
             service,
             replicas=replicas[key],
-            annotations=service.annotations
-            | ({labels.RESTART_AT: ids[key]} if ids.get(key) else {}),
+            annotations=service.annotations | ({labels.RESTART_AT: ids[key]} if ids.get(key) else {}),
         )
         for key, service in graph.spec.services.items()
     }
@@ -252,9 +251,7 @@ def _render_components(decision: Decision) -> Decision:
     )
 
 
-def _component_views(
-    decision: Decision, applied: Applied, _: datetime
-) -> Mapping[str, ServiceView]:
+def _component_views(decision: Decision, applied: Applied, _: datetime) -> Mapping[str, ServiceView]:
     graph, rollout = decision.effective, decision.rollout
     workers = rollout.workers if rollout else PLAIN
     names = {
@@ -263,9 +260,7 @@ def _component_views(
         else component_name(graph.metadata.name, key)
         for key in sorted(graph.spec.services)
     }
-    components = {
-        key: (name, applied.get(DynamoComponentDeployment, name)) for key, name in names.items()
-    }
+    components = {key: (name, applied.get(DynamoComponentDeployment, name)) for key, name in names.items()}
     return component_views(graph, components, rollout)
 
 
@@ -286,9 +281,7 @@ def _render_on_grove(decision: Decision) -> Decision:
     )
 
 
-def _set_with_facts(
-    decision: Decision, facts: Facts
-) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
+def _set_with_facts(decision: Decision, facts: Facts) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
     """The objects as rendered with these facts, and as applied."""
     graph, inputs, settings = decision.effective, decision.inputs, decision.settings
     rendered = graph_objects(graph, facts, settings)
@@ -318,17 +311,12 @@ def _grove_views(decision: Decision, applied: Applied, now: datetime) -> Mapping
         key: diagnose(inputs.pods.get(key, ()), nodes=service.nodes, now=now)
         for key, service in services.items()
     }
-    members = {
-        key: replace(member, desired=services[key].replicas)
-        for key, member in inputs.members.items()
-    }
+    members = {key: replace(member, desired=services[key].replicas) for key, member in inputs.members.items()}
     clique_set = applied.get(PodCliqueSet, grove_names_of(graph).set)
     return grove_views(graph, clique_set, members, diagnoses)
 
 
-def _leftovers(
-    decision: Decision, type_: type[DynamoComponentDeployment | PodCliqueSet]
-) -> Iterator[Delete]:
+def _leftovers(decision: Decision, type_: type[DynamoComponentDeployment | PodCliqueSet]) -> Iterator[Delete]:
     """Delete the workloads of the previous provider.
 
     Before the apply, not among its deletions: these objects hold the names that the apply needs.
@@ -404,9 +392,7 @@ def _is_unchanged(graph: DynamoGraphDeployment, member: Member, settings: Render
     if member.service not in graph.spec.services:
         return False
     desired = component_object(graph, member.service, settings)
-    if _pod_fields(msgspec.convert(desired, DynamoComponentDeployment)) != _pod_fields(
-        member.component
-    ):
+    if _pod_fields(msgspec.convert(desired, DynamoComponentDeployment)) != _pod_fields(member.component):
         return False
     return has_no_drift(_about_pods(desired), _about_pods(content_of(member.component)))
 
@@ -456,9 +442,7 @@ def _render_rollouts(decision: Decision) -> Decision:
     )
 
 
-def _rollout_status(
-    decision: Decision, status: DynamoGraphDeploymentStatus
-) -> DynamoGraphDeploymentStatus:
+def _rollout_status(decision: Decision, status: DynamoGraphDeploymentStatus) -> DynamoGraphDeploymentStatus:
     assert decision.rollout is not None  # noqa: S101  # `_settle_rollouts`
     progress = rolling_update(decision.graph, decision.rollout, rfc3339(decision.now))
     return msgspec.structs.replace(status, rolling_update=progress)
@@ -474,9 +458,7 @@ def _plan_restart(decision: Decision) -> Decision:
     return replace(decision, restart=plan)
 
 
-def _restart_status(
-    decision: Decision, status: DynamoGraphDeploymentStatus
-) -> DynamoGraphDeploymentStatus:
+def _restart_status(decision: Decision, status: DynamoGraphDeploymentStatus) -> DynamoGraphDeploymentStatus:
     return msgspec.structs.replace(status, restart=decision.restart.status)
 
 
@@ -548,8 +530,7 @@ ACCOUNTS = Feature(
 )
 EXPOSURE = Feature(
     lambda graph, _: any(
-        service.ingress is not None and service.ingress.enabled
-        for service in graph.spec.services.values()
+        service.ingress is not None and service.ingress.enabled for service in graph.spec.services.values()
     ),
     render=_render_exposure,
 )

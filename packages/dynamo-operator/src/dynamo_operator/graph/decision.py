@@ -117,9 +117,7 @@ class Feature:
     plan: Callable[[Decision], Decision] | None = None
     settle: Callable[[Decision], Decision] | None = None
     render: Callable[[Decision], Decision] | None = None
-    status: (
-        Callable[[Decision, DynamoGraphDeploymentStatus], DynamoGraphDeploymentStatus] | None
-    ) = None
+    status: Callable[[Decision, DynamoGraphDeploymentStatus], DynamoGraphDeploymentStatus] | None = None
 
 
 @dataclass(frozen=True, slots=True)

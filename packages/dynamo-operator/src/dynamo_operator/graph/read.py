@@ -154,9 +154,7 @@ def _services_on_grove(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
     if clique_set is None or not controls(graph, clique_set):
         return {}
     template = msgspec.json.decode(clique_set.spec, type=PodCliqueSetSpec).template
-    restarts = {
-        clique.name: clique.annotations.get(labels.RESTART_AT, "") for clique in template.cliques
-    }
+    restarts = {clique.name: clique.annotations.get(labels.RESTART_AT, "") for clique in template.cliques}
     services = {}
     for key, member in members(graph, cache).items():
         name = names.services[key]
@@ -185,9 +183,7 @@ def _member(member: GroveMember, restart: str, clique_set: PodCliqueSet) -> Serv
     )
 
 
-async def read_set_origin(
-    graph: DynamoGraphDeployment, live: LiveObjects, client: Client
-) -> Origin:
+async def read_set_origin(graph: DynamoGraphDeployment, live: LiveObjects, client: Client) -> Origin:
     """The origin of an earlier operator's set: the graph and the set are read once, before it is taken over.
 
     Raises: OperatorError if that fails.

@@ -37,9 +37,7 @@ _DISCOVERY_RULES = (
 
 def discovery_objects(namespace: str, graph: str) -> tuple[Object, ...]:
     """The ServiceAccount, Role and RoleBinding for discovery through the API server."""
-    account, role, binding = (
-        names.discovery_account(graph, suffix) for suffix in ("", "-role", "-binding")
-    )
+    account, role, binding = (names.discovery_account(graph, suffix) for suffix in ("", "-role", "-binding"))
     rules = [dict(rule) for rule in _DISCOVERY_RULES]
     return (
         _for_account(ServiceAccount.KIND, namespace, account, account),
@@ -61,9 +59,7 @@ def role_binding(namespace: str, name: str, account: str, role_kind: str, role: 
     """A RoleBinding of one ServiceAccount to a Role or ClusterRole."""
     subject: Object = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
     reference = {"apiGroup": RoleBinding.KIND.group, "kind": role_kind, "name": role}
-    return _for_account(
-        RoleBinding.KIND, namespace, name, account, subjects=[subject], roleRef=reference
-    )
+    return _for_account(RoleBinding.KIND, namespace, name, account, subjects=[subject], roleRef=reference)
 
 
 def _for_account(kind: Kind, namespace: str, name: str, account: str, **fields: object) -> Object:
@@ -94,9 +90,7 @@ def graph_objects(
     workloads = (
         grove_objects(graph, facts, settings)
         if is_on_grove(graph)
-        else (
-            component_object(graph, key, settings, revision) for key in sorted(graph.spec.services)
-        )
+        else (component_object(graph, key, settings, revision) for key in sorted(graph.spec.services))
     )
     services = graph.spec.services.values()
     has_budgets = settings.disruption_budget_max_unavailable or any(
@@ -116,9 +110,7 @@ SHARED_ACCOUNTS = {
 """The ServiceAccounts that all graphs of a namespace share, by component type."""
 
 
-def graph_shared_objects(
-    graph: DynamoGraphDeployment, settings: RenderSettings
-) -> tuple[Object, ...]:
+def graph_shared_objects(graph: DynamoGraphDeployment, settings: RenderSettings) -> tuple[Object, ...]:
     """Return the ServiceAccounts of planners and endpoint pickers, with their RoleBindings.
 
     All graphs of the namespace that need them own them, and none controls them. In restricted mode the
@@ -181,7 +173,5 @@ def _with_port(spec: Object, service: str) -> Object:
         return spec
     changed = {**config, service: {**entry, "port": HTTP_PORT}}
     text = json.dumps(changed, sort_keys=True, separators=(",", ":"))
-    envs = [
-        {**entry, "value": text} if entry["name"] == VARIABLE else entry for entry in spec["envs"]
-    ]
+    envs = [{**entry, "value": text} if entry["name"] == VARIABLE else entry for entry in spec["envs"]]
     return {**spec, "envs": envs}

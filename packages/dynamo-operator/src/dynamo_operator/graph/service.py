@@ -95,9 +95,7 @@ def config_of(environment: Iterable[Object]) -> Object:
 def _sizes(resources: Object) -> Object:
     """The valid amounts; validation reports the others."""
     texts = {name: resources.get(name) for name in ("cpu", "memory", "gpu")}
-    sizes: Object = {
-        name: amount for name, amount in texts.items() if amount and isinstance(amount, str)
-    }
+    sizes: Object = {name: amount for name, amount in texts.items() if amount and isinstance(amount, str)}
     custom = _mapping(resources.get("custom"))
     if custom and all(isinstance(amount, str) for amount in custom.values()):
         sizes["custom"] = custom
@@ -226,9 +224,7 @@ def graph_selector(graph: DynamoGraphDeployment, replicas: Mapping[str, int]) ->
     multinode = [key for key in sorted(replicas) if graph.spec.services[key].nodes > 1]
     if multinode and is_on_grove(graph):
         cliques = (
-            clique
-            for key in multinode
-            for clique in _cliques(graph, key, replicas[key], WORKER_SUFFIX)
+            clique for key in multinode for clique in _cliques(graph, key, replicas[key], WORKER_SUFFIX)
         )
         terms.append(f"{CLIQUE_NAME} notin ({','.join(cliques)})")
     elif multinode:
@@ -236,9 +232,7 @@ def graph_selector(graph: DynamoGraphDeployment, replicas: Mapping[str, int]) ->
     return ",".join(terms)
 
 
-def _cliques(
-    graph: DynamoGraphDeployment, service: str, replicas: int, suffix: str
-) -> Iterator[str]:
+def _cliques(graph: DynamoGraphDeployment, service: str, replicas: int, suffix: str) -> Iterator[str]:
     """The names of the cliques with that suffix: Grove labels each pod with its clique, one per replica.
 
     At least one and at most `MAX_GROUPS`, so that the selector stays short whatever number is requested.
@@ -327,9 +321,7 @@ def component_resource(
     is_revised = revision is not PLAIN and has_revisions(service)
     suffix = revision.suffix if is_revised else ""
     annotations = service_annotations(graph, service) | {
-        name: graph.metadata.annotations[name]
-        for name in _INHERITED
-        if name in graph.metadata.annotations
+        name: graph.metadata.annotations[name] for name in _INHERITED if name in graph.metadata.annotations
     }
     dynamo_namespace = service_dynamo_namespace(graph, service, suffix)
     system = {
@@ -356,9 +348,7 @@ def component_resource(
         spec["envs"] = merged_environment(variables, spec.get("envs", ()))
     if service.component_type == "frontend" and service.ingress is None:
         spec["ingress"] = default_ingress(graph.metadata.name, settings)
-    own_annotations = {
-        name: annotations[name] for name in graph.spec.annotations if name in annotations
-    }
+    own_annotations = {name: annotations[name] for name in graph.spec.annotations if name in annotations}
     if revision.content and is_revised:
         own_annotations[labels.WORKER_CONTENT] = revision.content
     metadata = object_metadata(
@@ -444,10 +434,6 @@ def _explicit(value: object) -> Any:
     """
     if not isinstance(value, dict):
         return value
-    kept = {
-        name: child if name in _USER_DEFINED else _explicit(child) for name, child in value.items()
-    }
-    explicit = {
-        name: _EXPLICIT.get(name, {}) if child == {} else child for name, child in kept.items()
-    }
+    kept = {name: child if name in _USER_DEFINED else _explicit(child) for name, child in value.items()}
+    explicit = {name: _EXPLICIT.get(name, {}) if child == {} else child for name, child in kept.items()}
     return {name: child for name, child in explicit.items() if child != {}}

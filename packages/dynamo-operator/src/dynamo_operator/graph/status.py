@@ -137,9 +137,7 @@ def graph_progress(
 
 def goal_hash(graph: DynamoGraphDeployment, *, is_suspending: bool) -> str:
     """Hash of the desired state, without replica counts."""
-    services = {
-        key: structs.replace(service, replicas=None) for key, service in graph.spec.services.items()
-    }
+    services = {key: structs.replace(service, replicas=None) for key, service in graph.spec.services.items()}
     spec = structs.replace(graph.spec, services=services, replicas=None)
     return names.short_hash(f"{is_suspending} {msgspec.json.encode(spec, order='deterministic')!r}")
 
@@ -241,9 +239,7 @@ def graph_status(
         progress.requeue_after_seconds,
         *(view.requeue_after_seconds for view in views.values()),
     ]
-    return GraphStatus(
-        status, min((seconds for seconds in times if seconds is not None), default=None)
-    )
+    return GraphStatus(status, min((seconds for seconds in times if seconds is not None), default=None))
 
 
 def _state_and_reason(
@@ -354,9 +350,7 @@ def is_available(provider: str, facts: Facts) -> bool:
     return provider == COMPONENT or (provider == GROVE_PROVIDER and facts.grove_served)
 
 
-def graph_stop(
-    graph: DynamoGraphDeployment, facts: Facts, problems: Sequence[Problem]
-) -> Stop | None:
+def graph_stop(graph: DynamoGraphDeployment, facts: Facts, problems: Sequence[Problem]) -> Stop | None:
     """Why nothing may be applied for a graph with its workload provider on it; None if it may be."""
     provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
     if not is_available(provider, facts):
@@ -374,9 +368,7 @@ def graph_stop(
     return None
 
 
-def refused_status(
-    graph: DynamoGraphDeployment, problems: Sequence[Problem]
-) -> DynamoGraphDeploymentStatus:
+def refused_status(graph: DynamoGraphDeployment, problems: Sequence[Problem]) -> DynamoGraphDeploymentStatus:
     """The status of a graph with an invalid spec."""
     texts = [str(problem) for problem in problems]
     text = _REFUSED + fitted(texts, MESSAGE_LIMIT - len(_REFUSED))
@@ -393,9 +385,7 @@ def stopped_status(
     """
     ready = new_condition(graph, "Ready", "False", reason, text)
     progressing = structs.replace(ready, type="Progressing", status="False")
-    return structs.replace(
-        graph.status, state=str(state), conditions=(ready, progressing), progress=None
-    )
+    return structs.replace(graph.status, state=str(state), conditions=(ready, progressing), progress=None)
 
 
 def missing(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
@@ -460,9 +450,7 @@ def component_views(
                 replicas=0,
                 updated_replicas=0,
             )
-        old = (
-            [member for member in rollout.revisions.old if member.service == key] if rollout else []
-        )
+        old = [member for member in rollout.revisions.old if member.service == key] if rollout else []
         counts = with_old_revisions(newest, old) if old else newest
         older = [f"{member.name}: {why_it_remains(member, rollout)}" for member in old if rollout]
         is_behind, obstacle, refusal = _reported(component)

@@ -242,9 +242,7 @@ def _restart_problems(restart: Restart, services: list[str]) -> Iterator[Problem
     suggestions = Suggestions()
     for index, name in enumerate(order):
         if name not in services:
-            message = (
-                f"{path} contains unknown service: {name}{suggestions.nearest(name, services)}"
-            )
+            message = f"{path} contains unknown service: {name}{suggestions.nearest(name, services)}"
             yield Problem(f"{path}[{index}]", message)
         elif name in seen:
             message = f"{path} must be unique"
@@ -374,9 +372,7 @@ def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Prob
     yield from _ineffective(spec, path)
 
 
-def _command_warnings(
-    spec: DynamoComponentDeploymentSpec, main: Fields, path: str
-) -> Iterator[Problem]:
+def _command_warnings(spec: DynamoComponentDeploymentSpec, main: Fields, path: str) -> Iterator[Problem]:
     """Warn of a command that exits at once."""
     command, args = list(main.get("command") or ()), list(main.get("args") or ())
     has_own = spec.component_type in WITH_COMMAND
@@ -397,9 +393,7 @@ def _command_warnings(
         message = f'{message} (expected "-m", "dynamo.frontend" first, or flags)'
         yield Problem(f"{path}.args", message)
     elif len(command) == 1 and is_python(command[0]) and has_only_flags(args):
-        message = (
-            f'{command[0]} does not accept the flag {shown(args[0])}: put "-m" and the module first'
-        )
+        message = f'{command[0]} does not accept the flag {shown(args[0])}: put "-m" and the module first'
         yield Problem(f"{path}.args", message)
     elif command and not runs_shell and is_python(command[0]) and spec.nodes == 1:
         for index, arg in enumerate(args):  # which no shell splits
@@ -416,9 +410,7 @@ def _is_script(text: str) -> bool:
     return not text.startswith("-") and (" " in text or not ("/" in text or "." in text))
 
 
-def _port_warnings(
-    spec: DynamoComponentDeploymentSpec, main: Fields, path: str
-) -> Iterator[Problem]:
+def _port_warnings(spec: DynamoComponentDeploymentSpec, main: Fields, path: str) -> Iterator[Problem]:
     """Warn of ports that replace the default ones but lack the one that probes and the Service name."""
     name = _PORTS.get(spec.component_type or "")
     ports = main.get("ports") or ()
@@ -493,18 +485,14 @@ def _ineffective(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     if spec.shared_memory and spec.shared_memory.disabled and spec.shared_memory.size is not None:
         yield Problem(f"{path}.sharedMemory.size", "has no effect with disabled: true")
     sides = (spec.resources.requests, spec.resources.limits) if spec.resources else ()
-    if any(side and side.gpu_type for side in sides) and not any(
-        side and side.gpu for side in sides
-    ):
+    if any(side and side.gpu_type for side in sides) and not any(side and side.gpu for side in sides):
         yield Problem(f"{path}.resources", "gpuType has no effect without gpu")
     ingress = spec.ingress
     if ingress is None or not ingress.enabled:
         return
     at = f"{path}.ingress"
     if ingress.virtual_service_gateway and not ingress.use_virtual_service:
-        yield Problem(
-            f"{at}.virtualServiceGateway", "has no effect without useVirtualService: true"
-        )
+        yield Problem(f"{at}.virtualServiceGateway", "has no effect without useVirtualService: true")
     if ingress.tls and ingress.use_virtual_service and not ingress.ingress_controller_class_name:
         message = "has no effect on a VirtualService: the certificate belongs to its gateway"
         yield Problem(f"{at}.tls", message)
@@ -522,8 +510,7 @@ def without_switch(document: Object) -> Iterator[Problem]:
         places = {service_path(key): service for key, service in services.items()}
     for path, place in places.items():
         adapter, ingress = (
-            (place.get(field) if isinstance(place, dict) else None)
-            for field in ("scalingAdapter", "ingress")
+            (place.get(field) if isinstance(place, dict) else None) for field in ("scalingAdapter", "ingress")
         )
         if isinstance(adapter, dict) and "enabled" not in adapter:
             yield Problem(f"{path}.scalingAdapter", "has no effect without enabled: true")

@@ -95,9 +95,7 @@ _OVERRIDDEN = {
 }
 
 
-def graph_warnings(
-    graph: DynamoGraphDeployment, context: ClusterContext = UNKNOWN
-) -> Iterator[Problem]:
+def graph_warnings(graph: DynamoGraphDeployment, context: ClusterContext = UNKNOWN) -> Iterator[Problem]:
     """Warnings for a graph without problems."""
     dynamo_namespace = names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name)
     for key, service in sorted(graph.spec.services.items()):
@@ -174,9 +172,7 @@ def _spec_warnings(spec: ComponentSpec, path: str, context: ClusterContext) -> I
     yield from _unknown_key(spec, path, context)
     models = context.base_models
     if spec.model_ref and models is not None and spec.model_ref.name not in models:
-        message = (
-            f'no DynamoModel in this namespace has the baseModelName "{spec.model_ref.name}" yet'
-        )
+        message = f'no DynamoModel in this namespace has the baseModelName "{spec.model_ref.name}" yet'
         yield Problem(f"{path}.modelRef.name", message)
 
 
@@ -195,9 +191,7 @@ def _probe_warnings(probe: object, path: str) -> Iterator[Problem]:
         yield Problem(path, message)
 
 
-def _shared_name_warnings(
-    graph: DynamoGraphDeployment, context: ClusterContext
-) -> Iterator[Problem]:
+def _shared_name_warnings(graph: DynamoGraphDeployment, context: ClusterContext) -> Iterator[Problem]:
     """Warn of Dynamo namespaces and hosts that another namespace uses.
 
     The warning does not name that namespace: one tenant must not learn of another.
@@ -217,9 +211,7 @@ def _shared_name_warnings(
             continue
         if (host := ingress_host(ingress)) in context.foreign_hosts:
             message = f'an Ingress in another namespace uses the same host "{host}"'
-            yield Problem(
-                f"{service_path(key)}.ingress.host", f"{message}: only one of them is served"
-            )
+            yield Problem(f"{service_path(key)}.ingress.host", f"{message}: only one of them is served")
 
 
 def _claim_warnings(graph: DynamoGraphDeployment, context: ClusterContext) -> Iterator[Problem]:
@@ -248,9 +240,7 @@ def _claim_warnings(graph: DynamoGraphDeployment, context: ClusterContext) -> It
 def _undeclared_claim(name: str, path: str, context: ClusterContext) -> Iterator[Problem]:
     """Warn of a PVC about which neither the graph nor the cluster says anything."""
     if context.claims is None and name not in context.written_claims:
-        message = (
-            f'PVC "{name}" is not in spec.pvcs, so nothing creates it: pods wait until it exists'
-        )
+        message = f'PVC "{name}" is not in spec.pvcs, so nothing creates it: pods wait until it exists'
         yield Problem(path, message)
 
 

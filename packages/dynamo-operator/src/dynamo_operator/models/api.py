@@ -30,14 +30,11 @@ class DynamoModelSpec(Struct):
         immutable("baseModelName", "spec.baseModelName"),
     )
 
-    model_name: Annotated[
-        str, Field("Full name of the model, such as `acme/llama-3.3-70b-support-lora`.")
-    ]
+    model_name: Annotated[str, Field("Full name of the model, such as `acme/llama-3.3-70b-support-lora`.")]
     base_model_name: Annotated[
         str,
         Field(
-            "Name of the base model. It is served by the components whose `modelRef.name` is the "
-            "same text."
+            "Name of the base model. It is served by the components whose `modelRef.name` is the same text."
         ),
     ]
     model_type: Annotated[
@@ -72,8 +69,8 @@ class EndpointInfo(Struct, kw_only=True):
     ]
     message: Annotated[str, Field("Why the endpoint is not ready, or what went wrong last.")] = ""
     loaded_name: Annotated[str, Field("Name of the adapter that the endpoint has loaded.")] = ""
-    loaded_uri: Annotated[str, Field("Address from which that adapter was loaded.")] = (
-        msgspec.field(name="loadedURI", default="")
+    loaded_uri: Annotated[str, Field("Address from which that adapter was loaded.")] = msgspec.field(
+        name="loadedURI", default=""
     )
     tried_name: Annotated[
         str,
@@ -82,12 +79,8 @@ class EndpointInfo(Struct, kw_only=True):
             "or unload it that the endpoint has not confirmed."
         ),
     ] = ""
-    tried_uri: Annotated[str, Field("Address of that adapter.")] = msgspec.field(
-        name="triedURI", default=""
-    )
-    leftovers: Annotated[
-        tuple[str, ...], Field("Names of adapters that are still to be unloaded.")
-    ] = ()
+    tried_uri: Annotated[str, Field("Address of that adapter.")] = msgspec.field(name="triedURI", default="")
+    leftovers: Annotated[tuple[str, ...], Field("Names of adapters that are still to be unloaded.")] = ()
     reloading: Annotated[
         bool, Field("Whether the adapter was unloaded to be loaded from another address.")
     ] = False
@@ -127,9 +120,9 @@ class DynamoModelStatus(Status):
     ready_endpoints: Annotated[
         int | None, Field("Number of ready endpoints.", format="int64", required=True)
     ] = None
-    total_endpoints: Annotated[
-        int | None, Field("Number of endpoints.", format="int64", required=True)
-    ] = None
+    total_endpoints: Annotated[int | None, Field("Number of endpoints.", format="int64", required=True)] = (
+        None
+    )
     conditions: Annotated[
         tuple[Condition, ...], Field("Current conditions of the model, one entry per type.")
     ] = ()
@@ -159,18 +152,12 @@ class DynamoModel(Resource):
             Column("Pods", ".status.readyPods", "integer", priority=1),
             AGE,
             Column("Reason", '.status.conditions[?(@.type=="EndpointsReady")].reason', priority=1),
-            Column(
-                "Message", '.status.conditions[?(@.type=="EndpointsReady")].message', priority=1
-            ),
+            Column("Message", '.status.conditions[?(@.type=="EndpointsReady")].message', priority=1),
         ),
     )
 
-    spec: Annotated[
-        DynamoModelSpec | None, Field("Desired state: the model and its base model.")
-    ] = None
-    status: Annotated[DynamoModelStatus, Field("Observed endpoints of the model.")] = (
-        DynamoModelStatus()
-    )
+    spec: Annotated[DynamoModelSpec | None, Field("Desired state: the model and its base model.")] = None
+    status: Annotated[DynamoModelStatus, Field("Observed endpoints of the model.")] = DynamoModelStatus()
 
 
 class DynamoWorkerMetadataSpec(Struct):
@@ -195,6 +182,4 @@ class DynamoWorkerMetadata(Resource):
     KIND = Kind(GROUP, VERSION, "DynamoWorkerMetadata", "dynamoworkermetadatas")
     DEFINITION: ClassVar = Definition(short_names=("dwm",), columns=(AGE,), status=False)
 
-    spec: Annotated[
-        DynamoWorkerMetadataSpec | None, Field("Data that the worker has published.")
-    ] = None
+    spec: Annotated[DynamoWorkerMetadataSpec | None, Field("Data that the worker has published.")] = None

@@ -44,12 +44,8 @@ BODY_LIMIT: Final = 1 << 16
 _READ_BYTES: Final = 1 << 14
 _MESSAGE_LIMIT: Final = 256
 _CONNECT_SECONDS: Final = 10.0
-_UNABLE: Final = frozenset(
-    (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
-)
-_NOT_ENABLED: Final = (
-    "; check that this worker has DYN_LORA_ENABLED=true and, if it runs vLLM, --enable-lora"
-)
+_UNABLE: Final = frozenset((HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED))
+_NOT_ENABLED: Final = "; check that this worker has DYN_LORA_ENABLED=true and, if it runs vLLM, --enable-lora"
 
 
 # A worker responds with 200 even if the engine could not load a LoRA, and with 404, 405 or 501 if
@@ -69,9 +65,7 @@ class LoraApi:
         self._timeout_seconds = timeout_seconds
         self._dial = dial
 
-    async def call(
-        self, address: str, call: Call, *, timeout_seconds: float | None = None
-    ) -> Reply:
+    async def call(self, address: str, call: Call, *, timeout_seconds: float | None = None) -> Reply:
         """Call the endpoint at that base URL, and return the outcome. Without a timeout: the usual limit."""
         limit = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         if {".", ".."} & set(call.name.split("/")):
@@ -107,9 +101,7 @@ class LoraApi:
 
 
 @asynccontextmanager
-async def worker_api(
-    settings: ModelSettings, dial: Callable[[str], str] = str
-) -> AsyncIterator[LoraApi]:
+async def worker_api(settings: ModelSettings, dial: Callable[[str], str] = str) -> AsyncIterator[LoraApi]:
     """The LoRA API of all workers, open during the block."""
     async with lora_session() as session:
         yield LoraApi(session, timeout_seconds=settings.call_timeout_seconds, dial=dial)
@@ -138,18 +130,14 @@ def understood(verb: LoraVerb, status: int, body: bytes) -> Reply:
     answer = _parsed(body)
     text = answer.get("message")
     message = _short(text if isinstance(text, str) else body.decode(errors="replace"))
-    if verb is LoraVerb.UNLOAD and (
-        status == HTTPStatus.NOT_FOUND or "not found" in message.lower()
-    ):
+    if verb is LoraVerb.UNLOAD and (status == HTTPStatus.NOT_FOUND or "not found" in message.lower()):
         return Reply(Ending.DONE)
     if status in _UNABLE:
         is_route = "route not found" in message.lower()
         hint = _NOT_ENABLED if is_route else f": {message}" if message else ""
         return Reply(Ending.UNABLE, _short(f"cannot manage LoRAs: status {status}{hint}"))
     if status // 100 != 2:  # noqa: PLR2004  # the class of all successes
-        return Reply(
-            Ending.FAILED, f"status {status}: {message}" if message else f"status {status}"
-        )
+        return Reply(Ending.FAILED, f"status {status}: {message}" if message else f"status {status}")
     outcome = answer.get("status")
     if isinstance(outcome, str) and outcome.lower() != "success":
         return Reply(Ending.FAILED, message or f"the worker reports: {_short(outcome)}")
@@ -268,9 +256,7 @@ _LOADING_SECONDS = 12.0
 class Caller(Protocol):
     """The LoRA API of all workers."""
 
-    async def call(
-        self, address: str, call: Call, *, timeout_seconds: float | None = None
-    ) -> Reply:
+    async def call(self, address: str, call: Call, *, timeout_seconds: float | None = None) -> Reply:
         """Make one call, and return its outcome; never raises. Without a timeout: the usual limit."""
         ...
 
@@ -418,9 +404,7 @@ class ModelCalls:
     def chosen(self, state: KnownEndpoints, due: Sequence[Work]) -> tuple[Work, ...]:
         """The due calls for which a slot is free, in order. The end of a call requeues the model."""
         free = self.at_once - len(state.runs)
-        for_failing = max(1, self.at_once // 2) - sum(
-            run.was_failing for run in state.runs.values()
-        )
+        for_failing = max(1, self.at_once // 2) - sum(run.was_failing for run in state.runs.values())
         chosen: list[Work] = []
         for work in due:
             is_failing = work.endpoint.failures > 0

@@ -60,9 +60,7 @@ _NAMED = 5
 
 # Every input must wake its models, and little else may: a namespace may have a thousand pods and a
 # hundred models, and pods of other base models do not concern a model.
-def read_model(
-    cache: Cache, model: DynamoModel, state: KnownEndpoints, calls: ModelCalls
-) -> ModelInputs:
+def read_model(cache: Cache, model: DynamoModel, state: KnownEndpoints, calls: ModelCalls) -> ModelInputs:
     """Read the inputs of a model's plan: the cached objects and the known state of its endpoints."""
     namespace = model.metadata.namespace
     base_model = model.spec.base_model_name if model.spec else ""
@@ -105,9 +103,7 @@ def _of_base(cache: Cache, type_: type[R], namespace: str, base_model: str) -> I
 def _lack(cache: Cache, namespace: str, base_model: str, *, colliding: str, is_served: bool) -> str:
     """Why the model has no endpoints, according to the cache."""
     if colliding:
-        return (
-            f"its hash collides with that of {colliding}, which is served here: rename one of them"
-        )
+        return f"its hash collides with that of {colliding}, which is served here: rename one of them"
     if is_served:
         if count := len(tuple(_of_base(cache, Pod, namespace, base_model))):
             return f"its components have {count} pod(s), none with an address yet"
@@ -256,9 +252,7 @@ class ModelController:
         self, model: DynamoModel, status: DynamoModelStatus, state: KnownEndpoints
     ) -> DynamoModel:
         """Write the status, record its Events, and return the model with it."""
-        stored = await patch_status(
-            self.reporter.writer, model, status, limit=self._pace(model, status)
-        )
+        stored = await patch_status(self.reporter.writer, model, status, limit=self._pace(model, status))
         state.written = _written(stored)
         self._report(model, stored)
         return stored

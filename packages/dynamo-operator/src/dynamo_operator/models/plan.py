@@ -155,9 +155,7 @@ def plan(
     `room` limits how many endpoints are without the LoRA while it is reloaded.
     """
     candidates = list(endpoints)
-    budget = min(room, max(1, len(candidates) // 4)) - sum(
-        endpoint.is_reloading for endpoint in candidates
-    )
+    budget = min(room, max(1, len(candidates) // 4)) - sum(endpoint.is_reloading for endpoint in candidates)
     work: list[Work] = []
     waits: list[float] = []
     for endpoint in sorted(candidates, key=lambda endpoint: endpoint.failures):
@@ -187,8 +185,7 @@ def needed(desired: Lora | None, endpoint: Endpoint) -> tuple[Call, ...]:
         return old
     # A worker that has a LoRA of that name answers a load with success and keeps the old weights.
     is_stale = desired.name in endpoint.leftovers or any(
-        lora is not None and lora.name == desired.name and lora != desired
-        for lora in (loaded_before, tried)
+        lora is not None and lora.name == desired.name and lora != desired for lora in (loaded_before, tried)
     )
     first = (Call(LoraVerb.UNLOAD, desired.name),) if is_stale else ()
     return (*first, Call(LoraVerb.LOAD, desired.name, desired.uri), *old)
@@ -240,11 +237,7 @@ def after(endpoint: Endpoint, call: Call, reply: Reply, *, now: datetime) -> End
         if loaded_before is None or loaded_before.name != call.name:
             return succeeded
         return replace(succeeded, loaded=None, is_reloading=True, checked_at=None)
-    return (
-        _not_listed(endpoint, now)
-        if reply.loaded is None
-        else _after_list(endpoint, reply.loaded, now)
-    )
+    return _not_listed(endpoint, now) if reply.loaded is None else _after_list(endpoint, reply.loaded, now)
 
 
 def _failed(endpoint: Endpoint, call: Call, reply: Reply, now: datetime) -> Endpoint:
@@ -432,12 +425,8 @@ def _listed(
 
 def pod_names(slices: Iterable[EndpointSlice]) -> frozenset[str]:
     """The names of the pods in these slices."""
-    targets = (
-        slice_endpoint.target_ref for slice_ in slices for slice_endpoint in slice_.endpoints or ()
-    )
-    return frozenset(
-        target.name for target in targets if target is not None and target.kind == "Pod"
-    )
+    targets = (slice_endpoint.target_ref for slice_ in slices for slice_endpoint in slice_.endpoints or ())
+    return frozenset(target.name for target in targets if target is not None and target.kind == "Pod")
 
 
 def _of_pod(
@@ -502,9 +491,7 @@ def former(
     present_ids, hash_ = {endpoint.id for endpoint in present}, names.model_hash(base_model)
     running: list[Endpoint] = []
     for endpoint in recorded:
-        pod = (
-            pod_of(endpoint.pod_name) if endpoint.names and endpoint.id not in present_ids else None
-        )
+        pod = pod_of(endpoint.pod_name) if endpoint.names and endpoint.id not in present_ids else None
         if pod is None or pod.metadata.uid != endpoint.pod_uid:
             continue
         if has_address(pod, host_of(endpoint.address)):
@@ -661,9 +648,7 @@ def _settled_endpoints(
     base, recorded = spec.base_model_name, inputs.recorded
     present = endpoints(base, inputs.slices, recorded, inputs.pods.get)
     past = former(base, recorded.values(), present, inputs.pods.get)
-    return tuple(map(settled, present)), tuple(
-        endpoint for endpoint in map(settled, past) if endpoint.names
-    )
+    return tuple(map(settled, present)), tuple(endpoint for endpoint in map(settled, past) if endpoint.names)
 
 
 def desired_lora_name(model: DynamoModel) -> str:

@@ -125,9 +125,7 @@ def invalid_status(model: DynamoModel, problems: Sequence[Problem]) -> DynamoMod
     return model.status.with_conditions([invalid, *over])
 
 
-def model_status(
-    model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel
-) -> DynamoModelStatus:
+def model_status(model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel) -> DynamoModelStatus:
     """The status of a valid model."""
     lora = None if seen.holder else lora_of(spec)
     serving_graphs = {
@@ -152,9 +150,7 @@ def model_status(
     )
 
 
-def _fitting(
-    infos: Sequence[EndpointInfo], *, beside: Sequence[EndpointInfo]
-) -> tuple[EndpointInfo, ...]:
+def _fitting(infos: Sequence[EndpointInfo], *, beside: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
     """As many endpoints as fit into a status, those with a recorded LoRA first."""
     room = _ENDPOINT_BYTES - sum(map(_size, beside))
     kept: set[int] = set()
@@ -180,9 +176,7 @@ def _shortened(infos: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
     return tuple(
         info
         if len(info.message.encode()) <= limit
-        else msgspec.structs.replace(
-            info, message=info.message.encode()[:limit].decode(errors="ignore")
-        )
+        else msgspec.structs.replace(info, message=info.message.encode()[:limit].decode(errors="ignore"))
         for info in infos
     )
 
@@ -237,9 +231,7 @@ def _endpoints_ready(
     total, ready = len(infos), sum(info.ready for info in infos)
     covered = sum(info.fallback_covered for info in infos)
     if seen.holder:
-        text = (
-            f"LoRA {spec.model_name} of {spec.base_model_name} belongs to DynamoModel {seen.holder}"
-        )
+        text = f"LoRA {spec.model_name} of {spec.base_model_name} belongs to DynamoModel {seen.holder}"
         outcome = "False", ModelReason.CONFLICT, text
     elif not total:
         text = f"{_no_slices(spec)}; {seen.lack}" if seen.lack else _no_slices(spec)

@@ -195,9 +195,7 @@ def _from_file(file: Path, problems: list[ConfigError]) -> dict[str, object]:
         problems += (error for error in mistakes.exceptions if isinstance(error, ConfigError))
         return {}
     if len(yaml_documents) > 1:
-        problems.append(
-            ConfigError(yaml_documents[1].place(""), "expected one document in a settings file")
-        )
+        problems.append(ConfigError(yaml_documents[1].place(""), "expected one document in a settings file"))
     return _from_document(yaml_documents[0], problems) if yaml_documents else {}
 
 
@@ -253,9 +251,7 @@ def _from_flags(flags: Mapping[str, str], problems: list[ConfigError]) -> dict[s
     return _from_texts(texts, problems)
 
 
-def _from_environment(
-    environment: Mapping[str, str], problems: list[ConfigError]
-) -> dict[str, object]:
+def _from_environment(environment: Mapping[str, str], problems: list[ConfigError]) -> dict[str, object]:
     texts = {
         field.setting.environment: (field, text)
         for field in fields()
@@ -468,11 +464,7 @@ def signature() -> inspect.Signature:
 
 def given(arguments: Mapping[str, str | None]) -> dict[str, str]:
     """The flags of the command line by preferred name, from the arguments that cyclopts passes."""
-    return {
-        flag.name: value
-        for flag in flags()
-        if (value := arguments.get(flag.identifier)) is not None
-    }
+    return {flag.name: value for flag in flags() if (value := arguments.get(flag.identifier)) is not None}
 
 
 def default_text(field: SettingField) -> str:
@@ -533,9 +525,7 @@ def _columns(
 
     indent = 2  # of every line of a cell but the first
     width = max(len(name) + indent for entry in entries for name in entry.all_options)
-    names = ColumnSpec(
-        renderer=NameRenderer(max_width=width), style="cyclopts.name", min_width=width
-    )
+    names = ColumnSpec(renderer=NameRenderer(max_width=width), style="cyclopts.name", min_width=width)
     return (names, ColumnSpec(renderer=DescriptionRenderer(), overflow="fold"))
 
 

@@ -59,9 +59,7 @@ class Operate(Protocol):
         ...
 
 
-async def serve(
-    settings: Settings, operate: Operate, *, on_stop: Callable[[], None] = lambda: None
-) -> None:
+async def serve(settings: Settings, operate: Operate, *, on_stop: Callable[[], None] = lambda: None) -> None:
     """Run the operator until the first signal to stop; a second signal ends the process at once.
 
     `on_stop` is called at the first one.

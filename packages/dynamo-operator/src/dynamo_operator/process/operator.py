@@ -253,9 +253,7 @@ def _serve_metrics(parts: Parts) -> None:
     rotation.join(manager)
     parts.metrics.observe_certificate("metrics", lambda: rotation.certificate.expires)
     access = Access(parts.client, METRICS) if metrics_settings.access == "reviewed" else None
-    manager.serve(
-        metrics_server(address, registry, certificate=rotation.certificate, access=access)
-    )
+    manager.serve(metrics_server(address, registry, certificate=rotation.certificate, access=access))
 
 
 def _leader_health(election: Election) -> Health:
@@ -282,9 +280,7 @@ def own_namespace(configured: str, setting: str, flag: str) -> str:
 _log = structlog.get_logger()
 
 
-async def run(
-    settings: Settings, *, stop: asyncio.Event, dial: Callable[[str], str] | None = None
-) -> None:
+async def run(settings: Settings, *, stop: asyncio.Event, dial: Callable[[str], str] | None = None) -> None:
     """Reconcile until `stop` is set, then stop in order.
 
     `dial` maps the base URL of a worker to the one to connect to, for tests.

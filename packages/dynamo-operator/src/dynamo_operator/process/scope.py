@@ -127,9 +127,7 @@ def scope_of(client: Client, settings: Settings) -> Scope:
         Key(namespace, LEASE),
         holder=f"namespace-restricted-operator-{settings.operator_version or version()}",
         replicas=_REPLICAS,
-        terms=MarkerTerms(
-            lease_settings.lease_duration_seconds, lease_settings.renew_interval_seconds
-        ),
+        terms=MarkerTerms(lease_settings.lease_duration_seconds, lease_settings.renew_interval_seconds),
     )
     return Scope(marker, None, ())
 
@@ -193,17 +191,14 @@ def informers(settings: RenderSettings, *, with_legacy_kinds: bool = False) -> I
     """One informer for each watched type, limited to the restricted namespace if there is one."""
     namespace = settings.restricted_namespace
     reconciled = [
-        Informer(type_, namespace=namespace, most_bytes=most_bytes(type_, settings))
-        for type_ in _RECONCILED
+        Informer(type_, namespace=namespace, most_bytes=most_bytes(type_, settings)) for type_ in _RECONCILED
     ]
     by_setting = [*request_informers(namespace)]
     if with_legacy_kinds:
         kinds = cast("Callable[[RenderSettings], Informers]", older_generation("kinds"))
         reconciled += kinds(settings)
         owners = Owners(reconciled)
-        of_older = cast(
-            "Callable[[RenderSettings, Owners], Informers]", older_generation("informers")
-        )
+        of_older = cast("Callable[[RenderSettings, Owners], Informers]", older_generation("informers"))
         by_setting += of_older(settings, owners)
     else:
         owners = Owners(reconciled)
@@ -219,8 +214,7 @@ def _always(namespace: str, owners: Owners) -> Informers:
         (ConfigMap, labels.COMPONENT),
     ]
     selected: Informers = [
-        children(type_, owners, namespace=namespace, labels=selector)
-        for type_, selector in children_by_label
+        children(type_, owners, namespace=namespace, labels=selector) for type_, selector in children_by_label
     ]
     # Graphs name PVCs of users. Only their metadata is kept.
     claims = Informer(PersistentVolumeClaim, namespace=namespace, transform=slimmed)

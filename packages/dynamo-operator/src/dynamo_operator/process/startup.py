@@ -50,9 +50,7 @@ _FINE: Final = Health(())
 _log = structlog.get_logger()
 
 
-async def prepared(
-    client: Client, settings: Settings, authorization: str
-) -> tuple[Settings, Scope, str]:
+async def prepared(client: Client, settings: Settings, authorization: str) -> tuple[Settings, Scope, str]:
     """Return the settings with the operator's ServiceAccount, its acquired scope, and its user name.
 
     `authorization` is the header of its requests.
@@ -86,9 +84,7 @@ async def retried_until_reachable(act: Callable[[], Awaitable[T]]) -> T:
             pause = _PAUSES.seconds(failures)
             if loop_time() + pause > deadline:
                 raise
-            _log.warning(
-                "waiting for the API server", error=str(error), retry_in_seconds=round(pause, 1)
-            )
+            _log.warning("waiting for the API server", error=str(error), retry_in_seconds=round(pause, 1))
             await asyncio.sleep(pause)
 
 
@@ -175,9 +171,7 @@ class StartupWatch:
             ConfigError: some are not synced in time; the message has the causes.
         """
         await self._wait(_REFUSED_LIST_SECONDS)
-        refused = [
-            informer for informer in self._late() if isinstance(informer.last_error, Forbidden)
-        ]
+        refused = [informer for informer in self._late() if isinstance(informer.last_error, Forbidden)]
         if not refused:
             await self._wait(_LIST_SECONDS - _REFUSED_LIST_SECONDS)
         if late := refused or self._late():

@@ -104,9 +104,7 @@ class ConfigMapReference(Struct):
 class ProfilingConfig(Struct):
     """Settings of the profiling Job."""
 
-    profiler_image: Annotated[
-        str, Field("Image that contains the profiler, usually a Dynamo runtime image.")
-    ]
+    profiler_image: Annotated[str, Field("Image that contains the profiler, usually a Dynamo runtime image.")]
     config: Annotated[
         Object | None,
         Field(
@@ -140,9 +138,7 @@ class ProfilingConfig(Struct):
     ] = ()
     node_selector: Annotated[
         dict[str, str],
-        Field(
-            "Labels of the nodes on which the profiling pod may run.", max_properties=MOST_ENTRIES
-        ),
+        Field("Labels of the nodes on which the profiling pod may run.", max_properties=MOST_ENTRIES),
     ] = {}
     affinity: Annotated[
         Object | None,
@@ -160,8 +156,7 @@ class ProfilingConfig(Struct):
     env_from: Annotated[
         tuple[Object, ...],
         Field(
-            "ConfigMaps and Secrets whose keys become environment variables of the profiler's "
-            "container.",
+            "ConfigMaps and Secrets whose keys become environment variables of the profiler's container.",
             embeds="EnvFromSource",
             max_items=MOST_ENTRIES,
         ),
@@ -169,8 +164,7 @@ class ProfilingConfig(Struct):
     image_pull_secrets: Annotated[
         tuple[Object, ...],
         Field(
-            "Secrets with credentials for the profiling pod's images, beside "
-            "`nvcr-imagepullsecret`.",
+            "Secrets with credentials for the profiling pod's images, beside `nvcr-imagepullsecret`.",
             embeds="LocalObjectReference",
             max_items=MOST_ENTRIES,
         ),
@@ -188,9 +182,7 @@ class ProfilingConfig(Struct):
     ] = None
     runtime_class_name: Annotated[
         str | None,
-        Field(
-            "Container runtime of the profiling pod, such as `nvidia`.", max_length=SUBDOMAIN_LIMIT
-        ),
+        Field("Container runtime of the profiling pod, such as `nvidia`.", max_length=SUBDOMAIN_LIMIT),
     ] = None
     labels: Annotated[
         dict[str, str],
@@ -234,12 +226,10 @@ class ProfilingConfig(Struct):
 class DeploymentOverrides(Struct):
     """Changes to the generated graph after profiling."""
 
-    name: Annotated[str | None, Field("Name of the graph. Left out, it is the request's name.")] = (
+    name: Annotated[str | None, Field("Name of the graph. Left out, it is the request's name.")] = None
+    namespace: Annotated[str | None, Field("Namespace of the graph. Left out, it is the request's own.")] = (
         None
     )
-    namespace: Annotated[
-        str | None, Field("Namespace of the graph. Left out, it is the request's own.")
-    ] = None
     labels: Annotated[
         dict[str, str], Field("Labels of the graph, added to those that the operator sets.")
     ] = {}
@@ -256,9 +246,7 @@ class DeploymentOverrides(Struct):
 class DynamoGraphDeploymentRequestSpec(Struct):
     """What to profile, and what to do with the result. Immutable once profiling has started."""
 
-    model: Annotated[
-        str, Field("Model to deploy, such as `Qwen/Qwen3-0.6B`; also given to the profiler.")
-    ]
+    model: Annotated[str, Field("Model to deploy, such as `Qwen/Qwen3-0.6B`; also given to the profiler.")]
     backend: Annotated[
         Literal["vllm", "sglang", "trtllm"],
         Field("Inference backend to profile; also given to the profiler."),
@@ -328,9 +316,7 @@ class DynamoGraphDeploymentRequestStatus(Status):
             "`SpecGenerated`, `DeploymentReady`, and `Succeeded`, which sums them up."
         ),
     ] = ()
-    profiling_results: Annotated[
-        str | None, Field("ConfigMap with the results, as `configmap/NAME`.")
-    ] = None
+    profiling_results: Annotated[str | None, Field("ConfigMap with the results, as `configmap/NAME`.")] = None
     generated_deployment: Annotated[
         Object | None,
         Field(
@@ -341,16 +327,12 @@ class DynamoGraphDeploymentRequestStatus(Status):
     ] = None
     additional_resources: Annotated[
         tuple[Object, ...],
-        Field(
-            "The ConfigMaps that profiling found for the graph, which mounts them.", free_form=True
-        ),
+        Field("The ConfigMaps that profiling found for the graph, which mounts them.", free_form=True),
     ] = ()
-    deployment: Annotated[
-        DeploymentStatus | None, Field("The graph created because of `autoApply`.")
-    ] = None
-    message: Annotated[
-        str | None, Field("Current step, or the cause of the failure, in one sentence.")
-    ] = None
+    deployment: Annotated[DeploymentStatus | None, Field("The graph created because of `autoApply`.")] = None
+    message: Annotated[str | None, Field("Current step, or the cause of the failure, in one sentence.")] = (
+        None
+    )
     profiling_phase: Annotated[
         str | None,
         Field(
@@ -359,9 +341,7 @@ class DynamoGraphDeploymentRequestStatus(Status):
         ),
     ] = None
     profiling_job_name: Annotated[str | None, Field("Name of the Job that profiles.")] = None
-    start_time: Annotated[
-        str | None, Field("When profiling was requested.", format="date-time")
-    ] = None
+    start_time: Annotated[str | None, Field("When profiling was requested.", format="date-time")] = None
     completion_time: Annotated[
         str | None, Field("When profiling succeeded or failed.", format="date-time")
     ] = None
@@ -402,9 +382,9 @@ class DynamoGraphDeploymentRequest(Resource):
         DynamoGraphDeploymentRequestSpec | None,
         Field("What to profile, and what to do with the answer."),
     ] = None
-    status: Annotated[
-        DynamoGraphDeploymentRequestStatus, Field("Observed state of the request.")
-    ] = DynamoGraphDeploymentRequestStatus()
+    status: Annotated[DynamoGraphDeploymentRequestStatus, Field("Observed state of the request.")] = (
+        DynamoGraphDeploymentRequestStatus()
+    )
 
 
 _LONGEST = 1024

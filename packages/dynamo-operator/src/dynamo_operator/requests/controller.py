@@ -392,9 +392,7 @@ class RequestController:
         try:
             job = await self.actions.start(request, spec, facts)
         except ActionBlocked as error:
-            reason = (
-                RequestReason.NAME_CONFLICT if error.is_taken else RequestReason.JOB_CREATION_FAILED
-            )
+            reason = RequestReason.NAME_CONFLICT if error.is_taken else RequestReason.JOB_CREATION_FAILED
             return await self._blocked(request, status.not_started(request, reason, str(error)))
         text = f"Created Job {job.metadata.name}"
         self.reporter.recorder.event(request, reason="CreateJob", message=text)
@@ -403,9 +401,7 @@ class RequestController:
     async def _begin(self, request: DynamoGraphDeploymentRequest, job: Job) -> Result:
         is_offline = uses_ai_configurator(accepted_spec(request))
         report = status.begun(request, utc_now(), is_offline=is_offline)
-        return await self._report(
-            request, report, record=lambda stored: with_job(stored, job.metadata.uid)
-        )
+        return await self._report(request, report, record=lambda stored: with_job(stored, job.metadata.uid))
 
     async def _job_name_taken(self, request: DynamoGraphDeploymentRequest, job: Job) -> Result:
         blocked = name_conflict(job, request)
@@ -443,9 +439,7 @@ class RequestController:
         report = status.profiling_failed(request, text, job_progress, utc_now())
         return await self._report(request, report)
 
-    async def _collect_results(
-        self, request: DynamoGraphDeploymentRequest, facts: RequestFacts
-    ) -> Result:
+    async def _collect_results(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
         job_progress = _job_progress(facts)
         try:
             return await self._record(request, facts, job_progress)
@@ -473,20 +467,14 @@ class RequestController:
         placed = placement(spec.profiling_config)
         size = sum(map(len, data.values()))
         output = await parsed(size, read_output, request, spec, data, placed)
-        destination = await self.reader.destination(
-            request, graph_key.namespace, output.config_maps
-        )
+        destination = await self.reader.destination(request, graph_key.namespace, output.config_maps)
         if renamed := new_names(request, output.config_maps, destination.config_maps):
             output = with_new_names(output, renamed)
         require_small(output.config_maps)
         warnings = [("DocumentsIgnored", warning) for warning in output.warnings]
         if not spec.auto_apply:
-            destination = await self.reader.destination(
-                request, graph_key.namespace, output.config_maps
-            )
-            problems = await self.actions.config_maps(
-                request, output.config_maps, destination, None
-            )
+            destination = await self.reader.destination(request, graph_key.namespace, output.config_maps)
+            problems = await self.actions.config_maps(request, output.config_maps, destination, None)
             warnings += [("ConfigMapCreationFailed", problem) for problem in problems]
         report = status.generated(
             request,
@@ -508,9 +496,7 @@ class RequestController:
         report = status.renamed(request, result)
         return await self._report(request, report, record=with_results)
 
-    async def _create(
-        self, request: DynamoGraphDeploymentRequest, destination: Destination
-    ) -> Result:
+    async def _create(self, request: DynamoGraphDeploymentRequest, destination: Destination) -> Result:
         try:
             graph = await self.actions.create(request, accepted_spec(request), destination)
         except ActionBlocked as error:
@@ -545,9 +531,7 @@ class RequestController:
             return Result(wait)
         return await self._report(request, report, self.reporter.limit)
 
-    async def _blocked(
-        self, request: DynamoGraphDeploymentRequest, report: RequestReport
-    ) -> Result:
+    async def _blocked(self, request: DynamoGraphDeploymentRequest, report: RequestReport) -> Result:
         """Report a cause that others must remove, and retry later."""
         await self._report(request, report)
         return Result(REJECTED_RETRY_SECONDS)

@@ -91,8 +91,7 @@ class _Copier:
         if code is None:
             seconds = f"{self.tries * self.pause_seconds:g}"
             return _failed(
-                f"no answer from the API server for {seconds} seconds: cannot see whether the "
-                "profiler runs"
+                f"no answer from the API server for {seconds} seconds: cannot see whether the profiler runs"
             )
         await self._report_progress()
         if code:
@@ -181,9 +180,7 @@ class _Copier:
         await self.client.apply(Output, body, force=True)
 
 
-async def _copied(
-    output: Key, metadata: Object, folder: Path, container: str, is_fresh: bool
-) -> int:
+async def _copied(output: Key, metadata: Object, folder: Path, container: str, is_fresh: bool) -> int:
     async with await connect(user_agent=user_agent()) as transport:
         copier = _Copier(
             Client(transport, field_manager=_MANAGER),

@@ -118,9 +118,7 @@ class Action(Enum):
     FINISH = "record that there is nothing to deploy"
 
 
-FIXED = frozenset(
-    (RequestState.PROFILING, RequestState.DEPLOYING, RequestState.READY, RequestState.DELETED)
-)
+FIXED = frozenset((RequestState.PROFILING, RequestState.DEPLOYING, RequestState.READY, RequestState.DELETED))
 """States in which a change of the spec has no effect."""
 
 RETRIED: dict[tuple[RequestConditionType, RequestReason], Stage] = {
@@ -229,8 +227,7 @@ def _due(request: DynamoGraphDeploymentRequest, record: Record) -> Stage:
     """The stage that follows what was done."""
     generation, status = request.metadata.generation, request.status
     was_interrupted = (
-        status.state == RequestState.PENDING
-        and status.observed_generation == generation != record.generation
+        status.state == RequestState.PENDING and status.observed_generation == generation != record.generation
     )
     if was_interrupted:  # after the status of a newer spec, before its record
         return Stage.VALIDATION
@@ -382,9 +379,7 @@ def is_signed(job: JobInFull | None, pods: Iterable[JobPodInFull], data: Mapping
     if job is None:
         return False
     reports = [(pod, digests) for pod in pods if controls(job, pod) for digests in _reports(pod)]
-    actual = {
-        name: hashlib.sha256(data[name].encode()).hexdigest() for name in _SIGNED if name in data
-    }
+    actual = {name: hashlib.sha256(data[name].encode()).hexdigest() for name in _SIGNED if name in data}
     if any(digests != actual for _, digests in reports):
         raise BadOutput(
             "the output ConfigMap differs from what the profiling Job wrote (the digests that "

@@ -86,10 +86,7 @@ class GpuDiscoveryRbac:
         try:
             await self._write(self._searching(request))
         except (NotFound, Forbidden) as error:
-            return (
-                "profiling may not read nodes, which spec.enableGpuDiscovery requires: "
-                f"{error.message}"
-            )
+            return f"profiling may not read nodes, which spec.enableGpuDiscovery requires: {error.message}"
         return ""
 
     async def withdraw(self) -> None:
@@ -446,9 +443,7 @@ class RequestReader:
                 yield taken_graph(graph_key)
 
 
-def spec_problems(
-    request: DynamoGraphDeploymentRequest, settings: RenderSettings
-) -> tuple[str, ...]:
+def spec_problems(request: DynamoGraphDeploymentRequest, settings: RenderSettings) -> tuple[str, ...]:
     """Problems of the spec alone."""
     spec = request.spec
     size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0

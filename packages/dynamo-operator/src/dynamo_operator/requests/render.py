@@ -114,9 +114,7 @@ def profiler_config_bytes(spec: DynamoGraphDeploymentRequestSpec, namespace: str
     """
     config = spec.profiling_config.config or {}
     sections = (config.get("deployment"), config.get("engine"))
-    if is_deep(config) or not all(
-        section is None or isinstance(section, dict) for section in sections
-    ):
+    if is_deep(config) or not all(section is None or isinstance(section, dict) for section in sections):
         return 0
     size = len(msgspec.json.encode(config))
     return size if size > _BUILT_BYTES else len(profiler_config_text(spec, namespace).encode())
@@ -228,15 +226,11 @@ def profiling_job(
         labels.MANAGED_BY: labels.MANAGER,
     }
     limits: Object = {
-        "backoffLimit": BACKOFF_LIMIT
-        if profiling.backoff_limit is None
-        else profiling.backoff_limit,
+        "backoffLimit": BACKOFF_LIMIT if profiling.backoff_limit is None else profiling.backoff_limit,
         "activeDeadlineSeconds": profiling.active_deadline_seconds or DEADLINE_SECONDS,
     }
     if profiling.ttl_seconds_after_finished is not None:
-        limits["ttlSecondsAfterFinished"] = max(
-            profiling.ttl_seconds_after_finished, SHORTEST_TTL_SECONDS
-        )
+        limits["ttlSecondsAfterFinished"] = max(profiling.ttl_seconds_after_finished, SHORTEST_TTL_SECONDS)
     pod_labels = {**profiling.labels, labels.REQUEST: names.label_value(name)}
     generation = str(accepted_generation(request))
     return {
@@ -373,9 +367,7 @@ def _variables(
     ]
     metadata = request.metadata
     values = (metadata.name, metadata.namespace, metadata.uid)
-    own = [
-        {"name": name, "value": value} for name, value in zip(OWN_VARIABLES, values, strict=True)
-    ]
+    own = [{"name": name, "value": value} for name, value in zip(OWN_VARIABLES, values, strict=True)]
     users = {entry.get("name") for entry in profiling.env}
     defaults = [
         entry
@@ -389,9 +381,7 @@ def _variables(
     ]
 
 
-def _copier(
-    request: DynamoGraphDeploymentRequest, settings: RenderSettings, *, is_kept: bool
-) -> Object:
+def _copier(request: DynamoGraphDeploymentRequest, settings: RenderSettings, *, is_kept: bool) -> Object:
     """The container that saves the results: the operator's image, or one with a shell and kubectl.
 
     Values are passed as arguments, so that no shell interprets them.
@@ -439,9 +429,7 @@ def _output_metadata(request: DynamoGraphDeploymentRequest) -> Object:
     }
 
 
-def _volumes(
-    spec: DynamoGraphDeploymentRequestSpec, base: ConfigMapReference | None
-) -> list[Object]:
+def _volumes(spec: DynamoGraphDeploymentRequestSpec, base: ConfigMapReference | None) -> list[Object]:
     claim = spec.profiling_config.output_pvc
     kept: Object = {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
     volumes: list[Object] = [{"name": _OUTPUT, **kept}]

@@ -87,9 +87,7 @@ class ProfilingProgress:
     has_failed: bool = False
 
 
-def parse_results(
-    data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: str
-) -> ProfilingResult:
+def parse_results(data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: str) -> ProfilingResult:
     """Parse the data of the output ConfigMap; `name` is for a graph without one.
 
     Raises:
@@ -148,9 +146,7 @@ def require_small(config_maps: Iterable[Object]) -> None:
 
 def named_config_maps(kept: Iterable[Object]) -> Iterator[Object]:
     """Return the ConfigMaps with a name; users may have edited the stored objects."""
-    return (
-        manifest for manifest in kept if manifest.get("kind") == "ConfigMap" and _name(manifest)
-    )
+    return (manifest for manifest in kept if manifest.get("kind") == "ConfigMap" and _name(manifest))
 
 
 def documents(file: str, text: str) -> Iterator[Object]:
@@ -196,10 +192,7 @@ def _graph(file: str, document: Object, name: str) -> Object:
         raise _no_graph(file, f"failed to convert to DynamoGraphDeployment: {cause}") from error
     size = len(msgspec.json.encode(graph))
     if size > _GRAPH_LIMIT_BYTES:
-        text = (
-            f"it has {size} bytes as JSON (limit {_GRAPH_LIMIT_BYTES}, so that it fits in the "
-            "status)"
-        )
+        text = f"it has {size} bytes as JSON (limit {_GRAPH_LIMIT_BYTES}, so that it fits in the status)"
         raise _no_graph(file, text)
     if not read.spec.services:
         text = "failed to convert to DynamoGraphDeployment: spec.services is empty"
@@ -264,9 +257,7 @@ def _unusable(node: yaml.Node, text: str) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=text, problem_mark=node.start_mark)
 
 
-def _checked(
-    construct: Callable[[object, object], Any], kind: str
-) -> Callable[[Any, object], object]:
+def _checked(construct: Callable[[object, object], Any], kind: str) -> Callable[[Any, object], object]:
     """Wrap the constructor of a number or boolean, so that each error names its place."""
 
     def checked(loader: _Loader, node: Any) -> object:
@@ -278,9 +269,7 @@ def _checked(
         except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
             value = math.nan
         if not math.isfinite(value) or not (isinstance(value, float) or value in _NUMBERS):
-            raise _unusable(
-                node, (f"invalid {kind} {text[:_NUMBER_LIMIT]!r} (not accepted by Kubernetes)")
-            )
+            raise _unusable(node, (f"invalid {kind} {text[:_NUMBER_LIMIT]!r} (not accepted by Kubernetes)"))
         return value
 
     return checked
@@ -595,9 +584,7 @@ def completed_base(text: str, spec: DynamoGraphDeploymentRequestSpec, placed: Ob
         if len(graphs) != 1 or not _is_graph(graphs[0]):
             return None
         # Temporary graphs run the real engines, even if the final one uses the mocker.
-        result = completed(
-            graphs[0], structs.replace(spec, use_mocker=False), placed, may_scale=False
-        )
+        result = completed(graphs[0], structs.replace(spec, use_mocker=False), placed, may_scale=False)
     except BadOutput:
         return None
     if result == graphs[0]:
@@ -631,8 +618,4 @@ def _is_service(value: object) -> bool:
     if not isinstance(value, dict):
         return False
     pod, envs = value.get("extraPodSpec") or {}, value.get("envs") or []
-    return (
-        isinstance(pod, dict)
-        and isinstance(envs, list)
-        and all(isinstance(env, dict) for env in envs)
-    )
+    return isinstance(pod, dict) and isinstance(envs, list) and all(isinstance(env, dict) for env in envs)

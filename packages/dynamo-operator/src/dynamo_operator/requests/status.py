@@ -49,9 +49,7 @@ def request_status(
     """The request's status in this state, with `conditions` and `Succeeded`."""
     message = message[:MESSAGE_LIMIT]
     succeeded = summary(request, state, conditions, message)
-    return replace(
-        request.status, state=str(state), message=message, conditions=(*conditions, succeeded)
-    )
+    return replace(request.status, state=str(state), message=message, conditions=(*conditions, succeeded))
 
 
 def summary(
@@ -100,9 +98,7 @@ def request_condition(
         generation = None
     elif type_ in (RequestConditionType.PROFILING, RequestConditionType.GENERATED):
         generation = request.status.observed_generation or generation
-    return Condition(
-        type_, value, str(reason), text[:MESSAGE_LIMIT], observed_generation=generation
-    )
+    return Condition(type_, value, str(reason), text[:MESSAGE_LIMIT], observed_generation=generation)
 
 
 _RUNNING = "Profiling is in progress"
@@ -123,9 +119,7 @@ def refused(request: DynamoGraphDeploymentRequest, problems: tuple[str, ...]) ->
     return RequestReport(status, (StatusEvent("ValidationFailed", text, is_warning=True),))
 
 
-def accepted(
-    request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
-) -> RequestReport:
+def accepted(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec) -> RequestReport:
     """The spec is accepted; results of an earlier spec are dropped."""
     text = "DGDR initialized successfully"
     valid = request_condition(
@@ -136,9 +130,7 @@ def accepted(
         "The spec is valid",
     )
     again = [
-        request_condition(
-            request, type_, "Unknown", RequestReason.STARTED_ANEW, "The spec has changed"
-        )
+        request_condition(request, type_, "Unknown", RequestReason.STARTED_ANEW, "The spec has changed")
         for type_ in (
             RequestConditionType.PROFILING,
             RequestConditionType.GENERATED,
@@ -163,9 +155,7 @@ def accepted(
 def waiting(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
     """The Job cannot be created yet, because an earlier one or its pods still exist."""
     text = f"Profiling waits for an earlier Job to terminate: {text}"
-    held = request_condition(
-        request, RequestConditionType.PROFILING, "False", RequestReason.WAITING, text
-    )
+    held = request_condition(request, RequestConditionType.PROFILING, "False", RequestReason.WAITING, text)
     return RequestReport(request_status(request, RequestState.PENDING, held, message=text))
 
 
@@ -191,9 +181,7 @@ def watched(
     running = request_condition(
         request, RequestConditionType.PROFILING, "False", RequestReason.PROFILING_RUNNING, text
     )
-    message = (
-        f"{_RUNNING}: {obstacle or progress.message}" if obstacle or progress.message else _RUNNING
-    )
+    message = f"{_RUNNING}: {obstacle or progress.message}" if obstacle or progress.message else _RUNNING
     status = request_status(request, RequestState.PROFILING, running, message=message)
     return RequestReport(_in_phase(status, progress))
 
@@ -207,9 +195,7 @@ def output_taken(request: DynamoGraphDeploymentRequest) -> RequestReport:
     return not_started(request, RequestReason.NAME_CONFLICT, text)
 
 
-def not_started(
-    request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str
-) -> RequestReport:
+def not_started(request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str) -> RequestReport:
     """The Job could not be created."""
     status = failed_status(request, RequestConditionType.PROFILING, reason, text)
     return RequestReport(status, (StatusEvent("ProfilingJobFailed", text, is_warning=True),))
@@ -252,9 +238,7 @@ def generated(
     """Profiling produced a graph. `target` is where to create it; None if that was not requested."""
     event = "DynamoGraphDeployment spec generated successfully"
     text = event if target else "Generated spec is available in status.generatedDeployment"
-    done = request_condition(
-        request, RequestConditionType.GENERATED, "True", RequestReason.GENERATED, text
-    )
+    done = request_condition(request, RequestConditionType.GENERATED, "True", RequestReason.GENERATED, text)
     status = request_status(
         request,
         RequestState.DEPLOYING if target else RequestState.READY,
@@ -276,24 +260,18 @@ def generated(
 
 def settled(request: DynamoGraphDeploymentRequest) -> RequestReport:
     """The generated graph is ready for the user to apply; the operator does not create it."""
-    return RequestReport(
-        request_status(request, RequestState.READY, message=request.status.message or "")
-    )
+    return RequestReport(request_status(request, RequestState.READY, message=request.status.message or ""))
 
 
 def paused(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
     """The request is paused."""
-    held = request_condition(
-        request, RequestConditionType.SUCCEEDED, "Unknown", RequestReason.PAUSED, text
-    )
+    held = request_condition(request, RequestConditionType.SUCCEEDED, "Unknown", RequestReason.PAUSED, text)
     return RequestReport(request.status.with_conditions([held]), (StatusEvent("Paused", text),))
 
 
 def too_large(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
     """Processing the request exceeded its limit of CPU time or memory."""
-    held = request_condition(
-        request, RequestConditionType.SUCCEEDED, "False", RequestReason.TOO_LARGE, text
-    )
+    held = request_condition(request, RequestConditionType.SUCCEEDED, "False", RequestReason.TOO_LARGE, text)
     event = StatusEvent("TooLarge", text, is_warning=True)
     return RequestReport(request.status.with_conditions([held]), (event,))
 
@@ -331,9 +309,7 @@ def restated(request: DynamoGraphDeploymentRequest) -> RequestReport:
     succeeded = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
     if succeeded is None or succeeded.reason in _HELD:
         status = request.status
-        last = summary(
-            request, RequestState(status.state or ""), status.conditions, status.message or ""
-        )
+        last = summary(request, RequestState(status.state or ""), status.conditions, status.message or "")
         return RequestReport(status.with_conditions([last]))
     again = request_condition(
         request,
@@ -385,9 +361,7 @@ def renamed(request: DynamoGraphDeploymentRequest, result: ProfilingResult) -> R
     )
 
 
-def created(
-    request: DynamoGraphDeploymentRequest, at: Key, warnings: tuple[str, ...]
-) -> RequestReport:
+def created(request: DynamoGraphDeploymentRequest, at: Key, warnings: tuple[str, ...]) -> RequestReport:
     """The graph was created."""
     text = f"DGD {at.name} created, waiting for Ready"
     waiting = request_condition(
@@ -397,16 +371,12 @@ def created(
     status = request_status(request, RequestState.DEPLOYING, waiting, message=message)
     made = DeploymentStatus(at.name, at.namespace, str(GraphState.PENDING), created=True)
     event = f"DynamoGraphDeployment {at.name} created successfully"
-    failures = (
-        StatusEvent("ConfigMapCreationFailed", warning, is_warning=True) for warning in warnings
-    )
+    failures = (StatusEvent("ConfigMapCreationFailed", warning, is_warning=True) for warning in warnings)
     events = (StatusEvent("DeploymentCreated", event), *failures)
     return RequestReport(replace(status, deployment=made), events)
 
 
-def not_created(
-    request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str
-) -> RequestReport:
+def not_created(request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str) -> RequestReport:
     """The graph could not be created."""
     status = failed_status(request, RequestConditionType.DEPLOYED, reason, text)
     return RequestReport(status, (StatusEvent("DeploymentCreationFailed", text, is_warning=True),))

@@ -159,9 +159,7 @@ def _config_problems(config: Object) -> Iterator[Problem]:
             yield Problem(f"{path}[{index}]", f"{path}[{index}] {text}")
     if isinstance(cache, dict):
         for name in ("pvcName", "mountPath"):
-            yield from _type_problems(
-                str, f"{CONFIG}.deployment.modelCache.{name}", cache.get(name)
-            )
+            yield from _type_problems(str, f"{CONFIG}.deployment.modelCache.{name}", cache.get(name))
         if isinstance(claim := cache.get("pvcName"), str) and claim:
             yield from name_problems(claim, f"{CONFIG}.deployment.modelCache.pvcName", "a PVC")
 
@@ -214,9 +212,7 @@ def _reserved_problems(
     for name in profiling.labels:
         if name in _OWN_LABELS or name.startswith(_OWN_LABEL_PREFIX):
             reserved = ", ".join((*_OWN_LABELS, f"{_OWN_LABEL_PREFIX}*"))
-            message = (
-                f"reserved: the operator or the Job controller sets it (reserved keys: {reserved})"
-            )
+            message = f"reserved: the operator or the Job controller sets it (reserved keys: {reserved})"
             yield Problem(f"{PROFILING}.labels[{name}]", message, ProblemKind.FORBIDDEN)
     account = profiling.service_account_name
     if account and f"{namespace}/{account}" == settings.operator_account:
@@ -232,9 +228,7 @@ def _namespace_problems(namespace: str, settings: RenderSettings) -> Iterator[Pr
         yield Problem("metadata.namespace", message, ProblemKind.FORBIDDEN)
 
 
-def _restricted_problems(
-    spec: DynamoGraphDeploymentRequestSpec, namespace: str
-) -> Iterator[Problem]:
+def _restricted_problems(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> Iterator[Problem]:
     """Refuse what an operator of one namespace cannot do."""
     if spec.enable_gpu_discovery:
         message = (
@@ -292,9 +286,7 @@ def _size_problems(spec: DynamoGraphDeploymentRequestSpec, config_bytes: int) ->
         yield Problem("spec", f"spec: {message}")
 
 
-def _argument_problems(
-    spec: DynamoGraphDeploymentRequestSpec, config_bytes: int
-) -> Iterator[Problem]:
+def _argument_problems(spec: DynamoGraphDeploymentRequestSpec, config_bytes: int) -> Iterator[Problem]:
     if config_bytes > _ARGUMENT_LIMIT_BYTES:
         message = (
             f"{CONFIG} has {config_bytes} bytes, but the profiler receives it as one argument "

@@ -240,9 +240,7 @@ class OptionalApi:
         return f"{_VALUES}.{self.key}"
 
 
-GROVE = OptionalApi(
-    "Grove", (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND), "grove"
-)
+GROVE = OptionalApi("Grove", (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND), "grove")
 KAI = OptionalApi("KAI scheduler", (Queue.KIND,), "kai")
 LEADER_WORKER_SET = OptionalApi(
     "LeaderWorkerSet with Volcano", (LeaderWorkerSet.KIND, PodGroup.KIND), "leaderWorkerSet"

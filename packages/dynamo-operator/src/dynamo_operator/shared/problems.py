@@ -172,9 +172,7 @@ def name_problems(text: str, path: str, kind: str) -> Iterator[Problem]:
         )
 
 
-def key_problems(
-    labels: Mapping[str, str], annotations: Mapping[str, str], path: str
-) -> Iterator[Problem]:
+def key_problems(labels: Mapping[str, str], annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
     """Report invalid keys of the labels and annotations of the object at `path`, and values of labels."""
     for field, entries in (("labels", labels), ("annotations", annotations)):
         for key, value in sorted(entries.items()):

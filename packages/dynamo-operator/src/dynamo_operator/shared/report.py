@@ -167,9 +167,7 @@ def record_events(
         return
     if isinstance(before, DynamoGraphDeployment) and isinstance(after, DynamoGraphDeployment):
         for event in status_events(before, after):
-            recorder.event(
-                before, reason=event.reason, message=event.message, warning=event.is_warning
-            )
+            recorder.event(before, reason=event.reason, message=event.message, warning=event.is_warning)
     for blocked in applied.blocked:
         if not blocked.passes_by_itself:
             recorder.event(before, reason=blocked.obstacle, message=blocked.message, warning=True)
@@ -303,9 +301,7 @@ class ValidationCache:
     def __init__(self) -> None:
         self._valid: Recent[bytes] = Recent(REMEMBERED)
 
-    def problems_by(
-        self, resource: R, find: Callable[[R], tuple[Problem, ...]]
-    ) -> tuple[Problem, ...]:
+    def problems_by(self, resource: R, find: Callable[[R], tuple[Problem, ...]]) -> tuple[Problem, ...]:
         """Return the problems that `find` reports; it is not called if the same content had none."""
         uid, fingerprint = resource.metadata.uid, fingerprint_of(resource)
         if self._valid.get(uid) == fingerprint:
@@ -513,9 +509,7 @@ _SUSPENSIONS = {"True": "Suspended", "False": "Resumed"}
 """Events of the condition `Suspended`, by its new status."""
 
 
-def status_events(
-    before: DynamoGraphDeployment, after: DynamoGraphDeployment
-) -> Iterator[StatusEvent]:
+def status_events(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Iterator[StatusEvent]:
     """The Events between two statuses of a graph."""
     if after.status.restart is not None:
         yield from _restart(before.status.restart, after.status.restart)
@@ -544,9 +538,7 @@ def _restart(old: RestartStatus | None, new: RestartStatus) -> Iterator[StatusEv
         yield StatusEvent("RestartCompleted", f'Restart "{new.observed_id}" completed')
 
 
-def _rolling_update(
-    old: RollingUpdateStatus | None, new: RollingUpdateStatus
-) -> Iterator[StatusEvent]:
+def _rolling_update(old: RollingUpdateStatus | None, new: RollingUpdateStatus) -> Iterator[StatusEvent]:
     if old and (old.phase, old.to_hash) == (new.phase, new.to_hash):
         return
     old_workers = f"workers {new.from_hash or 'without a revision'}"
@@ -587,9 +579,7 @@ def _readiness(new: Condition, base: str, total: int) -> Iterator[StatusEvent]:
             text = f"All {total} endpoints ready for base model {base}"
             yield StatusEvent("EndpointsReady", text)
         case ModelReason.DISCOVERED:
-            yield StatusEvent(
-                "EndpointsDiscovered", f"Discovered {total} endpoints for base model {base}"
-            )
+            yield StatusEvent("EndpointsDiscovered", f"Discovered {total} endpoints for base model {base}")
         case ModelReason.NO_ENDPOINTS:
             yield StatusEvent("NoEndpointsFound", new.message, is_warning=True)
         case ModelReason.CONFLICT | ModelReason.NOT_CALLED:
@@ -632,11 +622,7 @@ async def with_finalizer(resource: R, writer: Writer) -> R:
 async def without_finalizer(resource: R, writer: Writer) -> R:
     """Remove our finalizer and no other; no request if the object has none. Raises as `patch_metadata`."""
     others = other_finalizers(resource)
-    return (
-        resource
-        if others is None
-        else await patch_metadata(resource, {"finalizers": others}, writer)
-    )
+    return resource if others is None else await patch_metadata(resource, {"finalizers": others}, writer)
 
 
 def other_finalizers(resource: Resource) -> list[str] | None:
@@ -660,9 +646,7 @@ async def carry_out(owner: Resource, writes: Iterable[Write], writer: Writer) ->
         try:
             if isinstance(write, Patch):
                 uid, subresource = live.metadata.uid, write.subresource
-                await writer.merge_patch(
-                    write.type_, live.key, write.body, subresource=subresource, uid=uid
-                )
+                await writer.merge_patch(write.type_, live.key, write.body, subresource=subresource, uid=uid)
             else:
                 if write.checks_owner and not is_checked:
                     await writer.ensure_newest(owner)

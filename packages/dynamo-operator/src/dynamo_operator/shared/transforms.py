@@ -140,9 +140,7 @@ def _reduced_status(pod: Pod) -> PodStatus:
         return PodStatus(phase=sys.intern(pod.status.phase))
     if is_ready(pod):
         return _serving_status(pod) if labels.BASE_MODEL_HASH in pod.metadata.labels else _IS_READY
-    conditions = (
-        condition for condition in pod.status.conditions if condition.type in READ_CONDITIONS
-    )
+    conditions = (condition for condition in pod.status.conditions if condition.type in READ_CONDITIONS)
     addresses = pod.status.pod_ips if labels.BASE_MODEL_HASH in pod.metadata.labels else ()
     return replace(pod.status, phase="", conditions=tuple(conditions), pod_ips=addresses)
 

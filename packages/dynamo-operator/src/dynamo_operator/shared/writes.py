@@ -39,7 +39,5 @@ def scaling(
     subresource: str = "scale",
 ) -> Patch:
     """Scale a live object. `type_` is the type of the subresource."""
-    change = Change(
-        Verb.SCALE, type_.KIND.name, live.metadata.name, f"{cause}: {replicas} replicas"
-    )
+    change = Change(Verb.SCALE, type_.KIND.name, live.metadata.name, f"{cause}: {replicas} replicas")
     return Patch(live, {"spec": {"replicas": replicas}}, change, type_, subresource)

@@ -22,9 +22,7 @@ def leader_and_worker(nodes: int) -> list[Object]:
     plan = component_plan(a_worker(nodes), Facts(lws_served=True), RenderSettings())
     _, group = plan.orchestrator.workloads(plan)
     template = group["spec"]["leaderWorkerTemplate"]
-    return [
-        template[name]["spec"]["containers"][-1] for name in ("leaderTemplate", "workerTemplate")
-    ]
+    return [template[name]["spec"]["containers"][-1] for name in ("leaderTemplate", "workerTemplate")]
 
 
 @pytest.mark.parametrize("nodes", [2, 4])

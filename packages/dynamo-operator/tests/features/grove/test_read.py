@@ -40,9 +40,7 @@ TEMPLATE = {
     ],
     "podCliqueScalingGroups": [{"name": "w", "replicas": 2}],
 }
-GRAPH = a_graph(
-    {"F": a_service("frontend", replicas=5), "W": a_service(multinode={"nodeCount": 4})}
-)
+GRAPH = a_graph({"F": a_service("frontend", replicas=5), "W": a_service(multinode={"nodeCount": 4})})
 
 
 def a_set(**metadata: Any) -> PodCliqueSet:
@@ -58,9 +56,7 @@ def cache(*objects: Resource) -> Cache:
 
 
 def woken(watches: Iterable[Watches], changed: Resource) -> list[Key]:
-    return [
-        key for each in watches if isinstance(changed, each.type_) for key in each.map_to(changed)
-    ]
+    return [key for each in watches if isinstance(changed, each.type_) for key in each.map_to(changed)]
 
 
 def test_without_a_set_nothing_is_in_use() -> None:
@@ -116,7 +112,5 @@ def test_a_queue_wakes_the_graphs_that_wait_in_it() -> None:
         queued,
     )
     watches = grove_watches(cache(*graphs))
-    assert [Key("prod", "new"), Key("prod", "on-grove")] == woken(
-        watches, Queue(Metadata("dynamo"))
-    )
+    assert [Key("prod", "new"), Key("prod", "on-grove")] == woken(watches, Queue(Metadata("dynamo")))
     assert [Key("prod", "queued")] == woken(watches, Queue(Metadata("research")))

@@ -52,13 +52,10 @@ def test_a_graph_on_grove_has_no_components() -> None:
 def test_the_pods_of_all_nodes_are_a_gang() -> None:
     found = cliques(a_graph({"W": spread(3, replicas=2)}))
     assert {"w-ldr": (1, 1), "w-wkr": (2, 2)} == {
-        name: (each["spec"]["replicas"], each["spec"]["minAvailable"])
-        for name, each in found.items()
+        name: (each["spec"]["replicas"], each["spec"]["minAvailable"]) for name, each in found.items()
     }
     [group] = template(a_graph({"W": spread(3, replicas=2)}))["podCliqueScalingGroups"]
-    assert {"name": "w", "cliqueNames": ["w-ldr", "w-wkr"], "replicas": 2, "minAvailable": 1} == (
-        group
-    )
+    assert {"name": "w", "cliqueNames": ["w-ldr", "w-wkr"], "replicas": 2, "minAvailable": 1} == (group)
 
 
 def test_only_a_leader_that_needs_its_workers_starts_after_them() -> None:
@@ -259,9 +256,9 @@ def test_several_nodes_are_fine() -> None:
 @pytest.mark.parametrize("suffix", ["-ldr", "-wkr"])
 def test_a_service_may_not_take_the_name_of_a_clique(suffix: str) -> None:
     both = {"w": SPREAD, f"w{suffix}": a_service()}
-    assert [
-        f'spec.services.w{suffix}: "w" and "w{suffix}" would both create a clique "w{suffix}"'
-    ] == (problems(both))
+    assert [f'spec.services.w{suffix}: "w" and "w{suffix}" would both create a clique "w{suffix}"'] == (
+        problems(both)
+    )
     assert [] == problems(both, COMPONENT)
 
 

@@ -56,9 +56,7 @@ def group(**status: Any) -> GroveMember:
 
 
 def of(*members: GroveMember, clique_set: PodCliqueSet | None = SET) -> DynamoGraphDeploymentStatus:
-    views = grove_views(
-        GRAPH, clique_set, {f"S{n}": grove_member for n, grove_member in enumerate(members)}
-    )
+    views = grove_views(GRAPH, clique_set, {f"S{n}": grove_member for n, grove_member in enumerate(members)})
     return graph_status(GRAPH, views, (), now=NOW).status
 
 
@@ -104,9 +102,7 @@ def test_a_set_that_no_controller_has_observed_asks_for_one() -> None:
         (clique(replicas=3), 1, "performing rolling update: desired=2, replicas=3"),
     ],
 )
-def test_a_clique_with_older_pods_is_being_updated(
-    member: GroveMember, ready: int, cause: str
-) -> None:
+def test_a_clique_with_older_pods_is_being_updated(member: GroveMember, ready: int, cause: str) -> None:
     status = of(member)
     assert "updating" == status.conditions[0].reason
     assert f"S0: {ready}/2 ready; chat: podclique/chat-0-w: {cause}" == message(status)

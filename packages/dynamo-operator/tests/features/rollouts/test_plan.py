@@ -273,9 +273,7 @@ def test_the_last_replica_that_serves_stays_until_the_new_ones_are_settled(
         "room is what pods have left",
     ],
 )
-def test_a_step_of_a_rollout(
-    new: RevisionScale, old: list[RevisionScale], expected: RolloutStep
-) -> None:
+def test_a_step_of_a_rollout(new: RevisionScale, old: list[RevisionScale], expected: RolloutStep) -> None:
     assert expected == rolling_step(4, Budget(1, 1), new, old, is_settled=False)
 
 
@@ -291,9 +289,7 @@ SURGE = "nvidia.com/deployment-rolling-update-max-surge"
 UNAVAILABLE = "nvidia.com/deployment-rolling-update-max-unavailable"
 
 
-def spec(
-    annotations: dict[str, str] | None = None, pods: dict[str, str] | None = None
-) -> ComponentSpec:
+def spec(annotations: dict[str, str] | None = None, pods: dict[str, str] | None = None) -> ComponentSpec:
     extra = {"annotations": pods or {}}
     service = a_service(annotations=annotations or {}, extraPodMetadata=extra)
     return msgspec.convert(service, ComponentSpec)
@@ -331,9 +327,7 @@ def test_a_budget(said: ComponentSpec, wanted: int, expected: Budget) -> None:
 
 
 @given(st.text(max_size=6), st.text(max_size=6), st.integers(0, 100))
-def test_whatever_is_said_something_can_be_replaced(
-    surge: str, unavailable: str, wanted: int
-) -> None:
+def test_whatever_is_said_something_can_be_replaced(surge: str, unavailable: str, wanted: int) -> None:
     found = budget(bounds(surge, unavailable), wanted)
     assert found.surge + found.unavailable > 0
 
@@ -391,9 +385,7 @@ def member(
     return Member(msgspec.convert(body, DynamoComponentDeployment), suffix, f"1:{suffix}")
 
 
-def plan(
-    graph: DynamoGraphDeployment, new: list[Member], old: list[Member], **more: Any
-) -> Rollout:
+def plan(graph: DynamoGraphDeployment, new: list[Member], old: list[Member], **more: Any) -> Rollout:
     return plan_rollout(graph, Revisions(NEW, "old", tuple(new), tuple(old)), NOW, **more)
 
 

@@ -123,9 +123,7 @@ def test_pods_of_components_that_serve_and_of_native_graphs_wake_no_graph() -> N
 
 
 @pytest.mark.parametrize(("pods", "expected"), [((GOING,), False), ((), True)])
-def test_an_old_generation_is_gone_when_its_pods_are_gone(
-    pods: tuple[Pod, ...], expected: bool
-) -> None:
+def test_an_old_generation_is_gone_when_its_pods_are_gone(pods: tuple[Pod, ...], expected: bool) -> None:
     rolling = a_graph({"W": a_service(replicas=0)}, metadata=MANAGED)
     cache, index = a_cache(component(envFromSecret="old", annotations={}), *pods)
     first = observed(rolling, cache)

@@ -315,9 +315,7 @@ def a_graph_of_fields(**worker: Any) -> Graph:
     services = {"Decode": a_service(**worker)}
     metadata = {"name": "chat", "namespace": "prod"}
     head = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment"}
-    return Graph.from_dict(
-        {**head, "metadata": metadata, "spec": {"pvcs": pvcs, "services": services}}
-    )
+    return Graph.from_dict({**head, "metadata": metadata, "spec": {"pvcs": pvcs, "services": services}})
 
 
 def pods(graph: Graph) -> Any:

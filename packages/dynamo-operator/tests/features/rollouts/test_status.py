@@ -144,9 +144,7 @@ def test_an_old_component_reports_what_it_waits_for() -> None:
     gone = an_old_one(0, 0)
     assert "its last pods are terminating (1)" == why(gone, leaving={gone.name: 1})
     assert "is deleted once all services are replaced" in why(gone)
-    assert "chat-decode-bbbbbbbb is replacing it" == why(
-        an_old_one(2, 2), successors=(member("bbbbbbbb"),)
-    )
+    assert "chat-decode-bbbbbbbb is replacing it" == why(an_old_one(2, 2), successors=(member("bbbbbbbb"),))
 
 
 def test_an_old_component_reports_its_pause_while_it_has_pods() -> None:
@@ -168,9 +166,7 @@ LATE = Condition("Progressing", "False", "progress_deadline_exceeded", "m")
 GOING = Condition("Progressing", "True", "updating", "m")
 
 
-def rolled(
-    phase: str = "", to: str | None = "b", progress: Condition = GOING
-) -> DynamoGraphDeployment:
+def rolled(phase: str = "", to: str | None = "b", progress: Condition = GOING) -> DynamoGraphDeployment:
     update = RollingUpdateStatus(phase, from_hash="a", to_hash=to) if phase else None
     status = DynamoGraphDeploymentStatus(conditions=(progress,), rolling_update=update)
     return DynamoGraphDeployment(status=status)
@@ -231,9 +227,7 @@ def seen(target: str, *, is_made: bool, has_old: bool) -> Rollout:
     return Rollout(Revisions(generation, "old", new, old), generation)
 
 
-def with_rollout(
-    graph: DynamoGraphDeployment, stored: RollingUpdateStatus | None
-) -> DynamoGraphDeployment:
+def with_rollout(graph: DynamoGraphDeployment, stored: RollingUpdateStatus | None) -> DynamoGraphDeployment:
     status = DynamoGraphDeploymentStatus(rolling_update=stored)
     return msgspec.structs.replace(graph, status=status)
 

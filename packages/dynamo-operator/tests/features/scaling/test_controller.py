@@ -276,9 +276,7 @@ async def test_an_adapter_without_a_graph_waits_quietly_and_is_woken() -> None:
     ],
 )
 @on_simulated_clock
-async def test_it_holds_while_it_is_told_to(
-    patch: str, end: str, expected: tuple[str, str]
-) -> None:
+async def test_it_holds_while_it_is_told_to(patch: str, end: str, expected: tuple[str, str]) -> None:
     cluster, key = Cluster(), GRAPH if end == GRAPHS else ADAPTER
     cluster.has_graph()
     async with cluster.operator():

@@ -186,9 +186,7 @@ def test_a_change_wakes_the_graph_that_is_named_and_the_one_that_controls() -> N
         ScaledMetadata(
             "chat-decode",
             NAMESPACE,
-            owner_references=(
-                OwnerReference("DynamoGraphDeployment", "chat", "u", controller=True),
-            ),
+            owner_references=(OwnerReference("DynamoGraphDeployment", "chat", "u", controller=True),),
         ),
         DynamoGraphDeploymentScalingAdapterSpec(1, ServiceReference("other", "decode")),
     )

@@ -70,9 +70,7 @@ def ready(status: Status) -> Condition:
         (graph(3, generation=1), ("False", "scaling", "is scaling to 3 replicas")),
     ],
 )
-def test_it_is_scaled_when_the_newest_graph_has_that_many(
-    live: Any, expected: tuple[str, str, str]
-) -> None:
+def test_it_is_scaled_when_the_newest_graph_has_that_many(live: Any, expected: tuple[str, str, str]) -> None:
     status = acting_status(adapter(), SPEC, live, None)
     condition = ready(status)
     assert expected == (condition.status, condition.reason, condition.message.removeprefix(WHOLE))

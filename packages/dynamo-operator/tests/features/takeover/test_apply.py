@@ -23,9 +23,7 @@ def component(
     owned: bool = True,
     observed: int = 1,
 ) -> DynamoComponentDeployment:
-    spec = DynamoComponentDeploymentSpec(
-        extra_pod_spec={"mainContainer": {"image": image, "name": ""}}
-    )
+    spec = DynamoComponentDeploymentSpec(extra_pod_spec={"mainContainer": {"image": image, "name": ""}})
     found = DynamoComponentDeployment(
         Metadata(
             "g-w",
@@ -84,9 +82,7 @@ def test_it_is_not_when_it_was_edited_or_is_ours(live: DynamoComponentDeployment
 
 
 def entry(manager: str, time: str, *, status: bool = False, mark: bool = False) -> Object:
-    annotations: Object = (
-        {"f:annotations": {f"f:{labels.LAST_APPLIED_GENERATION}": {}}} if mark else {}
-    )
+    annotations: Object = {"f:annotations": {f"f:{labels.LAST_APPLIED_GENERATION}": {}}} if mark else {}
     fields = {"f:metadata": annotations, "f:spec": {}}
     found: Object = {"manager": manager, "time": time, "fieldsV1": fields}
     return found | ({"subresource": "status"} if status else {})

@@ -168,8 +168,7 @@ def test_each_service_of_a_set_stays_for_itself_and_a_group_as_a_whole() -> None
     wanted = clique_set(clique("f", OURS), clique("w-ldr", OURS), edited)
     second = kept(wanted, first)
     found = [
-        each["spec"]["podSpec"]["containers"][0]["args"]
-        for each in second["spec"]["template"]["cliques"]
+        each["spec"]["podSpec"]["containers"][0]["args"] for each in second["spec"]["template"]["cliques"]
     ]
     assert [["old"], ["new"], ["new"]] == found
     assert ["f"] == [each.partition("=")[0] for each in note(second).split(",")]
@@ -226,9 +225,7 @@ def workers_set(**lifecycles: Object | None) -> Object:
     cliques = [
         {
             "name": name,
-            "spec": {
-                "podSpec": {"containers": [{"name": "main", **({"lifecycle": one} if one else {})}]}
-            },
+            "spec": {"podSpec": {"containers": [{"name": "main", **({"lifecycle": one} if one else {})}]}},
         }
         for name, one in lifecycles.items()
     ]

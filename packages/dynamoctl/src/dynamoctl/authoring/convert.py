@@ -71,9 +71,7 @@ def convert(
     problems: list[ConfigError] = []
     objects: list[Object] = []
     lost = 0
-    parents = {
-        _identity(manifest) for manifest in manifests if _legacy_kind(manifest) is DynamoDeployment
-    }
+    parents = {_identity(manifest) for manifest in manifests if _legacy_kind(manifest) is DynamoDeployment}
     for manifest in manifests:
         kind = _legacy_kind(manifest)
         if kind is None:
@@ -193,9 +191,7 @@ def _image(manifest: Manifest, namespace: str, nim: str, context: _Context) -> D
     return spec
 
 
-def _graph_of(
-    manifest: Manifest, deployment: DynamoDeployment, name: str, context: _Context
-) -> GraphConfig:
+def _graph_of(manifest: Manifest, deployment: DynamoDeployment, name: str, context: _Context) -> GraphConfig:
     """The configuration in a ConfigMap; else the object's own services are the graph."""
     annotations = deployment.metadata.annotations
     chosen = annotations.get(GRAPH_CONFIG) or name

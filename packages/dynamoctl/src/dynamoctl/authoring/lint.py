@@ -66,9 +66,7 @@ class Finding:
     message: str
 
 
-def lint(
-    files: Sequence[str], *, settings: Path | None, namespace: str, output: Output
-) -> ExitCode:
+def lint(files: Sequence[str], *, settings: Path | None, namespace: str, output: Output) -> ExitCode:
     """Print the findings about objects of our kinds, by file and line, and a summary on stderr.
 
     A file that cannot be read is a finding, and the others are checked.
@@ -92,10 +90,7 @@ def lint(
                 of_file.append(Finding(entry.source, "error", "", "", entry.message))
         findings += sorted(of_file, key=lambda finding: (*_position(finding), finding.level))
     if output == "table" and findings:
-        rows = (
-            (it.place, Styled(it.level, _STYLES[it.level]), it.object, it.message)
-            for it in findings
-        )
+        rows = ((it.place, Styled(it.level, _STYLES[it.level]), it.object, it.message) for it in findings)
         show(table(("PLACE", "LEVEL", "OBJECT", "PROBLEM"), rows))
     elif output != "table":
         driver = {"name": "dynamoctl lint", "version": version()}
@@ -204,9 +199,7 @@ def neighbours(manifests: Sequence[Manifest], namespace: str) -> dict[str, Clust
     for manifest in manifests:
         value, metadata = manifest.value, manifest.metadata
         name, place = metadata.get("name"), metadata.get("namespace") or namespace
-        if value.get("apiVersion") != "v1" or not (
-            isinstance(name, str) and isinstance(place, str)
-        ):
+        if value.get("apiVersion") != "v1" or not (isinstance(name, str) and isinstance(place, str)):
             continue
         if value.get("kind") == "PersistentVolumeClaim":
             modes = _mapping(value, "spec").get("accessModes")
@@ -258,9 +251,7 @@ def print_field(path: str, output: str) -> None:
     """
     resource, field = field_of(path)
     if output == "json":
-        show_json(
-            {"kind": resource.KIND.name, "path": field.path, "schema": closed(field.schema, _NOTES)}
-        )
+        show_json({"kind": resource.KIND.name, "path": field.path, "schema": closed(field.schema, _NOTES)})
     else:
         show(*explained(resource, field))
 

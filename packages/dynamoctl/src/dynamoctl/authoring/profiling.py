@@ -38,9 +38,7 @@ _SAME = (
 """The options with the name that `study` has for them."""
 
 
-def print_profile(
-    options: ProfileOptions, output: str, *, plot: Path | None, report: Path | None
-) -> None:
+def print_profile(options: ProfileOptions, output: str, *, plot: Path | None, report: Path | None) -> None:
     """Print the recommended graph, or the candidates that it was chosen from; write the files.
 
     Raises: OperatorError: a value is invalid, or no graph meets the targets.
@@ -62,8 +60,7 @@ def print_profile(
         show_json({"choice": choice, "notes": [result.note], "candidates": result.rows()})
     else:
         rows = [
-            (*map(str, values), "met" if meets else "missed")
-            for *values, meets in map(row, result.front)
+            (*map(str, values), "met" if meets else "missed") for *values, meets in map(row, result.front)
         ]
         shown = table(_HEAD, rows)
         show(result.note, "", shown, "", f"Choice: {result.choice.text()}")

@@ -230,11 +230,7 @@ def with_facts_file(facts: Facts, file: Path) -> Facts:
     if not parsed:
         return facts
     overrides = _decoded(parsed[0])
-    changes = {
-        name: value
-        for name, value in msgspec.structs.asdict(overrides).items()
-        if value is not None
-    }
+    changes = {name: value for name, value in msgspec.structs.asdict(overrides).items() if value is not None}
     return replace(facts, **changes)
 
 
@@ -252,9 +248,7 @@ def _decoded(document: Document) -> FactsFile:
         raise ConfigError(document.place(""), str(error)) from error
 
 
-def surroundings(
-    objects: Sequence[Object], facts: Facts, namespace: str
-) -> dict[str, tuple[Facts, Beside]]:
+def surroundings(objects: Sequence[Object], facts: Facts, namespace: str) -> dict[str, tuple[Facts, Beside]]:
     """By namespace, the facts and the other objects, as found in the files.
 
     `namespace` is that of objects that name none. Malformed objects of other kinds are ignored: the API
@@ -279,9 +273,7 @@ def _with_objects(facts: Facts, objects: Sequence[Object]) -> Facts:
         ],
     )
     secrets = {
-        host: tuple(
-            sorted({*facts.pull_secrets.get(host, ()), *declared.pull_secrets.get(host, ())})
-        )
+        host: tuple(sorted({*facts.pull_secrets.get(host, ()), *declared.pull_secrets.get(host, ())}))
         for host in {*facts.pull_secrets, *declared.pull_secrets}
     }
     account = declared.component_service_account or facts.component_service_account
@@ -381,9 +373,7 @@ def rendered(
         own = str(metadata.get("namespace", "")) if isinstance(metadata, dict) else ""
         in_namespace, beside = by_namespace.get(own, anywhere)
         expansion = expanded(document, in_namespace, settings, beside)
-        problems += (
-            manifest.problem(problem.path, problem.message) for problem in expansion.problems
-        )
+        problems += (manifest.problem(problem.path, problem.message) for problem in expansion.problems)
         if expansion.problems:
             continue
         place = manifest.place()

@@ -23,9 +23,7 @@ _PATH_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/%?#\s]+")
 """What may be a name in a URL; with anything else the request would be about another object."""
 
 
-async def bodies_of(
-    manifests: Sequence[Manifest], at: Connection, where: Where
-) -> list[tuple[Kind, Object]]:
+async def bodies_of(manifests: Sequence[Manifest], at: Connection, where: Where) -> list[tuple[Kind, Object]]:
     """The objects with their kinds, each in its namespace.
 
     Raises: ExceptionGroup of ConfigError, one for each object of a kind that is not served, or of a namespace
@@ -102,9 +100,7 @@ async def print_applied(
         return await _ready(at, targets, timeout_seconds)
 
 
-async def _ready(
-    at: Connection, targets: Sequence[Target[Stated]], timeout_seconds: float
-) -> ExitCode:
+async def _ready(at: Connection, targets: Sequence[Target[Stated]], timeout_seconds: float) -> ExitCode:
     try:
         async with asyncio.timeout(timeout_seconds):
             for target in targets:

@@ -57,10 +57,7 @@ def print_changes(changes: Sequence[Change]) -> None:
             show(
                 table(
                     (),
-                    [
-                        ("", Styled(it.verb, _VERBS[it.verb]), it.service, it.text)
-                        for it in change.effects
-                    ],
+                    [("", Styled(it.verb, _VERBS[it.verb]), it.service, it.text) for it in change.effects],
                 )
             )
         elif change.verb == "change" and change.name.partition(" ")[0] in RENDERED:
@@ -75,7 +72,6 @@ def _json(change: Change) -> Object:
         "verb": change.verb,
         "diff": list(change.lines),
         "effects": [
-            {"service": effect.service, "verb": effect.verb, "text": effect.text}
-            for effect in change.effects
+            {"service": effect.service, "verb": effect.verb, "text": effect.text} for effect in change.effects
         ],
     }

@@ -154,9 +154,7 @@ def merge_patch(before: Object, after: Object) -> Object:
     return patch
 
 
-async def _revisions(
-    at: Target[DynamoGraphDeployment], graph: DynamoGraphDeployment
-) -> list[Revision]:
+async def _revisions(at: Target[DynamoGraphDeployment], graph: DynamoGraphDeployment) -> list[Revision]:
     """The revisions of a graph.
 
     Raises: Unwritable if there are none.

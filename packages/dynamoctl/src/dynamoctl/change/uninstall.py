@@ -54,9 +54,7 @@ async def uninstall(where: Where, *, is_dry: bool) -> ExitCode:
         remaining = ["no objects of Dynamo kinds remain"]
         if counts:
             listing = ", ".join(sorted(counts, key=lambda count: count.split()[1]))
-            consequence = (
-                "their pods keep running; kubectl delete removes both, and PVCs without `retain`"
-            )
+            consequence = "their pods keep running; kubectl delete removes both, and PVCs without `retain`"
             remaining = [f"remaining: {listing}", f"  {consequence}"]
         for line in (*remaining, *await _cluster_objects(reading)):
             print(visible(line))
@@ -121,9 +119,7 @@ async def _cluster_objects(reading: Reading) -> list[str]:
                 lines.append(f"remaining: ValidatingWebhookConfiguration {name}")
                 lines.append("  without its operator it refuses writes of Dynamo kinds: delete it")
         if await reading.one(Lease, ELECTION_LEASE) is not None:
-            lines.append(
-                f"remaining: Lease {ELECTION_LEASE.name} in namespace {ELECTION_LEASE.namespace}"
-            )
+            lines.append(f"remaining: Lease {ELECTION_LEASE.name} in namespace {ELECTION_LEASE.namespace}")
     except Forbidden as error:
         print(visible(f"note: {error}"), file=sys.stderr)
     return [

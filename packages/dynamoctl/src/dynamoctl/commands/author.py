@@ -106,9 +106,7 @@ def completion(
 def profile(
     *,
     options: ProfileOptions,
-    output: Annotated[
-        Literal["table", "csv", "json", "yaml"], Parameter(name=["--output", "-o"])
-    ] = "table",
+    output: Annotated[Literal["table", "csv", "json", "yaml"], Parameter(name=["--output", "-o"])] = "table",
     plot: Annotated[Path | None, Parameter(metavar="FILE", show_default=False)] = None,
     report: Annotated[Path | None, Parameter(metavar="FILE", show_default=False)] = None,
 ) -> None:
@@ -204,9 +202,7 @@ def lint(
     files: Files = (),
     settings: SettingsFile = None,
     namespace: Namespace = "",
-    output: Annotated[
-        Literal["table", "json", "sarif"], Parameter(name=["--output", "-o"])
-    ] = "table",
+    output: Annotated[Literal["table", "json", "sarif"], Parameter(name=["--output", "-o"])] = "table",
 ) -> int:
     """Check manifests offline with the rules of the webhooks.
 
@@ -224,6 +220,4 @@ def lint(
     """
     from dynamoctl.authoring import lint as command
 
-    return command.lint(
-        all_files(paths, files), settings=settings, namespace=namespace, output=output
-    )
+    return command.lint(all_files(paths, files), settings=settings, namespace=namespace, output=output)

@@ -79,14 +79,10 @@ def candidates(app: App, words: Sequence[str]) -> dict[str, str]:
     options = {name: it for it in arguments for name in it.names if name.startswith("-")}
     valued = {name for name, argument in options.items() if not argument.is_flag()}
     positionals = [
-        word
-        for before, word in pairwise(["", *rest])
-        if not word.startswith("-") and before not in valued
+        word for before, word in pairwise(["", *rest]) if not word.startswith("-") and before not in valued
     ]
     commands = {
-        name: app[name].help.strip().partition("\n")[0]
-        for name in sorted(app)
-        if not name.startswith("-")
+        name: app[name].help.strip().partition("\n")[0] for name in sorted(app) if not name.startswith("-")
     }
     choices: Mapping[str, str] = {}
     if begun.startswith("-"):

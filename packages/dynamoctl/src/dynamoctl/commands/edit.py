@@ -36,9 +36,7 @@ async def scale(
     name: Annotated[str, Parameter(name="GRAPH/SERVICE")],
     /,
     *,
-    replicas: Annotated[
-        int, Parameter(converter=_count, metavar="NUMBER", allow_leading_hyphen=True)
-    ],
+    replicas: Annotated[int, Parameter(converter=_count, metavar="NUMBER", allow_leading_hyphen=True)],
     where: Where = HERE,
 ) -> None:
     """Set the replicas of a service, through its scaling adapter where it has one.
@@ -59,9 +57,7 @@ async def scale(
 
     graph, service = parse_service(name)
     if not service:
-        raise CycloptsError(
-            f'invalid target "{name}" (expected GRAPH/SERVICE, for example chat/Decode)'
-        )
+        raise CycloptsError(f'invalid target "{name}" (expected GRAPH/SERVICE, for example chat/Decode)')
     async with target_of(graph, where, GRAPHS) as at:
         print_edited(await edits.scaled(at, service, replicas))
 

@@ -13,9 +13,7 @@ _OptionalApi: TypeAlias = Literal["grove", "kai", "leaderWorkerSet", "inferenceP
 def install(
     *,
     print_: Annotated[bool, Parameter(name="--print")] = False,
-    namespace: Annotated[
-        str, Parameter(name=["--namespace", "-n"], metavar="NAME")
-    ] = "dynamo-system",
+    namespace: Annotated[str, Parameter(name=["--namespace", "-n"], metavar="NAME")] = "dynamo-system",
     image: Annotated[str, Parameter(metavar="IMAGE", show_default=False)] = "",
     restricted: bool = False,
     operator_only: bool = False,

@@ -19,9 +19,7 @@ from dynamoctl.options import (
 )
 from kube_runtime.commandline import application
 
-_Selector = Annotated[
-    str, Parameter(name=["--selector", "-l"], metavar="LABELS", show_default=False)
-]
+_Selector = Annotated[str, Parameter(name=["--selector", "-l"], metavar="LABELS", show_default=False)]
 _Rows = Annotated[
     Literal["table", "wide", "json", "yaml", "name"],
     Parameter(
@@ -59,9 +57,7 @@ def get(
     """
     from dynamoctl.inspect.listing import print_list
 
-    return run(
-        print_list(kind, where, output, everywhere=everywhere, selector=selector, watch=watch)
-    )
+    return run(print_list(kind, where, output, everywhere=everywhere, selector=selector, watch=watch))
 
 
 def why(
@@ -184,9 +180,7 @@ def _requests(
     return _listed_or_shown("dgdr", name, where, everywhere, watch, output)
 
 
-def _listed_or_shown(
-    kind: str, name: str, where: Where, everywhere: bool, watch: bool, output: str
-) -> int:
+def _listed_or_shown(kind: str, name: str, where: Where, everywhere: bool, watch: bool, output: str) -> int:
     if name and (everywhere or watch):
         raise CycloptsError("--all-namespaces and --watch list: expected no NAME")
     if name:

@@ -59,13 +59,9 @@ def curl(
     where: Where = HERE,
     request: Annotated[
         str,
-        Parameter(
-            name=["--request", "-X"], metavar="METHOD", show_default=False, validator=_is_method
-        ),
+        Parameter(name=["--request", "-X"], metavar="METHOD", show_default=False, validator=_is_method),
     ] = "",
-    data: Annotated[
-        str | None, Parameter(name=["--data", "-d"], metavar="DATA", show_default=False)
-    ] = None,
+    data: Annotated[str | None, Parameter(name=["--data", "-d"], metavar="DATA", show_default=False)] = None,
 ) -> int:
     """Send an HTTP request to the frontend of a graph and print the answer as it comes.
 
@@ -149,6 +145,4 @@ def top(
     from dynamoctl.screen import interval_seconds
 
     between = interval_seconds(interval)
-    run(
-        print_top(name, where, output, everywhere=everywhere, watch=watch, interval_seconds=between)
-    )
+    run(print_top(name, where, output, everywhere=everywhere, watch=watch, interval_seconds=between))

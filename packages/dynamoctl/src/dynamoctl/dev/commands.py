@@ -34,9 +34,7 @@ app.command(
 )
 
 Follow = Annotated[bool, Parameter(name=["--follow", "-f"])]
-NodeCount = Annotated[
-    int | None, Parameter(metavar="NUMBER", validator=validators.Number(gte=0, lte=1000))
-]
+NodeCount = Annotated[int | None, Parameter(metavar="NUMBER", validator=validators.Number(gte=0, lte=1000))]
 InstanceOption = Annotated[str, Parameter(metavar="NAME", help="Instance.")]
 
 
@@ -234,9 +232,7 @@ def program() -> str:
     own = Path(sys.executable).with_name("dynamoctl")
     # `uv run`, as in `make demo`, activates an environment that the user's shell does not have.
     is_active = "UV_RUN_RECURSION_DEPTH" not in os.environ
-    if (
-        is_active and own.parent == Path(os.environ.get("VIRTUAL_ENV", ""), "bin")
-    ) or not own.exists():
+    if (is_active and own.parent == Path(os.environ.get("VIRTUAL_ENV", ""), "bin")) or not own.exists():
         return "dynamoctl"
     return os.path.relpath(own) if own.is_relative_to(Path.cwd()) else str(own)
 

@@ -108,9 +108,7 @@ async def _show(instance: Instance, desired: Object, progress: ProgressReporter)
         return drawn(tree_of(graph, dependents.by_owner, now=datetime.now(UTC)))
 
 
-async def _ready(
-    client: Client, desired: Object, progress: ProgressReporter
-) -> DynamoGraphDeployment:
+async def _ready(client: Client, desired: Object, progress: ProgressReporter) -> DynamoGraphDeployment:
     """The graph, once it is applied and ready.
 
     Raises
@@ -135,6 +133,4 @@ async def _ready(
 
 def _advance(graph: DynamoGraphDeployment, progress: ProgressReporter) -> None:
     counts = graph.status.services.values()
-    progress.advance(
-        sum(bool(service.available_replicas) for service in counts), len(graph.spec.services)
-    )
+    progress.advance(sum(bool(service.available_replicas) for service in counts), len(graph.spec.services))

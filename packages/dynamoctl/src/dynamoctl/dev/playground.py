@@ -170,13 +170,9 @@ async def _profile(client: Client, pod: JobPodInFull) -> None:
 
 async def _outcome(client: Client, pod: JobPodInFull) -> Object:
     """Run the pod's containers and save the output; the status of the finished pod."""
-    containers: dict[str, Object] = {
-        container["name"]: container for container in pod.spec["containers"]
-    }
+    containers: dict[str, Object] = {container["name"]: container for container in pod.spec["containers"]}
     arguments = containers[PROFILER]["args"]
-    variables = {
-        variable["name"]: variable.get("value", "") for variable in containers[PROFILER]["env"]
-    }
+    variables = {variable["name"]: variable.get("value", "") for variable in containers[PROFILER]["env"]}
     with tempfile.TemporaryDirectory(prefix="dynamo-profiling-") as folder:
         configuration = yaml.safe_load(arguments[1]) | {"output_dir": folder}
         log = Path(folder, "termination-log")
@@ -317,9 +313,7 @@ class Playground:
         """The operator's output, over all restarts."""
         return self.instance.companion.log
 
-    def up(
-        self, progress: ProgressReporter, *, nodes: int | None = None, crds: Sequence[str] = ()
-    ) -> None:
+    def up(self, progress: ProgressReporter, *, nodes: int | None = None, crds: Sequence[str] = ()) -> None:
         """Start the control plane and the operator unless they run; return when the operator is ready.
 
         Raises:

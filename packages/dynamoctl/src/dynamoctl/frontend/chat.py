@@ -45,9 +45,7 @@ async def print_chat(
     return ExitCode.OK
 
 
-async def print_answer(
-    name: str, where: Where, path: str, *, method: str, body: bytes | None
-) -> ExitCode:
+async def print_answer(name: str, where: Where, path: str, *, method: str, body: bytes | None) -> ExitCode:
     """Send one request to the frontend and print the answer as it arrives; 1 for an HTTP error."""
     async with target_of(name, where, GRAPHS) as at:
         frontend = await frontend_of(at)

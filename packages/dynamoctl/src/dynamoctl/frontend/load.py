@@ -110,9 +110,7 @@ class _NoMetrics(OperatorError):
     """A frontend did not answer in time, or answered without metrics."""
 
 
-async def frontends(
-    reading: Reading, namespace: str, name: str
-) -> dict[PodName, list[tuple[PodName, int]]]:
+async def frontends(reading: Reading, namespace: str, name: str) -> dict[PodName, list[tuple[PodName, int]]]:
     """The running frontend pods with the ports of their metrics, by namespace and label of the graph.
 
     "" as namespace is all namespaces, "" as name all graphs.

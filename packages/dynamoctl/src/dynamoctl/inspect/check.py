@@ -142,9 +142,7 @@ async def _judged(name: str, objects: Awaitable[T], judge: Callable[[T], Finding
 
 async def _definitions(reading: Reading, options: CheckOptions) -> AsyncIterator[Finding]:
     try:
-        present = {
-            definition.metadata.name: definition for definition in await reading.all(Definition)
-        }
+        present = {definition.metadata.name: definition for definition in await reading.all(Definition)}
     except Forbidden as error:
         text = f"cannot read it: {error.message}"
         yield checks.warning(checks.DEFINITIONS, text)
@@ -249,9 +247,7 @@ async def _operators(reading: Reading, options: CheckOptions) -> AsyncIterator[F
             running = await operators(reading)
         except Forbidden:
             return finding
-        alone = [
-            operator.account for operator in running if not (operator.namespace or operator.elects)
-        ]
+        alone = [operator.account for operator in running if not (operator.namespace or operator.elects)]
         return checks.without_election(alone, is_before=options.is_before) if alone else finding
 
     yield await _seen(checks.LEADER, leader())

@@ -50,13 +50,9 @@ async def print_list(
     `kind` is any name that kubectl takes. A watch ends with Ctrl-C only.
     """
     if watch and output in RAW:
-        raise CycloptsError(
-            f"--watch prints a table (expected --output table or wide, not {output})"
-        )
+        raise CycloptsError(f"--watch prints a table (expected --output table or wide, not {output})")
     type_ = type_named(kind, STATED)
-    columns = [
-        column for column in type_.DEFINITION.columns if output == "wide" or not column.priority
-    ]
+    columns = [column for column in type_.DEFINITION.columns if output == "wide" or not column.priority]
     async with cluster(where) as at:
         namespace = "" if everywhere else at.namespace
         try:

@@ -33,9 +33,7 @@ _COLOURS = (
 )
 
 
-async def print_logs(
-    name: str, where: Where, query: Mapping[str, str], *, has_timestamps: bool
-) -> ExitCode:
+async def print_logs(name: str, where: Where, query: Mapping[str, str], *, has_timestamps: bool) -> ExitCode:
     """Print the logs; `name` is GRAPH or GRAPH/SERVICE."""
     graph, service = parse_service(name)
     printer = LogPrinter(console(), has_timestamps=has_timestamps)

@@ -140,16 +140,12 @@ class Measured:
         rate, promised = load.requests, promise.requests_per_second
         if rate is not None and promised is not None and rate > promised * _NOTABLE:
             scale = ", ".join(_scaled(check, self.graph, rate / promised) for check in missed)
-            reasons.append(
-                f"{rate:.3g} requests/s come, and the graph is for {promised:g}: {scale}"
-            )
+            reasons.append(f"{rate:.3g} requests/s come, and the graph is for {promised:g}: {scale}")
         if reasons:
             return reasons
         if load.in_flight is not None and load.in_flight <= 1:
             text = "requests do not wait for each other, so replicas do not help: the engine is slower than "
-            return [
-                f"{text}predicted; create a request with a larger analytic.margin or a stricter target"
-            ]
+            return [f"{text}predicted; create a request with a larger analytic.margin or a stricter target"]
         scale = ", ".join(_scaled(check, self.graph, 1) for check in missed)
         return [f"the requests are those that the graph is for, and wait for each other: {scale}"]
 

@@ -106,9 +106,7 @@ _SHAPED = re.compile(
 """Tokens by their shape: Hugging Face, OpenAI, NVIDIA, GitLab, PyPI, Slack, GitHub, npm, Docker, AWS, Google,
 JSON web tokens, and any JSON object in base64, as the login of a registry is."""
 
-_USER_IN_URL = re.compile(
-    r"(?P<head>://)(?:[^/\s@]{1,256}|[^/\s@:]{0,64}:[^\s@\"']{1,256})@(?!sha256:)"
-)
+_USER_IN_URL = re.compile(r"(?P<head>://)(?:[^/\s@]{1,256}|[^/\s@:]{0,64}:[^\s@\"']{1,256})@(?!sha256:)")
 _QUERY = re.compile(r"(?i)(?P<head>[?&](?:code|key|x-(?:amz|goog)-[a-z-]{1,32})=)[^&\s\"']+")
 _USER_OPTION = re.compile(r"(?P<head>(?:\s-u|--user)[ =]{1,8}[\"']?[^\s:\"']{1,128}:)[^\s\"']+")
 
@@ -351,9 +349,7 @@ async def _logs(
         texts: list[str] = []
         with unread.noting(f"log{suffix} of {pod}"):
             parameters = {"timestamps": "true", "tailLines": _TAIL_LINES, "container": container}
-            stream = log_of(
-                reading.transport, pod, parameters | query, timeout_seconds=ANSWER_SECONDS
-            )
+            stream = log_of(reading.transport, pod, parameters | query, timeout_seconds=ANSWER_SECONDS)
             size = 0
             try:
                 async with aclosing(stream) as lines:

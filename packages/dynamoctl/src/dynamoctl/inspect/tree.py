@@ -98,11 +98,7 @@ def tree_json(node: TreeNode) -> Object:
 
 def _is_ready(resource: Resource) -> bool | None:
     match resource:
-        case (
-            DynamoGraphDeployment()
-            | DynamoComponentDeployment()
-            | DynamoGraphDeploymentScalingAdapter()
-        ):
+        case DynamoGraphDeployment() | DynamoComponentDeployment() | DynamoGraphDeploymentScalingAdapter():
             return is_ready(resource)
         case Deployment():
             return deployment_readiness(resource).is_ready
@@ -329,9 +325,7 @@ def model_parts(model: DynamoModel, now: datetime) -> list[RenderableType]:
     parts: list[RenderableType] = []
     if spec is not None:
         source = f" from {spec.source.uri}" if spec.source else ""
-        parts.append(
-            visible(f"{spec.model_name}: {spec.model_type} of {spec.base_model_name}{source}")
-        )
+        parts.append(visible(f"{spec.model_name}: {spec.model_type} of {spec.base_model_name}{source}"))
     is_lora = spec is not None and spec.model_type == "lora"
     states = [(it, load_state(it, is_lora=is_lora)) for it in status.endpoints]
     states += [(it, "to be unloaded") for it in status.former_endpoints]

@@ -159,9 +159,7 @@ def kubernetes_version(version: str) -> Finding:
 def default_storage(classes: Sequence[StorageClass]) -> Finding:
     """Whether a PVC without a storage class gets a default."""
     names = sorted(it.metadata.name for it in classes)
-    default = sorted(
-        it.metadata.name for it in classes if it.metadata.annotations.get(_DEFAULT) == "true"
-    )
+    default = sorted(it.metadata.name for it in classes if it.metadata.annotations.get(_DEFAULT) == "true")
     if len(default) == 1:
         return ok(STORAGE, default[0])
     if default:
@@ -356,8 +354,7 @@ def unobserved(project: str, objects: Iterable[Object], now: datetime) -> Findin
         f"{body['kind']} {body['metadata'].get('namespace', '')}/{body['metadata']['name']}"
         for body in objects
         if not body.get("status")
-        and (seconds_between(body["metadata"].get("creationTimestamp"), now) or 0)
-        > UNOBSERVED_SECONDS
+        and (seconds_between(body["metadata"].get("creationTimestamp"), now) or 0) > UNOBSERVED_SECONDS
     )
     if not named:
         return None
@@ -402,9 +399,7 @@ def _ends(webhook: Webhook) -> Iterable[datetime]:
         raise ValueError("has no caBundle")
     try:
         text = base64.b64decode(webhook.client_config.ca_bundle, validate=True)
-        return [
-            certificate.not_valid_after_utc for certificate in x509.load_pem_x509_certificates(text)
-        ]
+        return [certificate.not_valid_after_utc for certificate in x509.load_pem_x509_certificates(text)]
     except (binascii.Error, ValueError) as error:
         raise ValueError("has a caBundle that is not PEM") from error
 
@@ -412,10 +407,7 @@ def _ends(webhook: Webhook) -> Iterable[datetime]:
 def admission(trial: str, *, is_expected: bool) -> Finding:
     """Check a dry run that a webhook should refuse; `trial` is the API server's error, "" if it accepted."""
     if _CALLING in trial:
-        remedy = (
-            "check that a replica of the operator is ready and that the API server can "
-            "reach its Service"
-        )
+        remedy = "check that a replica of the operator is ready and that the API server can reach its Service"
         return failed(ADMISSION, trial, remedy)
     if _REFUSED in trial:
         return ok(ADMISSION, "the API server calls the webhooks and trusts them")
@@ -430,9 +422,7 @@ def admission(trial: str, *, is_expected: bool) -> Finding:
 DEFINITIONS = "Definitions"
 _MONITORING = "monitoring.coreos.com"
 _VALUES = "dynamo-operator"
-_REMEDY = (
-    "helm upgrade --install dynamo-crds, or: dynamoctl crds | kubectl apply --server-side -f -"
-)
+_REMEDY = "helm upgrade --install dynamo-crds, or: dynamoctl crds | kubectl apply --server-side -f -"
 
 
 class DefinedVersion(Struct):
@@ -476,9 +466,7 @@ class Project:
     granted_by: str = ""
 
 
-def definitions(
-    ours: Sequence[Kind], present: Mapping[str, Definition], *, is_before: bool
-) -> Finding:
+def definitions(ours: Sequence[Kind], present: Mapping[str, Definition], *, is_before: bool) -> Finding:
     """Whether our CRDs are installed, in our version. Before an installation all may be missing."""
     missing = [str(kind) for kind in ours if str(kind) not in present]
     if is_before and len(missing) == len(ours):
@@ -496,9 +484,7 @@ def definitions(
         if lost := [version for version in stored if version not in defined]:
             unreadable.append(f"{kind} in {', '.join(lost)}")
     if unreadable:
-        text = (
-            f"objects may be stored in versions that are no longer defined: {'; '.join(unreadable)}"
-        )
+        text = f"objects may be stored in versions that are no longer defined: {'; '.join(unreadable)}"
         remedy = "see migrating stored versions in the Kubernetes documentation"
         return warning(DEFINITIONS, text, remedy)
     return ok(DEFINITIONS, f"all {len(ours)} are installed")

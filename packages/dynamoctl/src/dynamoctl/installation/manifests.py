@@ -88,9 +88,7 @@ def render_settings(file: Path | None) -> RenderSettings:
 
 def _render_flags() -> Mapping[str, str]:
     """The render flags of the packaged Deployment, by name."""
-    names = {
-        name for field in fields() if field.path[0] == "render" for name in field.setting.flags
-    }
+    names = {name for field in fields() if field.path[0] == "render" for name in field.setting.flags}
     return {
         name: value
         for container in operator_pod()["containers"]

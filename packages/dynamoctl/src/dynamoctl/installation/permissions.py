@@ -85,9 +85,7 @@ class Rule:
             "verbs": list(self.verbs),
         }
         if self.names:
-            rule["resourceNames"] = [
-                names[name] if isinstance(name, Name) else name for name in self.names
-            ]
+            rule["resourceNames"] = [names[name] if isinstance(name, Name) else name for name in self.names]
         return rule
 
 
@@ -155,9 +153,7 @@ def _rules(rows: list[Object]) -> tuple[Rule, ...]:
     )
 
 
-_FILE = tomllib.loads(
-    files("dynamoctl.installation").joinpath("permissions.toml").read_text("utf-8")
-)
+_FILE = tomllib.loads(files("dynamoctl.installation").joinpath("permissions.toml").read_text("utf-8"))
 
 RULES = _rules(_FILE["operator"])
 """The permissions of the operator."""

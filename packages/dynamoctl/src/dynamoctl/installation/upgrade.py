@@ -117,9 +117,7 @@ async def live_cache(reading: Reading, namespace: str) -> tuple[Cache, dict[Key,
     return cache, origins
 
 
-async def _store(
-    reading: Reading, type_: type[Resource], namespace: str, present: set[str]
-) -> Store[Any]:
+async def _store(reading: Reading, type_: type[Resource], namespace: str, present: set[str]) -> Store[Any]:
     store = Store[Any](type_)
     if type_ in _OPTIONAL and str(type_.KIND) not in present:
         store.mark_kind_gone()
@@ -128,16 +126,12 @@ async def _store(
     fields = PULL_SECRETS if type_ is PullSecret else ""
     store.on_watch_event(Started())
     for live in await reading.all(type_, namespace=place, fields=fields):
-        store.on_watch_event(
-            Present(registries_only(live) if isinstance(live, PullSecret) else live)
-        )
+        store.on_watch_event(Present(registries_only(live) if isinstance(live, PullSecret) else live))
     store.on_watch_event(Synced())
     return store
 
 
-def foreseen(
-    cache: Cache, settings: RenderSettings, origins: Mapping[Key, Origin]
-) -> Iterator[Foreseen]:
+def foreseen(cache: Cache, settings: RenderSettings, origins: Mapping[Key, Origin]) -> Iterator[Foreseen]:
     """What would happen to each live pod template.
 
     Graphs and components that no controller would touch are left out: invalid ones, and those without a
@@ -208,9 +202,7 @@ def _of_graph(
             yield from _of_component(component, cache, settings)
 
 
-def _of_component(
-    component: DynamoComponentDeployment, cache: Cache, settings: RenderSettings
-) -> _Pairs:
+def _of_component(component: DynamoComponentDeployment, cache: Cache, settings: RenderSettings) -> _Pairs:
     facts = read_facts(component.metadata.namespace, cache)
     if component_problems(component, settings) or lacks_orchestrator(component.spec, facts):
         return

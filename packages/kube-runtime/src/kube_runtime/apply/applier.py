@@ -114,9 +114,7 @@ class Shared:
         name, value = self.marker
         references = live.metadata.owner_references if live else ()
         owners = {
-            reference.uid: _reference(
-                reference.api_version, reference.kind, reference.name, reference.uid
-            )
+            reference.uid: _reference(reference.api_version, reference.kind, reference.name, reference.uid)
             for reference in references
         }
         # At its present place in the list: two writers with another order would never agree.
@@ -350,9 +348,7 @@ class Applier:
             return None
         return self.take_over if policy.is_marked(live) else None
 
-    async def _replace(
-        self, owner: Resource, attempt: Attempt, body: Object, live: Resource
-    ) -> None:
+    async def _replace(self, owner: Resource, attempt: Attempt, body: Object, live: Resource) -> None:
         """Delete a binding and create it with the same owners.
 
         If the process is killed in between, the next reconcile of any owner creates the binding.
@@ -488,9 +484,7 @@ class Applier:
         return await self.writer.merge_patch(type(live), live.key, patch, uid=live.metadata.uid)
 
 
-def _with_metadata(
-    desired: Object, more: Object, annotations: dict[str, str] | None = None
-) -> Object:
+def _with_metadata(desired: Object, more: Object, annotations: dict[str, str] | None = None) -> Object:
     """Merge metadata and annotations into those of an object."""
     metadata = {**desired["metadata"], **more}
     if annotations:

@@ -230,8 +230,7 @@ def _map_holds(desired: Object, live: object, field: FieldSchema, *, is_whole: b
     if not isinstance(live, dict):
         return not desired and not live
     if is_whole and any(
-        name not in desired and value not in (*_EMPTY, field.default(name))
-        for name, value in live.items()
+        name not in desired and value not in (*_EMPTY, field.default(name)) for name, value in live.items()
     ):
         return False
     for name, value in desired.items():
@@ -253,9 +252,7 @@ def _list_holds(desired: list[Any], live: object, field: FieldSchema, *, is_whol
     items, keys = field.items, field.keys
     if not keys or is_whole or not all(isinstance(item, dict) for item in (*desired, *live)):
         pairs = zip(desired, live, strict=False)
-        return len(desired) == len(live) and all(
-            _holds(*pair, items, is_whole=is_whole) for pair in pairs
-        )
+        return len(desired) == len(live) and all(_holds(*pair, items, is_whole=is_whole) for pair in pairs)
     by_identity = {identity(item, keys): item for item in live}
     ours = [identity(item, keys) for item in desired]
     wanted = set(ours)

@@ -266,10 +266,7 @@ def name_conflict(live: Resource, owner: Resource) -> Blocked:
     kind, name, controller = live.KIND.name, live.metadata.name, live.metadata.controller
     own = (owner.KIND.api_version, owner.KIND.name, owner.metadata.name)
     if controller and (controller.api_version, controller.kind, controller.name) == own:
-        text = (
-            f"{kind} {name} belongs to an earlier {controller.kind} {controller.name} and is "
-            "being deleted"
-        )
+        text = f"{kind} {name} belongs to an earlier {controller.kind} {controller.name} and is being deleted"
         return Blocked(Obstacle.PREDECESSOR, kind, name, text)
     holder = (
         f"is controlled by {controller.kind} {controller.name} (uid {controller.uid})"
@@ -310,9 +307,7 @@ def waits_for(desired: Object, cause: Blocked) -> Blocked:
 def not_served(desired: Object) -> Blocked:
     """The API server does not serve the kind; the owner is requeued once it does."""
     kind, name = desired["kind"], desired["metadata"]["name"]
-    return Blocked(
-        Obstacle.NOT_SERVED, kind, name, f"{kind} {name}: {desired['apiVersion']} is not served"
-    )
+    return Blocked(Obstacle.NOT_SERVED, kind, name, f"{kind} {name}: {desired['apiVersion']} is not served")
 
 
 def forbidden(desired: Object, granted_by: str) -> Blocked:

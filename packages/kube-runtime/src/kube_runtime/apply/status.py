@@ -182,9 +182,7 @@ class StatusRateLimit:
             return False
         if self._first_at_once and not observed and not self._activity.is_high:
             return False
-        return not any(
-            new.type == self._goal and new.status == "True" for new in desired.conditions
-        )
+        return not any(new.type == self._goal and new.status == "True" for new in desired.conditions)
 
 
 def _reported(condition: Condition) -> tuple[str, str, str, int | None]:
@@ -380,9 +378,7 @@ class WriteSuppression:
             raise  # what is missing may exist in a moment
         except Refused as error:
             blocked = rejected(target.kind, target.key.name, error)
-            self._refusals.put(
-                target, _Refusal(digest, live_uid, blocked, loop_time() + REFUSED_SECONDS)
-            )
+            self._refusals.put(target, _Refusal(digest, live_uid, blocked, loop_time() + REFUSED_SECONDS))
             raise Obstructed(blocked) from error
 
     def refusal(self, target: Target) -> Blocked | None:

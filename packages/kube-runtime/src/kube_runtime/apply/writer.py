@@ -58,13 +58,9 @@ class Writer:
 
     def may_write(self, namespace: str) -> bool:
         """Whether this process may act in a namespace now."""
-        return namespace not in self._excluded and all(
-            lease.holds_lease() for lease in self._leases
-        )
+        return namespace not in self._excluded and all(lease.holds_lease() for lease in self._leases)
 
-    async def apply(
-        self, type_: type[R], desired: Object, *, force: bool, uid: str | None = None
-    ) -> R:
+    async def apply(self, type_: type[R], desired: Object, *, force: bool, uid: str | None = None) -> R:
         """Apply server-side; see `Client.apply`."""
         async with self._turn(type_, key_of(desired)) as flight:
             written = await self.client.apply(type_, desired, force=force, uid=uid)
@@ -132,9 +128,7 @@ class Writer:
                 self.cache.store(type_).deleted(key, uid)
                 self.cache.end_elsewhere(type_, key)
 
-    async def _read_again(
-        self, type_: type[Resource], key: Key, flight: InFlightWrite[Resource]
-    ) -> None:
+    async def _read_again(self, type_: type[Resource], key: Key, flight: InFlightWrite[Resource]) -> None:
         """Show the newest state, which the watch never brings if its selector leaves the object out."""
         if not self.cache.holds(type_):
             return
@@ -176,9 +170,7 @@ class Writer:
             if not all(lease.holds_lease() for lease in self._leases):
                 raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")
             if key.namespace in self._excluded:
-                raise NamespaceExcluded(
-                    f"{type_.KIND} {key}: not written, another operator's namespace"
-                )
+                raise NamespaceExcluded(f"{type_.KIND} {key}: not written, another operator's namespace")
             if not self.cache.holds(type_):
                 yield InFlightWrite()
                 return

@@ -306,16 +306,12 @@ class Store(Generic[R]):
         # An object that was decoded first and broken later has its good state in the list.
         unread = listing.broken.keys() - listing.objects.keys()
         changes = [
-            self._listed(key, state, listing.gone)
-            for key, state in states.items()
-            if key not in unread
+            self._listed(key, state, listing.gone) for key, state in states.items() if key not in unread
         ]
         before, self.broken = self.broken, listing.broken
         is_first, self._has_synced = not self._has_synced, True
         if is_first:
-            changes = [
-                change and Change(change.old, change.new, initial=True) for change in changes
-            ]
+            changes = [change and Change(change.old, change.new, initial=True) for change in changes]
         self._notify(*changes)
         self._notify_broken(*before.keys(), *(listing.broken.keys() - before.keys()))
 
@@ -562,9 +558,7 @@ class Cache:
 
         return keys
 
-    def derived(
-        self, name: Hashable, types: tuple[type[Resource], ...], compute: Callable[[], T]
-    ) -> T:
+    def derived(self, name: Hashable, types: tuple[type[Resource], ...], compute: Callable[[], T]) -> T:
         """The value of `compute`, recomputed only when an object of these types has changed.
 
         For values that every reconcile reads and few changes affect. A change of one object drops all values

@@ -238,9 +238,7 @@ class Watch(Generic[R]):
         # Without a version: the list must be the newest. The API server's cache ("0") may be behind what this
         # process, or its predecessor, has seen or written.
         if in_pages:
-            pages = self._client.pages(
-                self._type, most_bytes=self._most_bytes, **self._selector.query()
-            )
+            pages = self._client.pages(self._type, most_bytes=self._most_bytes, **self._selector.query())
             self.state = Paging(pages)
         else:
             self.state = Streaming(self._open(None))
@@ -264,9 +262,7 @@ class Watch(Generic[R]):
             return self._listed(stream, await _list_line(stream))
         except Invalid as error:
             await stream.lines.aclose()
-            self._can_stream = (
-                False  # an older API server; if something else is wrong, pages fail as well
-            )
+            self._can_stream = False  # an older API server; if something else is wrong, pages fail as well
             _log.info("lists are not streamed", kind=str(self._type.KIND), answer=str(error))
             self.state = Empty()
             return ()
@@ -288,9 +284,7 @@ class Watch(Generic[R]):
             return (Synced(),)
         # Changes during the list come in between.
         events = self._read(stream, line)
-        return [
-            Present(event.resource) if isinstance(event, Changed) else event for event in events
-        ]
+        return [Present(event.resource) if isinstance(event, Changed) else event for event in events]
 
     def _open(self, resource_version: str | None) -> Watching:
         seconds = random.randint(*SERVER_SECONDS)  # noqa: S311  # spreads load, guards nothing
@@ -331,9 +325,7 @@ class Watch(Generic[R]):
             case "DELETED":
                 gone = identity(line.object)
                 if not _advance(watching, gone):
-                    return (
-                        Broken(DecodeError(self._type.KIND, None, "a removal cannot be decoded")),
-                    )
+                    return (Broken(DecodeError(self._type.KIND, None, "a removal cannot be decoded")),)
                 return (Removed(Key(gone.namespace, gone.name), gone.uid),)
             case "BOOKMARK":
                 _advance(watching, identity(line.object))

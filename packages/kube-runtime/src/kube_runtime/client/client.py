@@ -130,9 +130,7 @@ def _with_causes(status: _Status) -> str:
 def causes(details: Object | None) -> list[Object]:
     """The causes in the details of an error; each has `reason`, `field` and `message`."""
     entries = (details or {}).get("causes")
-    return (
-        [cause for cause in entries if isinstance(cause, dict)] if isinstance(entries, list) else []
-    )
+    return [cause for cause in entries if isinstance(cause, dict)] if isinstance(entries, list) else []
 
 
 ANSWER_SECONDS = 30.0
@@ -386,9 +384,7 @@ class Client:
     a cluster is down.
     """
 
-    def __init__(
-        self, transport: Transport, *, field_manager: str = "", waits: bool = True
-    ) -> None:
+    def __init__(self, transport: Transport, *, field_manager: str = "", waits: bool = True) -> None:
         self._transport = transport
         self.field_manager = field_manager
         self._query = _given({"fieldManager": field_manager}) | _QUIETLY
@@ -527,9 +523,7 @@ class Client:
         finally:
             await answer.aclose()
 
-    async def apply(
-        self, type_: type[R], desired: Object, *, force: bool, uid: str | None = None
-    ) -> R:
+    async def apply(self, type_: type[R], desired: Object, *, force: bool, uid: str | None = None) -> R:
         """Apply `desired` server-side, and return the object.
 
         `uid` is that of the present object, or `ABSENT` if there must be none. By default the object is
@@ -630,9 +624,7 @@ class Client:
         except NotFound:
             return
 
-    async def ask(
-        self, request: Request, kind: Kind | None, key: Key | None, *, repeatable: bool
-    ) -> bytes:
+    async def ask(self, request: Request, kind: Kind | None, key: Key | None, *, repeatable: bool) -> bytes:
         """Send a request with retries, and return the body of the response.
 
         `repeatable`: the request is idempotent. `kind` and `key` are for error messages.
@@ -669,9 +661,7 @@ class Client:
             raise
         except Conflict as error:
             if uid == ABSENT:
-                raise Conflict(
-                    _CONFLICT, "AlreadyExists", "exists already", type_.KIND, key
-                ) from error
+                raise Conflict(_CONFLICT, "AlreadyExists", "exists already", type_.KIND, key) from error
             raise
         written = decode(type_, body)
         if uid and written.metadata.uid != uid:

@@ -34,9 +34,7 @@ async def connect(
     Raises:
         ConfigError: there are no usable credentials.
     """
-    credentials = await asyncio.to_thread(
-        _credentials, kubeconfig, context, environ, home, service_account
-    )
+    credentials = await asyncio.to_thread(_credentials, kubeconfig, context, environ, home, service_account)
     await credentials.config()
     return AiohttpTransport(credentials, user_agent=user_agent)
 

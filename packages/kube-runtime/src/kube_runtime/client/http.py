@@ -213,9 +213,7 @@ class AiohttpTransport:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _failure(error, f"{server}: {_why(error, request)}", request) from error
         lower = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(
-            response.status, lower, _Body(response, server, request), partial(_end, response)
-        )
+        return Answer(response.status, lower, _Body(response, server, request), partial(_end, response))
 
     def _pool(self) -> aiohttp.ClientSession:
         if self._session is None:

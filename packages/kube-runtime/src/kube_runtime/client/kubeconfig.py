@@ -278,9 +278,7 @@ def _provider_login(user: Named[User], provider: AuthProvider) -> Login:
     except ModuleNotFoundError as error:
         message = "login providers need the package kubernetes: pip install kubernetes"
         raise ConfigError(str(user.path), message) from error
-    authorization, expiry = provider_login(
-        user.path, user.name, provider.name, provider.config or {}
-    )
+    authorization, expiry = provider_login(user.path, user.name, provider.name, provider.config or {})
     return Login(authorization, due=renewal_time(expiry))
 
 
@@ -331,9 +329,7 @@ def _plugin_status(cluster: Named[Cluster], user: Named[User], plugin: ExecPlugi
         subprocess.TimeoutExpired: it took too long.
     """
     command = plugin.command
-    if (
-        "/" in command
-    ):  # as in kubectl: relative to the kubeconfig; a bare name is looked up in PATH
+    if "/" in command:  # as in kubectl: relative to the kubeconfig; a bare name is looked up in PATH
         command = str(user.path.parent / command)
     is_interactive = sys.stdout.isatty()
     spec: Object = {"interactive": is_interactive}
@@ -457,9 +453,7 @@ def _server(cluster: Named[Cluster]) -> str:
         message = f"cluster {cluster.name}: server {_shown(server)!r} is not an http or https URL"
         raise ConfigError(str(cluster.path), message)
     if "@" in url.netloc:
-        message = (
-            f"cluster {cluster.name}: server {_shown(server)!r} has a user name or a password in it"
-        )
+        message = f"cluster {cluster.name}: server {_shown(server)!r} has a user name or a password in it"
         raise ConfigError(str(cluster.path), f"{message}; put them under users")
     return server
 
@@ -506,9 +500,7 @@ def _material(cluster: Named[Cluster], user: Named[User], login: Login) -> TlsMa
     return TlsMaterial(authorities, certificate, key, verify=not trust.insecure_skip_tls_verify)
 
 
-def _pem(
-    entry: Named[Cluster] | Named[User], field: str, file: str | None, data: str | None
-) -> bytes | None:
+def _pem(entry: Named[Cluster] | Named[User], field: str, file: str | None, data: str | None) -> bytes | None:
     if data:
         try:
             return base64.b64decode(data, validate=False)

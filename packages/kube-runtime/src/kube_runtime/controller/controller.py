@@ -113,9 +113,7 @@ class WorkQueue:
         """Whether no key is due, delayed or being processed."""
         return not (self.depth or self._delayed or self._working)
 
-    def add(
-        self, key: Key, *, priority: Priority = Priority.CHANGE, after_seconds: float = 0.0
-    ) -> None:
+    def add(self, key: Key, *, priority: Priority = Priority.CHANGE, after_seconds: float = 0.0) -> None:
         """Queue a key after that delay.
 
         If it is queued already, the shorter delay and the higher priority count.
@@ -200,9 +198,7 @@ class WorkQueue:
 
     def _next(self) -> Priority | None:
         """The priority whose first key is next; None if no key may be processed now."""
-        due = [
-            priority for priority, keys in self._due.items() if keys and self._may_start(priority)
-        ]
+        due = [priority for priority, keys in self._due.items() if keys and self._may_start(priority)]
         if due and self._taken % FAIR_INTERVAL == FAIR_INTERVAL - 1:
             return min(due, key=lambda priority: next(iter(self._due[priority].values())))
         return due[0] if due else None
@@ -356,9 +352,7 @@ class Controller:
         self._options = options or ControllerOptions()
         self._queue = WorkQueue(is_ahead=self._options.is_ahead)
         self._started: dict[Key, float] = {}
-        self._own_changes: dict[
-            Key, list[Change[Resource]]
-        ] = {}  # of an object during its reconcile
+        self._own_changes: dict[Key, list[Change[Resource]]] = {}  # of an object during its reconcile
         self.kind = reconciler.reconciles.KIND
         queue = self._queue
         metrics.observe_queue(

@@ -137,9 +137,7 @@ class Manager:
             interruptions=lambda: informer.interruptions,
         )
 
-    def control(
-        self, reconciler: Reconciler, options: ControllerOptions | None = None
-    ) -> Controller:
+    def control(self, reconciler: Reconciler, options: ControllerOptions | None = None) -> Controller:
         """Add a controller, which runs while this process leads."""
         controller = Controller(
             reconciler,
@@ -188,9 +186,7 @@ class Manager:
             if min(informer.silent_seconds(), age) > self._limits.silence_seconds
         ]
         stuck = {
-            (str(controller.kind), str(key))
-            for controller in self._controllers
-            for key in controller.stuck()
+            (str(controller.kind), str(key)) for controller in self._controllers for key in controller.stuck()
         }
         for kind, name in sorted(stuck - self._stuck):
             _log.error("reconcile does not end", kind=kind, key=name)
@@ -300,9 +296,7 @@ class Manager:
 
 
 def _serve(group: asyncio.TaskGroup, servers: Iterable[Server]) -> list[asyncio.Task[NoReturn]]:
-    return [
-        _run_for_good(group, f"server {type(server).__name__}", server.run()) for server in servers
-    ]
+    return [_run_for_good(group, f"server {type(server).__name__}", server.run()) for server in servers]
 
 
 def _run_for_good(

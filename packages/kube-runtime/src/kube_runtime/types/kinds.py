@@ -77,9 +77,7 @@ class SelfSubjectReviewStatus(Struct):
 class SelfSubjectReview(Resource):
     """Asks for the user of the request itself."""
 
-    KIND = Kind(
-        "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
-    )
+    KIND = Kind("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False)
 
     status: SelfSubjectReviewStatus = SelfSubjectReviewStatus()
 

@@ -366,9 +366,7 @@ class Selector:
 def _rule(term: str) -> LabelRule:
     text = term.strip()
     is_negated = "!=" in text or text.startswith("!")
-    name, equals, value = (
-        text.removeprefix("!").replace("!=", "=").replace("==", "=").partition("=")
-    )
+    name, equals, value = text.removeprefix("!").replace("!=", "=").replace("==", "=").partition("=")
     name, value = name.strip(), value.strip()
     if not name or any(letter in name + value for letter in " ()=!"):
         raise ValueError(f"unsupported label selector {term!r}")
@@ -445,11 +443,7 @@ MESSAGE_LIMIT: Final = 1024
 """Characters of a message. The API server accepts 32,768; this leaves a listing readable."""
 
 
-def new_condition(
-    resource: Resource, type_: str, status: str, reason: str, message: str
-) -> Condition:
+def new_condition(resource: Resource, type_: str, status: str, reason: str, message: str) -> Condition:
     """A condition that describes the newest spec of the object; a long message is cut."""
     generation = resource.metadata.generation
-    return Condition(
-        type_, status, reason, cut(message, MESSAGE_LIMIT), observed_generation=generation
-    )
+    return Condition(type_, status, reason, cut(message, MESSAGE_LIMIT), observed_generation=generation)

@@ -113,9 +113,7 @@ def _may_be_root(container: Object, pod: Object) -> bool:
 
 def _ssh_client() -> list[str]:
     """The steps of every pod that install the shared key."""
-    config = (
-        f"Host *\\nIdentityFile $HOME/.ssh/id_rsa\\nStrictHostKeyChecking no\\nPort {_SSH_PORT}\\n"
-    )
+    config = f"Host *\\nIdentityFile $HOME/.ssh/id_rsa\\nStrictHostKeyChecking no\\nPort {_SSH_PORT}\\n"
     return [
         f"ls -la {_SSH_KEYS}/",
         f"cp {_SSH_KEYS}/private.key $HOME/.ssh/id_rsa",
@@ -129,9 +127,7 @@ def _ssh_client() -> list[str]:
 
 def _ssh_server(*, may_be_root: bool) -> list[str]:
     """The steps of a worker that run sshd, with new host keys at every start."""
-    keys = {
-        kind: f"$HOME/.ssh/host_keys/ssh_host_{kind}_key" for kind in ("rsa", "ecdsa", "ed25519")
-    }
+    keys = {kind: f"$HOME/.ssh/host_keys/ssh_host_{kind}_key" for kind in ("rsa", "ecdsa", "ed25519")}
     options = (
         f"Port {_SSH_PORT}",
         *(f"HostKey {key}" for key in keys.values()),

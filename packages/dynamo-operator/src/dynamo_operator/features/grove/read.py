@@ -33,11 +33,7 @@ def members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GroveMember
         name = names.child(key)
         is_group = bool(service.multinode and service.multinode.node_count > 1)
         child_key = Key(graph.metadata.namespace, name)
-        live = (
-            cache.get(PodCliqueScalingGroup, child_key)
-            if is_group
-            else cache.get(PodClique, child_key)
-        )
+        live = cache.get(PodCliqueScalingGroup, child_key) if is_group else cache.get(PodClique, child_key)
         by_service[key] = GroveMember(name, is_group, live, service.replicas)
     return by_service
 

@@ -63,9 +63,7 @@ class _Set:
     present: Mapping[str, LiveTemplate]
 
 
-def grove_objects(
-    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
-) -> tuple[Object, ...]:
+def grove_objects(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings) -> tuple[Object, ...]:
     """Return Services, Ingresses or VirtualServices, ConfigMaps, and the PodCliqueSet of a graph."""
     plans = {key: _plan(graph, key, facts, settings) for key in sorted(graph.spec.services)}
     objects: list[Object] = []
@@ -120,9 +118,7 @@ def _discovery(graph: DynamoGraphDeployment, settings: RenderSettings) -> dict[s
     return {labels.DISCOVERY_BACKEND: discovery_backend(graph.metadata.annotations, settings)}
 
 
-def _component(
-    graph: DynamoGraphDeployment, key: str, settings: RenderSettings
-) -> DynamoComponentDeployment:
+def _component(graph: DynamoGraphDeployment, key: str, settings: RenderSettings) -> DynamoComponentDeployment:
     """The component that a service would be without Grove."""
     desired = component_resource(graph, key, settings)
     spec = desired["spec"]
@@ -130,9 +126,7 @@ def _component(
     return component_of(graph, desired)
 
 
-def _plan(
-    graph: DynamoGraphDeployment, key: str, facts: Facts, settings: RenderSettings
-) -> ComponentPlan:
+def _plan(graph: DynamoGraphDeployment, key: str, facts: Facts, settings: RenderSettings) -> ComponentPlan:
     discovery = _discovery(graph, settings)
     component = _component(graph, key, settings)
     plan = component_plan(component, _without_account(facts), settings)
@@ -140,9 +134,7 @@ def _plan(
         plan,
         service_account=plan.service_account if plan.is_discovered_by_kubernetes else "",
         switches={},
-        annotations={
-            key: text for key, text in plan.annotations.items() if key not in labels.SWITCHES
-        },
+        annotations={key: text for key, text in plan.annotations.items() if key not in labels.SWITCHES},
         pod_annotations=discovery | plan.pod_annotations,
     )
 
@@ -201,15 +193,11 @@ def _cliques(clique_set: _Set, member: _Member) -> Sequence[Object]:
     plan, name = member.plan, member.name
     if plan.nodes == 1:
         return (
-            _clique(
-                clique_set, member, name, None, size=_size(clique_set, name, plan.replicas), least=1
-            ),
+            _clique(clique_set, member, name, None, size=_size(clique_set, name, plan.replicas), least=1),
         )
     leader, workers = f"{name}{LEADER_SUFFIX}", f"{name}{WORKER_SUFFIX}"
     hosts = _hosts(name, plan.nodes)
-    first = _clique(
-        clique_set, member, leader, GroupNode(is_leader=True, hosts=hosts), size=1, least=1
-    )
+    first = _clique(clique_set, member, leader, GroupNode(is_leader=True, hosts=hosts), size=1, least=1)
     if _starts_leader_last(member):
         first["spec"]["startsAfter"] = [workers]
     rest = plan.nodes - 1
@@ -260,10 +248,7 @@ def _hosts(name: str, nodes: int) -> Hosts:
     """How the pods of a scaling group address each other, by variables that Grove sets."""
 
     def host(suffix: str, index: int) -> Reference:
-        text = (
-            f"$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-{name}{suffix}-{index}"
-            ".$(GROVE_HEADLESS_SERVICE)"
-        )
+        text = f"$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-{name}{suffix}-{index}.$(GROVE_HEADLESS_SERVICE)"
         return Reference(Fragment(text), text)
 
     rank = "$((GROVE_PCLQ_POD_INDEX + 1))"

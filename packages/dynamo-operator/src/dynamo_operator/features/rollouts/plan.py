@@ -121,8 +121,7 @@ def namespace_prefix(graph: DynamoGraphDeployment, *, finds_plain: bool) -> str:
     """
     namespace, name = graph.metadata.namespace, graph.metadata.name
     in_plain = any(
-        is_worker(service) and not has_revisions(service)
-        for service in graph.spec.services.values()
+        is_worker(service) and not has_revisions(service) for service in graph.spec.services.values()
     )
     if finds_plain or in_plain:
         return names.dynamo_namespace(namespace, name)
@@ -448,18 +447,13 @@ def revisions(
     target = WorkerRevision(suffix if services else "", desired if services else "", prefix)
     left = graph.spec.services.keys() - services.keys()
     new = {
-        member.name: member
-        for member in workers
-        if member.suffix == suffix and member.service not in left
+        member.name: member for member in workers if member.suffix == suffix and member.service not in left
     }
     old = [member for member in workers if member.name not in new]
     left_names = {
-        names.component_name(graph.metadata.name, key)
-        for key in left & {member.service for member in old}
+        names.component_name(graph.metadata.name, key) for key in left & {member.service for member in old}
     }
-    successors = [
-        _member(component) for component in components if component.metadata.name in left_names
-    ]
+    successors = [_member(component) for component in components if component.metadata.name in left_names]
     serving = digits(contents[current]) or current
     return Revisions(target, serving, tuple(new.values()), tuple(old), tuple(successors))
 
@@ -471,9 +465,7 @@ def unrecorded(graph: DynamoGraphDeployment, workers: Iterable[Member]) -> tuple
     """
     if not is_managed(graph):
         return ()
-    return tuple(
-        member for member in workers if not member.suffix and not version_of(member.content)
-    )
+    return tuple(member for member in workers if not member.suffix and not version_of(member.content))
 
 
 def _member(component: DynamoComponentDeployment) -> Member:
@@ -508,9 +500,7 @@ def _current(graph: DynamoGraphDeployment, groups: Mapping[str, list[Member]]) -
     return max(groups, key=rank)
 
 
-def _target(
-    graph: DynamoGraphDeployment, contents: Mapping[str, str], current: str, desired: str
-) -> str:
+def _target(graph: DynamoGraphDeployment, contents: Mapping[str, str], current: str, desired: str) -> str:
     """The suffix of the desired revision: an existing one with the desired content, else a new one.
 
     Without managed rollouts there are no new revisions: the newest one with a suffix is changed in place, so
@@ -624,9 +614,7 @@ def plan_rollout(
     }
     through = tuple(key for key, service_plan in planned.items() if service_plan.is_through)
     is_over = len(through) == len(planned)
-    waits = [
-        service_plan.wait_seconds for service_plan in planned.values() if service_plan.wait_seconds
-    ]
+    waits = [service_plan.wait_seconds for service_plan in planned.values() if service_plan.wait_seconds]
     return Rollout(
         revisions,
         replace(
@@ -634,9 +622,7 @@ def plan_rollout(
             replicas={key: service_plan.step.new for key, service_plan in planned.items()},
         ),
         () if is_over else tuple(_resized(planned.values())),
-        frozenset()
-        if is_over
-        else frozenset((_KIND, member.component.key) for member in revisions.old),
+        frozenset() if is_over else frozenset((_KIND, member.component.key) for member in revisions.old),
         through,
         min(waits, default=0.0),
         left,

@@ -21,9 +21,7 @@ from kube_runtime.types.meta import condition
 PENDING, IN_PROGRESS, COMPLETED = "Pending", "InProgress", "Completed"
 
 
-def rolling_update(
-    graph: DynamoGraphDeployment, rollout: Rollout, now: str
-) -> RollingUpdateStatus | None:
+def rolling_update(graph: DynamoGraphDeployment, rollout: Rollout, now: str) -> RollingUpdateStatus | None:
     """`status.rollingUpdate` of the stored graph; None if there has been no rollout. `now` is RFC 3339."""
     stored = graph.status.rolling_update
     is_open = stored is not None and stored.phase in (PENDING, IN_PROGRESS)
@@ -33,9 +31,7 @@ def rolling_update(
     if stored is not None and not rollout.is_under_way and not to:
         # No revisions are left that could complete it, and an open rollout blocks restarts forever. Its
         # target may never have had a pod, so no service counts as updated.
-        return msgspec.structs.replace(
-            stored, phase=COMPLETED, end_time=now, to_hash="", updated_services=()
-        )
+        return msgspec.structs.replace(stored, phase=COMPLETED, end_time=now, to_hash="", updated_services=())
     ongoing = stored if stored is not None and is_open and stored.to_hash == to else None
     is_recorded = graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH, "") == to
     is_over = not rollout.is_under_way and is_recorded
@@ -54,17 +50,12 @@ def why_it_remains(old: Member, rollout: Rollout) -> str:
     """Why a component of an older revision still exists."""
     scale, leaving = old.scale, rollout.leaving.get(old.name, 0)
     if is_paused(old.component) and (scale.replicas or scale.pods or leaving):
-        return (
-            f"it belongs to an older revision and is paused (annotation {labels.PAUSED}), so "
-            "its pods stay"
-        )
+        return f"it belongs to an older revision and is paused (annotation {labels.PAUSED}), so its pods stay"
     if not scale.replicas and (left := max(scale.pods, leaving)):
         return f"its last pods are terminating ({left})"
     if not scale.replicas:
         return "it has no pods left and is deleted once all services are replaced"
-    successors = (
-        member.name for member in rollout.revisions.successors if member.service == old.service
-    )
+    successors = (member.name for member in rollout.revisions.successors if member.service == old.service)
     revision = f"worker revision {rollout.target_hash}" if rollout.target_hash else ""
     return f"{next(successors, revision) or 'its successor'} is replacing it"
 
@@ -105,9 +96,7 @@ class RolloutResult(StrEnum):
     """It made no progress within the deadline. It continues, and may still complete."""
 
 
-def rollout_results(
-    before: DynamoGraphDeployment, after: DynamoGraphDeployment
-) -> Iterator[RolloutResult]:
+def rollout_results(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Iterator[RolloutResult]:
     """The rollout results between two statuses of a graph; usually none."""
     old, new = _open(before), _open(after)
     if old is not None and _target(old) != _target(after.status.rolling_update):

@@ -37,9 +37,7 @@ class DynamoGraphDeploymentScalingAdapterSpec(Struct):
 class DynamoGraphDeploymentScalingAdapterStatus(Status):
     """Observed scale of the service, for the scale subresource."""
 
-    replicas: Annotated[int | None, Field("Observed replicas of the service.", format="int32")] = (
-        None
-    )
+    replicas: Annotated[int | None, Field("Observed replicas of the service.", format="int32")] = None
     desired_replicas: Annotated[
         int | None,
         Field("Replicas that the adapter last wrote to the graph.", minimum=0, format="int32"),
@@ -93,6 +91,6 @@ class DynamoGraphDeploymentScalingAdapter(Resource):
         DynamoGraphDeploymentScalingAdapterSpec | None,
         Field("Desired replicas of the service."),
     ] = None
-    status: Annotated[
-        DynamoGraphDeploymentScalingAdapterStatus, Field("Observed scale of the service.")
-    ] = DynamoGraphDeploymentScalingAdapterStatus()
+    status: Annotated[DynamoGraphDeploymentScalingAdapterStatus, Field("Observed scale of the service.")] = (
+        DynamoGraphDeploymentScalingAdapterStatus()
+    )

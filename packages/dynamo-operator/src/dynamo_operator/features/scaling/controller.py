@@ -53,9 +53,7 @@ from kube_runtime.times import Since, utc_now
 from kube_runtime.types.meta import Key, Object, Resource, key_of
 
 
-def read_scaling(
-    key: Key, cache: Cache
-) -> tuple[Adapter, AdapterSpec, DynamoGraphDeployment | None] | None:
+def read_scaling(key: Key, cache: Cache) -> tuple[Adapter, AdapterSpec, DynamoGraphDeployment | None] | None:
     """Read an adapter, its spec, and the graph that it names, None if that does not exist.
 
     Returns None if there is nothing to do: the adapter was deleted, or the graph is being deleted or
@@ -76,15 +74,11 @@ def scaling_watch(cache: Cache) -> Watches:
     """Wake adapters when the graph that they name changes or is created."""
     return Watches(
         DynamoGraphDeployment,
-        cache.referrers(
-            Adapter, lambda adapter: (adapter.spec.dgd_ref.name,) if adapter.spec else ()
-        ),
+        cache.referrers(Adapter, lambda adapter: (adapter.spec.dgd_ref.name,) if adapter.spec else ()),
     )
 
 
-def read_adapters(
-    graph: DynamoGraphDeployment, cache: Cache, suppression: WriteSuppression
-) -> AdapterInputs:
+def read_adapters(graph: DynamoGraphDeployment, cache: Cache, suppression: WriteSuppression) -> AdapterInputs:
     """Read the adapters of a graph."""
     type_, namespace, uid = Adapter, graph.metadata.namespace, graph.metadata.uid
     owned = cache.owned_by(uid, (type_,), namespace)
@@ -154,9 +148,7 @@ class ScalingController:
             return Result(written=await patch_status(self.reporter.writer, adapter, status))
         return await self._act(adapter, spec, graph) if graph is not None else DONE
 
-    async def _act(
-        self, adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment
-    ) -> Result:
+    async def _act(self, adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment) -> Result:
         before = base_replicas(graph, spec.dgd_ref.service_name)
         reported = adapter.status.desired_replicas
         # A number in the graph that our status lacks was written just before the process was stopped.
@@ -201,9 +193,7 @@ class ScalingController:
                 field_manager=FIELD_MANAGER,
             )
 
-    def _report(
-        self, adapter: Adapter, graph: DynamoGraphDeployment, spec: AdapterSpec, before: int
-    ) -> None:
+    def _report(self, adapter: Adapter, graph: DynamoGraphDeployment, spec: AdapterSpec, before: int) -> None:
         """Record an Event on the adapter and on the graph, with the author of the change."""
         service = spec.dgd_ref.service_name
         text = f"Scaled service {service} from {before} to {spec.replicas} replicas"
@@ -220,9 +210,7 @@ class ScalingController:
         """Report that the API server, or an admission webhook, refuses the number."""
         text = f"Failed to update DGD {blocked.message.removeprefix(f'{blocked.kind} ')}"
         held = ScalingHold(ScalingReason.REJECTED, text)
-        stored = await patch_status(
-            self.reporter.writer, adapter, held_status(adapter, spec, graph, held)
-        )
+        stored = await patch_status(self.reporter.writer, adapter, held_status(adapter, spec, graph, held))
         if stored is not adapter:
             self.reporter.recorder.event(adapter, reason="UpdateFailed", message=text, warning=True)
         return Result(REJECTED_RETRY_SECONDS, stored)

@@ -81,9 +81,7 @@ def plan_adapters(
     orphans = (
         adapter
         for name, adapter in present.items()
-        if name not in needed
-        and controls(graph, adapter)
-        and not adapter.metadata.deletion_timestamp
+        if name not in needed and controls(graph, adapter) and not adapter.metadata.deletion_timestamp
     )
     return AdapterPlan(tuple(desired), tuple(orphans), replicas)
 

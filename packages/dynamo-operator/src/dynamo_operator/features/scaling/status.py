@@ -55,10 +55,7 @@ def hold(
         text = f"spec.services.{key}.scalingAdapter.enabled of graph {name} is not true"
         cause = ScalingReason.DISABLED, text
     elif not controls(graph, adapter) or adapter.metadata.name != own_name:
-        text = (
-            f"The adapter {own_name}, which the operator created, scales service {key} of graph "
-            f"{name}"
-        )
+        text = f"The adapter {own_name}, which the operator created, scales service {key} of graph {name}"
         cause = ScalingReason.SUPERSEDED, f"{text}; delete this one, which has no effect"
     elif is_paused(graph):
         cause = ScalingReason.PAUSED, f"{labels.PAUSED} is true on graph {name}"
@@ -123,9 +120,7 @@ def _observed(
     key = spec.dgd_ref.service_name
     service = graph.status.services.get(key) if graph else None
     present = service.replicas if service else None
-    status = replace(
-        adapter.status, observed_generation=adapter.metadata.generation, replicas=present
-    )
+    status = replace(adapter.status, observed_generation=adapter.metadata.generation, replicas=present)
     if graph and key in graph.spec.services:
         largest = max(spec.replicas, present or 0)
         return replace(status, selector=selector(graph, key, largest))

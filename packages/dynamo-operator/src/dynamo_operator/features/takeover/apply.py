@@ -58,9 +58,7 @@ def may_start_to_drain(component: DynamoComponentDeployment, live: LiveObjects) 
     if not is_worker(component.spec):
         return False
     return any(
-        b'"preStop"' not in _spec(workload)
-        for (kind, _), workload in live.items()
-        if kind in _WORKLOADS
+        b'"preStop"' not in _spec(workload) for (kind, _), workload in live.items() if kind in _WORKLOADS
     )
 
 
@@ -158,9 +156,7 @@ def set_origin(of_graph: Sequence[Object], of_set: Sequence[Object]) -> Origin:
     has not observed a spec that was written after both.
     """
     earlier_managers = {entry["manager"] for entry in of_set if _owns_mark(entry)}
-    observed = [
-        _time(entry) for entry in (*of_graph, *of_set) if entry.get("manager") in earlier_managers
-    ]
+    observed = [_time(entry) for entry in (*of_graph, *of_set) if entry.get("manager") in earlier_managers]
     edited = [
         _time(entry)
         for entry in of_graph
@@ -168,9 +164,7 @@ def set_origin(of_graph: Sequence[Object], of_set: Sequence[Object]) -> Origin:
         and "f:spec" in entry.get("fieldsV1", {})
         and entry.get("manager") not in {*earlier_managers, FIELD_MANAGER}
     ]
-    return (
-        Origin.OUTDATED if max(edited, default="") > max(observed, default="") else Origin.CURRENT
-    )
+    return Origin.OUTDATED if max(edited, default="") > max(observed, default="") else Origin.CURRENT
 
 
 def _owns_mark(entry: Object) -> bool:

@@ -37,9 +37,7 @@ _OF_GROUP = (*_GROUP_TEMPLATES, "size")
 DEPLOYMENT_UNIT, GROUP_UNIT = "pods", "group"
 """Names of the only unit of a Deployment, and of a LeaderWorkerSet."""
 
-WORKLOADS = frozenset(
-    workload.KIND.name for workload in (Deployment, LeaderWorkerSet, PodCliqueSet)
-)
+WORKLOADS = frozenset(workload.KIND.name for workload in (Deployment, LeaderWorkerSet, PodCliqueSet))
 """Kinds with pod templates."""
 
 
@@ -92,9 +90,7 @@ def are_same(kind: str, ours: Object, theirs: Object) -> bool:
 
 def mapped(unit: Object, change: Callable[[Object], Object]) -> Object:
     """Return the unit with `change` applied to each of its templates."""
-    return {
-        name: change(value) if isinstance(value, dict) else value for name, value in unit.items()
-    }
+    return {name: change(value) if isinstance(value, dict) else value for name, value in unit.items()}
 
 
 def _unit(template: Object, clique: str) -> str:
@@ -198,9 +194,7 @@ def _records(annotations: Mapping[str, str]) -> dict[str, _Record]:
 
 
 def _with_records(workload: Object, records: Mapping[str, _Record]) -> Object:
-    text = ",".join(
-        f"{name}={record.rendered}:{record.kept}" for name, record in sorted(records.items())
-    )
+    text = ",".join(f"{name}={record.rendered}:{record.kept}" for name, record in sorted(records.items()))
     metadata = workload["metadata"]
     annotations = {**metadata.get("annotations", {}), labels.ADOPTED_TEMPLATES: text}
     return {**workload, "metadata": {**metadata, "annotations": annotations}}
@@ -308,9 +302,7 @@ def _as_running(ours: Object, theirs: Object) -> Object:
     merged = dict(ours)
     for name, template in ours.items():
         if isinstance(template, dict):
-            running = {
-                container["name"]: container for container in theirs[name]["spec"]["containers"]
-            }
+            running = {container["name"]: container for container in theirs[name]["spec"]["containers"]}
             containers = [
                 {**container, "resources": running[container["name"]]["resources"]}
                 if "resources" in container
@@ -345,9 +337,7 @@ def _implied(resources: Object) -> Object:
     """The device limits without a request of their own."""
     requests: Fields = resources.get("requests") or {}
     limits: Fields = resources.get("limits") or {}
-    return {
-        name: quantity for name, quantity in limits.items() if "/" in name and name not in requests
-    }
+    return {name: quantity for name, quantity in limits.items() if "/" in name and name not in requests}
 
 
 _PRE_STOP = b'"preStop"'
@@ -361,8 +351,7 @@ def starts_to_drain(desired: Object, live: bytes) -> bool:
     if desired["kind"] not in WORKLOADS:
         return False
     draining = sum(
-        bool((container.get("lifecycle") or {}).get("preStop"))
-        for container in _containers(desired)
+        bool((container.get("lifecycle") or {}).get("preStop")) for container in _containers(desired)
     )
     return draining > live.count(_PRE_STOP)
 

@@ -24,7 +24,8 @@ from dynamo_operator.features.scaling.plan import plan_adapters
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import service_snapshot
 from dynamo_operator.graph.service import effective_replicas
-from dynamo_operator.shared.report import CONFLICT_RETRY_SECONDS, Reporter, record_events
+from dynamo_operator.shared.conditions import CONFLICT_RETRY_SECONDS
+from dynamo_operator.shared.report import Reporter, record_events
 from kube_runtime.apply.status import StatusRateLimit, WriteSuppression, patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Informer, Watches

@@ -1,11 +1,10 @@
 """The controller of DynamoGraphDeploymentRequest: profiles a model, and creates the resulting graph.
 
-One reconcile runs one action and writes one status, which triggers the next. The process may be killed
-between any two requests to the API server, and the next one must reach the same result: see
-`dynamo_operator.requests.plan`.
+One reconcile carries out one decision (`decide.py`) and writes one status, which triggers the next. The
+process may be killed between any two requests to the API server, and the next one must reach the same result.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,24 +19,20 @@ from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     Output,
-    Record,
     accepted_spec,
     annotation,
     recorded,
     with_graph,
-    with_job,
     with_results,
-    with_spec,
 )
+from dynamo_operator.requests.decide import Decision, Work, begun, decide, held, progress_of
 from dynamo_operator.requests.plan import (
-    Action,
     Destination,
     RequestFacts,
     RequestReason,
-    end_of,
-    next_step,
     require_confirmed,
     stage,
+    target_of,
 )
 from dynamo_operator.requests.read import (
     GpuDiscoveryRbac,
@@ -45,8 +40,6 @@ from dynamo_operator.requests.read import (
     job_key,
     may_search,
     request_watches,
-    taken_graph,
-    target_of,
 )
 from dynamo_operator.requests.render import (
     BASE_FILE,
@@ -54,12 +47,9 @@ from dynamo_operator.requests.render import (
     missing_settings,
     placement,
     profiling_job,
-    uses_ai_configurator,
 )
 from dynamo_operator.requests.results import (
     BadOutput,
-    ProfilingProgress,
-    ProfilingResult,
     base_config_map,
     completed_base,
     config_map,
@@ -67,18 +57,13 @@ from dynamo_operator.requests.results import (
     is_own_config_map,
     named_config_maps,
     new_names,
-    progress,
     read_output,
-    renamed_config_maps,
     require_small,
     target,
     with_new_names,
 )
-from dynamo_operator.requests.status import RequestReport, failure, left_over, obstacle, unread
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.report import (
-    CONFLICT_RETRY_SECONDS,
-    REJECTED_RETRY_SECONDS,
     Reporter,
     parsed,
     patch_metadata,
@@ -86,14 +71,8 @@ from dynamo_operator.shared.report import (
     without_finalizer,
 )
 from kube_runtime.apply.applier import Applier, Shared, controller_reference, shared_watch
-from kube_runtime.apply.result import Obstructed, name_conflict
-from kube_runtime.apply.status import (
-    StatusRateLimit,
-    Target,
-    WriteSuppression,
-    digest_of,
-    patch_status,
-)
+from kube_runtime.apply.result import Obstructed
+from kube_runtime.apply.status import Target, WriteSuppression, digest_of, patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
@@ -102,7 +81,7 @@ from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import Invalid, NotFound, Refused, TooLarge
 from kube_runtime.times import utc_now
 from kube_runtime.types.kinds import Job, RoleBinding, ServiceAccount
-from kube_runtime.types.meta import Condition, Key, Object, Resource
+from kube_runtime.types.meta import Key, Object, Resource
 
 
 # Names may be taken. An existing object is ours by the uid on it, or stays unchanged. Every action
@@ -307,7 +286,7 @@ class RequestController:
         return self.actions.reader
 
     async def reconcile(self, key: Key) -> Result:
-        """Run the next action of this request, and report it."""
+        """Read what the stage of this request depends on, decide, carry that out, and report it."""
         if error := self.cache.broken(DynamoGraphDeploymentRequest, key):
             return await report_unreadable(DynamoGraphDeploymentRequest, key, error, self.reporter)
         request = self.cache.get(DynamoGraphDeploymentRequest, key)
@@ -318,151 +297,68 @@ class RequestController:
         if request.metadata.deletion_timestamp:
             return DONE  # owner references: the API server deletes the rest
         if is_paused(request):
-            await self._report(request, status.paused(request, "the request is paused"))
-            return DONE
+            return await self._report(request, Decision(status.paused(request, "the request is paused")))
         if request.spec is None:
-            await self._report(request, status.refused(request, ("spec is required",)))
-            return DONE
-        next_stage = stage(request)
+            return await self._report(request, Decision(status.refused(request, ("spec is required",))))
         if accepted_spec(request).enable_gpu_discovery and not may_search(request):
             await self.actions.gpu_rbac.withdraw()
         try:
-            facts = await self.reader.at(request, next_stage)
+            facts = await self.reader.at(request, stage(request))
         except TooLarge as error:  # anyone may change what the request names
             text = f"Cannot read what the request needs: {error}"
-            await self._report(request, status.too_large(request, text))
-            return Result(REJECTED_RETRY_SECONDS)
-        return await self._do(request, next_step(request, facts), facts)
+            return await self._report(request, held(status.too_large(request, text)))
+        decision = decide(request, facts, datetime.now(UTC))
+        return await self._carry_out(request, decision, facts)
 
-    async def _do(  # noqa: C901, PLR0911, PLR0912  one line for each action
-        self, request: DynamoGraphDeploymentRequest, act: Action, facts: RequestFacts
+    async def _carry_out(
+        self, request: DynamoGraphDeploymentRequest, decision: Decision, facts: RequestFacts
     ) -> Result:
-        match act:
-            case Action.NOTHING:
-                if status.has_to_be_restated(request):  # a change of the spec comes too late
-                    await self._report(request, status.restated(request))
-                return DONE
-            case Action.REJECT:
-                return await self._blocked(request, status.refused(request, facts.problems))
-            case Action.ACCEPT if request.spec is not None:
-                report = status.accepted(request, request.spec)
-                return await self._report(request, report, record=with_spec)
-            case Action.DELETE_OLD_JOB if facts.job is not None:
-                await self.actions.writer.ensure_newest(request)
-                await self.actions.writer.delete(facts.job)  # which requeues the request
-                return DONE
-            case Action.WAIT:
-                text = left_over(facts.job, facts.pods_left)
-                return await self._report(request, status.waiting(request, text))
-            case Action.START:
-                return await self._start(request, facts)
-            case Action.OUTPUT_TAKEN:
-                return await self._blocked(request, status.output_taken(request))
-            case Action.RECORD_START if facts.job is not None:
-                return await self._begin(request, facts.job)
-            case Action.JOB_NAME_TAKEN if facts.job is not None:
-                return await self._job_name_taken(request, facts.job)
-            case Action.REPORT_PROGRESS:
-                return await self._watch(request, facts)
-            case Action.FAIL if facts.job is not None:
-                return await self._fail(request, facts, facts.job)
-            case Action.JOB_LOST:
-                return await self._fail(request, facts, None)
-            case Action.COLLECT_RESULTS:
-                return await self._collect_results(request, facts)
-            case Action.RENAME if request.status.generated_deployment is not None:
-                return await self._rename(request, request.status.generated_deployment, facts)
-            case Action.CREATE:
-                return await self._create(request, facts.destination)
-            case Action.GRAPH_NAME_TAKEN:
-                text, taken = taken_graph(target_of(request)), RequestReason.NAME_CONFLICT
-                report = status.not_created(request, taken, text)
-                return await self._blocked(request, report)
-            case Action.SYNC_STATUS if facts.graph is not None:
-                return await self._sync_status(request, facts.graph, facts.destination)
-            case Action.MARK_DELETED:
-                return await self._report(request, status.lost(request))
-            case Action.FINISH:
-                return await self._report(request, status.settled(request))
+        if decision.deletes and decision.report is None:
+            await self.actions.writer.ensure_newest(request)  # the decision depends on its present spec
+        for gone in decision.deletes:
+            await self.actions.writer.delete(gone)
+        match decision.work:
+            case Work.START:
+                decision = await self._start(request, facts)
+            case Work.COLLECT:
+                return await self._collect(request, facts)
+            case Work.CREATE:
+                decision = await self._create(request, facts.destination)
+            case Work.ATTACH if facts.graph is not None:
+                decision = await self._attach(request, facts.graph, facts.destination)
             case _:
-                raise AssertionError(f"{act} without its object")
+                pass
+        return await self._report(request, decision)
 
-    async def _start(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
-        spec = accepted_spec(request)
+    async def _start(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Decision:
         try:
-            job = await self.actions.start(request, spec, facts)
+            job = await self.actions.start(request, accepted_spec(request), facts)
         except ActionBlocked as error:
             reason = RequestReason.NAME_CONFLICT if error.is_taken else RequestReason.JOB_CREATION_FAILED
-            return await self._blocked(request, status.not_started(request, reason, str(error)))
+            return held(status.not_started(request, reason, str(error)))
         text = f"Created Job {job.metadata.name}"
         self.reporter.recorder.event(request, reason="CreateJob", message=text)
-        return await self._begin(request, job)
+        return begun(request, job, datetime.now(UTC))
 
-    async def _begin(self, request: DynamoGraphDeploymentRequest, job: Job) -> Result:
-        is_offline = uses_ai_configurator(accepted_spec(request))
-        report = status.begun(request, utc_now(), is_offline=is_offline)
-        return await self._report(request, report, record=lambda stored: with_job(stored, job.metadata.uid))
-
-    async def _job_name_taken(self, request: DynamoGraphDeploymentRequest, job: Job) -> Result:
-        blocked = name_conflict(job, request)
-        if blocked.passes_by_itself:
-            await self._report(request, status.waiting(request, blocked.message))
-            return Result(CONFLICT_RETRY_SECONDS)
-        report = status.not_started(request, RequestReason.NAME_CONFLICT, blocked.message)
-        return await self._blocked(request, report)
-
-    async def _watch(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
-        text, requeue_after = obstacle(facts.pods, datetime.now(UTC))
-        report = status.watched(request, _job_progress(facts), text)
-        if wait := self.reporter.limit.wait(request, report.status):
-            return Result(wait)
-        await self._report(request, report, self.reporter.limit)
-        return Result(requeue_after) if requeue_after else DONE
-
-    async def _fail(
-        self, request: DynamoGraphDeploymentRequest, facts: RequestFacts, job: Job | None
-    ) -> Result:
-        """Report that profiling failed. `job` None: it was deleted."""
-        for graph in facts.temporary:  # their pods hold GPUs
-            if not graph.metadata.deletion_timestamp:
-                await self.actions.writer.delete(graph)
-        job_progress = _job_progress(facts)
-        if job is None:
-            name = request.status.profiling_job_name or "of the request"
-            text = (
-                f"profiling job {name} was deleted before the operator read its results. Create a "
-                "new DGDR to profile again"
-            )
-        else:
-            end = end_of(job) or Condition("Failed", "True")
-            text = failure(end, facts.pods, job_progress)
-        report = status.profiling_failed(request, text, job_progress, utc_now())
-        return await self._report(request, report)
-
-    async def _collect_results(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
-        job_progress = _job_progress(facts)
+    async def _collect(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
+        """Record the results in the status before they are used; the API server may refuse to store them."""
         try:
-            return await self._record(request, facts, job_progress)
+            return await self._report(request, await self._results(request, facts))
         except BadOutput as error:
             text = str(error)
         except Invalid as error:
             text = f"the API server does not store the profiling results: {error.message}"
-        report = status.not_generated(request, unread(text, job_progress), job_progress, utc_now())
-        return await self._report(request, report)
+        job_progress = progress_of(facts)
+        text = status.unread(text, job_progress)
+        report = status.not_generated(request, text, job_progress, utc_now())
+        return await self._report(request, Decision(report))
 
-    async def _record(
-        self,
-        request: DynamoGraphDeploymentRequest,
-        facts: RequestFacts,
-        job_progress: ProfilingProgress,
-    ) -> Result:
-        """Record the results in the status before they are used."""
-        spec, name = accepted_spec(request), status.output_name(request)
+    async def _results(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Decision:
+        spec = accepted_spec(request)
         if facts.output is None:
-            text = f"output ConfigMap {name} not found - profiling may not have completed yet"
-            raise BadOutput(text)
-        graph_key = target(request, spec)
-        data = facts.output.data
+            name = status.output_name(request)
+            raise BadOutput(f"output ConfigMap {name} not found - profiling may not have completed yet")
+        graph_key, data = target(request, spec), facts.output.data
         require_confirmed(request, spec, *facts.witnesses, data)
         placed = placement(spec.profiling_config)
         size = sum(map(len, data.values()))
@@ -470,96 +366,59 @@ class RequestController:
         destination = await self.reader.destination(request, graph_key.namespace, output.config_maps)
         if renamed := new_names(request, output.config_maps, destination.config_maps):
             output = with_new_names(output, renamed)
+            destination = await self.reader.destination(request, graph_key.namespace, output.config_maps)
         require_small(output.config_maps)
         warnings = [("DocumentsIgnored", warning) for warning in output.warnings]
         if not spec.auto_apply:
-            destination = await self.reader.destination(request, graph_key.namespace, output.config_maps)
             problems = await self.actions.config_maps(request, output.config_maps, destination, None)
             warnings += [("ConfigMapCreationFailed", problem) for problem in problems]
         report = status.generated(
             request,
             output,
-            job_progress,
+            progress_of(facts),
             target=graph_key if spec.auto_apply else None,
             warnings=tuple(warnings),
             now=utc_now(),
         )
-        return await self._report(request, report, record=with_results)
+        return Decision(report, with_results)
 
-    async def _rename(
-        self, request: DynamoGraphDeploymentRequest, graph: Object, facts: RequestFacts
-    ) -> Result:
-        """Record new names for ConfigMaps before the graph that mounts them is created."""
-        result = ProfilingResult(graph, request.status.additional_resources)
-        renamed = renamed_config_maps(request, facts.destination.config_maps)
-        result = with_new_names(result, renamed)
-        report = status.renamed(request, result)
-        return await self._report(request, report, record=with_results)
-
-    async def _create(self, request: DynamoGraphDeploymentRequest, destination: Destination) -> Result:
+    async def _create(self, request: DynamoGraphDeploymentRequest, destination: Destination) -> Decision:
         try:
             graph = await self.actions.create(request, accepted_spec(request), destination)
         except ActionBlocked as error:
             reason = RequestReason.DEPLOYMENT_CREATION_FAILED
-            report = status.not_created(request, reason, str(error))
-            return await self._blocked(request, report)
-        return await self._created(request, graph, destination)
+            return held(status.not_created(request, reason, str(error)))
+        return await self._attach(request, graph, destination)
 
-    async def _created(
+    async def _attach(
         self,
         request: DynamoGraphDeploymentRequest,
         graph: DynamoGraphDeployment,
         destination: Destination,
-    ) -> Result:
+    ) -> Decision:
         config_maps = request.status.additional_resources
         problems = await self.actions.config_maps(request, config_maps, destination, graph)
-        report = status.created(request, graph.key, problems)
-        return await self._report(request, report, record=with_graph)
+        return Decision(status.created(request, graph.key, problems), with_graph)
 
-    async def _sync_status(
-        self,
-        request: DynamoGraphDeploymentRequest,
-        graph: DynamoGraphDeployment,
-        destination: Destination,
-    ) -> Result:
-        record = recorded(request)
-        if record is not None and not record.created:
-            # A process created it and was killed before it could record that.
-            return await self._created(request, graph, destination)
-        report = status.mirrored(request, graph)
-        if wait := self.reporter.limit.wait(request, report.status):
-            return Result(wait)
-        return await self._report(request, report, self.reporter.limit)
-
-    async def _blocked(self, request: DynamoGraphDeploymentRequest, report: RequestReport) -> Result:
-        """Report a cause that others must remove, and retry later."""
-        await self._report(request, report)
-        return Result(REJECTED_RETRY_SECONDS)
-
-    async def _report(
-        self,
-        request: DynamoGraphDeploymentRequest,
-        report: RequestReport,
-        pace: StatusRateLimit | None = None,
-        *,
-        record: Callable[[DynamoGraphDeploymentRequest], Record] | None = None,
-    ) -> Result:
+    async def _report(self, request: DynamoGraphDeploymentRequest, decision: Decision) -> Result:
         """Write the status, queue the events, and extend the record; nothing of it if it is unchanged.
 
-        `record` returns the record for the request with the stored status: the API server may have changed
-        the form of values, and the record has their digest.
+        The record is for the request with the stored status: the API server may have changed the form of
+        values, and the record has their digest.
         """
+        report = decision.report
+        if report is None:
+            return DONE
+        limit = self.reporter.limit if decision.is_paced else None
+        if limit and (wait := limit.wait(request, report.status)):
+            return Result(wait)
         late = status.change_rejected(request)
-        stored = await patch_status(self.reporter.writer, request, report.status, limit=pace)
+        stored = await patch_status(self.reporter.writer, request, report.status, limit=limit)
         if stored is not request:
             for event in (*report.events, *late):
                 self.reporter.recorder.event(
                     request, reason=event.reason, message=event.message, warning=event.is_warning
                 )
-        if record is not None and (desired := record(stored)) != recorded(stored):
+        if decision.record is not None and (desired := decision.record(stored)) != recorded(stored):
             await patch_metadata(stored, {"annotations": annotation(desired)}, self.reporter.writer)
-        return DONE
-
-
-def _job_progress(facts: RequestFacts) -> ProfilingProgress:
-    return progress(facts.output.data) if facts.output is not None else ProfilingProgress()
+        return Result(decision.requeue_after_seconds)

@@ -1,4 +1,4 @@
-"""The next action of a request, and whether its results were written by its own Job."""
+"""What a request waits for, what that depends on, and whether its results were written by its own Job."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -25,16 +25,12 @@ from dynamo_operator.requests.api import (
     has_results,
     recorded,
 )
-from dynamo_operator.requests.results import BadOutput, renamed_config_maps, target, tracking
+from dynamo_operator.requests.results import BadOutput, target, tracking
 from kube_runtime.apply.result import controls
 from kube_runtime.types.kinds import Job
-from kube_runtime.types.meta import Condition, Object, Resource, condition
+from kube_runtime.types.meta import Condition, Key, Object, Resource, condition
 
 
-# A process may be killed after an action and before it records it. So every action is idempotent,
-# and the next one follows from the actual state. The status may be forged. It can end a request or
-# send it back to an earlier stage, but only the record takes it forward to the creation of an
-# object (`api.request_record`).
 class RequestState(StrEnum):
     """Values of `status.state`."""
 
@@ -92,30 +88,6 @@ class Stage(Enum):
     PROFILING = "profiling"
     DEPLOYMENT = "creation of its graph, and the graph's state"
     NOTHING = "nothing"
-
-
-class Action(Enum):
-    """What to do next."""
-
-    NOTHING = "nothing"
-    ACCEPT = "record the accepted spec"
-    REJECT = "report the problems of the spec"
-    DELETE_OLD_JOB = "delete the Job of an earlier spec"
-    WAIT = "report what is left of an earlier Job"
-    START = "create the Job"
-    RECORD_START = "record that the Job runs"
-    REPORT_PROGRESS = "report the progress of the Job"
-    JOB_NAME_TAKEN = "report that the Job's name is taken"
-    OUTPUT_TAKEN = "report that the name of the results is taken"
-    FAIL = "report why profiling failed"
-    JOB_LOST = "report that the Job was deleted"
-    COLLECT_RESULTS = "record the results of profiling"
-    RENAME = "record new names for ConfigMaps whose names are taken"
-    CREATE = "create the graph"
-    GRAPH_NAME_TAKEN = "report that the graph's name is taken"
-    SYNC_STATUS = "copy the state of the graph"
-    MARK_DELETED = "record that the graph was deleted"
-    FINISH = "record that there is nothing to deploy"
 
 
 FIXED = frozenset((RequestState.PROFILING, RequestState.DEPLOYING, RequestState.READY, RequestState.DELETED))
@@ -180,22 +152,6 @@ def stage(request: DynamoGraphDeploymentRequest) -> Stage:
     if state == RequestState.FAILED:
         return _after_failure(request, record)
     return _unrecorded(request, state) if record is None else _due(request, record)
-
-
-def next_step(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
-    """Decide what to do now; there is an action for every combination of inputs."""
-    match stage(request):
-        case Stage.VALIDATION:
-            return Action.REJECT if facts.problems else Action.ACCEPT
-        case Stage.START:
-            return _start(request, facts)
-        case Stage.PROFILING:
-            return _profile(request, facts)
-        case Stage.DEPLOYMENT:
-            return _deploy(request, facts)
-        case Stage.NOTHING:
-            is_stuck = request.status.state == RequestState.DEPLOYING
-            return Action.FINISH if is_stuck else Action.NOTHING
 
 
 def is_of_request(request: DynamoGraphDeploymentRequest, graph: Resource) -> bool:
@@ -273,25 +229,12 @@ def _after_failure(request: DynamoGraphDeploymentRequest, record: Record | None)
     return Stage.NOTHING
 
 
-def _start(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
-    if facts.job is not None:
-        if not controls(request, facts.job):
-            return Action.JOB_NAME_TAKEN
-        if facts.job.metadata.deletion_timestamp:
-            return Action.WAIT  # its deletion triggers a reconcile
-        # Who may create Jobs may have created an unrecorded one, and so decides the results. That is
-        # worth no more than a graph in the same namespace; for another one the Job is created again.
-        made_for = facts.job.metadata.annotations.get(labels.REQUEST_GENERATION)
-        is_of_spec = made_for is None or made_for == str(accepted_generation(request))
-        stays = target(request, accepted_spec(request)).namespace == request.metadata.namespace
-        return Action.RECORD_START if is_of_spec and stays else Action.DELETE_OLD_JOB
-    if facts.pods_left:
-        return Action.WAIT  # they could overwrite the results of the next Job
-    if request.metadata.generation != accepted_generation(request):
-        return Action.REJECT if facts.problems else Action.ACCEPT
-    output, ours = facts.output, names.label_value(request.metadata.name)
-    is_taken = output is not None and output.metadata.labels.get(labels.REQUEST) != ours
-    return Action.OUTPUT_TAKEN if is_taken else Action.START
+def target_of(request: DynamoGraphDeploymentRequest) -> Key:
+    """The key of the graph. One that an earlier operator created may have another name than the spec says."""
+    deployment = request.status.deployment
+    if recorded(request) is None and deployment and deployment.name and deployment.namespace:
+        return Key(deployment.namespace, deployment.name)
+    return target(request, accepted_spec(request))
 
 
 def is_job_of(request: DynamoGraphDeploymentRequest, job: Job) -> bool:
@@ -299,36 +242,6 @@ def is_job_of(request: DynamoGraphDeploymentRequest, job: Job) -> bool:
     record = recorded(request)
     is_recorded = record is None or record.job in {"", job.metadata.uid}
     return is_recorded and controls(request, job)
-
-
-def _profile(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
-    job = facts.job
-    if job is None or not is_job_of(request, job):
-        return Action.COLLECT_RESULTS if _has_results(request, facts.output) else Action.JOB_LOST
-    end = end_of(job)
-    if end is None:
-        return Action.REPORT_PROGRESS
-    return Action.COLLECT_RESULTS if end.type == "Complete" else Action.FAIL
-
-
-def _has_results(request: DynamoGraphDeploymentRequest, output: Output | None) -> bool:
-    """Whether the results of this request exist; its Job may have been deleted."""
-    if output is None:
-        return False
-    is_own = any(owner.uid == request.metadata.uid for owner in output.metadata.owner_references)
-    return is_own and bool({RESULTS_FILE, MOCKED_RESULTS_FILE} & output.data.keys())
-
-
-def _deploy(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
-    graph = facts.graph
-    if graph is None and was_created(request):
-        return Action.MARK_DELETED
-    if graph is None:
-        present = facts.destination.config_maps
-        return Action.RENAME if renamed_config_maps(request, present) else Action.CREATE
-    if is_of_request(request, graph):
-        return Action.SYNC_STATUS
-    return Action.MARK_DELETED if was_created(request) else Action.GRAPH_NAME_TAKEN
 
 
 _DIGEST_LENGTH = 64

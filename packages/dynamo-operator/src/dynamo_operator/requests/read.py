@@ -31,10 +31,12 @@ from dynamo_operator.requests.plan import (
     is_job_of,
     is_of_request,
     stage,
+    target_of,
     was_created,
 )
 from dynamo_operator.requests.render import model_cache, profiler_config_bytes
 from dynamo_operator.requests.results import STATUS_LIMIT, named_config_maps, target
+from dynamo_operator.requests.status import taken_graph
 from dynamo_operator.requests.validate import request_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import is_subdomain
@@ -450,15 +452,6 @@ def spec_problems(request: DynamoGraphDeploymentRequest, settings: RenderSetting
     return tuple(str(problem) for problem in request_problems(request, settings, size))
 
 
-def taken_graph(at: Key) -> str:
-    """Message: the graph's name is taken."""
-    return (
-        f"DynamoGraphDeployment {at.name} exists in namespace {at.namespace} and was not created "
-        "by this request; the operator leaves it alone: delete it, or set "
-        "spec.deploymentOverrides.name"
-    )
-
-
 def job_key(request: DynamoGraphDeploymentRequest) -> Key:
     """The key of the Job."""
     return Key(request.metadata.namespace, names.profiling_job(request.metadata.name))
@@ -467,14 +460,6 @@ def job_key(request: DynamoGraphDeploymentRequest) -> Key:
 def output_key(request: DynamoGraphDeploymentRequest) -> Key:
     """The key of the results' ConfigMap."""
     return Key(request.metadata.namespace, names.profiling_output(request.metadata.name))
-
-
-def target_of(request: DynamoGraphDeploymentRequest) -> Key:
-    """The key of the graph. One that an earlier operator created may have another name than the spec says."""
-    deployment = request.status.deployment
-    if recorded(request) is None and deployment and deployment.name and deployment.namespace:
-        return Key(deployment.namespace, deployment.name)
-    return target(request, accepted_spec(request))
 
 
 def request_watches(cache: Cache) -> tuple[Watches, ...]:

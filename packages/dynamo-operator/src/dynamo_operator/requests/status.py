@@ -1,12 +1,13 @@
-"""The status of a DynamoGraphDeploymentRequest after each action, and its events.
+"""The status of a DynamoGraphDeploymentRequest after each step, and its events.
 
 The operator remembers nothing but this status. So the accepted spec, the results and the name of the graph
-must be in it before the next action relies on them.
+must be in it before the next step relies on them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -23,8 +24,7 @@ from dynamo_operator.requests.api import (
 )
 from dynamo_operator.requests.plan import FIXED, RequestConditionType, RequestReason, RequestState
 from dynamo_operator.requests.results import ProfilingProgress, ProfilingResult
-from dynamo_operator.shared.conditions import POD_REASONS, GraphReason, GraphState
-from dynamo_operator.shared.report import StatusEvent
+from dynamo_operator.shared.conditions import POD_REASONS, GraphReason, GraphState, StatusEvent
 from kube_runtime.types.kinds import ContainerStatus, Job
 from kube_runtime.types.meta import Condition, Key, condition, fitted
 
@@ -73,18 +73,6 @@ def summary(
     return request_condition(request, RequestConditionType.SUCCEEDED, value, reason, message)
 
 
-def failed_status(
-    request: DynamoGraphDeploymentRequest,
-    type_: RequestConditionType,
-    reason: RequestReason,
-    text: str,
-    *earlier: Condition,
-) -> DynamoGraphDeploymentRequestStatus:
-    """The status of a request whose step of this type failed, after the `earlier` conditions."""
-    failed = request_condition(request, type_, "False", reason, text)
-    return request_status(request, RequestState.FAILED, *earlier, failed, message=text)
-
-
 def request_condition(
     request: DynamoGraphDeploymentRequest,
     type_: RequestConditionType,
@@ -102,44 +90,61 @@ def request_condition(
 
 
 _RUNNING = "Profiling is in progress"
-_HELD = (
-    RequestReason.PAUSED,
-    RequestReason.UNREADABLE,
-    RequestReason.TOO_LARGE,
-    RequestReason.REJECTED,
-)
+_HELD = (RequestReason.PAUSED, RequestReason.UNREADABLE, RequestReason.TOO_LARGE, RequestReason.REJECTED)
 """Reasons of `Succeeded` while the operator does nothing for a request; `restated` replaces them."""
+
+_TYPE, _REASON = RequestConditionType, RequestReason
+
+
+def _reported(
+    request: DynamoGraphDeploymentRequest,
+    state: RequestState,
+    step: tuple[RequestConditionType, str, RequestReason, str],
+    *events: StatusEvent,
+    message: str = "",
+    earlier: tuple[Condition, ...] = (),
+    **fields: Any,
+) -> RequestReport:
+    """Report a step (type, status, reason and text of its condition) that puts the request into a state.
+
+    `message` is that of the request, by default the text. `fields` are other fields of the status.
+    """
+    status = request_status(
+        request, state, *earlier, request_condition(request, *step), message=message or step[-1]
+    )
+    return RequestReport(replace(status, **fields), events)
+
+
+def _failed(
+    request: DynamoGraphDeploymentRequest,
+    type_: RequestConditionType,
+    reason: RequestReason,
+    text: str,
+    event: str,
+    **fields: Any,
+) -> RequestReport:
+    """Report a step that failed, with the warning `event`."""
+    warning = StatusEvent(event, text, is_warning=True)
+    return _reported(request, RequestState.FAILED, (type_, "False", reason, text), warning, **fields)
 
 
 def refused(request: DynamoGraphDeploymentRequest, problems: tuple[str, ...]) -> RequestReport:
     """The spec is invalid."""
-    text = "\n".join(problems)
-    type_, reason = RequestConditionType.VALIDATION, RequestReason.VALIDATION_FAILED
-    status = replace(failed_status(request, type_, reason, text), observed_generation=0)
-    return RequestReport(status, (StatusEvent("ValidationFailed", text, is_warning=True),))
+    reason, text = _REASON.VALIDATION_FAILED, "\n".join(problems)
+    return _failed(request, _TYPE.VALIDATION, reason, text, "ValidationFailed", observed_generation=0)
 
 
 def accepted(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec) -> RequestReport:
     """The spec is accepted; results of an earlier spec are dropped."""
-    text = "DGDR initialized successfully"
-    valid = request_condition(
-        request,
-        RequestConditionType.VALIDATION,
-        "True",
-        RequestReason.ACCEPTED,
-        "The spec is valid",
-    )
-    again = [
-        request_condition(request, type_, "Unknown", RequestReason.STARTED_ANEW, "The spec has changed")
-        for type_ in (
-            RequestConditionType.PROFILING,
-            RequestConditionType.GENERATED,
-            RequestConditionType.DEPLOYED,
-        )
+    steps = [(_TYPE.VALIDATION, "True", _REASON.ACCEPTED, "The spec is valid")]
+    steps += [
+        (type_, "Unknown", _REASON.STARTED_ANEW, "The spec has changed")
+        for type_ in (_TYPE.PROFILING, _TYPE.GENERATED, _TYPE.DEPLOYED)
         if condition(request.status.conditions, type_)
     ]
+    conditions = (request_condition(request, *step) for step in steps)
     pending = request_status(
-        request, RequestState.PENDING, *(valid, *again), message="Profiling is about to start"
+        request, RequestState.PENDING, *conditions, message="Profiling is about to start"
     )
     status = DynamoGraphDeploymentRequestStatus(
         state=pending.state,
@@ -149,28 +154,25 @@ def accepted(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentR
         backend=spec.backend,
         accepted_spec=as_accepted(spec),
     )
-    return RequestReport(status, (StatusEvent("Initialized", text),))
+    return RequestReport(status, (StatusEvent("Initialized", "DGDR initialized successfully"),))
 
 
 def waiting(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
     """The Job cannot be created yet, because an earlier one or its pods still exist."""
     text = f"Profiling waits for an earlier Job to terminate: {text}"
-    held = request_condition(request, RequestConditionType.PROFILING, "False", RequestReason.WAITING, text)
-    return RequestReport(request_status(request, RequestState.PENDING, held, message=text))
+    return _reported(request, RequestState.PENDING, (_TYPE.PROFILING, "False", _REASON.WAITING, text))
 
 
 def begun(request: DynamoGraphDeploymentRequest, now: str, *, is_offline: bool) -> RequestReport:
     """The Job was created."""
-    text = f"{'AIC profiling' if is_offline else 'Profiling'} job created"
-    running = request_condition(
-        request, RequestConditionType.PROFILING, "False", RequestReason.PROFILING_RUNNING, _RUNNING
-    )
-    status = replace(
-        request_status(request, RequestState.PROFILING, running, message=_RUNNING),
+    return _reported(
+        request,
+        RequestState.PROFILING,
+        (_TYPE.PROFILING, "False", _REASON.PROFILING_RUNNING, _RUNNING),
+        StatusEvent("ProfilingJobCreated", f"{'AIC profiling' if is_offline else 'Profiling'} job created"),
         profiling_job_name=names.profiling_job(request.metadata.name),
         start_time=request.status.start_time or now,
     )
-    return RequestReport(status, (StatusEvent("ProfilingJobCreated", text),))
 
 
 def watched(
@@ -178,12 +180,14 @@ def watched(
 ) -> RequestReport:
     """The Job exists. `obstacle` is why its pod is not ready; "" if it is."""
     text = f"{_RUNNING}: {obstacle}" if obstacle else _RUNNING
-    running = request_condition(
-        request, RequestConditionType.PROFILING, "False", RequestReason.PROFILING_RUNNING, text
+    detail = obstacle or progress.message
+    return _reported(
+        request,
+        RequestState.PROFILING,
+        (_TYPE.PROFILING, "False", _REASON.PROFILING_RUNNING, text),
+        message=f"{_RUNNING}: {detail}" if detail else _RUNNING,
+        **_phase(progress),
     )
-    message = f"{_RUNNING}: {obstacle or progress.message}" if obstacle or progress.message else _RUNNING
-    status = request_status(request, RequestState.PROFILING, running, message=message)
-    return RequestReport(_in_phase(status, progress))
 
 
 def output_taken(request: DynamoGraphDeploymentRequest) -> RequestReport:
@@ -192,38 +196,30 @@ def output_taken(request: DynamoGraphDeploymentRequest) -> RequestReport:
         f"ConfigMap {output_name(request)} exists and is not from profiling; the operator leaves it "
         "alone: rename or delete it"
     )
-    return not_started(request, RequestReason.NAME_CONFLICT, text)
+    return not_started(request, _REASON.NAME_CONFLICT, text)
 
 
 def not_started(request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str) -> RequestReport:
     """The Job could not be created."""
-    status = failed_status(request, RequestConditionType.PROFILING, reason, text)
-    return RequestReport(status, (StatusEvent("ProfilingJobFailed", text, is_warning=True),))
+    return _failed(request, _TYPE.PROFILING, reason, text, "ProfilingJobFailed")
 
 
 def profiling_failed(
     request: DynamoGraphDeploymentRequest, text: str, progress: ProfilingProgress, now: str
 ) -> RequestReport:
     """The Job failed or was deleted."""
-    type_, reason = RequestConditionType.PROFILING, RequestReason.PROFILING_FAILED
-    status = failed_status(request, type_, reason, text)
-    status = replace(_in_phase(status, progress), completion_time=_end(request, now))
-    return RequestReport(status, (StatusEvent("ProfilingCheckFailed", text, is_warning=True),))
+    reason, fields = _REASON.PROFILING_FAILED, _ended(request, progress, now)
+    return _failed(request, _TYPE.PROFILING, reason, text, "ProfilingCheckFailed", **fields)
 
 
 def not_generated(
     request: DynamoGraphDeploymentRequest, text: str, progress: ProfilingProgress, now: str
 ) -> RequestReport:
     """The Job succeeded, but its output is unusable."""
-    type_, reason = RequestConditionType.GENERATED, RequestReason.GENERATION_FAILED
-    status = failed_status(request, type_, reason, text, _completed(request))
-    status = replace(
-        _in_phase(status, progress),
-        completion_time=_end(request, now),
-        generated_deployment=None,  # the API server refuses changes of an object with a malformed one
-        additional_resources=(),
-    )
-    return RequestReport(status, (StatusEvent("GenerationFailed", text, is_warning=True),))
+    # The API server refuses changes of an object with a malformed graph.
+    fields = {**_ended(request, progress, now), "generated_deployment": None, "additional_resources": ()}
+    reason, earlier = _REASON.GENERATION_FAILED, (_completed(request),)
+    return _failed(request, _TYPE.GENERATED, reason, text, "GenerationFailed", earlier=earlier, **fields)
 
 
 def generated(
@@ -238,24 +234,21 @@ def generated(
     """Profiling produced a graph. `target` is where to create it; None if that was not requested."""
     event = "DynamoGraphDeployment spec generated successfully"
     text = event if target else "Generated spec is available in status.generatedDeployment"
-    done = request_condition(request, RequestConditionType.GENERATED, "True", RequestReason.GENERATED, text)
-    status = request_status(
+    planned = DeploymentStatus(target.name, target.namespace) if target else None
+    return _reported(
         request,
         RequestState.DEPLOYING if target else RequestState.READY,
-        *(_completed(request), done),
+        (_TYPE.GENERATED, "True", _REASON.GENERATED, text),
+        StatusEvent("SpecGenerated", event),
+        *(StatusEvent(reason, warning, is_warning=True) for reason, warning in warnings),
         message="; ".join((text, *(warning for _, warning in warnings))),
-    )
-    planned = DeploymentStatus(target.name, target.namespace) if target else None
-    status = replace(
-        _in_phase(status, progress),
+        earlier=(_completed(request),),
         generated_deployment=result.graph,
         additional_resources=tuple(result.config_maps),
         profiling_results=f"configmap/{output_name(request)}",
-        completion_time=_end(request, now),
         deployment=planned or request.status.deployment,
+        **_ended(request, progress, now),
     )
-    events = (StatusEvent(reason, warning, is_warning=True) for reason, warning in warnings)
-    return RequestReport(status, (StatusEvent("SpecGenerated", event), *events))
 
 
 def settled(request: DynamoGraphDeploymentRequest) -> RequestReport:
@@ -265,13 +258,13 @@ def settled(request: DynamoGraphDeploymentRequest) -> RequestReport:
 
 def paused(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
     """The request is paused."""
-    held = request_condition(request, RequestConditionType.SUCCEEDED, "Unknown", RequestReason.PAUSED, text)
+    held = request_condition(request, _TYPE.SUCCEEDED, "Unknown", _REASON.PAUSED, text)
     return RequestReport(request.status.with_conditions([held]), (StatusEvent("Paused", text),))
 
 
 def too_large(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
     """Processing the request exceeded its limit of CPU time or memory."""
-    held = request_condition(request, RequestConditionType.SUCCEEDED, "False", RequestReason.TOO_LARGE, text)
+    held = request_condition(request, _TYPE.SUCCEEDED, "False", _REASON.TOO_LARGE, text)
     event = StatusEvent("TooLarge", text, is_warning=True)
     return RequestReport(request.status.with_conditions([held]), (event,))
 
@@ -311,33 +304,23 @@ def restated(request: DynamoGraphDeploymentRequest) -> RequestReport:
         status = request.status
         last = summary(request, RequestState(status.state or ""), status.conditions, status.message or "")
         return RequestReport(status.with_conditions([last]))
-    again = request_condition(
-        request,
-        RequestConditionType.SUCCEEDED,
-        succeeded.status,
-        succeeded.reason,
-        succeeded.message,
-    )
+    again = request_condition(request, _TYPE.SUCCEEDED, succeeded.status, succeeded.reason, succeeded.message)
     return RequestReport(request.status.with_conditions([again]))
 
 
 def _completed(request: DynamoGraphDeploymentRequest) -> Condition:
     text = "Profiling job completed successfully"
-    return request_condition(
-        request, RequestConditionType.PROFILING, "True", RequestReason.PROFILING_COMPLETED, text
-    )
+    return request_condition(request, _TYPE.PROFILING, "True", _REASON.PROFILING_COMPLETED, text)
 
 
-def _in_phase(
-    status: DynamoGraphDeploymentRequestStatus, progress: ProfilingProgress
-) -> DynamoGraphDeploymentRequestStatus:
-    """The status with the profiling phase, if the profiler reports one."""
-    return replace(status, profiling_phase=progress.phase) if progress.phase else status
+def _phase(progress: ProfilingProgress) -> dict[str, Any]:
+    """The field with the profiling phase, if the profiler reports one."""
+    return {"profiling_phase": progress.phase} if progress.phase else {}
 
 
-def _end(request: DynamoGraphDeploymentRequest, now: str) -> str:
-    """When profiling ended, as first recorded."""
-    return request.status.completion_time or now
+def _ended(request: DynamoGraphDeploymentRequest, progress: ProfilingProgress, now: str) -> dict[str, Any]:
+    """The phase, and when profiling ended, as first recorded."""
+    return {**_phase(progress), "completion_time": request.status.completion_time or now}
 
 
 _EXPLAINING = frozenset(GraphReason) - {
@@ -364,22 +347,20 @@ def renamed(request: DynamoGraphDeploymentRequest, result: ProfilingResult) -> R
 def created(request: DynamoGraphDeploymentRequest, at: Key, warnings: tuple[str, ...]) -> RequestReport:
     """The graph was created."""
     text = f"DGD {at.name} created, waiting for Ready"
-    waiting = request_condition(
-        request, RequestConditionType.DEPLOYED, "False", RequestReason.DEPLOYMENT_CREATED, text
+    return _reported(
+        request,
+        RequestState.DEPLOYING,
+        (_TYPE.DEPLOYED, "False", _REASON.DEPLOYMENT_CREATED, text),
+        StatusEvent("DeploymentCreated", f"DynamoGraphDeployment {at.name} created successfully"),
+        *(StatusEvent("ConfigMapCreationFailed", warning, is_warning=True) for warning in warnings),
+        message="; ".join((text, *warnings)),
+        deployment=DeploymentStatus(at.name, at.namespace, str(GraphState.PENDING), created=True),
     )
-    message = "; ".join((text, *warnings))
-    status = request_status(request, RequestState.DEPLOYING, waiting, message=message)
-    made = DeploymentStatus(at.name, at.namespace, str(GraphState.PENDING), created=True)
-    event = f"DynamoGraphDeployment {at.name} created successfully"
-    failures = (StatusEvent("ConfigMapCreationFailed", warning, is_warning=True) for warning in warnings)
-    events = (StatusEvent("DeploymentCreated", event), *failures)
-    return RequestReport(replace(status, deployment=made), events)
 
 
 def not_created(request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str) -> RequestReport:
     """The graph could not be created."""
-    status = failed_status(request, RequestConditionType.DEPLOYED, reason, text)
-    return RequestReport(status, (StatusEvent("DeploymentCreationFailed", text, is_warning=True),))
+    return _failed(request, _TYPE.DEPLOYED, reason, text, "DeploymentCreationFailed")
 
 
 def mirrored(request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment) -> RequestReport:
@@ -388,39 +369,42 @@ def mirrored(request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
     deployment = DeploymentStatus(name, graph.metadata.namespace, state, created=True)
     if state == GraphState.SUCCESSFUL:
         text = f"DynamoGraphDeployment {name} is ready"
-        ready = request_condition(
-            request, RequestConditionType.DEPLOYED, "True", RequestReason.DEPLOYMENT_READY, text
-        )
-        status = replace(
-            request_status(request, RequestState.READY, ready, message=text), deployment=deployment
-        )
-        event = StatusEvent("DeploymentReady", text)
-        return RequestReport(status, () if request.status.state == RequestState.READY else (event,))
+        ready = [] if request.status.state == RequestState.READY else [StatusEvent("DeploymentReady", text)]
+        step = (_TYPE.DEPLOYED, "True", _REASON.DEPLOYMENT_READY, text)
+        return _reported(request, RequestState.READY, step, *ready, deployment=deployment)
     reason, text, events = _unready(request, name, state)
     cause = condition(graph.status.conditions, "Ready")
     if cause is not None and cause.status != "True" and cause.reason in _EXPLAINING:
         text = f"{text}: {cause.reason}: {cause.message}"
-    waiting = request_condition(request, RequestConditionType.DEPLOYED, "False", reason, text)
-    status = request_status(request, RequestState.DEPLOYING, waiting, message=text)
-    return RequestReport(replace(status, deployment=deployment), events)
+    step = (_TYPE.DEPLOYED, "False", reason, text)
+    return _reported(request, RequestState.DEPLOYING, step, *events, deployment=deployment)
 
 
 def lost(request: DynamoGraphDeploymentRequest) -> RequestReport:
     """A user deleted the graph, and the operator does not recreate it."""
     deployment = request.status.deployment
     name = deployment.name if deployment and deployment.name else request.metadata.name
-    text = "Deployment was deleted by user. Create a new DGDR to redeploy."
-    gone = request_condition(
-        request, RequestConditionType.DEPLOYED, "False", RequestReason.DEPLOYMENT_DELETED, text
-    )
-    kept = DeploymentStatus(name, deployment.namespace if deployment else None, created=True)
     warning = (
         f"DGD {name} was deleted. DGDR will not recreate it. Delete this DGDR and create a new one to "
         "redeploy."
     )
-    event = StatusEvent("DeploymentDeleted", warning, is_warning=True)
-    status = request_status(request, RequestState.DELETED, gone, message=text)
-    return RequestReport(replace(status, deployment=kept), (event,))
+    text = "Deployment was deleted by user. Create a new DGDR to redeploy."
+    return _reported(
+        request,
+        RequestState.DELETED,
+        (_TYPE.DEPLOYED, "False", _REASON.DEPLOYMENT_DELETED, text),
+        StatusEvent("DeploymentDeleted", warning, is_warning=True),
+        deployment=DeploymentStatus(name, deployment.namespace if deployment else None, created=True),
+    )
+
+
+def taken_graph(at: Key) -> str:
+    """Message: the graph's name is taken."""
+    return (
+        f"DynamoGraphDeployment {at.name} exists in namespace {at.namespace} and was not created "
+        "by this request; the operator leaves it alone: delete it, or set "
+        "spec.deploymentOverrides.name"
+    )
 
 
 def _unready(

@@ -14,7 +14,14 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.problems import Problem
-from kube_runtime.types.meta import Condition, Resource, Status, condition, new_condition, status_of
+from kube_runtime.types.meta import (
+    Condition,
+    Resource,
+    Status,
+    condition,
+    new_condition,
+    status_of,
+)
 
 
 class GraphState(StrEnum):
@@ -217,3 +224,19 @@ class Stop:
 def refused(status: Status, problems: Sequence[Problem]) -> Stop:
     """Stop because the spec is invalid."""
     return Stop(status, "ValidationFailed", [str(problem) for problem in problems])
+
+
+REJECTED_RETRY_SECONDS = 120.0
+"""Seconds until a refused write is retried."""
+
+CONFLICT_RETRY_SECONDS = 10.0
+"""Seconds until a taken name is checked again, in the cache: it costs no request."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusEvent:
+    """The reason and message of an Event, and whether it is a warning."""
+
+    reason: str
+    message: str
+    is_warning: bool = False

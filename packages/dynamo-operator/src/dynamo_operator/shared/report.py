@@ -25,10 +25,13 @@ from dynamo_operator.names import is_paused
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.requests.plan import RequestReason
 from dynamo_operator.shared.conditions import (
+    CONFLICT_RETRY_SECONDS,
+    REJECTED_RETRY_SECONDS,
     ComponentReason,
     GraphReason,
     GraphState,
     ScalingReason,
+    StatusEvent,
     Stop,
     paused_status,
 )
@@ -70,12 +73,6 @@ from kube_runtime.types.meta import (
 )
 
 T = TypeVar("T")
-
-REJECTED_RETRY_SECONDS = 120.0
-"""Seconds until a refused write is retried."""
-
-CONFLICT_RETRY_SECONDS = 10.0
-"""Seconds until a taken name is checked again, in the cache: it costs no request."""
 
 _CHECKED_IN_CACHE = frozenset(
     (Obstacle.NAME_CONFLICT, Obstacle.PREDECESSOR, Obstacle.NOT_SERVED, Obstacle.FORBIDDEN)
@@ -494,15 +491,6 @@ async def report_refusal(
     if stored is not resource:
         reporter.recorder.event(resource, reason=Obstacle.REJECTED, message=text, warning=True)
     return Result(REJECTED_RETRY_SECONDS, stored, failure=error)
-
-
-@dataclass(frozen=True, slots=True)
-class StatusEvent:
-    """The reason and message of an Event, and whether it is a warning."""
-
-    reason: str
-    message: str
-    is_warning: bool = False
 
 
 _SUSPENSIONS = {"True": "Suspended", "False": "Resumed"}

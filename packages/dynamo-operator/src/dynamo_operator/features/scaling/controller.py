@@ -25,8 +25,8 @@ from dynamo_operator.features.scaling.plan import AdapterInputs, AdapterPlan, ad
 from dynamo_operator.features.scaling.status import ScalingHold, acting_status, held_status, hold
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import base_replicas
-from dynamo_operator.shared.conditions import ScalingReason
-from dynamo_operator.shared.report import REJECTED_RETRY_SECONDS, Reporter, report_unreadable
+from dynamo_operator.shared.conditions import REJECTED_RETRY_SECONDS, ScalingReason
+from dynamo_operator.shared.report import Reporter, report_unreadable
 from kube_runtime.apply.applier import controller_reference
 from kube_runtime.apply.result import (
     Applied,

@@ -1,0 +1,379 @@
+"""The next step of a request: total, safe to repeat, and always at an end at last."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from dynamo_operator import labels
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import (
+    DeploymentOverrides,
+    DeploymentStatus,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    DynamoGraphDeploymentRequestStatus,
+    Output,
+    ProfilingConfig,
+    Record,
+    accepted_spec,
+    annotation,
+    as_accepted,
+    recorded,
+    with_graph,
+    with_job,
+    with_results,
+    with_spec,
+)
+from dynamo_operator.requests.decide import Work, decide
+from dynamo_operator.requests.plan import (
+    FIXED,
+    RETRIED,
+    RequestConditionType,
+    RequestFacts,
+    RequestReason,
+    RequestState,
+    Stage,
+    stage,
+)
+from kube_runtime.types.kinds import Job, JobStatus
+from kube_runtime.types.meta import Condition, Metadata, Object, OwnerReference
+
+SPEC = DynamoGraphDeploymentRequestSpec(
+    model="m", backend="vllm", profiling_config=ProfilingConfig("p:1"), auto_apply=True
+)
+OURS = OwnerReference(
+    api_version="nvidia.com/v1alpha1",
+    kind="DynamoGraphDeploymentRequest",
+    name="r",
+    uid="u",
+    controller=True,
+)
+
+
+GRAPH = {
+    "apiVersion": "nvidia.com/v1alpha1",
+    "kind": "DynamoGraphDeployment",
+    "metadata": {"name": "g"},
+    "spec": {"services": {}},
+}
+
+
+def request(state: str = "", *, generation: int = 1, **status: Any) -> DynamoGraphDeploymentRequest:
+    """A request in that state, whose first spec was accepted, with the record of what led there."""
+    metadata = Metadata(name="r", namespace="n", uid="u", generation=generation)
+    if not state:
+        return DynamoGraphDeploymentRequest(metadata, SPEC)
+    observed: dict[str, Any] = {"observed_generation": 1, "accepted_spec": as_accepted(SPEC)}
+    reported = DynamoGraphDeploymentRequestStatus(state=state, **(observed | status))
+    return recorded_up_to(DynamoGraphDeploymentRequest(metadata, SPEC, reported))
+
+
+def recorded_up_to(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequest:
+    """The request with the record that the operator has written until it reported such a status."""
+    status = request.status
+    writes: list[Callable[[DynamoGraphDeploymentRequest], Record]] = [with_spec]
+    if status.state in FIXED or status.generated_deployment:
+        writes.append(lambda found: with_job(found, "job"))
+    if status.generated_deployment:
+        writes.append(with_results)
+    if status.deployment and status.deployment.created:
+        writes.append(with_graph)
+    for write in writes:
+        record = write(request)
+        if write is with_spec:
+            record = replace(record, generation=status.observed_generation)
+        metadata = replace(request.metadata, annotations=annotation(record))
+        request = replace(request, metadata=metadata)
+    return request
+
+
+def unrecorded(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequest:
+    """The request as an earlier operator left it, or a forger wrote it."""
+    return replace(request, metadata=replace(request.metadata, annotations={}))
+
+
+def job(*ends: str, owner: OwnerReference | None = OURS, **metadata: Any) -> Job:
+    """A Job of the request with these conditions."""
+    owners = (owner,) if owner else ()
+    conditions = tuple(Condition(each, "True") for each in ends)
+    metadata = {"uid": "job", **metadata}
+    return Job(Metadata(name="profile-r", owner_references=owners, **metadata), JobStatus(conditions))
+
+
+def graph(uid: str) -> DynamoGraphDeployment:
+    """A graph that was made for the request of that uid."""
+    return DynamoGraphDeployment(Metadata(name="r", annotations={labels.REQUEST_UID: uid}))
+
+
+def failed(type_: RequestConditionType, reason: str, *, said_of: int = 1) -> tuple[Condition, ...]:
+    """The conditions of a failure that the status reports for a generation."""
+    return (
+        Condition(type_, "False", reason),
+        Condition(RequestConditionType.SUCCEEDED, "False", reason, observed_generation=said_of),
+    )
+
+
+CREATED = DeploymentStatus(name="r", namespace="n", created=True)
+NOT_CREATED = DeploymentStatus(name="r", namespace="n")
+
+OUTPUT = Output(Metadata(owner_references=(OURS,)), data={"config_with_planner.yaml": "kind: x"})
+FACTS = st.builds(
+    RequestFacts,
+    problems=st.sampled_from(((), ("wrong",))),
+    job=st.sampled_from(
+        (
+            None,
+            job(),
+            job("Complete"),
+            job("Failed"),
+            job(owner=None),
+            job(owner=replace(OURS, uid="other")),
+            job(annotations={labels.REQUEST_GENERATION: "7"}),
+            job(deletion_timestamp="2026-01-01T00:00:00Z"),
+        )
+    ),
+    pods_left=st.sampled_from(((), ("pod",))),
+    output=st.sampled_from((None, OUTPUT, Output())),
+    graph=st.sampled_from((None, graph("u"), graph("other"))),
+)
+CONDITIONS = st.sampled_from(
+    (
+        (),
+        *(failed(type_, reason) for type_, reason in RETRIED),
+        failed(RequestConditionType.PROFILING, RequestReason.PROFILING_FAILED),
+        (Condition(RequestConditionType.VALIDATION, "False", RequestReason.VALIDATION_FAILED),),
+    )
+)
+REQUESTS = st.builds(
+    request,
+    st.sampled_from((*RequestState, "Unheard")),
+    generation=st.integers(1, 3),
+    conditions=CONDITIONS,
+    deployment=st.sampled_from((None, CREATED, NOT_CREATED)),
+    generated_deployment=st.sampled_from((None, GRAPH)),
+)
+REQUESTS = st.one_of(REQUESTS, REQUESTS.map(unrecorded))
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+DELETE, MIRROR = "delete the Job", "repeat the state of the graph"
+
+
+def step(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Work | str:
+    """The work that is decided on, or the reason of the reported step, "" if no step is reported."""
+    decision = decide(request, facts, NOW)
+    if decision.work or decision.report is None:
+        return decision.work or (DELETE if decision.deletes else "")
+    steps = [it for it in decision.report.status.conditions if it.type != RequestConditionType.SUCCEEDED]
+    if decision.is_paced and steps[-1].type == RequestConditionType.DEPLOYED:
+        return MIRROR
+    return steps[-1].reason if steps else ""
+
+
+def records(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> bool:
+    """Whether the record is extended, so that the request goes on to its next stage."""
+    return decide(request, facts, NOW).record is not None
+
+
+@given(REQUESTS, FACTS)
+def test_there_is_a_decision_for_everything_that_can_be_found(
+    request: DynamoGraphDeploymentRequest, facts: RequestFacts
+) -> None:
+    step(request, facts)
+
+
+@given(REQUESTS, FACTS)
+def test_a_foreign_graph_is_never_shown_and_a_foreign_job_never_believed(
+    request: DynamoGraphDeploymentRequest, facts: RequestFacts
+) -> None:
+    found = step(request, facts)
+    if found in (MIRROR, Work.ATTACH):
+        assert facts.graph == graph("u")
+    if found in (RequestReason.PROFILING_RUNNING, DELETE):
+        assert facts.job is not None
+        assert "u" == facts.job.metadata.owner_references[0].uid
+
+
+@given(REQUESTS, FACTS)
+def test_nothing_is_created_that_was_created_before(
+    request: DynamoGraphDeploymentRequest, facts: RequestFacts
+) -> None:
+    found = step(request, facts)
+    if found is Work.CREATE:
+        assert not (request.status.deployment and request.status.deployment.created)
+        assert facts.graph is None
+    if found is Work.START:
+        assert facts.job is None
+        assert Stage.START is stage(request)
+
+
+@given(
+    st.sampled_from(sorted(FIXED)),
+    st.integers(2, 5),
+    FACTS,
+    st.sampled_from((None, CREATED)),
+)
+def test_a_late_change_of_the_spec_changes_no_step(
+    state: RequestState, generation: int, facts: RequestFacts, deployment: DeploymentStatus | None
+) -> None:
+    before = request(state, deployment=deployment)
+    other = replace(SPEC, model="other", auto_apply=False, use_mocker=True)
+    after = replace(request(state, generation=generation, deployment=deployment), spec=other)
+    assert step(before, facts) == step(after, facts)
+    assert SPEC == accepted_spec(after)
+
+
+def test_an_edit_before_the_job_counts_and_one_after_it_does_not() -> None:
+    edited = request(RequestState.PENDING, generation=2)
+    assert RequestReason.ACCEPTED == step(edited, RequestFacts())
+    assert records(edited, RequestFacts(job=job()))
+
+
+def test_the_job_of_an_earlier_spec_goes_first() -> None:
+    old = job(annotations={labels.REQUEST_GENERATION: "1"})
+    anew = request(RequestState.PENDING, generation=2, observed_generation=2)
+    assert DELETE == step(anew, RequestFacts(job=old))
+    assert RequestReason.WAITING == step(anew, RequestFacts(pods_left=("profile-r-x",)))
+    going = replace(old, metadata=replace(old.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
+    assert RequestReason.WAITING == step(anew, RequestFacts(job=going))
+    assert Work.START is step(anew, RequestFacts())
+
+
+def test_results_of_an_earlier_job_make_way_and_those_of_others_keep_their_name() -> None:
+    pending = request(RequestState.PENDING)
+    earlier = Output(Metadata(labels={labels.REQUEST: "r"}))
+    assert Work.START is step(pending, RequestFacts(output=earlier))
+    for stranger in (Output(), Output(Metadata(labels={labels.REQUEST: "other"}))):
+        assert RequestReason.NAME_CONFLICT == step(pending, RequestFacts(output=stranger))
+        assert RequestReason.ACCEPTED == step(
+            request(RequestState.PENDING, generation=2), RequestFacts(output=stranger)
+        )
+
+
+def test_what_was_not_read_is_no_place_to_create_something() -> None:
+    assert RequestFacts().destination.refusal
+
+
+def test_only_what_others_can_clear_away_is_tried_again() -> None:
+    for (type_, reason), where in RETRIED.items():
+        results: Object = {"generated_deployment": GRAPH} if where is Stage.DEPLOYMENT else {}
+        conditions = failed(type_, reason)
+        assert where is stage(request(RequestState.FAILED, conditions=conditions, **results))
+    for type_, reason in (
+        (RequestConditionType.PROFILING, RequestReason.PROFILING_FAILED),
+        (RequestConditionType.GENERATED, RequestReason.GENERATION_FAILED),
+    ):
+        over = request(RequestState.FAILED, conditions=failed(type_, reason))
+        assert Stage.NOTHING is stage(over)
+
+
+def test_a_failure_that_an_earlier_operator_told_of_stays() -> None:
+    old = (Condition(RequestConditionType.VALIDATION, "False", RequestReason.VALIDATION_FAILED),)
+    left = request(RequestState.FAILED, generation=2, observed_generation=0, conditions=old)
+    assert Stage.NOTHING is stage(left)
+
+
+def test_a_failed_request_starts_anew_only_if_it_was_changed_after_its_failure() -> None:
+    conditions = failed(RequestConditionType.PROFILING, RequestReason.PROFILING_FAILED, said_of=2)
+    assert Stage.NOTHING is stage(request(RequestState.FAILED, generation=2, conditions=conditions))
+    assert Stage.VALIDATION is stage(request(RequestState.FAILED, generation=3, conditions=conditions))
+
+
+def test_a_graph_of_an_earlier_operator_is_known_by_its_labels() -> None:
+    marks = {labels.REQUEST: "r", labels.REQUEST_NAMESPACE: "n"}
+    theirs = RequestFacts(graph=DynamoGraphDeployment(Metadata(name="r", labels=marks)))
+    taken_over = unrecorded(request(RequestState.READY, deployment=CREATED))
+    assert MIRROR == step(taken_over, theirs)
+    not_created = request(RequestState.DEPLOYING, deployment=NOT_CREATED, generated_deployment=GRAPH)
+    assert RequestReason.NAME_CONFLICT == step(not_created, theirs)
+
+
+def test_an_accepted_spec_that_somebody_broke_is_not_used() -> None:
+    broken = request(RequestState.PROFILING, accepted_spec={"model": 1})
+    assert SPEC == accepted_spec(broken)
+
+
+FORGED_SPEC = replace(SPEC, profiling_config=ProfilingConfig("forged:1"), use_mocker=True)
+FORGED: Object = {**GRAPH, "metadata": {"name": "forged"}}
+
+
+@given(REQUESTS, REQUESTS, FACTS)
+def test_a_forged_status_creates_nothing_that_the_record_does_not_allow(
+    real: DynamoGraphDeploymentRequest,
+    other: DynamoGraphDeploymentRequest,
+    facts: RequestFacts,
+) -> None:
+    status = replace(
+        other.status,
+        accepted_spec=as_accepted(FORGED_SPEC),
+        generated_deployment=FORGED,
+        additional_resources=({"kind": "ConfigMap", "metadata": {"name": "planted"}},),
+    )
+    forged = replace(real, status=status)
+    assert SPEC == accepted_spec(forged)
+    assert step(forged, facts) is not Work.CREATE
+    assert stage(forged) is not Stage.DEPLOYMENT or not records(forged, facts)
+    record = recorded(real)
+    if record is not None and record.job and real.metadata.generation == record.generation:
+        assert stage(forged) not in {Stage.VALIDATION, Stage.START}
+    if record is not None and record.created:
+        assert stage(forged) in {Stage.DEPLOYMENT, Stage.NOTHING}
+
+
+def test_results_that_were_put_into_the_status_are_read_again() -> None:
+    deploying = request(RequestState.DEPLOYING, deployment=NOT_CREATED, generated_deployment=GRAPH)
+    assert Work.CREATE is step(deploying, RequestFacts())
+    for change in (
+        {"generated_deployment": FORGED},
+        {"generated_deployment": None},
+        {"additional_resources": ({"kind": "ConfigMap"},)},
+    ):
+        forged = replace(deploying, status=replace(deploying.status, **change))
+        assert Work.COLLECT is step(forged, RequestFacts(job=job("Complete")))
+
+
+def test_a_graph_that_was_deleted_is_not_created_again_whatever_the_status_says() -> None:
+    created = request(RequestState.READY, deployment=CREATED, generated_deployment=GRAPH)
+    for state in RequestState:
+        status = replace(created.status, state=state, deployment=None, observed_generation=0)
+        assert step(replace(created, status=status), RequestFacts()) in {RequestReason.DEPLOYMENT_DELETED, ""}
+
+
+def test_a_request_of_an_earlier_operator_goes_on_where_it_was() -> None:
+    def left(state: RequestState, **status: Any) -> DynamoGraphDeploymentRequest:
+        return unrecorded(request(state, accepted_spec=None, **status))
+
+    done = RequestFacts(job=job("Complete"))
+    assert RequestReason.ACCEPTED == step(left(RequestState.PENDING), RequestFacts())
+    assert RequestReason.PROFILING_RUNNING == step(left(RequestState.PROFILING), RequestFacts(job=job()))
+    assert Work.COLLECT is step(left(RequestState.PROFILING), done)
+    deploying = left(RequestState.DEPLOYING, generated_deployment=GRAPH)
+    assert Work.COLLECT is step(deploying, done)
+    ready = left(RequestState.READY, generated_deployment=GRAPH, deployment=CREATED)
+    assert MIRROR == step(ready, RequestFacts(graph=graph("u")))
+    assert Stage.NOTHING is stage(left(RequestState.DELETED, deployment=CREATED))
+
+
+def test_another_job_than_the_recorded_one_is_not_believed() -> None:
+    profiling = request(RequestState.PROFILING)
+    assert RequestReason.PROFILING_FAILED == step(profiling, RequestFacts(job=job("Complete", uid="other")))
+
+
+def test_a_request_for_another_namespace_believes_no_job_that_it_has_not_recorded() -> None:
+    spec = replace(SPEC, deployment_overrides=DeploymentOverrides(namespace="elsewhere"))
+    pending = replace(request(RequestState.PENDING, accepted_spec=as_accepted(spec)), spec=spec)
+    assert DELETE == step(pending, RequestFacts(job=job()))
+    assert records(request(RequestState.PENDING), RequestFacts(job=job()))
+
+
+def test_a_record_of_another_request_or_none_at_all_is_no_record() -> None:
+    deploying = request(RequestState.DEPLOYING, generated_deployment=GRAPH)
+    copied = replace(deploying, metadata=replace(deploying.metadata, uid="copy"))
+    assert recorded(copied) is None
+    for text in ("", "{", "[]", '{"uid": "u"}', "[" * 100_000, "x" * 2000):
+        metadata = replace(deploying.metadata, annotations={labels.REQUEST_RECORD: text})
+        assert recorded(replace(deploying, metadata=metadata)) is None

@@ -72,7 +72,7 @@ BASE_FILE = "disagg.yaml"
 BASE_FOLDER = "/config"
 DEFAULT_MODEL_CACHE_FOLDER = "/opt/model-cache"
 _BUILT_BYTES = 200_000
-"""A larger configuration, as JSON, is rejected without building its YAML: a raised `--largest-object-bytes` allows one."""
+"""A larger one, as JSON, which `--largest-object-bytes` may allow, is rejected without building its YAML."""
 _STRING = "tag:yaml.org,2002:str"
 
 

@@ -289,7 +289,7 @@ class NotFetched(Exception):
 
 
 def fetch(into: Path, dockerfile: str = "") -> None:
-    """Fetch and unpack the archive of a build. Builds run this.
+    """Fetch and unpack the archive of a build. Builds of the older generation run this.
 
     Parameters
     ----------

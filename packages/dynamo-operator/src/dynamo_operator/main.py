@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 def app() -> "App":
     """The commands. The default is `run`: the reference operator is started with flags only."""
     _import_structlog()
+    from importlib.metadata import entry_points
+
     from dynamo_operator import version
     from dynamo_operator.process.main import run
     from kube_runtime.commandline import application
@@ -23,10 +25,9 @@ def app() -> "App":
         name="copy-output",
         help="Save a profiler's output as a ConfigMap. Profiling Jobs run this.",
     )
-    manager.command(
-        "dynamo_legacy.fetch:fetch",  # as above
-        help="Fetch and unpack the archive of a build. Builds of the older generation run this.",
-    )
+    for command in entry_points(group="dynamo_operator.commands"):
+        package = command.dist.name if command.dist else "another package"
+        manager.command(command.value, name=command.name, help=f"Of {package}: see `{command.name} --help`.")
     return manager
 
 

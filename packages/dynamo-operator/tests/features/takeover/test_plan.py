@@ -12,10 +12,8 @@ from dynamo_operator.component.api import ComponentSpec
 from dynamo_operator.features.takeover.plan import (
     Origin,
     has_same_pods,
-    may_have_more_requests,
     starts_to_drain,
     with_kept_templates,
-    with_live_requests,
     without_new_drain,
 )
 from kube_runtime.types.meta import Object
@@ -212,7 +210,6 @@ def test_a_component_says_the_same_but_for_labels_and_empty_fields(
 
 
 DRAIN: Object = {"preStop": {"sleep": {"seconds": 10}}}
-GPU: Object = {"limits": {"nvidia.com/gpu": "1"}}
 
 
 def workers(image: str = "a:1", **main: object) -> Object:
@@ -247,13 +244,6 @@ def test_a_pre_stop_that_users_add_is_written() -> None:
     assert wanted == without_new_drain(wanted, wanted, workers())
 
 
-def test_a_request_that_repeats_its_limit_is_no_other_change() -> None:
-    repeated: Object = {"resources": {**GPU, "requests": GPU["limits"]}}
-    wanted = workers(lifecycle=DRAIN, resources=GPU)
-    found = without_new_drain(wanted, workers(resources=GPU), workers(**repeated))
-    assert workers(**repeated) == found
-
-
 def test_each_service_of_a_set_is_judged_by_itself() -> None:
     live = workers_set(decode=None, prefill=None)
     wanted = workers_set(decode=DRAIN, prefill=DRAIN)
@@ -267,38 +257,3 @@ def test_only_more_pods_that_drain_than_before_are_worth_a_look() -> None:
     assert [True, False] == [starts_to_drain(workers(lifecycle=DRAIN), each) for each in live]
     assert not any(starts_to_drain(workers(), each) for each in live)
     assert not starts_to_drain({"kind": "Service", "spec": {}}, b"{}")
-
-
-LIMITS = {"cpu": "8", "nvidia.com/gpu": "1"}
-BEFORE = {"limits": LIMITS, "requests": {"cpu": "4", "nvidia.com/gpu": "1"}}
-NOW = {"limits": LIMITS, "requests": {"cpu": "4"}}
-
-
-def stored(workload: Object) -> bytes:
-    return msgspec.json.encode(workload["spec"])
-
-
-def requesting(resources: Object, image: str = "a:1") -> Object:
-    main = {"name": "main", "image": image, "resources": resources}
-    template = {"metadata": {}, "spec": {"containers": [main]}}
-    return {"kind": "Deployment", "metadata": {}, "spec": {"template": template}}
-
-
-def test_what_an_earlier_version_wrote_stays() -> None:
-    assert may_have_more_requests(requesting(NOW), stored(requesting(BEFORE)))
-    assert requesting(BEFORE) == with_live_requests(requesting(NOW), requesting(BEFORE))
-
-
-def test_any_other_change_is_written_without_the_request() -> None:
-    wanted = requesting(NOW, image="a:2")
-    assert wanted == with_live_requests(wanted, requesting(BEFORE))
-    more = requesting({**NOW, "limits": {**LIMITS, "nvidia.com/gpu": "2"}})
-    assert more == with_live_requests(more, requesting(BEFORE))
-
-
-def test_without_such_requests_there_is_nothing_to_compare() -> None:
-    plain = requesting({"limits": {"cpu": "1"}})
-    assert not may_have_more_requests(plain, stored(plain))
-    assert not may_have_more_requests(requesting(NOW), stored(requesting(NOW)))
-    assert not may_have_more_requests(requesting(BEFORE), stored(requesting(BEFORE)))
-    assert not may_have_more_requests({"kind": "Service", "spec": {}}, b"{}")

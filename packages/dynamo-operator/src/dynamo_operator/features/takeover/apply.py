@@ -17,11 +17,9 @@ from dynamo_operator.features.takeover.plan import (
     has_kept_templates,
     has_same_pods,
     is_of_earlier_operator,
-    may_have_more_requests,
     spec_digest,
     starts_to_drain,
     with_kept_templates,
-    with_live_requests,
     without_new_drain,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -141,12 +139,8 @@ def _adopted(desired: Object, live: LiveObjects, origin: Origin) -> Object:
     running = _running(desired, live)
     if running is None:
         return desired
-    if has_kept_templates(running.metadata.annotations):
-        return with_kept_templates(desired, content_of(running), origin)
-    # A workload of ours keeps equivalent requests that an earlier version of ours wrote.
-    if may_have_more_requests(desired, _spec(running)):
-        return with_live_requests(desired, content_of(running))
-    return desired
+    is_kept = has_kept_templates(running.metadata.annotations)
+    return with_kept_templates(desired, content_of(running), origin) if is_kept else desired
 
 
 def set_origin(of_graph: Sequence[Object], of_set: Sequence[Object]) -> Origin:

@@ -6,16 +6,13 @@ annotation records two digests: of the rendered template and of the kept one. Th
 both are the same. The rendered one is written when it changes (the user edited the service or requested
 a restart, or a setting changed), or when the live one was edited by hand.
 
-Two differences to templates of earlier releases of this operator are kept without a record: a device
-request that repeats its limit, which is no longer rendered (`component/plan.py`) and starts the same pods,
-and a missing drain period (`component/pod.py`), which workers get when their template changes for another
-reason.
+One difference is kept without a record: a missing drain period (`component/pod.py`), which workers get when
+their template changes for another reason.
 
 Every decision follows from the desired and the live object, so a pass can be repeated or stop at any point.
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -28,7 +25,7 @@ from dynamo_operator.component.api import ComponentSpec
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodCliqueSet
 from kube_runtime.apply.drift import FieldSchema, identity, is_same_template, type_field
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.types.meta import Fields, Object
+from kube_runtime.types.meta import Object
 
 _CLIQUE_METADATA = ("labels", "annotations")
 _GROUP_TEMPLATES = ("leaderTemplate", "workerTemplate")
@@ -271,73 +268,11 @@ def _without_empty(value: object) -> Any:
     return [_without_empty(entry) for entry in value] if isinstance(value, list) else value
 
 
-def may_have_more_requests(desired: Object, live: bytes) -> bool:
-    """Whether the spec of a live workload, in JSON, may request devices that `desired` only limits.
-
-    Called in every reconcile, so it only counts names and does not decode the spec.
-    """
-    if desired["kind"] not in WORKLOADS:
-        return False
-    limited: Counter[str] = Counter()
-    for container in _containers(desired):
-        limited.update(_implied(container.get("resources") or {}).keys())
-    return any(live.count(f'"{name}"'.encode()) > count for name, count in limited.items())
-
-
-def with_live_requests(desired: Object, live: Object) -> Object:
-    """Return the workload to apply, with the templates of `live` that only add implied device requests."""
-    theirs = units(live)
-    kept: dict[str, Object] = {}
-    for name, ours in units(desired).items():
-        if name not in theirs or are_same(desired["kind"], ours, theirs[name]):
-            continue
-        repeated = mapped(ours, _with_implied)
-        if are_same(desired["kind"], repeated, mapped(theirs[name], _with_implied)):
-            kept[name] = _as_running(ours, theirs[name])
-    return with_units(desired, kept) if kept else desired
-
-
-def _as_running(ours: Object, theirs: Object) -> Object:
-    """Our templates with the resources of the live ones."""
-    merged = dict(ours)
-    for name, template in ours.items():
-        if isinstance(template, dict):
-            running = {container["name"]: container for container in theirs[name]["spec"]["containers"]}
-            containers = [
-                {**container, "resources": running[container["name"]]["resources"]}
-                if "resources" in container
-                else container
-                for container in template["spec"]["containers"]
-            ]
-            merged[name] = {**template, "spec": {**template["spec"], "containers": containers}}
-    return merged
-
-
 def _containers(workload: Object) -> Iterator[Object]:
     for unit in units(workload).values():
         for template in unit.values():
             if isinstance(template, dict):
                 yield from template["spec"]["containers"]
-
-
-def _with_implied(template: Object) -> Object:
-    """The template with every device request that a limit implies."""
-    containers = []
-    for container in template["spec"]["containers"]:
-        resources: Object = container.get("resources") or {}
-        if implied := _implied(resources):
-            requests = {**resources.get("requests", {}), **implied}
-            containers.append({**container, "resources": {**resources, "requests": requests}})
-        else:
-            containers.append(container)
-    return {**template, "spec": {**template["spec"], "containers": containers}}
-
-
-def _implied(resources: Object) -> Object:
-    """The device limits without a request of their own."""
-    requests: Fields = resources.get("requests") or {}
-    limits: Fields = resources.get("limits") or {}
-    return {name: quantity for name, quantity in limits.items() if "/" in name and name not in requests}
 
 
 _PRE_STOP = b'"preStop"'
@@ -362,7 +297,7 @@ def without_new_drain(desired: Object, undrained: Object, live: Object) -> Objec
     `undrained` is the same workload rendered without drain periods.
     """
     theirs = units(live)
-    earlier = units(with_live_requests(undrained, live))
+    earlier = units(undrained)
     kept = {
         name: unit
         for name, unit in earlier.items()

@@ -85,11 +85,7 @@ def comparable(body: Object | None) -> Object:
     if notes:
         metadata["annotations"] = notes
     rest = {k: v for k, v in body.items() if k not in ("metadata", "status")}
-    return {
-        "apiVersion": rest.pop("apiVersion"),
-        "kind": rest.pop("kind"),
-        "metadata": metadata,
-    } | rest
+    return {"apiVersion": rest.pop("apiVersion"), "kind": rest.pop("kind"), "metadata": metadata} | rest
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,9 +42,7 @@ class Edit:
 
 
 def adapter_of(
-    graph: DynamoGraphDeployment,
-    service: str,
-    adapters: Iterable[DynamoGraphDeploymentScalingAdapter],
+    graph: DynamoGraphDeployment, service: str, adapters: Iterable[DynamoGraphDeploymentScalingAdapter]
 ) -> DynamoGraphDeploymentScalingAdapter:
     """The scaling adapter that the operator created for a service; others have no effect.
 
@@ -207,10 +205,6 @@ async def _edited(reading: Reading, stated: Stated, edit: Edit, besides: Collect
     """Write the edit, unless there is nothing to change."""
     if edit.patch is not None:
         await reading.client.merge_patch(
-            type(stated),
-            stated.key,
-            edit.patch,
-            uid=stated.metadata.uid,
-            field_manager=MANAGER,
+            type(stated), stated.key, edit.patch, uid=stated.metadata.uid, field_manager=MANAGER
         )
     return Edited(edit.message, tuple(obstacles(stated, besides)))

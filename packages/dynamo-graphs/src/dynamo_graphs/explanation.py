@@ -48,11 +48,7 @@ _PAUSED = {
 """The condition of a paused object, once the operator has reconciled the annotation."""
 
 _OF_SERVICES = frozenset(
-    (
-        GraphReason.MIXED,
-        ComponentReason.DEPLOYMENT_NOT_READY,
-        ComponentReason.GROUPS_NOT_READY,
-    )
+    (GraphReason.MIXED, ComponentReason.DEPLOYMENT_NOT_READY, ComponentReason.GROUPS_NOT_READY)
 )
 """Reasons of a graph or component that summarize the reasons of services."""
 
@@ -122,11 +118,7 @@ def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None)
     is_old_news = overall is not None and overall.status == "True"
     lines = [_standing(named, "not ready", "" if is_old_news else since(time, now))]
     advice = []
-    for texts, remedies in (
-        _pause(stated),
-        _behind(stated, changed_at, now),
-        _troubles(stated, now),
-    ):
+    for texts, remedies in (_pause(stated), _behind(stated, changed_at, now), _troubles(stated, now)):
         lines += texts
         advice += remedies
     name = rf"\g<1>{stated.metadata.name} -n {stated.metadata.namespace}"

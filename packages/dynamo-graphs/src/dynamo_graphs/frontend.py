@@ -55,12 +55,7 @@ class Frontend:
     path: UrlPath
 
     async def send(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None = None,
-        content_type: str = "application/json",
+        self, method: str, path: str, *, body: bytes | None = None, content_type: str = "application/json"
     ) -> Answer:
         """Send a request; the answer, whatever its status, may still be arriving.
 
@@ -122,10 +117,7 @@ async def frontend_of(at: Target[DynamoGraphDeployment]) -> Frontend:
     if not keys:
         raise Missing(f"graph {graph.key} has no service of componentType frontend")
     selector = ",".join(
-        (
-            f"{labels.GRAPH}={label_value(graph.metadata.name)}",
-            f"{labels.COMPONENT}={label_value(min(keys))}",
-        )
+        (f"{labels.GRAPH}={label_value(graph.metadata.name)}", f"{labels.COMPONENT}={label_value(min(keys))}")
     )
     for service in await at.reading.all(Service, namespace=at.key.namespace, labels=selector):
         ports = msgspec.json.decode(service.spec, type=_ServiceSpec).ports

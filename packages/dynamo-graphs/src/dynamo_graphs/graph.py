@@ -69,11 +69,7 @@ class Graph(GraphBuilder, ApiObject):
     """
 
     def wait(
-        self,
-        cluster: "Cluster | None" = None,
-        *,
-        seconds: float = 1200,
-        seen: Seen | None = None,
+        self, cluster: "Cluster | None" = None, *, seconds: float = 1200, seen: Seen | None = None
     ) -> "Graph":
         """The graph with its status once it is ready; `seen=print` shows the progress, Jupyter draws it.
 
@@ -83,11 +79,7 @@ class Graph(GraphBuilder, ApiObject):
         return (cluster or Cluster()).wait(self, seconds=seconds, seen=seen)
 
     async def wait_async(
-        self,
-        cluster: "AsyncCluster | None" = None,
-        *,
-        seconds: float = 1200,
-        seen: Seen | None = None,
+        self, cluster: "AsyncCluster | None" = None, *, seconds: float = 1200, seen: Seen | None = None
     ) -> "Graph":
         """As `wait`, for asynchronous programs; `cluster` is an `AsyncCluster` with a connection.
 
@@ -104,12 +96,7 @@ class Graph(GraphBuilder, ApiObject):
         return (cluster or Cluster()).why(self)
 
     def logs(
-        self,
-        service: str = "",
-        cluster: "Cluster | None" = None,
-        *,
-        tail: int = 100,
-        container: str = "main",
+        self, service: str = "", cluster: "Cluster | None" = None, *, tail: int = 100, container: str = "main"
     ) -> "Logs":
         """The last lines of each pod of the graph, or of one service; `tail` -1 is all of them."""
         return (cluster or Cluster()).logs(self, service, tail=tail, container=container)
@@ -126,12 +113,7 @@ class Graph(GraphBuilder, ApiObject):
         (cluster or Cluster()).delete(self, seconds=seconds)
 
     def chat(
-        self,
-        prompt: str,
-        cluster: "Cluster | None" = None,
-        *,
-        model: str = "",
-        max_tokens: int = 512,
+        self, prompt: str, cluster: "Cluster | None" = None, *, model: str = "", max_tokens: int = 512
     ) -> "Completion":
         """The model's answer to a prompt, with its times; by default of the only model that is served."""
         return (cluster or Cluster()).chat(self, prompt, model=model, max_tokens=max_tokens)
@@ -247,13 +229,7 @@ class AsyncCluster:
                 head = {"apiVersion": at.type_.KIND.api_version, "kind": at.type_.KIND.name}
                 yield Graph.from_dict({**head, **msgspec.to_builtins(state)})
 
-    async def wait(
-        self,
-        graph: Graph | str,
-        *,
-        seconds: float = 1200,
-        seen: Seen | None = None,
-    ) -> Graph:
+    async def wait(self, graph: Graph | str, *, seconds: float = 1200, seen: Seen | None = None) -> Graph:
         """The graph once it is ready: all replicas run the newest spec. `seen` is called at each change.
 
         Raises:

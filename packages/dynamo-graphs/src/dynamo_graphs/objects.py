@@ -436,10 +436,7 @@ _SHORT_FORMS: Mapping[str, tuple[Callable[[object], bool], str]] = {
         lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
         "an integer, for example 2",
     ),
-    "env": (
-        lambda value: isinstance(value, Mapping),
-        'names and text, for example {"HF_HOME": "/models"}',
-    ),
+    "env": (lambda value: isinstance(value, Mapping), 'names and text, for example {"HF_HOME": "/models"}'),
     "image": (lambda value: isinstance(value, str), "the name of an image"),
     "command": _LIST,
     "args": _LIST,

@@ -160,10 +160,7 @@ def component_tree(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Object, ...]:
     """All objects of a component."""
-    return (
-        *component_shared_objects(component),
-        *component_objects(component, facts, settings),
-    )
+    return (*component_shared_objects(component), *component_objects(component, facts, settings))
 
 
 def _request(
@@ -231,9 +228,7 @@ def _profiled_objects(request: DynamoGraphDeploymentRequest, config_maps: Config
 
 
 def _base(
-    request: DynamoGraphDeploymentRequest,
-    spec: DynamoGraphDeploymentRequestSpec,
-    config_maps: ConfigMaps,
+    request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec, config_maps: ConfigMaps
 ) -> Object | None:
     """The ConfigMap with the completed base graph; None if profiling uses that of the user."""
     given = spec.profiling_config.config_map_ref

@@ -62,11 +62,7 @@ class Model(ApiObject):
         namespace: str = "",
     ) -> None:
         """A model. `uri` is where the weights of a LoRA are: `s3://…`, `hf://…` or `file:///…`."""
-        spec: Object = {
-            "modelName": model_name,
-            "baseModelName": base_model_name,
-            "modelType": model_type,
-        }
+        spec: Object = {"modelName": model_name, "baseModelName": base_model_name, "modelType": model_type}
         if uri:
             spec["source"] = {"uri": uri}
         self._start(name, namespace, spec)
@@ -75,12 +71,7 @@ class Model(ApiObject):
     def lora(cls, name: str, *, model: str, base: str, uri: str, namespace: str = "") -> "Model":
         """A LoRA that all workers of the base model load; requests ask for it as `model`."""
         return cls(
-            name,
-            model_name=model,
-            base_model_name=base,
-            model_type="lora",
-            uri=uri,
-            namespace=namespace,
+            name, model_name=model, base_model_name=base, model_type="lora", uri=uri, namespace=namespace
         )
 
     @property

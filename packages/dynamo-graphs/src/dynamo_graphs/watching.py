@@ -7,16 +7,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from kube_runtime.cache.watch import (
-    Broken,
-    Changed,
-    Event,
-    Present,
-    Removed,
-    Started,
-    Synced,
-    Watch,
-)
+from kube_runtime.cache.watch import Broken, Changed, Event, Present, Removed, Started, Synced, Watch
 from kube_runtime.client.client import Client
 from kube_runtime.errors import Expired, ServerFailure, Throttled, Unreachable
 from kube_runtime.times import Backoff

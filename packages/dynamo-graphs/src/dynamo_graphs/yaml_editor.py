@@ -119,8 +119,7 @@ def _sequence_edits(text: str, node: yaml.Node, before: list[object], after: lis
     shorter = min(len(before), len(after))
     first = next((at for at in range(shorter) if not is_same(before[at], after[at])), shorter)
     last = next(
-        (at for at in range(shorter - first) if not is_same(before[-1 - at], after[-1 - at])),
-        shorter - first,
+        (at for at in range(shorter - first) if not is_same(before[-1 - at], after[-1 - at])), shorter - first
     )
     old, new = range(first, len(before) - last), after[first : len(after) - last]
     starts = [_item_start(text, item) for item in node.value]

@@ -55,12 +55,7 @@ def multinode(backend: str) -> Graph:
 
 def volume(name: str, size: str) -> PersistentVolumeClaimSpec:
     return PersistentVolumeClaimSpec(
-        name,
-        create=True,
-        storage_class="shared",
-        size=size,
-        volume_access_mode="ReadWriteMany",
-        retain=True,
+        name, create=True, storage_class="shared", size=size, volume_access_mode="ReadWriteMany", retain=True
     )
 
 
@@ -166,10 +161,7 @@ def test_parallelism_follows_from_gpus_and_nodes(backend: str) -> None:
     flags = {
         "vllm": ["--tensor-parallel-size 4 --pipeline-parallel-size 2", "--tensor-parallel-size 4"],
         "sglang": ["--tp 8", "--tp 4"],
-        "trtllm": [
-            "--tensor-parallel-size 8",
-            '--override-engine-args {"tensor_parallel_size": 4}',
-        ],
+        "trtllm": ["--tensor-parallel-size 8", '--override-engine-args {"tensor_parallel_size": 4}'],
     }[backend]
     graph = Graph("g").worker("W", model="m", backend=backend, gpus=4, nodes=2)  # type: ignore[arg-type]
     graph = graph.prefill("P", model="m", backend=backend, gpus=4)  # type: ignore[arg-type]
@@ -220,18 +212,12 @@ GRAPH = Graph("chat").frontend().worker("decode", model=SMALL)
             ["spec.services.decode.livenessProbe"],
             lambda: GRAPH.service("decode", liveness_probe={"exec": object()}),
         ),
-        (
-            ["spec.source"],
-            lambda: Model("m", model_name="a", base_model_name="b", model_type="lora"),
-        ),
+        (["spec.source"], lambda: Model("m", model_name="a", base_model_name="b", model_type="lora")),
         (["spec.replicas"], lambda: ScalingAdapter("a", graph="g", service="s", replicas=-1)),
         (["spec.replicas"], lambda: Component("c", replicas=-1)),
         (["spec.profilingConfig"], lambda: Request("r", model="m")),
         (["apiVersion"], lambda: Graph.from_yaml("a: b")),
-        (
-            ["kind"],
-            lambda: Graph.from_dict(ADAPTER.to_dict()),
-        ),
+        (["kind"], lambda: Graph.from_dict(ADAPTER.to_dict())),
         (["text:2:1"], lambda: Graph.from_yaml("a: [")),
         (["document"], lambda: Graph.from_yaml(GRAPH.to_yaml() + "---\n" + GRAPH.to_yaml())),
         (["document"], lambda: Graph.from_yaml("")),

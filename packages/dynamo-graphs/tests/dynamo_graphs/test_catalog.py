@@ -7,12 +7,7 @@ from dynamo_graphs.catalog import MEANINGS
 from dynamo_operator.features.suspension import SuspensionReason
 from dynamo_operator.models.plan import ModelReason
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamo_operator.shared.conditions import (
-    ComponentReason,
-    GraphReason,
-    PauseReason,
-    ScalingReason,
-)
+from dynamo_operator.shared.conditions import ComponentReason, GraphReason, PauseReason, ScalingReason
 
 TOOL = runpy.run_path(str(Path(__file__).parents[4] / "tools/status_page.py"))
 REQUEST = DynamoGraphDeploymentRequest.KIND.name

@@ -60,9 +60,7 @@ def test_another_number_of_replicas_restarts_nothing() -> None:
 def test_several_nodes_are_another_workload() -> None:
     main = {"image": "example.com/it:1", "command": ["python3"], "args": ["-m", "dynamo.vllm"]}
     graph = changed(
-        multinode={"nodeCount": 2},
-        resources={"limits": {"gpu": "1"}},
-        extraPodSpec={"mainContainer": main},
+        multinode={"nodeCount": 2}, resources={"limits": {"gpu": "1"}}, extraPodSpec={"mainContainer": main}
     )
     (effect,) = impact(graph)
     assert ("Decode", "restart", True) == (

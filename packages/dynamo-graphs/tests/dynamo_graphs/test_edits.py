@@ -65,18 +65,14 @@ class Cluster(Server):
         return services
 
 
-def test_a_graph_that_changes_meanwhile_is_read_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_graph_that_changes_meanwhile_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster({"metadata": {"labels": {"a": "b"}}}, {"spec": {"services": {"X": {}}}})
     connect_to(cluster, monkeypatch)
     asyncio.run(edit.scale("chat/Decode", replicas=3, where=HERE))
     assert {"Decode": {"replicas": 3}, "Frontend": {"replicas": 1}, "X": {}} == cluster.services()
 
 
-def test_a_service_that_goes_meanwhile_is_not_made_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_service_that_goes_meanwhile_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster({"spec": {"services": {"Decode": None}}})
     connect_to(cluster, monkeypatch)
     with pytest.raises(Missing, match='service "Decode" not found'):
@@ -84,9 +80,7 @@ def test_a_service_that_goes_meanwhile_is_not_made_again(
     assert {"Frontend": {"replicas": 1}} == cluster.services()
 
 
-def test_a_graph_that_never_stands_still_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_graph_that_never_stands_still_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(*({"metadata": {"labels": {"a": str(each)}}} for each in range(99)))
     connect_to(cluster, monkeypatch)
     with pytest.raises(Conflict):
@@ -103,10 +97,7 @@ def test_what_is_so_already_is_not_written(monkeypatch: pytest.MonkeyPatch) -> N
     assert ["GET", "PATCH", "GET", "GET"] == [each.method for each in cluster.requests]
 
 
-SIZED = {
-    "name": "DYN_DEPLOYMENT_CONFIG",
-    "value": json.dumps({"Decode": {"ServiceArgs": {"workers": 3}}}),
-}
+SIZED = {"name": "DYN_DEPLOYMENT_CONFIG", "value": json.dumps({"Decode": {"ServiceArgs": {"workers": 3}}})}
 
 
 DECODE = "prod/chat/Decode"
@@ -140,11 +131,7 @@ def of_service(replicas: int) -> Any:
     [
         (a_graph(), 2, Edit(of_service(2), f"Scaling {DECODE} to 2 replicas")),
         (a_graph(), 1, Edit(of_service(1), f"Scaling {DECODE} to 1 replica")),
-        (
-            a_graph(None, replicas=3),
-            0,
-            Edit(of_service(0), f"Scaling {DECODE} from 3 to 0 replicas"),
-        ),
+        (a_graph(None, replicas=3), 0, Edit(of_service(0), f"Scaling {DECODE} from 3 to 0 replicas")),
         (a_graph(None, replicas=3), 3, Edit(None, f"{DECODE} is already set to 3 replicas")),
         (a_graph(1, replicas=3), 4, Edit(of_service(4), f"Scaling {DECODE} from 3 to 4 replicas")),
         (
@@ -159,11 +146,7 @@ def of_service(replicas: int) -> Any:
         (a_graph(2), 2, Edit(None, f"{DECODE} is already set to 2 replicas")),
         (a_graph(0, replicas=3), 0, Edit(None, f"{DECODE} is already set to 0 replicas")),
         (a_graph(None, envs=[SIZED]), 3, Edit(None, f"{DECODE} is already set to 3 replicas")),
-        (
-            a_graph(None, envs=[SIZED]),
-            4,
-            Edit(of_service(4), f"Scaling {DECODE} from 3 to 4 replicas"),
-        ),
+        (a_graph(None, envs=[SIZED]), 4, Edit(of_service(4), f"Scaling {DECODE} from 3 to 4 replicas")),
     ],
 )
 def test_replicas_of_a_service(graph: DynamoGraphDeployment, asked: int, edit: Edit) -> None:
@@ -183,11 +166,7 @@ def test_the_factor_is_not_for_a_frontend() -> None:
 
 
 def test_the_adapter_of_a_service_is_the_one_that_the_operator_made() -> None:
-    adapters = [
-        an_adapter("u-chat", "Frontend"),
-        an_adapter("", "Decode"),
-        an_adapter("o", "Decode"),
-    ]
+    adapters = [an_adapter("u-chat", "Frontend"), an_adapter("", "Decode"), an_adapter("o", "Decode")]
     going = an_adapter("u-chat", "Decode")
     metadata = msgspec.structs.replace(going.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
     adapters.append(msgspec.structs.replace(going, metadata=metadata))
@@ -221,11 +200,7 @@ def test_a_mark_is_set_and_taken_away(key: str) -> None:
     gone = {"metadata": {"annotations": {key: None}}}
     assert [wanted, wanted, None] == [marked(each, key, is_on=True).patch for each in (plain, odd, on)]
     assert [None, gone, gone] == [marked(each, key, is_on=False).patch for each in (plain, odd, on)]
-    assert [[], [], 1] == [
-        list(obstacles(plain)),
-        list(obstacles(on, [key])),
-        len(list(obstacles(on))),
-    ]
+    assert [[], [], 1] == [list(obstacles(plain)), list(obstacles(on, [key])), len(list(obstacles(on)))]
 
 
 def test_what_is_in_the_way_names_the_command_that_ends_it() -> None:

@@ -12,18 +12,7 @@ from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.conditions import Stated
 from kube_runtime.types.meta import Condition
-from stated import (
-    NOW,
-    READY,
-    THEN,
-    a_component,
-    a_condition,
-    a_graph,
-    a_pod,
-    counts,
-    late,
-    metadata,
-)
+from stated import NOW, READY, THEN, a_component, a_condition, a_graph, a_pod, counts, late, metadata
 
 SINCE = f"since {THEN} (12 minutes)"
 

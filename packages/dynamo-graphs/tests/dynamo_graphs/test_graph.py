@@ -75,9 +75,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         GRAPH.apply()
 
 
-async def test_a_call_in_a_thread_with_an_event_loop_runs_in_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_call_in_a_thread_with_an_event_loop_runs_in_another(monkeypatch: pytest.MonkeyPatch) -> None:
     connect_to(Server(), monkeypatch)
     assert [] == Cluster(namespace="ml").graphs()
     with pytest.raises(Missing, match="is not served"):

@@ -48,9 +48,7 @@ async def test_each_line_follows_its_pod(capsys: pytest.CaptureFixture[str]) -> 
     assert "/api/v1/namespaces/prod/pods/chat-0/log" == kubelet.asked[0].path
 
 
-async def test_what_was_printed_before_a_cut_is_not_printed_again(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+async def test_what_was_printed_before_a_cut_is_not_printed_again(capsys: pytest.CaptureFixture[str]) -> None:
     first = b"2026-11-23T03:00:00Z one\n2026-11-23T03:00:01.5Z two\n"
     log = a_log(Kubelet((200, first), (200, first + b"2026-11-23T03:00:02Z three\n")))
     await log.print()
@@ -65,12 +63,7 @@ async def test_a_container_that_has_not_started() -> None:
 
 def test_the_query_of_all_options() -> None:
     query = log_query("copier", -1, since_seconds=7200, previous=True)
-    assert {
-        "container": "copier",
-        "timestamps": "true",
-        "sinceSeconds": "7200",
-        "previous": "true",
-    } == query
+    assert {"container": "copier", "timestamps": "true", "sinceSeconds": "7200", "previous": "true"} == query
 
 
 def test_a_service_that_is_not_there_is_suggested() -> None:

@@ -70,10 +70,7 @@ def test_all_problems_are_reported_at_once_in_the_order_of_their_paths() -> None
         ({"labels": {"a": 1}}, "labels.a: expected text, got the number 1"),
         ({"envs": {"A": "b"}}, "envs: expected a list, got an object"),
         ({"envs": [None]}, "envs[0]: expected an object, got nothing (null)"),
-        (
-            {"ingress": {"enabled": "yes"}},
-            'ingress.enabled: expected true or false, got the text "yes"',
-        ),
+        ({"ingress": {"enabled": "yes"}}, 'ingress.enabled: expected true or false, got the text "yes"'),
         (
             {"sharedMemory": {"size": "8Gb"}},
             'sharedMemory.size: "8Gb" is not a quantity such as 8Gi, 500m or 2',

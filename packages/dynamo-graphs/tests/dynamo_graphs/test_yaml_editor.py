@@ -89,10 +89,7 @@ def test_any_change_is_written(change: object, gone: str) -> None:
     assert not gone or f"  {gone}" not in text
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["a: &x {b: 1}\nc: *x\n", "x: &x {b: 1}\nc:\n  <<: *x\n", '{"a": 1}\n'],
-)
+@pytest.mark.parametrize("text", ["a: &x {b: 1}\nc: *x\n", "x: &x {b: 1}\nc:\n  <<: *x\n", '{"a": 1}\n'])
 def test_what_cannot_be_edited_in_place_is_left_to_the_caller(text: str) -> None:
     before = documents("text", text)[0].value
     assert text == edited(text, before, copy.deepcopy(before))
@@ -117,21 +114,7 @@ def places(value: object) -> list[tuple[object, object]]:
 
 
 VALUES = st.sampled_from(
-    [
-        None,
-        True,
-        0,
-        1.5,
-        "",
-        "yes",
-        "two\nlines\n",
-        "# text",
-        "a: b",
-        [],
-        {},
-        [1, [2]],
-        {"k": {"l": 1}},
-    ]
+    [None, True, 0, 1.5, "", "yes", "two\nlines\n", "# text", "a: b", [], {}, [1, [2]], {"k": {"l": 1}}]
 ).map(copy.deepcopy)  # edits of one example must not reach the next
 
 

@@ -18,9 +18,7 @@ from kube_runtime.commandline import application, execute
 def app(program: str = "dynamoctl") -> App:
     """Build the command line; `program` is the name that it was called by."""
     tool = application(
-        program,
-        "Inspect, change, check and try out NVIDIA Dynamo graphs on Kubernetes.",
-        version=version,
+        program, "Inspect, change, check and try out NVIDIA Dynamo graphs on Kubernetes.", version=version
     )
     for command in (
         *(read.get, read.why, read.status, read.tree, read.events, read.logs, read.report),

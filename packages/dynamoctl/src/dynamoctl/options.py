@@ -20,8 +20,7 @@ Everywhere = Annotated[bool, Parameter(name=["--all-namespaces", "-A"])]
 Watch = Annotated[bool, Parameter(name=["--watch", "-w"])]
 OptionalFile = Annotated[Path | None, Parameter(metavar="FILE")]
 SettingsFile = Annotated[
-    OptionalFile,
-    Parameter(help="Settings file of the operator (default: those of a default installation)."),
+    OptionalFile, Parameter(help="Settings file of the operator (default: those of a default installation).")
 ]
 TextOrJson = Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])]
 TextOutput = Annotated[TextOrJson, Parameter(help="Output format: `text` for people, `json` for machines.")]

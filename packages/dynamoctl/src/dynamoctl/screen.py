@@ -124,12 +124,7 @@ def show(*parts: RenderableType) -> None:
 def plain(*parts: RenderableType) -> str:
     """The parts as text without colour and trailing spaces."""
     screen = Console(
-        highlight=False,
-        markup=False,
-        emoji=False,
-        width=_UNLIMITED,
-        color_system=None,
-        file=StringIO(),
+        highlight=False, markup=False, emoji=False, width=_UNLIMITED, color_system=None, file=StringIO()
     )
     with screen.capture() as capture:
         screen.print(*parts, sep="\n")

@@ -110,10 +110,7 @@ def test_the_configuration_and_the_image_may_be_beside_the_deployment(
 def test_a_request_says_what_it_has_built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, [component], _ = converted(tmp_path, capsys, REQUEST, COMPONENT)
     container = component["spec"]["extraPodSpec"]["mainContainer"]
-    assert (component["kind"], container["image"]) == (
-        "DynamoComponentDeployment",
-        "example.com/built:1",
-    )
+    assert (component["kind"], container["image"]) == ("DynamoComponentDeployment", "example.com/built:1")
 
 
 def test_the_command_line_wins_and_names_get_a_suffix(

@@ -287,10 +287,7 @@ def test_manifests_of_the_older_generation_are_checked_too(linted: Linted) -> No
     assert 1 == code
     assert [
         ("/in.yaml:6:3", 'spec.dynamoNim: invalid tag "frontend"'),
-        (
-            "/in.yaml:9:7",
-            'spec.services.Frontend.replicaz: unknown field; did you mean "replicas"?',
-        ),
+        ("/in.yaml:9:7", 'spec.services.Frontend.replicaz: unknown field; did you mean "replicas"?'),
         ("/in.yaml:10:7", "spec.services.Frontend.pvc.mountPoint: missing mountPoint"),
         ("/in.yaml:21:3", "spec.source: expected one of oci, s3, http, pvc, configMap"),
         ("/in.yaml:27:1", "spec.image: this field is required"),
@@ -343,10 +340,7 @@ def test_a_switch_without_enabled_is_off(linted: Linted) -> None:
         ("pvcs.size", "spec.pvcs[].size"),
         ("DynamoModel.spec.baseModelName", "spec.baseModelName"),
         ("dgdr.status.state", "status.state"),
-        (
-            "services.resources.limits.custom.rdma",
-            "spec.services.<name>.resources.limits.custom.<name>",
-        ),
+        ("services.resources.limits.custom.rdma", "spec.services.<name>.resources.limits.custom.<name>"),
         ("", ""),
     ],
 )

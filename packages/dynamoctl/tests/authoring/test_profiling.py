@@ -12,14 +12,7 @@ from dynamo_profiler.shape import models
 from dynamoctl.main import app
 from kube_runtime.commandline import execute
 
-LLAMA = [
-    "--model",
-    "meta-llama/Llama-3.3-70B-Instruct",
-    "--gpu",
-    "h200_sxm",
-    "--engine",
-    "formulas",
-]
+LLAMA = ["--model", "meta-llama/Llama-3.3-70B-Instruct", "--gpu", "h200_sxm", "--engine", "formulas"]
 
 
 def printed(capsys: pytest.CaptureFixture[str], *args: str) -> str:
@@ -27,9 +20,7 @@ def printed(capsys: pytest.CaptureFixture[str], *args: str) -> str:
     return capsys.readouterr().out
 
 
-def test_profile_prints_the_front_and_the_choice_with_its_error(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_profile_prints_the_front_and_the_choice_with_its_error(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "profile", *LLAMA)
     assert "TOK/S/GPU" in text
     assert "by formulas: ttft" in text.splitlines()[-1]
@@ -55,10 +46,7 @@ def test_profile_writes_every_format_and_both_pictures(
     [
         (["--ttft", "1"], "sla.ttft of 1 ms cannot be met: the fastest engine, 8 x h200_sxm"),
         (["--gpu", "voodoo"], "hardware.gpuType: unknown GPU 'voodoo' (expected one of"),
-        (
-            ["--precision", "fp4", "--model", "Qwen/Qwen3-8B"],
-            "Qwen/Qwen3-8B is not published in fp4",
-        ),
+        (["--precision", "fp4", "--model", "Qwen/Qwen3-8B"], "Qwen/Qwen3-8B is not published in fp4"),
         (["--model", "acme/secret"], "unknown size of model 'acme/secret'"),
         (["--max-gpus", "1"], "analytic.maxGpus of 1 is too low"),
     ],

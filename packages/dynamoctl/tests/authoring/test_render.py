@@ -171,11 +171,7 @@ def test_several_documents_lists_folders_and_standard_input_are_read(
         ("kind: DynamoGraph", "kind: DynamoGrap", ":2:1: kind: "),
         ("  name: chat", "  labels: {}", ":3:1: metadata.name: "),
         ("spec:\n  services:", "spec:\n  spec: [", ":8:20: unreadable YAML: "),
-        (
-            "      replicas: 2\n",
-            "      replicas: 2\n      replicas: 3\n",
-            ":10:7: duplicate key 'replicas'",
-        ),
+        ("      replicas: 2\n", "      replicas: 2\n      replicas: 3\n", ":10:7: duplicate key 'replicas'"),
     ],
 )
 def test_each_problem_is_one_line_with_its_place(render: Render, old: str, new: str, expected: str) -> None:
@@ -377,10 +373,7 @@ def replicas(objects: list[Any]) -> dict[str, int]:
     [
         (GRAPH, {"chat-frontend": 2, "chat-worker": 1}),
         (SUSPENDED, {"chat-frontend": 0, "chat-worker": 0}),
-        (
-            GRAPH.replace("spec:\n", "spec:\n  replicas: 3\n", 1),
-            {"chat-frontend": 2, "chat-worker": 3},
-        ),
+        (GRAPH.replace("spec:\n", "spec:\n  replicas: 3\n", 1), {"chat-frontend": 2, "chat-worker": 3}),
         (SCALED, {"chat-frontend": 2, "chat-worker": 1}),
         (SCALED + ADAPTER, {"chat-frontend": 2, "chat-worker": 5}),
     ],
@@ -433,8 +426,7 @@ def test_profiling_results_beside_a_request_become_its_graph(render: Render) -> 
 
 def test_a_facts_file_says_what_the_cluster_has(render: Render) -> None:
     facts = render.file(
-        "groveServed: true\nkaiServed: true\npullSecrets: {example.com: [key]}\n",
-        "facts.yaml",
+        "groveServed: true\nkaiServed: true\npullSecrets: {example.com: [key]}\n", "facts.yaml"
     )
     objects = render(GRAPH, facts=facts)
     (gang,) = (each for each in objects if each["kind"] == "PodCliqueSet")
@@ -490,9 +482,7 @@ def test_without_a_name_all_kinds_are_meant() -> None:
     assert RESOURCES == selected([])
 
 
-def test_kinds_of_the_older_generation_are_printed_on_demand(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_kinds_of_the_older_generation_are_printed_on_demand(capsys: pytest.CaptureFixture[str]) -> None:
     found = list(yaml.safe_load_all(printed(capsys, "dm", "--legacy")))
     names = [each["spec"]["names"]["plural"] for each in found]
     legacy = ["dynamodeployments", "dynamonimdeployments", "dynamonimrequests", "dynamonims"]

@@ -69,10 +69,5 @@ def revision(number: int, *owners: Any) -> Object:
 
 def test_revisions_of_other_owners_are_left_out() -> None:
     other, no_controller = {"uid": "other", "controller": True}, {"uid": "uid"}
-    found = [
-        revision(10, OWNER),
-        revision(9, OWNER),
-        revision(11, other),
-        revision(12, no_controller),
-    ]
+    found = [revision(10, OWNER), revision(9, OWNER), revision(11, other), revision(12, no_controller)]
     assert [9, 10] == [each.number for each in revisions_of("uid", [*found, revision(13)])]

@@ -18,20 +18,14 @@ TARGET = "invalid target"
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (
-            "logs chat/",
-            f'{TARGET} "chat/" (expected GRAPH or GRAPH/SERVICE, for example chat/Decode)',
-        ),
+        ("logs chat/", f'{TARGET} "chat/" (expected GRAPH or GRAPH/SERVICE, for example chat/Decode)'),
         ("logs /Decode", f'{TARGET} "/Decode" (expected GRAPH or GRAPH/SERVICE'),
         ("logs chat --tail -2", "invalid --tail -2 (expected a number of lines, or -1)"),
         ("logs chat -f --previous", "--previous and --follow exclude each other"),
         ("scale chat --replicas 1", f'{TARGET} "chat" (expected GRAPH/SERVICE, for example'),
         ("scale dgd/chat --replicas 1", f'{TARGET} "dgd/chat" (expected GRAPH/SERVICE'),
         ("scale a/b --replicas 1.5", 'from 0 to 2147483647, got "1.5"'),
-        (
-            "status a/b/c",
-            'invalid name "a/b/c" (expected NAME or KIND/NAME, for example dgd/chat)',
-        ),
+        ("status a/b/c", 'invalid name "a/b/c" (expected NAME or KIND/NAME, for example dgd/chat)'),
         ("tree dcd/chat", 'unsupported kind "dcd" (expected dgd)'),
         ("get pods", 'unsupported kind "pods" (expected one of dgd, dcd, dgdsa, dm, dgdr)'),
         ("get -n ../x", 'invalid namespace "../x" (expected a name, for example prod)'),
@@ -74,10 +68,7 @@ def test_a_target_may_name_the_kind(text: str, names: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("head", "message"),
     [
-        (
-            "apiVersion: ../v1\nmetadata: {name: a}",
-            'apiVersion: invalid value "../v1" (for example',
-        ),
+        ("apiVersion: ../v1\nmetadata: {name: a}", 'apiVersion: invalid value "../v1" (for example'),
         ("apiVersion: v1\nmetadata: {name: a/b}", 'metadata.name: invalid name "a/b"'),
         ("apiVersion: v1\nmetadata: {name: ..}", 'metadata.name: invalid name ".."'),
         ("apiVersion: v1\nmetadata: {name: a, namespace: a%2fb}", 'invalid namespace "a%2fb"'),

@@ -44,9 +44,7 @@ def test_a_value_is_named_after_what_it_is(
 
 
 @pytest.mark.parametrize(
-    "path",
-    [path for path in ALL if path[0] != "dev" and path[-1] not in (*GROUPS, *PLAIN)],
-    ids=" ".join,
+    "path", [path for path in ALL if path[0] != "dev" and path[-1] not in (*GROUPS, *PLAIN)], ids=" ".join
 )
 def test_there_is_an_example(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     lines = help_of(path, capsys).splitlines()

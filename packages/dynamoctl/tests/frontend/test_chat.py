@@ -66,10 +66,7 @@ async def asked(api: Api) -> tuple[Completion, list[str]]:
     ticks = count()
     messages: list[Object] = [{"role": "user", "content": "hi"}]
     found = await completion(
-        *(api.frontend, "m", messages),
-        max_tokens=8,
-        write=written.append,
-        clock=lambda: float(next(ticks)),
+        *(api.frontend, "m", messages), max_tokens=8, write=written.append, clock=lambda: float(next(ticks))
     )
     return found, written
 
@@ -124,12 +121,7 @@ async def test_unreadable_data_in_the_stream(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     "chunk",
-    [
-        {"choices": ["x"]},
-        {"choices": 5},
-        {"choices": [{"delta": 5}]},
-        {"usage": {"completion_tokens": "x"}},
-    ],
+    [{"choices": ["x"]}, {"choices": 5}, {"choices": [{"delta": 5}]}, {"usage": {"completion_tokens": "x"}}],
 )
 async def test_a_chunk_of_another_form_has_no_text(chunk: Object) -> None:
     completion, written = await asked(Api(event(**chunk)))
@@ -147,8 +139,7 @@ async def test_the_model_that_is_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/../secrets", "/v1/%2e%2e/x", "/v1/..%2f..%2fsecrets", "..", "/a/./b", "/v1/%2E%2e%2F.."],
+    "path", ["/../secrets", "/v1/%2e%2e/x", "/v1/..%2f..%2fsecrets", "..", "/a/./b", "/v1/%2E%2e%2F.."]
 )
 async def test_no_path_leads_out_of_the_service(path: str) -> None:
     api = Api(b"")

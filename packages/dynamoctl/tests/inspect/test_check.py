@@ -24,13 +24,7 @@ from dynamoctl.installation.checks import (
 from dynamoctl.options import CheckOptions
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.tls import new_authority
-from kube_runtime.types.kinds import (
-    Lease,
-    LeaseSpec,
-    ValidatingWebhookConfiguration,
-    Webhook,
-    WebhookClient,
-)
+from kube_runtime.types.kinds import Lease, LeaseSpec, ValidatingWebhookConfiguration, Webhook, WebhookClient
 from kube_runtime.types.meta import Kind, Metadata
 from scripted.connections import connect_to
 
@@ -43,9 +37,7 @@ def definition(kind: Kind, *served: str, stored: tuple[str, ...] = ()) -> dict[s
     versions = tuple(DefinedVersion(each, served=True) for each in served)
     return {
         str(kind): Definition(
-            metadata=Metadata(name=str(kind)),
-            spec=DefinitionSpec(versions),
-            status=DefinitionStatus(stored),
+            metadata=Metadata(name=str(kind)), spec=DefinitionSpec(versions), status=DefinitionStatus(stored)
         )
     }
 
@@ -76,11 +68,7 @@ def test_objects_in_a_version_that_is_gone_are_told() -> None:
     [
         (definition(A, "v1") | definition(B, "v1"), CheckResult.OK, "installed; set p.on"),
         (definition(A, "v1"), CheckResult.WARNING, "partly installed; missing: bs.x.io"),
-        (
-            definition(A, "v1") | definition(B, "v2"),
-            CheckResult.WARNING,
-            "bs.x.io is not served in v1",
-        ),
+        (definition(A, "v1") | definition(B, "v2"), CheckResult.WARNING, "bs.x.io is not served in v1"),
     ],
 )
 def test_another_project_is_there_whole_and_in_a_known_version(
@@ -100,12 +88,7 @@ def test_a_project_that_is_not_there_is_not_mentioned() -> None:
     [
         (None, CheckResult.OK, "installed; used unless p.on is false", ""),
         ({}, CheckResult.OK, "installed, and the operator may use it", ""),
-        (
-            {B: ["ns/operator"]},
-            CheckResult.WARNING,
-            "ns/operator may not read bs.x.io",
-            "p.on=true",
-        ),
+        ({B: ["ns/operator"]}, CheckResult.WARNING, "ns/operator may not read bs.x.io", "p.on=true"),
     ],
 )
 def test_a_project_that_the_operator_may_not_read_is_named_with_the_value_that_grants_it(
@@ -142,9 +125,7 @@ def test_an_authority_that_ends_is_told_in_time(days: int, verdict: CheckResult)
 
 
 @pytest.mark.parametrize("registered", [[], [ValidatingWebhookConfiguration()]])
-def test_without_a_webhook_no_authority_is_missing(
-    registered: list[ValidatingWebhookConfiguration],
-) -> None:
+def test_without_a_webhook_no_authority_is_missing(registered: list[ValidatingWebhookConfiguration]) -> None:
     found = checks.authorities(registered, NOW)
     assert (CheckResult.OK, "no Dynamo webhook is registered") == (found.verdict, found.text)
 
@@ -259,8 +240,5 @@ def test_what_is_left_of_a_quota_is_counted() -> None:
 def test_a_registry_without_a_pull_secret_is_named() -> None:
     images = ("reg.example.com:5000/a:1", "python:3.12")
     found = checks.pull_secrets(images, {"reg.example.com:5000"})
-    assert (CheckResult.WARNING, "missing for docker.io (as in python:3.12)") == (
-        found.verdict,
-        found.text,
-    )
+    assert (CheckResult.WARNING, "missing for docker.io (as in python:3.12)") == (found.verdict, found.text)
     assert CheckResult.OK == checks.pull_secrets(images[:1], {"reg.example.com:5000"}).verdict

@@ -30,11 +30,7 @@ def a_graph(name: str, namespace: str = "prod", ready: str = "True") -> Object:
     return {
         "apiVersion": "nvidia.com/v1alpha1",
         "kind": "DynamoGraphDeployment",
-        "metadata": {
-            "namespace": namespace,
-            "name": name,
-            "creationTimestamp": "2026-11-23T02:55:00Z",
-        },
+        "metadata": {"namespace": namespace, "name": name, "creationTimestamp": "2026-11-23T02:55:00Z"},
         "spec": {"services": {}},
         "status": {
             "state": "successful",

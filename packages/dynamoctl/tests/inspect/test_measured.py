@@ -34,13 +34,7 @@ APART = {
 
 
 def scrape(
-    count: int,
-    *,
-    ttft: float = 0.1,
-    itl: float = 0.01,
-    isl: int = 3000,
-    osl: int = 500,
-    busy: int = 9,
+    count: int, *, ttft: float = 0.1, itl: float = 0.01, isl: int = 3000, osl: int = 500, busy: int = 9
 ) -> str:
     """The metrics of a frontend after so many requests, all alike."""
     sums = {
@@ -173,11 +167,7 @@ async def test_the_page_shows_what_is_printed() -> None:
 async def test_machines_read_seconds() -> None:
     found = document(await Cluster(scrape(0), scrape(5, ttft=0.3, busy=0)).why())
     assert json.loads(json.dumps(found)) == found
-    assert {
-        "request": "prod/sla",
-        "graph": "prod/chat",
-        "meetsTargets": False,
-    }.items() <= found.items()
+    assert {"request": "prod/sla", "graph": "prod/chat", "meetsTargets": False}.items() <= found.items()
     assert (0.2, 0.3) == (found["promised"]["targets"]["ttft"], found["measured"]["ttft"])
 
 

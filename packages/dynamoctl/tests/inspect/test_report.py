@@ -160,10 +160,7 @@ def test_half_of_a_report_is_not_kept(
 
 @pytest.mark.parametrize("before", [(LOG,), ()], ids=["cut", "no answer"])
 def test_a_log_that_cannot_be_read_is_named_and_the_rest_is_there(
-    server: Cluster,
-    tmp_path: Path,
-    before: tuple[bytes, ...],
-    capsys: pytest.CaptureFixture[str],
+    server: Cluster, tmp_path: Path, before: tuple[bytes, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "chat.tar.gz"
     server.log = lambda: _broken("the connection was cut", *before)
@@ -267,8 +264,7 @@ def test_a_variable_is_shown_only_if_it_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [{"credentials": {"a": PLANTED}}, {"passwords": [PLANTED]}, {"pin-auth": [{"x": PLANTED}]}],
+    "fields", [{"credentials": {"a": PLANTED}}, {"passwords": [PLANTED]}, {"pin-auth": [{"x": PLANTED}]}]
 )
 def test_all_below_a_secret_name(fields: Object) -> None:
     assert PLANTED not in json.dumps(redacted({"kind": "Pod", "metadata": {}, "spec": fields}))

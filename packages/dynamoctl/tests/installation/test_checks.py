@@ -137,11 +137,7 @@ NOW = datetime(2026, 1, 1, 0, 2, tzinfo=UTC)
 
 def a_set(**fields: Any) -> Object:
     metadata = {"name": "chat", "namespace": "prod", "creationTimestamp": "2026-01-01T00:00:00Z"}
-    return {
-        "kind": "PodCliqueSet",
-        "metadata": {**metadata, **fields.pop("metadata", {})},
-        **fields,
-    }
+    return {"kind": "PodCliqueSet", "metadata": {**metadata, **fields.pop("metadata", {})}, **fields}
 
 
 def test_the_closed_namespaces_are_those_of_the_installed_policy() -> None:

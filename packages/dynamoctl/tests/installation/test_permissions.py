@@ -27,18 +27,8 @@ from dynamoctl.installation.permissions import (
 from kube_runtime.types.meta import Resource
 
 ROOT = Path(__file__).parents[4]
-EVERY_RULE = (
-    *RULES,
-    *PROFILING_NODES,
-    *(rule for granted in GRANTED for rule in granted.rules),
-)
-OPTIONAL = (
-    Feature.GROVE,
-    Feature.KAI,
-    Feature.LEADER_WORKER_SET,
-    Feature.ISTIO,
-    Feature.INFERENCE_POOL,
-)
+EVERY_RULE = (*RULES, *PROFILING_NODES, *(rule for granted in GRANTED for rule in granted.rules))
+OPTIONAL = (Feature.GROVE, Feature.KAI, Feature.LEADER_WORKER_SET, Feature.ISTIO, Feature.INFERENCE_POOL)
 
 
 def tool(name: str) -> dict[str, object]:

@@ -30,14 +30,7 @@ from dynamo_operator.graph.validate import without_switch
 from dynamo_operator.graph.warnings import UNKNOWN, ClusterContext
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import Problem, later_version, nearest
-from dynamoctl.authoring.render import (
-    DEFAULT_NAMESPACE,
-    KINDS,
-    Manifest,
-    kinds_by_name,
-    readable,
-    selected,
-)
+from dynamoctl.authoring.render import DEFAULT_NAMESPACE, KINDS, Manifest, kinds_by_name, readable, selected
 from dynamoctl.installation.manifests import render_settings
 from dynamoctl.screen import Styled, show, show_json, table
 from kube_runtime.commandline import ExitCode
@@ -125,8 +118,7 @@ def findings_of(
         return
     try:
         sound = decode(
-            rules.type_,
-            msgspec.json.encode(filled(without(placed, wrong), whole_schema(kinds[kind]))),
+            rules.type_, msgspec.json.encode(filled(without(placed, wrong), whole_schema(kinds[kind])))
         )
     except DecodeError:
         return  # a required field is missing, which the schema has reported
@@ -168,11 +160,7 @@ def _finding(manifest: Manifest, level: Level, problem: Problem) -> Finding:
     document = manifest.value
     name = manifest.metadata.get("name", "")
     return Finding(
-        manifest.place(problem.path),
-        level,
-        f"{document.get('kind')}/{name}",
-        problem.path,
-        str(problem),
+        manifest.place(problem.path), level, f"{document.get('kind')}/{name}", problem.path, str(problem)
     )
 
 
@@ -223,16 +211,7 @@ _DRAFT = "http://json-schema.org/draft-07/schema#"
 """The newest draft that common YAML language servers support."""
 
 _NOTES = ("description", "default")
-_RULES = (
-    "enum",
-    "minimum",
-    "minLength",
-    "maxLength",
-    "maxItems",
-    "maxProperties",
-    "pattern",
-    "format",
-)
+_RULES = ("enum", "minimum", "minLength", "maxLength", "maxItems", "maxProperties", "pattern", "format")
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,20 +253,12 @@ def editor_schema(resources: Sequence[type[Resource]]) -> Object:
         required = ["apiVersion", "kind", "metadata"]
         properties = schema["properties"] | constants
         schemas.append(
-            {
-                **schema,
-                "properties": properties,
-                "required": required,
-                "additionalProperties": False,
-            }
+            {**schema, "properties": properties, "required": required, "additionalProperties": False}
         )
     if len(schemas) == 1:
         return {"$schema": _DRAFT, **schemas[0]}
     cases = [
-        {
-            "if": {"properties": {"kind": {"const": resource.KIND.name}}, "required": ["kind"]},
-            "then": schema,
-        }
+        {"if": {"properties": {"kind": {"const": resource.KIND.name}}, "required": ["kind"]}, "then": schema}
         for resource, schema in zip(resources, schemas, strict=True)
     ]
     version_ = resources[0].KIND.api_version

@@ -18,17 +18,7 @@ from dynamoctl.screen import show, show_json, table
 from kube_runtime.errors import ConfigError
 from kube_runtime.types.meta import Fields
 
-_HEAD = (
-    "MODE",
-    "WORKERS",
-    "GPUS",
-    "AT ONCE",
-    "TTFT ms",
-    "ITL ms",
-    "TOK/S/GPU",
-    "TOK/S/USER",
-    "TARGETS",
-)
+_HEAD = ("MODE", "WORKERS", "GPUS", "AT ONCE", "TTFT ms", "ITL ms", "TOK/S/GPU", "TOK/S/USER", "TARGETS")
 
 
 _SAME = (

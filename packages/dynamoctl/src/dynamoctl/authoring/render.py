@@ -344,10 +344,7 @@ def print_objects(
 
 
 def rendered(
-    entries: Sequence[Manifest | ConfigError],
-    namespace: str,
-    facts: Facts,
-    settings: RenderSettings,
+    entries: Sequence[Manifest | ConfigError], namespace: str, facts: Facts, settings: RenderSettings
 ) -> list[Object]:
     """Render all manifests together. Among them are the errors of those that could not be read.
 

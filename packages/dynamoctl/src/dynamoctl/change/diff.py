@@ -23,12 +23,7 @@ _VERBS = {"restart": "yellow", "delete": "red", "create": "green", "scale": "cya
 
 
 async def print_diff(
-    manifests: Sequence[Manifest],
-    where: Where,
-    output: str,
-    *,
-    force: bool,
-    has_exit_code: bool,
+    manifests: Sequence[Manifest], where: Where, output: str, *, force: bool, has_exit_code: bool
 ) -> ExitCode:
     """Print the changes. With `has_exit_code` the code is 1 if there are any.
 
@@ -56,8 +51,7 @@ def print_changes(changes: Sequence[Change]) -> None:
         if change.effects:
             show(
                 table(
-                    (),
-                    [("", Styled(it.verb, _VERBS[it.verb]), it.service, it.text) for it in change.effects],
+                    (), [("", Styled(it.verb, _VERBS[it.verb]), it.service, it.text) for it in change.effects]
                 )
             )
         elif change.verb == "change" and change.name.partition(" ")[0] in RENDERED:

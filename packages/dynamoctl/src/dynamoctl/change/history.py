@@ -18,12 +18,7 @@ from dynamo_graphs.edits import Edited, Unwritable, obstacles
 from dynamo_graphs.reader import GRAPHS, MANAGER, Target
 from dynamo_operator import labels
 from dynamo_operator.documents import write_yaml
-from dynamo_operator.features.history import (
-    CHANGE_CAUSE,
-    SIZE_OF_SERVICE,
-    SIZES,
-    without_sizes,
-)
+from dynamo_operator.features.history import CHANGE_CAUSE, SIZE_OF_SERVICE, SIZES, without_sizes
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.change.diff import print_changes
 from dynamoctl.options import Where

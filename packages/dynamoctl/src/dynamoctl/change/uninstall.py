@@ -122,7 +122,4 @@ async def _cluster_objects(reading: Reading) -> list[str]:
             lines.append(f"remaining: Lease {ELECTION_LEASE.name} in namespace {ELECTION_LEASE.namespace}")
     except Forbidden as error:
         print(visible(f"note: {error}"), file=sys.stderr)
-    return [
-        *lines,
-        "CRDs are kept: deleting them deletes every object of their kinds",
-    ]
+    return [*lines, "CRDs are kept: deleting them deletes every object of their kinds"]

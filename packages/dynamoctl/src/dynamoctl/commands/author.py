@@ -22,10 +22,7 @@ from dynamoctl.options import (
 
 
 def explain(
-    field: Annotated[str, Parameter(show_default=False)] = "",
-    /,
-    *,
-    output: TextOrJson = "text",
+    field: Annotated[str, Parameter(show_default=False)] = "", /, *, output: TextOrJson = "text"
 ) -> None:
     """Explain a field of a graph or of another kind: type, default, rules and the fields below it.
 
@@ -44,9 +41,7 @@ def explain(
     print_field(field, output)
 
 
-def schema(
-    *kinds: Annotated[str, Parameter(name="KIND", show_default=False)],
-) -> None:
+def schema(*kinds: Annotated[str, Parameter(name="KIND", show_default=False)]) -> None:
     """Print a JSON schema for editors.
 
     A YAML file names it in its first line: # yaml-language-server: $schema=dynamo.json
@@ -85,10 +80,7 @@ def crds(
     print_crds(kinds, legacy=legacy, output=output)
 
 
-def completion(
-    shell: Literal["bash", "zsh", "fish"],
-    /,
-) -> None:
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     """Print a script that completes commands, options and names from the cluster.
 
     Example: source <(dynamoctl completion bash)

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, CycloptsError, Parameter, Token
 
-from dynamoctl.options import (
-    HERE,
-    GraphName,
-    ObjectName,
-    TextOutput,
-    Where,
-    run,
-)
+from dynamoctl.options import HERE, GraphName, ObjectName, TextOutput, Where, run
 from kube_runtime.commandline import application, visible
 
 if TYPE_CHECKING:
@@ -109,13 +102,7 @@ def rollout() -> App:
     return tool
 
 
-def _status(
-    name: ObjectName,
-    /,
-    *,
-    where: Where = HERE,
-    output: TextOutput = "text",
-) -> int:
+def _status(name: ObjectName, /, *, where: Where = HERE, output: TextOutput = "text") -> int:
     """Show the status of a graph on each change until it is ready: `dynamoctl status --watch`.
 
     Exits with 1 if the graph is deleted, 3 if the cluster does not answer.
@@ -160,12 +147,7 @@ async def _restart(name: GraphName, /, *, where: Where = HERE) -> None:
 
 
 def _history(
-    name: GraphName,
-    /,
-    *,
-    revision: _Revision = None,
-    where: Where = HERE,
-    output: TextOutput = "text",
+    name: GraphName, /, *, revision: _Revision = None, where: Where = HERE, output: TextOutput = "text"
 ) -> None:
     """List the former specs of a graph, the current one last, with what changed in each.
 
@@ -184,12 +166,7 @@ def _history(
 
 
 async def _undo(
-    name: GraphName,
-    /,
-    *,
-    to_revision: _Revision = None,
-    dry_run: bool = False,
-    where: Where = HERE,
+    name: GraphName, /, *, to_revision: _Revision = None, dry_run: bool = False, where: Where = HERE
 ) -> None:
     """Return a graph to a former spec. Replicas stay as they are.
 

@@ -67,11 +67,7 @@ def images(
     print_images(registry, output)
 
 
-def check(
-    *,
-    options: CheckOptions = CHECKS,
-    output: TextOutput = "text",
-) -> int:
+def check(*, options: CheckOptions = CHECKS, output: TextOutput = "text") -> int:
     """Check a cluster for missing prerequisites (read-only).
 
     Each line is ok, warning or fail, with the remedy. Exits with 1 if any check

@@ -28,8 +28,7 @@ _Rows = Annotated[
     ),
 ]
 _WatchRows = Annotated[
-    Watch,
-    Parameter(help="Redraw the table on each change until Ctrl-C; a pipe gets each changed row."),
+    Watch, Parameter(help="Redraw the table on each change until Ctrl-C; a pipe gets each changed row.")
 ]
 _AllNamespaces = Annotated[Everywhere, Parameter(help="List all namespaces.")]
 
@@ -88,12 +87,7 @@ def why(
 
 
 def status(
-    name: ObjectName,
-    /,
-    *,
-    where: Where = HERE,
-    watch: Watch = False,
-    output: TextOutput = "text",
+    name: ObjectName, /, *, where: Where = HERE, watch: Watch = False, output: TextOutput = "text"
 ) -> int:
     """Show the status of a graph: its services and conditions.
 
@@ -111,13 +105,7 @@ def status(
     return run(print_status(name, where, output, watch=watch))
 
 
-def tree(
-    name: GraphName,
-    /,
-    *,
-    where: Where = HERE,
-    output: TextOutput = "text",
-) -> int:
+def tree(name: GraphName, /, *, where: Where = HERE, output: TextOutput = "text") -> int:
     """Show all objects of a graph down to its pods, their readiness, and what blocks a pod.
 
     Kinds that you cannot list are named on stderr and left out. Exits with 0 if
@@ -224,12 +212,7 @@ def _why(
 
 
 def events(
-    name: GraphName,
-    /,
-    *,
-    where: Where = HERE,
-    warnings: bool = False,
-    output: TextOutput = "text",
+    name: GraphName, /, *, where: Where = HERE, warnings: bool = False, output: TextOutput = "text"
 ) -> int:
     """Show the Events of a graph and of every object that it owns, the newest last.
 

@@ -58,8 +58,7 @@ def curl(
     *,
     where: Where = HERE,
     request: Annotated[
-        str,
-        Parameter(name=["--request", "-X"], metavar="METHOD", show_default=False, validator=_is_method),
+        str, Parameter(name=["--request", "-X"], metavar="METHOD", show_default=False, validator=_is_method)
     ] = "",
     data: Annotated[str | None, Parameter(name=["--data", "-d"], metavar="DATA", show_default=False)] = None,
 ) -> int:

@@ -47,10 +47,7 @@ T = TypeVar("T")
 _STYLES = {CheckResult.OK: "green", CheckResult.WARNING: "yellow", CheckResult.FAIL: "red"}
 _OURS = "app.kubernetes.io/created-by=dynamo-operator"
 _PART_OF = "app.kubernetes.io/part-of=dynamo-operator"
-_WRITTEN = {
-    GROVE.title: (PodCliqueSet.KIND,),
-    LEADER_WORKER_SET.title: (LeaderWorkerSet.KIND, PodGroup.KIND),
-}
+_WRITTEN = {GROVE.title: (PodCliqueSet.KIND,), LEADER_WORKER_SET.title: (LeaderWorkerSet.KIND, PodGroup.KIND)}
 """By project, the kinds that the operator writes and whose controllers always write a status."""
 
 

@@ -78,11 +78,7 @@ def rows(
     columns: Sequence[Column], objects: Iterable[Object], *, everywhere: bool, now: datetime
 ) -> tuple[list[str], list[list[Cell]]]:
     """The head and the rows of a table, sorted by namespace and name."""
-    head = [
-        *(["NAMESPACE"] if everywhere else []),
-        "NAME",
-        *(column.name.upper() for column in columns),
-    ]
+    head = [*(["NAMESPACE"] if everywhere else []), "NAME", *(column.name.upper() for column in columns)]
 
     def cell(column: Column, value: object) -> str:
         if column.type == "date":

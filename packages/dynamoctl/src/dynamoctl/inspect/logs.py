@@ -21,16 +21,7 @@ from kube_runtime.commandline import ExitCode
 from kube_runtime.errors import ApiError
 from kube_runtime.types.kinds import Pod
 
-_COLOURS = (
-    "cyan",
-    "green",
-    "yellow",
-    "magenta",
-    "blue",
-    "bright_cyan",
-    "bright_green",
-    "bright_magenta",
-)
+_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 
 
 async def print_logs(name: str, where: Where, query: Mapping[str, str], *, has_timestamps: bool) -> ExitCode:

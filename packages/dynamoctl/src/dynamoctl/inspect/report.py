@@ -241,10 +241,7 @@ async def write_report(name: str, where: Where, file: Path | None) -> ExitCode:
         except OSError as error:
             raise ConfigError(str(path), f"cannot create it: {error.strerror}") from error
         try:
-            with (
-                os.fdopen(descriptor, "wb") as stream,
-                tarfile.open(fileobj=stream, mode="w:gz") as archive,
-            ):
+            with os.fdopen(descriptor, "wb") as stream, tarfile.open(fileobj=stream, mode="w:gz") as archive:
                 folder = path.name.removesuffix(".tar.gz")
                 async with aclosing(_files(at.reading, graph, now, unread)) as files:
                     async for title, text in files:

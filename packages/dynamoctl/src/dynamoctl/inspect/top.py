@@ -35,13 +35,7 @@ class Row:
 
 
 async def print_top(
-    name: str,
-    where: Where,
-    output: str,
-    *,
-    everywhere: bool,
-    watch: bool,
-    interval_seconds: float,
+    name: str, where: Where, output: str, *, everywhere: bool, watch: bool, interval_seconds: float
 ) -> None:
     """Print the load of one graph or of all, once or after each interval until Ctrl-C."""
     plain = parse_object(name, GRAPHS)[1] if name else ""
@@ -73,8 +67,7 @@ async def rows(
     for turn in count():
         every = await reading.all(DynamoGraphDeployment, namespace=namespace)
         graphs = sorted(
-            (graph for graph in every if name in ("", graph.metadata.name)),
-            key=lambda graph: graph.key,
+            (graph for graph in every if name in ("", graph.metadata.name)), key=lambda graph: graph.key
         )
         if name and not graphs:
             raise Missing(f"graph {name} not found in {namespace_in_words(namespace)}")

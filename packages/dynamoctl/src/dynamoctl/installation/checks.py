@@ -68,8 +68,7 @@ def print_images(registry: str, output: str) -> None:
         return
     if not registry:
         raise ConfigError(
-            "dynamoctl images",
-            ("--output=pairs requires --registry, the registry to copy the images to"),
+            "dynamoctl images", ("--output=pairs requires --registry, the registry to copy the images to")
         )
     for source, target in zip(images(version()), images(version(), registry), strict=True):
         print(f"{source} {target}")

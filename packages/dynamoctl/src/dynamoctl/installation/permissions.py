@@ -97,10 +97,7 @@ def needed(rules: Iterable[Rule], features: Collection[Feature], where: Where) -
 
 
 def policy(
-    rules: Iterable[Rule],
-    features: Collection[Feature],
-    where: Where,
-    names: Mapping[Name, str],
+    rules: Iterable[Rule], features: Collection[Feature], where: Where, names: Mapping[Name, str]
 ) -> list[Object]:
     """The `rules` of one role in an installation that has these features and names."""
     return [rule.as_policy(names) for rule in needed(rules, features, where)]

@@ -21,16 +21,8 @@ from dynamo_operator.component.render import component_objects
 from dynamo_operator.component.validate import component_problems, lacks_orchestrator
 from dynamo_operator.crds import custom_resource_definitions, defaulted
 from dynamo_operator.features.grove.read import live_templates
-from dynamo_operator.features.takeover.apply import (
-    set_origin,
-)
-from dynamo_operator.features.takeover.plan import (
-    WORKLOADS,
-    Origin,
-    are_same,
-    is_of_earlier_operator,
-    units,
-)
+from dynamo_operator.features.takeover.apply import set_origin
+from dynamo_operator.features.takeover.plan import WORKLOADS, Origin, are_same, is_of_earlier_operator, units
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import plan_graph, with_provider
 from dynamo_operator.graph.decision import GraphInputs
@@ -167,10 +159,7 @@ _Pairs = Iterator[tuple[Object, Object]]
 
 
 def _of_graph(
-    stored: DynamoGraphDeployment,
-    cache: Cache,
-    settings: RenderSettings,
-    origins: Mapping[Key, Origin],
+    stored: DynamoGraphDeployment, cache: Cache, settings: RenderSettings, origins: Mapping[Key, Origin]
 ) -> _Pairs:
     facts = _facts(stored, cache)
     types = (DynamoComponentDeployment, PodCliqueSet)

@@ -5,13 +5,14 @@ controllers' own plan and rendering of the graph as it is and as it would be.
 """
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import Literal
 
 import msgspec
 
+from dynamo_graphs.ages import counted
 from dynamo_graphs.offline import expanded
 from dynamo_graphs.operators import running_settings
 from dynamo_graphs.reader import MANAGER, Reading, served_groups, warn
@@ -24,7 +25,7 @@ from dynamo_operator.shared.cluster import OPTIONAL_APIS, Facts, LeaderWorkerSet
 from kube_runtime.client.client import APPLY_PATCH, Request
 from kube_runtime.errors import ApiError, ConfigError, Conflict
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.types.meta import Fields, Kind, Object, key_of
+from kube_runtime.types.meta import Fields, Key, Kind, Object, key_of
 from kube_runtime.wire import path_of
 
 RENDERED = (DynamoGraphDeployment.KIND.name, DynamoComponentDeployment.KIND.name)
@@ -64,16 +65,21 @@ async def server_apply(reading: Reading, kind: Kind, body: Object, *, is_dry: bo
         Conflict: another manager owns a field that would change, and `force` is not set.
         ApiError: it is refused.
     """
-    query = {"fieldManager": MANAGER, "force": "true" if force else "false"}
-    if is_dry:
-        query["dryRun"] = "All"
-    path = path_of(kind, *key_of(body))
-    request = Request("PATCH", path, query, msgspec.json.encode(body), APPLY_PATCH)
+    how = {"force": "true" if force else "false"}
     try:
-        return await reading.send(request, kind, key_of(body))
+        return await patched(reading, kind, key_of(body), body, APPLY_PATCH, is_dry=is_dry, **how)
     except Conflict as error:
         error.message += "; --force-conflicts takes these fields over"
         raise
+
+
+async def patched(
+    reading: Reading, kind: Kind, key: Key, patch: Object, media_type: str, *, is_dry: bool, **query: str
+) -> Object:
+    """Patch an object as the field manager of people; the result, with `is_dry` of a dry run."""
+    query |= {"fieldManager": MANAGER, **({"dryRun": "All"} if is_dry else {})}
+    request = Request("PATCH", path_of(kind, *key), query, msgspec.json.encode(patch), media_type)
+    return await reading.send(request, kind, key)
 
 
 def comparable(body: Object | None) -> Object:
@@ -231,11 +237,15 @@ def _effects(service: str, before: Workload | None, after: Workload | None) -> I
         paths = list(differences(before.template, after.template))
         if paths:  # labels and annotations follow from other changes and come last
             paths.sort(key=lambda path: "metadata." in path.partition(":")[0])
-            more = len(paths) - _MOST_PATHS
-            text = "; ".join(paths[:_MOST_PATHS]) + (f"; and {more} more" if more > 0 else "")
-            yield Effect(service, "restart", f"{_pods(before)}: {text}")
+            yield Effect(service, "restart", f"{_pods(before)}: {some_of(paths)}")
         if before.replicas != after.replicas:
             yield Effect(service, "scale", f"{before.replicas} → {after.replicas}")
+
+
+def some_of(paths: Sequence[str]) -> str:
+    """The first paths, and how many there are more."""
+    more = len(paths) - _MOST_PATHS
+    return "; ".join((*paths[:_MOST_PATHS], *([f"and {more} more"] if more > 0 else ())))
 
 
 def _workloads(objects: tuple[Object, ...]) -> Iterator[tuple[str, Workload]]:
@@ -261,8 +271,7 @@ def _by_name(value: object) -> Fields | None:
 
 
 def _pods(workload: Workload) -> str:
-    count = workload.replicas
-    return "pods" if count is None else f"{count} {'replica' if count == 1 else 'replicas'}"
+    return "pods" if workload.replicas is None else counted(workload.replicas, "replica")
 
 
 def _short(value: object) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
+from dynamo_graphs.ages import counted
 from dynamo_operator.component.api import ComponentSpec, is_worker
 from dynamo_operator.component.framework import gpus
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -107,13 +108,13 @@ def _drawn(box: _Box, *, has_status: bool) -> Iterator[str]:
     role = spec.sub_component_type or spec.component_type or "component"
     x, y = box.left, box.top
     ready = service.ready_of_newest
-    state, colour = _counted(service.desired, "replica"), _UNKNOWN
+    state, colour = counted(service.desired, "replica"), _UNKNOWN
     if has_status:
         state = f"{ready}/{service.desired} ready"
         colour = _READY if ready >= service.desired else _LATE
     if total := _gpus(service, spec):
         nodes = f", {spec.nodes} nodes" if spec.nodes > 1 else ""
-        state = f"{state} · {_counted(total, 'GPU')}{nodes}"
+        state = f"{state} · {counted(total, 'GPU')}{nodes}"
     yield f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="6"/>'
     yield f'<text class="t" x="{x + 12}" y="{y + 20}">{_text(service.name)}</text>'
     yield f'<text class="q" x="{x + 12}" y="{y + 38}">{_text(_model(spec) or role)}</text>'
@@ -140,7 +141,7 @@ def summary(graph: DynamoGraphDeployment) -> str:
     """Summarize a graph: its services, its GPUs, and how many services are ready."""
     all_services = services(graph)
     total = sum(_gpus(service, graph.spec.services[service.name]) for service in all_services)
-    counts = f"{_counted(len(all_services), 'service')}, {_counted(total, 'GPU')}"
+    counts = f"{counted(len(all_services), 'service')}, {counted(total, 'GPU')}"
     if not _has_status(graph):
         return counts
     late = sum(service.ready_of_newest < service.desired for service in all_services)
@@ -150,10 +151,6 @@ def summary(graph: DynamoGraphDeployment) -> str:
 
 def _has_status(graph: DynamoGraphDeployment) -> bool:
     return bool(graph.status.conditions)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _text(text: str, most: int = _LONGEST) -> str:

@@ -8,11 +8,11 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
@@ -65,14 +65,7 @@ MANAGER = "dynamoctl"
 """The field manager of what a person applies or edits."""
 
 GRAPHS = (DynamoGraphDeployment,)
-STATED: tuple[type[Stated], ...] = (
-    DynamoGraphDeployment,
-    DynamoComponentDeployment,
-    DynamoGraphDeploymentScalingAdapter,
-    DynamoModel,
-    DynamoGraphDeploymentRequest,
-)
-
+STATED: tuple[type[Stated], ...] = get_args(Stated)
 NOUNS: Mapping[type[Resource], str] = {
     DynamoGraphDeployment: "graph",
     DynamoComponentDeployment: "component",
@@ -80,7 +73,6 @@ NOUNS: Mapping[type[Resource], str] = {
     DynamoModel: "model",
     DynamoGraphDeploymentRequest: "request",
 }
-
 
 _DRY = {"dryRun": "All", "fieldManager": FIELD_MANAGER}
 
@@ -266,11 +258,9 @@ class Target(Generic[S]):
         text = await absent_namespace(self.reading, namespace)
         every: list[StoredObject] = []
         for place in ("", *(() if text else (namespace,))):
-            try:
+            with suppress(Forbidden):
                 every = await self.reading.all(kind, namespace=place)
                 break
-            except Forbidden:
-                pass
         beside = sorted({it.metadata.name for it in every if it.metadata.namespace == namespace})
         elsewhere = [str(it.key) for it in every if it.metadata.name == name]
         if elsewhere:
@@ -285,11 +275,9 @@ def not_served(type_: type[Resource]) -> Missing:
 
 async def absent_namespace(reading: Reading, namespace: str) -> str:
     """`: namespace NAME does not exist`; "" if it exists or the user may not read it."""
-    try:
+    with suppress(ApiError):  # only a hint; the error that led here is reported either way
         if await reading.one(Namespace, Key("", namespace)) is None:
             return f": namespace {namespace} does not exist"
-    except ApiError:  # only a hint; the error that led here is reported either way
-        return ""
     return ""
 
 

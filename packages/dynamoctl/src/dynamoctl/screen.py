@@ -136,11 +136,6 @@ def show_json(body: object) -> None:
     print(json.dumps(body, indent=2), flush=True)
 
 
-def warn(text: str) -> None:
-    """Print a warning on stderr."""
-    print(f"warning: {visible(text)}", file=sys.stderr)
-
-
 def redrawing() -> Live:
     """A display that is redrawn in place; its last state stays on the screen."""
     return Live(console=console(), auto_refresh=False, vertical_overflow="visible")

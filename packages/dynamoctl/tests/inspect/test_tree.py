@@ -11,7 +11,7 @@ from rich.console import Console
 
 from dynamo_graphs.reader import Members, members
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodClique, PodCliqueScalingGroup
-from dynamoctl.inspect.tree import TreeNode, drawn, tree_json, tree_of
+from dynamoctl.inspect.tree import drawn, tree_of
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.types.kinds import Deployment, Pod, ReplicaSet, Role
 from kube_runtime.types.meta import Key, Object, R, Resource
@@ -33,14 +33,14 @@ def a_pod(name: str, *, ready: bool = True, owner: str = "u-rs", **status: Any) 
     return an_object(Pod, name, owner, spec={"nodeName": "n"}, status=known)
 
 
-def a_tree(*objects: Resource) -> TreeNode:
+def a_tree(*objects: Resource) -> Object:
     by_owner = defaultdict(list)
     for each in objects:
         by_owner[each.metadata.owner_references[0].uid].append(each)
     return tree_of(GRAPH, by_owner, now=NOW)
 
 
-def printed(node: TreeNode) -> str:
+def printed(node: Object) -> str:
     output = io.StringIO()
     Console(file=output, width=1000).print(drawn(node))
     return output.getvalue()
@@ -106,7 +106,7 @@ def test_objects_that_own_each_other_end() -> None:
 
 
 def test_the_same_for_machines() -> None:
-    found = tree_json(a_tree(a_pod("p", owner="u-chat")))
+    found = a_tree(a_pod("p", owner="u-chat"))
     pod = {"kind": "Pod", "name": "p", "ready": True, "note": "Running", "children": []}
     assert [pod] == found["children"]
 

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 import msgspec
 
 from dynamo_graphs.ages import short_age
-from dynamo_graphs.changes import changes_of, differences
+from dynamo_graphs.changes import changes_of, differences, patched, some_of
 from dynamo_graphs.edits import Edited, Unwritable, obstacles
-from dynamo_graphs.reader import GRAPHS, MANAGER, Target
+from dynamo_graphs.reader import GRAPHS, Target
 from dynamo_operator import labels
 from dynamo_operator.documents import write_yaml
 from dynamo_operator.features.history import CHANGE_CAUSE, SIZE_OF_SERVICE, SIZES, without_sizes
@@ -24,13 +24,9 @@ from dynamoctl.change.diff import print_changes
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, show, show_json, table
 from dynamoctl.target import target_of
-from kube_runtime.client.client import MERGE_PATCH, Request
+from kube_runtime.client.client import MERGE_PATCH
 from kube_runtime.types.kinds import ControllerRevision
 from kube_runtime.types.meta import Object
-from kube_runtime.wire import path_of
-
-_MOST_PATHS = 3
-"""Changed fields that a line of the history names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +66,11 @@ async def print_history(name: str, where: Where, output: str, number: int | None
     else:
         now, rows = datetime.now(UTC), list[Sequence[Cell]]()
         for revision, paths in _with_changes(revisions):
-            more = len(paths) - _MOST_PATHS
-            texts = (*paths[:_MOST_PATHS], *([f"and {more} more"] if more > 0 else ()))
             first: Cell = str(revision.number)
             if revision is revisions[-1]:
                 first = Styled(f"{first} (current)", "bold")
             age = short_age(revision.created, now)
-            rows.append((first, age, "; ".join(texts) or "-", revision.cause or "-"))
+            rows.append((first, age, some_of(paths) or "-", revision.cause or "-"))
         show(table(("REVISION", "AGE", "CHANGE", "CAUSE"), rows))
 
 
@@ -173,11 +167,8 @@ async def _patched(
 ) -> Object:
     """Patch the graph, with `is_dry` as a dry run; the result."""
     version = {"uid": graph.metadata.uid, "resourceVersion": graph.metadata.resource_version}
-    query = {"fieldManager": MANAGER, **({"dryRun": "All"} if is_dry else {})}
-    kind = DynamoGraphDeployment.KIND
-    body = msgspec.json.encode({"metadata": version, "spec": patch})
-    request = Request("PATCH", path_of(kind, *graph.key), query, body, MERGE_PATCH)
-    return await at.reading.send(request, kind, graph.key)
+    body: Object = {"metadata": version, "spec": patch}
+    return await patched(at.reading, graph.KIND, graph.key, body, MERGE_PATCH, is_dry=is_dry)
 
 
 def _numbered(graph: DynamoGraphDeployment, revisions: Sequence[Revision], number: int) -> Revision:

@@ -22,12 +22,13 @@ from dynamo_graphs.reader import (
     members,
     not_served,
     stored_type,
+    warn,
 )
 from dynamo_operator.graph.service import services
 from dynamo_operator.names import is_paused
 from dynamo_operator.shared.conditions import Stated, is_behind, is_ready, seen_generation
 from dynamoctl.options import Where
-from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table, warn
+from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table
 from dynamoctl.target import cluster, namespace_in_words, target_of, type_named
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.crd import Column
@@ -163,21 +164,18 @@ _HEAD = ("SERVICE", "WANTED", "READY", "UPDATED", "REASON", "MESSAGE")
 
 def overview(stated: Stated, *, now: datetime) -> list[RenderableType]:
     """The parts of a screen: the object, its services, its conditions, and notes."""
-    metadata, is_good = stated.metadata, is_ready(stated)
+    known = overview_json(stated)
     title = Text(visible(f"{stated.KIND.name} {stated.key}: "))
-    title.append("ready" if is_good else "not ready", style="green" if is_good else "red")
+    title.append(*(("ready", "green") if known["ready"] else ("not ready", "red")))
     parts: list[RenderableType] = [title]
-    if listed := services(stated):
+    if known["services"]:
         rows = [
             (
-                service.name,
-                *(
-                    "-" if count is None else str(count)
-                    for count in (service.desired, service.ready, service.updated)
-                ),
-                *(service.reason or "-", service.message),
+                service["name"],
+                *("-" if service[it] is None else str(service[it]) for it in ("wanted", "ready", "updated")),
+                *(service["reason"] or "-", service["message"] or ""),
             )
-            for service in listed
+            for service in known["services"]
         ]
         parts += ["", table(_HEAD, rows)]
     if conditions := stated.status.conditions:
@@ -191,20 +189,17 @@ def overview(stated: Stated, *, now: datetime) -> list[RenderableType]:
         ]
         parts += ["", table((), lines)]
     notes = []
-    newest, seen = metadata.generation, seen_generation(stated)
-    if metadata.deletion_timestamp:  # which increments the generation, with nothing to reconcile
-        pass
-    elif is_behind(stated):
+    newest, seen, deleted = known["generation"], known["observedGeneration"], known["deletionTimestamp"]
+    if known["observed"] and not deleted:
+        notes.append(f"Status is up to date (generation {newest}).")
+    elif not deleted:  # a deletion increments the generation, with nothing to reconcile
         about = f"the status describes generation {seen}" if seen else "there is no status"
         notes.append(f"Status is behind generation {newest}: {about}.")
-    else:
-        notes.append(f"Status is up to date (generation {newest}).")
-    if is_paused(stated):
+    if known["paused"]:
         notes.append("Reconciliation is paused: the operator writes nothing for this object.")
-    if metadata.deletion_timestamp:
-        held = ", ".join(metadata.finalizers) or "nothing"
-        asked = ago(metadata.deletion_timestamp, now)
-        notes.append(f"Deletion was requested{asked}; blocked by: {held}.")
+    if deleted:
+        held = ", ".join(known["finalizers"]) or "nothing"
+        notes.append(f"Deletion was requested{ago(deleted, now)}; blocked by: {held}.")
     return [*parts, "", *map(visible, notes)]
 
 

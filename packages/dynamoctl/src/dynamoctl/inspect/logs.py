@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.text import Text
 
 from dynamo_graphs.logs import LogLine, PodLog, pod_selector, pods_of
-from dynamo_graphs.reader import GRAPHS, Target
+from dynamo_graphs.reader import GRAPHS, Target, warn
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.options import Where
-from dynamoctl.screen import console, warn
+from dynamoctl.screen import console
 from dynamoctl.target import parse_service, target_of
 from kube_runtime.commandline import ExitCode
 from kube_runtime.errors import ApiError

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from rich.console import RenderableType
 
-from dynamo_graphs.reader import Missing, Reading
+from dynamo_graphs.reader import Missing, Reading, warn
 from dynamo_operator.component.api import is_worker
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import label_value
@@ -15,7 +15,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, accepted_
 from dynamo_profiler.configuration import Section, Targets, targets_of
 from dynamoctl.frontend.load import Load, frontends, load_of, samples
 from dynamoctl.options import Where
-from dynamoctl.screen import Cell, Styled, show, show_json, table, warn
+from dynamoctl.screen import Cell, Styled, show, show_json, table
 from dynamoctl.target import target_of
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import ConfigError

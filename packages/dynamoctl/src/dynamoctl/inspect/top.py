@@ -11,12 +11,12 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from dynamo_graphs.reader import GRAPHS, Connection, Missing, Reading, absent_namespace
+from dynamo_graphs.reader import GRAPHS, Connection, Missing, Reading, absent_namespace, warn
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import label_value
 from dynamoctl.frontend.load import Load, PodName, Sample, frontends, load_of, samples
 from dynamoctl.options import Where
-from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table, warn
+from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table
 from dynamoctl.target import cluster, namespace_in_words, parse_object
 from kube_runtime.commandline import visible
 from kube_runtime.times import loop_time

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, nullcontext
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from dynamo_graphs.ages import short_age
-from dynamo_graphs.reader import GRAPHS, NOUNS, ORDER, STATED, Target, members, not_served
+from dynamo_graphs.reader import GRAPHS, NOUNS, ORDER, STATED, Target, members, not_served, warn
 from dynamo_operator.component import pods
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.pods import deployment_readiness
@@ -31,7 +30,7 @@ from dynamo_operator.shared.cluster import (
 from dynamo_operator.shared.conditions import Stated, is_ready, summary
 from dynamoctl.inspect.listing import RAW, overview, overview_json, print_raw
 from dynamoctl.options import Where
-from dynamoctl.screen import Styled, redrawing, show, show_json, table, warn
+from dynamoctl.screen import Styled, redrawing, show, show_json, table
 from dynamoctl.target import cluster, target_of, type_named
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import NotFound
@@ -42,58 +41,39 @@ if TYPE_CHECKING:
     from dynamo_graphs.explanation import Explanation
 
 
-@dataclass(frozen=True, slots=True)
-class TreeNode:
-    """An object and those that it owns. `is_ready` is None for kinds without readiness, such as a Role."""
-
-    kind: str
-    name: str
-    is_ready: bool | None
-    note: str
-    children: tuple["TreeNode", ...]
-
-
 def tree_of(
     root: Resource,
     by_owner: Mapping[str, Sequence[Resource]],
     *,
     now: datetime,
     above: frozenset[str] = frozenset(),
-) -> TreeNode:
-    """`root` and everything that it owns. `above` are the uids of its owners."""
+) -> Object:
+    """`root` and everything that it owns, as JSON values. `above` are the uids of its owners.
+
+    `ready` is null for kinds without readiness, such as a Role.
+    """
     uid = root.metadata.uid
     # Users may write owner references: a circle must not be an endless tree.
     below = () if uid in above else by_owner.get(uid, ())
     ordered = sorted(below, key=lambda child: (ORDER[type(child)], child.metadata.name))
-    return TreeNode(
-        kind=root.KIND.name,
-        name=root.metadata.name,
-        is_ready=_is_ready(root),
-        note=_note(root, now),
-        children=tuple(tree_of(child, by_owner, now=now, above=above | {uid}) for child in ordered),
-    )
-
-
-def drawn(node: TreeNode) -> Tree:
-    """The tree, ready for printing."""
-    mark = {True: ("✔ ", "green"), False: ("✘ ", "red"), None: ("  ", "")}[node.is_ready]
-    line = Text.assemble(mark, (visible(node.kind), "bold"), " ", visible(node.name))
-    if node.note:
-        line.append(f"  {visible(node.note)}", style="dim")
-    tree = Tree(line, guide_style="dim")
-    tree.children += map(drawn, node.children)
-    return tree
-
-
-def tree_json(node: TreeNode) -> Object:
-    """The tree as JSON values."""
     return {
-        "kind": node.kind,
-        "name": node.name,
-        "ready": node.is_ready,
-        "note": node.note,
-        "children": [tree_json(child) for child in node.children],
+        "kind": root.KIND.name,
+        "name": root.metadata.name,
+        "ready": _is_ready(root),
+        "note": _note(root, now),
+        "children": [tree_of(child, by_owner, now=now, above=above | {uid}) for child in ordered],
     }
+
+
+def drawn(node: Object) -> Tree:
+    """The tree, ready for printing."""
+    mark = {True: ("✔ ", "green"), False: ("✘ ", "red"), None: ("  ", "")}[node["ready"]]
+    line = Text.assemble(mark, (visible(node["kind"]), "bold"), " ", visible(node["name"]))
+    if node["note"]:
+        line.append(f"  {visible(node['note'])}", style="dim")
+    tree = Tree(line, guide_style="dim")
+    tree.children += map(drawn, node["children"])
+    return tree
 
 
 def _is_ready(resource: Resource) -> bool | None:
@@ -157,7 +137,7 @@ async def print_tree(name: str, where: Where, output: str) -> ExitCode:
     for note in dependents.unread:
         warn(note)
     if output == "json":
-        show_json(tree_json(node))
+        show_json(node)
     else:
         show(drawn(node))
     return _code(is_ready(graph))
@@ -292,16 +272,14 @@ async def print_detail(kind: str, name: str, where: Where, output: str) -> ExitC
             print_raw(at.type_.KIND, [body], body, output)
             return ExitCode.OK
         stated = await at.get()
-        parts: list[RenderableType] = []
         if isinstance(stated, DynamoModel):
-            parts = model_parts(stated, datetime.now(UTC))
+            show(*model_parts(stated, datetime.now(UTC)), "")
         elif isinstance(stated, DynamoGraphDeploymentRequest):
-            parts = request_parts(stated)
-        show(*parts, "")
+            show(request_table(stated), "")
         from dynamo_graphs.explanation import explained
 
         print_explanation(await explained(at.reading, stated))
-    return ExitCode.OK if is_ready(stated) else ExitCode.PROBLEMS
+    return _code(is_ready(stated))
 
 
 def load_state(endpoint: EndpointInfo, *, is_lora: bool) -> str:
@@ -342,11 +320,10 @@ def model_parts(model: DynamoModel, now: datetime) -> list[RenderableType]:
     return parts
 
 
-def request_parts(request: DynamoGraphDeploymentRequest) -> list[RenderableType]:
-    """The parts of a screen: the state, the profiling Job and the graph of a request."""
+def request_table(request: DynamoGraphDeploymentRequest) -> RenderableType:
+    """The state, the profiling Job and the graph of a request."""
     spec, status = request.spec, request.status
-    job = status.profiling_job_name
-    created = status.deployment
+    job, created = status.profiling_job_name, status.deployment
     lines = [
         ("Model", spec.model if spec else ""),
         ("Backend", status.backend or ""),
@@ -356,4 +333,4 @@ def request_parts(request: DynamoGraphDeploymentRequest) -> list[RenderableType]
         ("Graph", f"{created.name}: {created.state}" if created else ""),
         ("Message", status.message or ""),
     ]
-    return [table((), [(title, text) for title, text in lines if text])]
+    return table((), [line for line in lines if line[1]])

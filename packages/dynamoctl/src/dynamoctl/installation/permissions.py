@@ -5,7 +5,7 @@ discovery Role, and may `bind` the ClusterRoles of planners and the like by name
 """
 
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from importlib.resources import files
@@ -91,9 +91,8 @@ class Rule:
 
 def needed(rules: Iterable[Rule], features: Collection[Feature], where: Where) -> Iterator[Rule]:
     """The rules of one role in an installation that has these features."""
-    for rule in rules:
-        if rule.where is where and (rule.feature is Feature.ALWAYS or rule.feature in features):
-            yield rule
+    on = {Feature.ALWAYS, *features}
+    return (rule for rule in rules if rule.where is where and rule.feature in on)
 
 
 def policy(
@@ -193,20 +192,12 @@ async def _may(reading: Reading, user: str, attributes: dict[str, str]) -> bool:
     return (await reading.client.create(SubjectAccessReview, review)).status.allowed
 
 
-def _checkable(namespace: str) -> Sequence[Rule]:
-    """The rules that are the same in all installations: those without names that an installation chooses."""
-    modes = {Feature.ALWAYS, Feature.RESTRICTED if namespace else Feature.CLUSTER_WIDE}
-    return [
-        rule
-        for rule in RULES
-        if rule.where is Where.GRAPHS
-        and rule.feature in modes
-        and not any(isinstance(name, Name) for name in rule.names)
-    ]
-
-
 def _asked(namespace: str) -> Iterator[dict[str, str]]:
-    for rule in _checkable(namespace):
+    """What the rules allow that are the same in all installations."""
+    mode = Feature.RESTRICTED if namespace else Feature.CLUSTER_WIDE
+    for rule in needed(RULES, (mode,), Where.GRAPHS):
+        if any(isinstance(name, Name) for name in rule.names):
+            continue  # an installation chooses them
         for qualified in rule.resources:
             resource, _, subresource = qualified.partition("/")
             for verb in rule.verbs:

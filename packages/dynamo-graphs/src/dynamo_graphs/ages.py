@@ -1,5 +1,6 @@
 """Times and counts in words, such as `5 minutes`."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
@@ -30,13 +31,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def listed(names: Sequence[str], most: int) -> str:
+    """The first names, and how many there are more."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def _length(passed: timedelta | None) -> str:
     if passed is None:
         return ""
     seconds = max(int(passed.total_seconds()), 0)
     size, name = next((unit for unit in _UNITS if seconds >= unit[0]), _UNITS[-1])
-    count = seconds // size
-    return counted(count, name)
+    return counted(seconds // size, name)
 
 
 def short_age(time: str | None, now: datetime) -> str:

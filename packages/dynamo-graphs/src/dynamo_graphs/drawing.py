@@ -72,7 +72,7 @@ def graph_svg(graph: DynamoGraphDeployment) -> str:
         f'<rect class="b" {size}/>',
         f'<text class="t" x="{_LEFT}" y="30">{_text(title, 4 * _LONGEST)}</text>',
         *_lines(boxes),
-        *(part for box in boxes for part in _drawn(box, has_status=_has_status(graph))),
+        *(part for box in boxes for part in _drawn(box, has_status=bool(graph.status.conditions))),
         "</svg>",
     ]
     return "\n".join(parts)
@@ -80,13 +80,11 @@ def graph_svg(graph: DynamoGraphDeployment) -> str:
 
 def _boxes(graph: DynamoGraphDeployment) -> Sequence[_Box]:
     specs = graph.spec.services
-    ordered = sorted(services(graph), key=lambda service: specs[service.name].component_type != "frontend")
-    workers = [service for service in ordered if is_worker(specs[service.name])]
-    others = [service for service in ordered if not is_worker(specs[service.name])]
-    columns = [column for column in (others, workers) if column]
+    ordered = sorted(services(graph), key=lambda it: specs[it.name].component_type != "frontend")
+    columns = ([it for it in ordered if is_worker(specs[it.name]) is works] for works in (False, True))
     return [
         _Box(service, specs[service.name], number, row)
-        for number, column in enumerate(columns)
+        for number, column in enumerate(filter(None, columns))
         for row, service in enumerate(column)
     ]
 
@@ -142,15 +140,11 @@ def summary(graph: DynamoGraphDeployment) -> str:
     all_services = services(graph)
     total = sum(_gpus(service, graph.spec.services[service.name]) for service in all_services)
     counts = f"{counted(len(all_services), 'service')}, {counted(total, 'GPU')}"
-    if not _has_status(graph):
+    if not graph.status.conditions:
         return counts
     late = sum(service.ready_of_newest < service.desired for service in all_services)
     progress = f"{len(all_services) - late} of {len(all_services)} services ready"
     return f"{counts}, {'ready' if is_ready(graph) else f'not ready ({progress})'}"
-
-
-def _has_status(graph: DynamoGraphDeployment) -> bool:
-    return bool(graph.status.conditions)
 
 
 def _text(text: str, most: int = _LONGEST) -> str:

@@ -64,11 +64,10 @@ def adapter_of(
 
 def replicas_by_adapter(adapter: DynamoGraphDeploymentScalingAdapter, replicas: int) -> Edit:
     """Set the replicas on the adapter."""
-    before = None if adapter.spec is None else adapter.spec.replicas
-    ref = None if adapter.spec is None else adapter.spec.dgd_ref
-    place = f"{adapter.metadata.namespace}/"
-    service = f"{place}{ref.name}/{ref.service_name}" if ref else f"{place}{adapter.metadata.name}"
-    by = f" through scaling adapter {adapter.metadata.name}"
+    spec = adapter.spec
+    before = None if spec is None else spec.replicas
+    name = f"{spec.dgd_ref.name}/{spec.dgd_ref.service_name}" if spec else adapter.metadata.name
+    service, by = f"{adapter.metadata.namespace}/{name}", f" through scaling adapter {adapter.metadata.name}"
     if before == replicas:
         return Edit(None, f"{service} is already set to {counted(replicas, 'replica')}{by}")
     return Edit({"spec": {"replicas": replicas}}, _scaling(service, before, replicas, by))

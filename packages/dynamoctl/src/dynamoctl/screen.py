@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from typing import Literal, TextIO
 
 from cyclopts import CycloptsError
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -48,10 +49,11 @@ class Styled:
 Cell = str | Styled
 
 
-def console() -> Console:
-    """Standard output: as wide as the terminal, unlimited elsewhere."""
-    width = None if sys.stdout.isatty() else _UNLIMITED
-    return Console(highlight=False, markup=False, emoji=False, width=width)
+def console(file: TextIO | None = None) -> Console:
+    """Standard output, as wide as the terminal; plain text of unlimited width elsewhere."""
+    width = None if file is None and sys.stdout.isatty() else _UNLIMITED
+    colours: Literal["auto"] | None = None if file else "auto"
+    return Console(highlight=False, markup=False, emoji=False, width=width, color_system=colours, file=file)
 
 
 class _Table(Table):
@@ -123,12 +125,9 @@ def show(*parts: RenderableType) -> None:
 
 def plain(*parts: RenderableType) -> str:
     """The parts as text without colour and trailing spaces."""
-    screen = Console(
-        highlight=False, markup=False, emoji=False, width=_UNLIMITED, color_system=None, file=StringIO()
-    )
-    with screen.capture() as capture:
-        screen.print(*parts, sep="\n")
-    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+    stream = StringIO()
+    console(stream).print(*parts, sep="\n")
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 
 def show_json(body: object) -> None:

@@ -34,7 +34,7 @@ STANDARD_INPUT = "-"
 DEFAULT_NAMESPACE = "default"
 """The namespace of objects where neither they nor the command line name one."""
 KINDS = frozenset(resource.KIND.name for resource in RESOURCES)
-_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +141,8 @@ def _sources(file: str) -> Sequence[str]:
 
 
 def _objects(source: str) -> Iterator[Manifest]:
-    name = "<stdin>" if source == STANDARD_INPUT else source
+    name, is_file = ("<stdin>", False) if source == STANDARD_INPUT else (source, True)
     try:
-        is_file = source != STANDARD_INPUT
         text = text_of(Path(source)) if is_file else sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise ConfigError(name, "expected UTF-8 text") from error
@@ -229,12 +228,7 @@ def with_facts_file(facts: Facts, file: Path) -> Facts:
         raise ConfigError(parsed[1].place(""), "expected one document in a facts file")
     if not parsed:
         return facts
-    overrides = _decoded(parsed[0])
-    changes = {name: value for name, value in msgspec.structs.asdict(overrides).items() if value is not None}
-    return replace(facts, **changes)
-
-
-def _decoded(document: Document) -> FactsFile:
+    (document,) = parsed
     if not isinstance(document.value, dict):
         raise ConfigError(document.place(""), "expected a mapping")
     names = tuple(field.encode_name for field in msgspec.structs.fields(FactsFile))
@@ -243,9 +237,11 @@ def _decoded(document: Document) -> FactsFile:
             hint = nearest(str(key), names)
             raise ConfigError(document.place(str(key)), f"unknown fact {key}{hint}")
     try:
-        return msgspec.convert(document.value, FactsFile)
+        overrides = msgspec.convert(document.value, FactsFile)
     except msgspec.ValidationError as error:
         raise ConfigError(document.place(""), str(error)) from error
+    changes = {name: value for name, value in msgspec.structs.asdict(overrides).items() if value is not None}
+    return replace(facts, **changes)
 
 
 def surroundings(objects: Sequence[Object], facts: Facts, namespace: str) -> dict[str, tuple[Facts, Beside]]:

@@ -1,6 +1,7 @@
 """`dynamoctl check`: check a cluster for missing prerequisites, read-only."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
@@ -66,12 +67,7 @@ async def print_findings(options: CheckOptions, output: str) -> ExitCode:
     except Unreachable as error:
         findings, code = checks.unreachable(str(error)), ExitCode.UNREACHABLE
     if output == "json":
-        show_json(
-            [
-                {"name": f.name, "verdict": f.verdict.value, "text": f.text, "remedy": f.remedy}
-                for f in findings
-            ]
-        )
+        show_json([{**asdict(finding), "verdict": finding.verdict.value} for finding in findings])
         return code
     print(checks.headline(findings))
     for finding in findings:
@@ -119,22 +115,18 @@ async def _checked(reading: Reading, options: CheckOptions) -> AsyncIterator[Fin
         yield await _seen(upgrade.PODS, pods())
 
 
-async def _seen(name: str, finding: Awaitable[Finding]) -> Finding:
-    """The finding, or a warning if the user may not read what it needs."""
+async def _judged(name: str, objects: Awaitable[T], judge: Callable[[T], Finding]) -> Finding:
+    """The finding about objects of the cluster, or a warning if the user may not read them."""
     try:
-        return await finding
+        return judge(await objects)
     except Forbidden as error:
         remedy = "run it as a user who can, or ask an administrator"
         return checks.warning(name, f"cannot read it: {error.message}", remedy)
 
 
-async def _judged(name: str, objects: Awaitable[T], judge: Callable[[T], Finding]) -> Finding:
-    """The finding about objects of the cluster, or a warning if the user may not read them."""
-
-    async def finding() -> Finding:
-        return judge(await objects)
-
-    return await _seen(name, finding())
+async def _seen(name: str, finding: Awaitable[Finding]) -> Finding:
+    """The finding, or a warning if the user may not read what it needs."""
+    return await _judged(name, finding, lambda found: found)
 
 
 async def _definitions(reading: Reading, options: CheckOptions) -> AsyncIterator[Finding]:
@@ -236,9 +228,9 @@ def _user(account: str) -> str:
 
 async def _operators(reading: Reading, options: CheckOptions) -> AsyncIterator[Finding]:
     async def leader() -> Finding:
-        lease = await reading.one(Lease, ELECTION_LEASE)
-        finding = checks.leader(lease, datetime.now(UTC), is_before=options.is_before)
-        if checks.is_led(lease, datetime.now(UTC)):
+        lease, now = await reading.one(Lease, ELECTION_LEASE), datetime.now(UTC)
+        finding = checks.leader(lease, now, is_before=options.is_before)
+        if checks.is_led(lease, now):
             return finding
         try:
             running = await operators(reading)
@@ -248,13 +240,11 @@ async def _operators(reading: Reading, options: CheckOptions) -> AsyncIterator[F
         return checks.without_election(alone, is_before=options.is_before) if alone else finding
 
     yield await _seen(checks.LEADER, leader())
+    now = datetime.now(UTC)
     markers = reading.all(Lease, fields=f"metadata.name={MARKER_LEASE}")
-    own_operators = partial(checks.own_operators, now=datetime.now(UTC))
-    yield await _judged(checks.NAMESPACES, markers, own_operators)
+    yield await _judged(checks.NAMESPACES, markers, partial(checks.own_operators, now=now))
     configurations = reading.all(ValidatingWebhookConfiguration, labels=_OURS)
-    yield await _judged(
-        checks.AUTHORITIES, configurations, partial(checks.authorities, now=datetime.now(UTC))
-    )
+    yield await _judged(checks.AUTHORITIES, configurations, partial(checks.authorities, now=now))
 
 
 async def _admission(reading: Reading, options: CheckOptions) -> Finding:

@@ -3,9 +3,8 @@
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 from cyclopts import CycloptsError
@@ -118,27 +117,18 @@ async def _watched(
     from kube_runtime.types.meta import Selector
 
     changes = snapshots(at.reading.client, stored_type(kind), Selector(namespace, labels=selector))
-    if not sys.stdout.isatty():
-        await _printed_rows(changes, columns, everywhere=not namespace)
-        return
-    with redrawing() as live:
-        async with aclosing(changes) as states:
-            async for state in states:
-                objects = map(msgspec.to_builtins, state.values())
-                drawn = rows(columns, objects, everywhere=not namespace, now=datetime.now(UTC))
-                live.update(table(*drawn), refresh=True)
-
-
-async def _printed_rows(changes: Any, columns: Sequence[Column], *, everywhere: bool) -> None:
     before: Mapping[Key, Resource] = {}
     async with aclosing(changes) as states:
-        async for state in states:
-            changed = [it for key, it in state.items() if before.get(key) != it]
-            objects = map(msgspec.to_builtins, changed)
-            head, body = rows(columns, objects, everywhere=everywhere, now=datetime.now(UTC))
-            if changed or not before:
-                show(table([] if before else head, body))
-            before = dict(state)
+        with redrawing() if sys.stdout.isatty() else nullcontext() as live:
+            async for state in states:
+                shown = [it for key, it in state.items() if live or before.get(key) != it]
+                objects = map(msgspec.to_builtins, shown)
+                head, body = rows(columns, objects, everywhere=not namespace, now=datetime.now(UTC))
+                if live:
+                    live.update(table(head, body), refresh=True)
+                elif shown or not before:
+                    show(table([] if before else head, body))
+                before = dict(state)
 
 
 def print_raw(kind: Kind, objects: Sequence[Object], whole: Object, output: str) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
 from rich.console import RenderableType
@@ -76,25 +75,11 @@ def promise_of(request: DynamoGraphDeploymentRequest) -> Promise:
     return Promise(targets, rate)
 
 
-def _other_lengths(targets: Targets, load: Load) -> Iterator[str]:
-    pairs = (("prompts", "isl", targets.isl, load.isl), ("answers", "osl", targets.osl, load.osl))
-    for noun, key, promised, measured in pairs:
-        if measured is not None and measured > promised * _NOTABLE:
-            yield (
-                f"{noun} have {measured:.0f} tokens on average, and the graph is for {promised}: "
-                f"create a request with sla.{key}: {math.ceil(measured)}"
-            )
-
-
 def _scaled(check: Check, graph: DynamoGraphDeployment, factor: float) -> str:
     """The command that adds replicas, at least one, to the workers that a target depends on."""
     half = "prefill" if check.name == "TTFT" else "decode"
     workers = {key: service for key, service in graph.spec.services.items() if is_worker(service)}
-    keys = [
-        key
-        for key, service in workers.items()
-        if half in (service.component_type, service.sub_component_type)
-    ]
+    keys = [key for key, it in workers.items() if half in (it.component_type, it.sub_component_type)]
     keys = keys or sorted(workers) or ["SERVICE"]
     service = workers.get(keys[0])
     now = (service.replicas if service else None) or 1
@@ -136,7 +121,14 @@ class Measured:
         if not missed:
             return []
         load, promise = self.load, self.promise
-        reasons = list(_other_lengths(promise.targets, load))
+        targets, reasons = promise.targets, list[str]()
+        pairs = (("prompts", "isl", targets.isl, load.isl), ("answers", "osl", targets.osl, load.osl))
+        for noun, key, planned, measured in pairs:
+            if measured is not None and measured > planned * _NOTABLE:
+                reasons.append(
+                    f"{noun} have {measured:.0f} tokens on average, and the graph is for {planned}: "
+                    f"create a request with sla.{key}: {math.ceil(measured)}"
+                )
         rate, promised = load.requests, promise.requests_per_second
         if rate is not None and promised is not None and rate > promised * _NOTABLE:
             scale = ", ".join(_scaled(check, self.graph, rate / promised) for check in missed)

@@ -15,7 +15,7 @@ from enum import Enum
 
 from cryptography import x509
 
-from dynamo_graphs.ages import counted
+from dynamo_graphs.ages import counted, listed
 from dynamo_legacy.settings import LegacySettings
 from dynamo_operator import version
 from dynamo_operator.settings import RenderSettings
@@ -148,11 +148,9 @@ def failed(name: str, text: str, remedy: str = "") -> Finding:
 def kubernetes_version(version: str) -> Finding:
     """Whether the API server is new enough. `version` is its `gitVersion`, such as `v1.36.3`."""
     match = re.match(r"v?(\d+)\.(\d+)", version)
-    is_new = match is not None and (int(match[1]), int(match[2])) >= OLDEST
-    oldest = ".".join(map(str, OLDEST))
-    if is_new:
+    if match is not None and (int(match[1]), int(match[2])) >= OLDEST:
         return ok(VERSION, version)
-    return failed(VERSION, f"{version} is too old", f"use {oldest} or newer")
+    return failed(VERSION, f"{version} is too old", f"use {'.'.join(map(str, OLDEST))} or newer")
 
 
 def default_storage(classes: Sequence[StorageClass]) -> Finding:
@@ -219,11 +217,8 @@ def permissions(missing: Sequence[str], account: str) -> Finding:
 
 def unreachable(words: str) -> list[Finding]:
     """The findings for a cluster that does not answer."""
-    others = (STORAGE, GPUS, GPU_OPERATOR)
-    return [
-        failed(CONNECTIVITY, words, "kubectl cluster-info"),
-        *(failed(name, "not checked") for name in others),
-    ]
+    others = (failed(name, "not checked") for name in (STORAGE, GPUS, GPU_OPERATOR))
+    return [failed(CONNECTIVITY, words, "kubectl cluster-info"), *others]
 
 
 def headline(findings: Sequence[Finding]) -> str:
@@ -337,9 +332,8 @@ def graphs_in_closed(by_namespace: Mapping[str, Sequence[str]], *, is_before: bo
     named = [f"{space}/{name}" for space, names in sorted(by_namespace.items()) for name in names]
     if not named:
         return ok(GRAPHS, "none")
-    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
     will = "after the upgrade their pods keep running, but " if is_before else ""
-    text = f"{', '.join(named[:_MOST_NAMED])}{more}: {will}the operator does not change them"
+    text = f"{listed(named, _MOST_NAMED)}: {will}the operator does not change them"
     remedy = (
         "create them in another namespace, or, if they are in the namespace of the release: "
         f"helm upgrade with --set {VALUE}"

@@ -6,7 +6,7 @@ values, which are replaced object by object, never in text.
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,20 +81,16 @@ def render_settings(file: Path | None) -> RenderSettings:
     """
     if file is not None:
         return read_settings({}, file=file, environment=os.environ).render
-    settings = read_settings(_render_flags(), environment=os.environ).render
-    # The gateways that the cluster's administrator allows are unknown here.
-    return msgspec.structs.replace(settings, allowed_gateways="*")
-
-
-def _render_flags() -> Mapping[str, str]:
-    """The render flags of the packaged Deployment, by name."""
     names = {name for field in fields() if field.path[0] == "render" for name in field.setting.flags}
-    return {
+    flags = {
         name: value
         for container in operator_pod()["containers"]
         for name, _, value in (text.lstrip("-").partition("=") for text in container["args"])
         if name in names
     }
+    settings = read_settings(flags, environment=os.environ).render
+    # The gateways that the cluster's administrator allows are unknown here.
+    return msgspec.structs.replace(settings, allowed_gateways="*")
 
 
 def print_manifests(choices: Choices, *, prints: bool) -> None:

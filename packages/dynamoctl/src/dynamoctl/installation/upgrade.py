@@ -12,6 +12,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any
 
+from dynamo_graphs.ages import listed
 from dynamo_graphs.reader import Reading
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
@@ -32,7 +33,6 @@ from dynamo_operator.graph.status import is_available
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
-    Facts,
     LeaderWorkerSet,
     LiveObjects,
     PodClique,
@@ -161,7 +161,12 @@ _Pairs = Iterator[tuple[Object, Object]]
 def _of_graph(
     stored: DynamoGraphDeployment, cache: Cache, settings: RenderSettings, origins: Mapping[Key, Origin]
 ) -> _Pairs:
-    facts = _facts(stored, cache)
+    facts = replace(
+        read_facts(stored.metadata.namespace, cache),
+        grove_served=all(cache.serves(type_) for type_ in (PodCliqueSet, PodClique, PodCliqueScalingGroup)),
+        kai_served=cache.serves(Queue),
+        live_templates=live_templates(stored, cache),
+    )
     types = (DynamoComponentDeployment, PodCliqueSet)
     owned = cache.owned_by(stored.metadata.uid, types, stored.metadata.namespace)
     live = {(child.KIND.name, child.key): child for child in owned}
@@ -214,16 +219,6 @@ def _live(rendered: Sequence[Object], cache: Cache) -> LiveObjects:
     return {(kind, key): live for kind, key, live in present if live is not None}
 
 
-def _facts(graph: DynamoGraphDeployment, cache: Cache) -> Facts:
-    grove = (PodCliqueSet, PodClique, PodCliqueScalingGroup)
-    return replace(
-        read_facts(graph.metadata.namespace, cache),
-        grove_served=all(cache.serves(type_) for type_ in grove),
-        kai_served=cache.serves(Queue),
-        live_templates=live_templates(graph, cache),
-    )
-
-
 DEFINITIONS = "Upgrade of CRDs"
 PODS = "Upgrade of Pods"
 _NAMED_MOST = 20
@@ -255,8 +250,7 @@ async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Fi
         if template.fate is Fate.REPLACED and await _is_changed(reading, template)
     ]
     kept = [template for template in templates if template.fate is Fate.KEPT]
-    waiting = f"; {len(kept)} keep their template until they are edited: {_names(kept)}"
-    rest = waiting if kept else ""
+    rest = f"; {len(kept)} keep their template until they are edited: {_names(kept)}" if kept else ""
     if not replaced:
         return ok(PODS, f"no pods of {len(templates)} pod templates would be replaced{rest}")
     remedy = "dynamoctl render shows the new templates; see docs/upgrade-from-go.md"
@@ -269,8 +263,7 @@ def _names(templates: list[Foreseen]) -> str:
         f"{it.live.key}/{it.unit}" if it.desired["kind"] == "PodCliqueSet" else str(it.live.key)
         for it in templates
     )
-    more = f" and {len(names) - _NAMED_MOST} more" if len(names) > _NAMED_MOST else ""
-    return ", ".join([*names][:_NAMED_MOST]) + more
+    return listed([*names], _NAMED_MOST)
 
 
 async def _is_changed(reading: Reading, template: Foreseen) -> bool:

@@ -47,9 +47,7 @@ metadata:
   name: alone
 spec:
   componentType: worker
-  extraPodSpec:
-    mainContainer:
-      image: example.com/worker:1
+  extraPodSpec: {mainContainer: {image: "example.com/worker:1"}}
 """
 
 
@@ -87,7 +85,8 @@ def identities(objects: list[Any]) -> list[tuple[str, str]]:
 
 
 def test_a_graph_becomes_its_components_and_everything_below(render: Render) -> None:
-    found = identities(render(GRAPH))
+    objects = render(GRAPH)
+    assert not any("ownerReferences" in each["metadata"] for each in objects)
     assert [
         ("ServiceAccount", "chat-k8s-service-discovery"),
         ("Role", "chat-k8s-service-discovery-role"),
@@ -100,50 +99,27 @@ def test_a_graph_becomes_its_components_and_everything_below(render: Render) -> 
         ("Service", "dynamo-model-fb68f5a6"),
         ("Service", "chat-worker"),
         ("Deployment", "chat-worker"),
-    ] == found
+    ] == identities(objects)
+    kinds = [each["kind"] for each in render(GRAPH, orchestrator="grove")]
+    assert 1 == kinds.count("PodCliqueSet")
+    assert not {"Deployment", "DynamoComponentDeployment"} & {*kinds}
 
 
-def test_components_know_their_graph(render: Render) -> None:
-    objects = render(GRAPH)
-    deployment = next(each for each in objects if each["kind"] == "Deployment")
-    pod_labels = deployment["spec"]["template"]["metadata"]["labels"]
-    assert "chat" == pod_labels["nvidia.com/dynamo-graph-deployment-name"]
-    assert "ownerReferences" not in deployment["metadata"]
-
-
-def test_a_component_of_its_own_is_rendered(render: Render) -> None:
-    found = identities(render(COMPONENT))
-    assert ("Deployment", "alone") in found
-
-
-def test_the_output_is_the_same_every_time(render: Render) -> None:
-    path = render.file(GRAPH)
-    assert render(path) == render(path)
-
-
-def test_json_holds_the_same_objects(render: Render) -> None:
+def test_the_output_is_the_same_every_time_and_in_json(render: Render) -> None:
     path = render.file(GRAPH)
     objects = render(path)
+    assert render(path) == objects
     (listed,) = render(path, output="json")
     assert objects == listed["items"]
 
 
-def test_objects_get_the_namespace_of_the_command_line(render: Render) -> None:
+def test_objects_get_the_namespace_of_the_command_line_unless_they_have_another(render: Render) -> None:
     objects = render(GRAPH, namespace="team")
     assert {"team"} == {each["metadata"]["namespace"] for each in objects}
-
-
-def test_an_object_of_another_namespace_is_refused(render: Render) -> None:
     path = render.file(GRAPH.replace("  name: chat\n", "  name: chat\n  namespace: a\n"))
     assert [
         f'{path}:5:3: metadata.namespace: "a" does not match the namespace "b" of the command line'
     ] == render.refused(path, namespace="b")
-
-
-def test_settings_change_what_is_rendered(render: Render) -> None:
-    settings = render.file("natsAddress: nats://here:4222\n", "settings.yaml")
-    objects = render(GRAPH, settings=settings)
-    assert "nats://here:4222" in json.dumps(objects)
 
 
 def test_several_documents_lists_folders_and_standard_input_are_read(
@@ -157,9 +133,8 @@ def test_several_documents_lists_folders_and_standard_input_are_read(
     items = [documents("", text)[0].value for text in (COMPONENT, other)]
     listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(listed.encode())))
-    found = identities(render(folder, Path("-")))
     names = {"chat-frontend", "alone", "other-frontend"}
-    assert names <= {name for kind, name in found if kind == "Deployment"}
+    assert names <= {*replicas(render(folder, Path("-")))}
 
 
 @pytest.mark.parametrize(
@@ -190,7 +165,7 @@ def test_all_problems_of_all_files_are_reported(render: Render) -> None:
 
 def test_an_object_given_twice_is_refused(render: Render) -> None:
     path = render.file(f"{COMPONENT}---\n{COMPONENT}")
-    assert [f"{path}:14:3: metadata.name: duplicate object, first defined at {path}:1:1"] == render.refused(
+    assert [f"{path}:12:3: metadata.name: duplicate object, first defined at {path}:1:1"] == render.refused(
         path
     )
 
@@ -202,6 +177,9 @@ def test_unreadable_sources_are_all_named(tmp_path: Path) -> None:
     binary.write_bytes(b"\xff\xfe\x00")
     nothing = tmp_path / "nothing.yaml"
     nothing.write_text("# nothing\n", encoding="utf-8")
+    with pytest.raises(ExceptionGroup, match="manifests") as alone:
+        read_manifests([str(nothing)])
+    assert [f"{nothing}: no objects found"] == [str(error) for error in alone.value.exceptions]
     with pytest.raises(ExceptionGroup) as caught:
         read_manifests([str(path) for path in (tmp_path / "none", empty, binary, nothing)])
     assert [
@@ -211,53 +189,26 @@ def test_unreadable_sources_are_all_named(tmp_path: Path) -> None:
     ] == [str(error) for error in caught.value.exceptions]
 
 
-def test_files_without_any_object_are_a_mistake(tmp_path: Path) -> None:
-    nothing = tmp_path / "nothing.yaml"
-    nothing.write_text("# nothing\n", encoding="utf-8")
-    with pytest.raises(ExceptionGroup) as caught:
-        read_manifests([str(nothing)])
-    assert [f"{nothing}: no objects found"] == [str(error) for error in caught.value.exceptions]
-
-
-def test_on_grove_a_graph_is_one_set(render: Render) -> None:
-    found = render(GRAPH, orchestrator="grove")
-    kinds = [each["kind"] for each in found]
-    assert 1 == kinds.count("PodCliqueSet")
-    assert not {"Deployment", "DynamoComponentDeployment"} & {*kinds}
-
-
 CHART = """\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: config
-data:
-  a: b
+{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: b}}
 ---
-apiVersion: resource.nvidia.com/v1beta1
-kind: ComputeDomain
-metadata:
-  name: domain
+{apiVersion: resource.nvidia.com/v1beta1, kind: ComputeDomain, metadata: {name: domain}}
 ---
-apiVersion: nvidia.com/v1
-kind: ClusterPolicy
-metadata:
-  name: policy
+{apiVersion: nvidia.com/v1, kind: ClusterPolicy, metadata: {name: policy}}
 ---
 """
 
 
 def test_objects_of_other_kinds_are_printed_as_they_are(render: Render) -> None:
     found = render(CHART + GRAPH)
-    others = [each.value for each in documents("", CHART)]
-    assert others == found[:3]
-    assert ("Deployment", "chat-worker") in identities(found)
+    assert [each.value for each in documents("", CHART)] == found[:3]
+    assert "chat-worker" in replicas(found)
 
 
 def test_our_other_kinds_are_checked_and_printed_as_they_are(render: Render) -> None:
     model = (
-        "apiVersion: nvidia.com/v1alpha1\nkind: DynamoModel\nmetadata:\n  name: m\nspec:\n"
-        "  modelName: m\n  baseModelName: b\n"
+        "apiVersion: nvidia.com/v1alpha1\nkind: DynamoModel\nmetadata: {name: m}\n"
+        "spec: {modelName: m, baseModelName: b}\n"
     )
     found = render(f"{GRAPH}---\n{model}")
     assert documents("", model)[0].value == found[-1]
@@ -266,12 +217,6 @@ def test_our_other_kinds_are_checked_and_printed_as_they_are(render: Render) -> 
 
 
 PICKER = """\
-apiVersion: nvidia.com/v1alpha1
-kind: DynamoGraphDeployment
-metadata:
-  name: chat
-spec:
-  services:
     Epp:
       componentType: epp
       eppConfig:
@@ -280,19 +225,12 @@ spec:
           kind: EndpointPickerConfig
           plugins: []
           schedulingProfiles: []
-      extraPodSpec:
-        mainContainer:
-          image: example.com/epp:1
-    Frontend:
-      componentType: frontend
-      extraPodSpec:
-        mainContainer:
-          image: example.com/frontend:1
+      extraPodSpec: {mainContainer: {image: "example.com/epp:1"}}
 """
 
 
 def test_an_endpoint_picker_is_rendered_as_of_a_default_installation(render: Render) -> None:
-    found = render(PICKER)
+    found = render(GRAPH + PICKER)
     (binding,) = [
         each
         for each in found
@@ -381,13 +319,10 @@ def replicas(objects: list[Any]) -> dict[str, int]:
 def test_replicas_are_those_that_the_controller_decides_on(
     render: Render, text: str, expected: dict[str, int]
 ) -> None:
-    assert expected == replicas(render(text))
-
-
-@pytest.mark.parametrize("text", [SCALED, SCALED + ADAPTER])
-def test_a_scaling_adapter_is_printed_once(render: Render, text: str) -> None:
-    adapters = [each for each in identities(render(text)) if each[0] == "DynamoGraphDeploymentScalingAdapter"]
-    assert [("DynamoGraphDeploymentScalingAdapter", "chat-worker")] == adapters
+    objects = render(text)
+    assert expected == replicas(objects)
+    adapters = [name for kind, name in identities(objects) if kind == "DynamoGraphDeploymentScalingAdapter"]
+    assert (["chat-worker"] if text.startswith(SCALED) else []) == adapters
 
 
 def test_pods_carry_the_id_of_a_restart(render: Render) -> None:
@@ -401,11 +336,13 @@ def test_pods_carry_the_id_of_a_restart(render: Render) -> None:
     assert {"again"} == ids
 
 
-def test_managed_rollouts_name_the_revision_of_workers(render: Render) -> None:
-    settings = render.file("workerRollout: managed\n", "settings.yaml")
-    names = replicas(render(GRAPH, settings=settings))
-    assert "chat-worker" not in names
-    assert any(each.startswith("chat-worker-") for each in names)
+def test_a_settings_file_changes_what_is_rendered(render: Render) -> None:
+    text = "natsAddress: nats://here:4222\nworkerRollout: managed\n"
+    objects = render(GRAPH, settings=render.file(text, "settings.yaml"))
+    assert "nats://here:4222" in json.dumps(objects)
+    frontend, worker = replicas(objects)  # a managed rollout names the revision of workers
+    assert "chat-frontend" == frontend
+    assert worker.startswith("chat-worker-")
 
 
 def test_a_request_becomes_its_profiling_job(render: Render) -> None:
@@ -424,7 +361,7 @@ def test_profiling_results_beside_a_request_become_its_graph(render: Render) -> 
     assert ("Deployment", "tune-frontend") in found
 
 
-def test_a_facts_file_says_what_the_cluster_has(render: Render) -> None:
+def test_a_facts_file_says_what_the_cluster_has_or_is_refused_with_its_place(render: Render) -> None:
     facts = render.file(
         "groveServed: true\nkaiServed: true\npullSecrets: {example.com: [key]}\n", "facts.yaml"
     )
@@ -434,8 +371,6 @@ def test_a_facts_file_says_what_the_cluster_has(render: Render) -> None:
         assert "kai-scheduler" == each["spec"]["podSpec"]["schedulerName"]
         assert [{"name": "key"}] == each["spec"]["podSpec"]["imagePullSecrets"]
 
-
-def test_a_mistake_in_a_facts_file_is_reported_with_its_place(render: Render) -> None:
     facts = render.file("groveServe: true\n", "facts.yaml")
     with pytest.raises(ConfigError, match=r"unknown fact groveServe; did you mean .groveServed"):
         render(GRAPH, facts=facts)
@@ -460,26 +395,23 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_yaml_holds_every_definition_without_aliases(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_definition_is_printed_without_aliases_or_as_a_list(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     text = printed(capsys)
-    documents = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
-    assert list(custom_resource_definitions()) == documents
+    assert list(custom_resource_definitions()) == list(yaml.load_all(text, Loader=yaml.CSafeLoader))
     assert "&id" not in text
-
-
-def test_json_is_a_list_that_kubectl_takes(capsys: pytest.CaptureFixture[str]) -> None:
     found = msgspec.json.decode(printed(capsys, "-o", "json"))
     assert ("v1", "List") == (found["apiVersion"], found["kind"])
     assert list(custom_resource_definitions()) == found["items"]
 
 
-def test_a_kind_is_picked_by_any_of_its_names() -> None:
+def test_a_kind_is_picked_by_any_of_its_names_and_without_one_all_are_meant() -> None:
     for name in ("DynamoModel", "dynamomodels", "dynamomodels.nvidia.com", "dm", "DMODEL"):
         assert (DynamoModel,) == selected([name])
-
-
-def test_without_a_name_all_kinds_are_meant() -> None:
     assert RESOURCES == selected([])
+    with pytest.raises(CycloptsError, match=r'unknown kind "pods" \(expected one of DynamoGraph'):
+        selected(["dm", "pods"])
 
 
 def test_kinds_of_the_older_generation_are_printed_on_demand(capsys: pytest.CaptureFixture[str]) -> None:
@@ -488,8 +420,3 @@ def test_kinds_of_the_older_generation_are_printed_on_demand(capsys: pytest.Capt
     legacy = ["dynamodeployments", "dynamonimdeployments", "dynamonimrequests", "dynamonims"]
     assert names == ["dynamomodels", *legacy]
     assert (DynamoDeployment,) == selected(["dynamodeployment"])
-
-
-def test_an_unknown_name_is_an_error_that_lists_the_kinds() -> None:
-    with pytest.raises(CycloptsError, match=r'unknown kind "pods" \(expected one of DynamoGraph'):
-        selected(["dm", "pods"])

@@ -27,17 +27,10 @@ NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)
 
 
 def a_graph(name: str, namespace: str = "prod", ready: str = "True") -> Object:
-    return {
-        "apiVersion": "nvidia.com/v1alpha1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"namespace": namespace, "name": name, "creationTimestamp": "2026-11-23T02:55:00Z"},
-        "spec": {"services": {}},
-        "status": {
-            "state": "successful",
-            "gpus": 8,
-            "conditions": [{"type": "Ready", "status": ready, "reason": "ok", "message": "\x1b[2J"}],
-        },
-    }
+    metadata = {"namespace": namespace, "name": name, "creationTimestamp": "2026-11-23T02:55:00Z"}
+    said = {"type": "Ready", "status": ready, "reason": "ok", "message": "\x1b[2J"}
+    status = {"state": "successful", "gpus": 8, "conditions": [said]}
+    return DynamoGraphDeployment.KIND.manifest(metadata, spec={"services": {}}, status=status)
 
 
 @pytest.fixture
@@ -56,9 +49,6 @@ def test_the_columns_are_those_of_the_crd() -> None:
     head, row = drawn(a_graph("chat"))
     assert ["NAME", "READY", "BACKEND", "AGE", "STATE", "SERVICES", "GPUS"] == head.split()
     assert ["chat", "True", "-", "5m", "successful", "-", "8"] == row.split()
-
-
-def test_all_namespaces_have_a_column_and_an_order() -> None:
     head, *found = drawn(a_graph("b", "two"), a_graph("z", "one"), everywhere=True)
     assert head.startswith("NAMESPACE")
     assert [["one", "z"], ["two", "b"]] == [row.split()[:2] for row in found]
@@ -95,24 +85,20 @@ def test_names_for_scripts(server: Server, capsys: pytest.CaptureFixture[str]) -
     assert "dynamographdeployments.nvidia.com/chat\n" == capsys.readouterr().out
 
 
-def test_a_kind_by_another_name(server: Server) -> None:
-    assert 0 == listed("dynamomodels", everywhere=True)
-
-
-def test_no_graphs_anywhere(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    assert 0 == listed(everywhere=True)
-    assert ("", "no graphs found in any namespace\n") == capsys.readouterr()
-
-
-def test_a_namespace_that_does_not_exist(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    assert 1 == listed()
-    said = capsys.readouterr().err
-    assert "no graphs found in namespace prod: namespace prod does not exist\n" == said
-
-
-def test_another_kind_is_wrong_usage(server: Server) -> None:
-    with pytest.raises(CycloptsError, match='unsupported kind "pods"'):
-        listed("pods")
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize(
+    ("kind", "everywhere", "code", "said"),
+    [
+        ("dynamomodels", True, 0, "no models found in any namespace\n"),
+        ("dgd", True, 0, "no graphs found in any namespace\n"),
+        ("dgd", False, 1, "no graphs found in namespace prod: namespace prod does not exist\n"),
+    ],
+)
+def test_a_list_without_objects(
+    kind: str, everywhere: bool, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code == listed(kind, everywhere=everywhere)
+    assert ("", said) == capsys.readouterr()
 
 
 @pytest.mark.parametrize("namespace", ["a/../b", "-x", "A", "\x1b[2J"])

@@ -20,7 +20,9 @@ from dynamoctl.inspect.measured import Measured, document, measured, parts
 from dynamoctl.screen import plain
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import ConfigError
+from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Key, Metadata, Object
+from kube_runtime.wire import path_of
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 
@@ -56,18 +58,24 @@ async def chunks(text: str) -> AsyncIterator[bytes]:
 class Cluster:
     """An API server with one request, its graph and its frontend, which answers so each time."""
 
-    def __init__(self, *scrapes: str, services: Object | None = None, **status: Any) -> None:
-        self.server, self.scrapes = Server(), list(scrapes)
+    def __init__(
+        self,
+        *scrapes: str,
+        services: Object = APART,
+        sla: Object = SLA,
+        pod: str = "Running",
+        **status: Any,
+    ) -> None:
+        self.server, self.scrapes, self.pod = Server(), list(scrapes), pod
         known = {"state": "Ready", "deployment": {"name": "chat", "namespace": "prod"}, **status}
-        config: Object = {"sla": SLA, "analytic": {"requestsPerSecond": 1}}
+        config: Object = {"sla": sla, "analytic": {"requestsPerSecond": 1}}
         self.spec: Object = {
             "model": "m/8B",
             "backend": "vllm",
             "profilingConfig": {"profilerImage": "p:1", "config": config},
         }
-        self.request: Object = {"spec": self.spec, "status": known}
-        self.graph: Object | None = {"spec": {"services": services or APART}}
-        self.pod = "Running"
+        self.request: Object = {**({"spec": self.spec} if sla else {}), "status": known}
+        self.graph: Object = {"spec": {"services": services}}
         self.annotations: dict[str, str] = {}
 
     async def send(self, request: Request) -> Answer:
@@ -81,20 +89,13 @@ class Cluster:
     async def why(self) -> Measured:
         """What is measured within ten seconds."""
         for kind, name, body in ((REQUEST, "sla", self.request), (GRAPH, "chat", self.graph)):
-            if body is not None:
-                head = {"apiVersion": kind.api_version, "kind": kind.name}
-                metadata = {"namespace": "prod", "name": name, "annotations": self.annotations}
-                path = f"/apis/{kind.group}/{kind.version}/{kind.plural}"
-                self.server.storage.create(path, {**head, "metadata": metadata, **body})
+            metadata = {"namespace": "prod", "name": name, "annotations": self.annotations}
+            self.server.storage.create(path_of(kind), kind.manifest(metadata, **body))
         marks = {labels.GRAPH: "chat", labels.COMPONENT_TYPE: "frontend"}
-        pod: Object = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"namespace": "prod", "name": "one", "labels": marks},
-            "spec": {"containers": [{"name": "main"}]},
-            "status": {"phase": self.pod},
-        }
-        self.server.storage.create("/api/v1/pods", pod)
+        metadata = {"namespace": "prod", "name": "one", "labels": marks}
+        containers = [{"name": "main"}]
+        pod = Pod.KIND.manifest(metadata, spec={"containers": containers}, status={"phase": self.pod})
+        self.server.storage.create(path_of(Pod.KIND), pod)
         reading = Reading(self)
         request = await reading.client.get(DynamoGraphDeploymentRequest, Key("prod", "sla"))
         return await measured(reading, request, 10)
@@ -171,22 +172,28 @@ async def test_machines_read_seconds() -> None:
     assert (0.2, 0.3) == (found["promised"]["targets"]["ttft"], found["measured"]["ttft"])
 
 
+@pytest.mark.parametrize(
+    ("services", "scale"),
+    [
+        (
+            {"Front": {"componentType": "frontend"}, "All": {"componentType": "worker"}},
+            "`dynamoctl scale chat/All --replicas 2`, `dynamoctl scale chat/All --replicas 2`",
+        ),
+        (
+            {
+                "Both": {"componentType": "worker"},
+                "P": {"componentType": "prefill", "replicas": 2},
+                "D": {"componentType": "decode"},
+            },
+            "`dynamoctl scale chat/P --replicas 3`, `dynamoctl scale chat/D --replicas 2`",
+        ),
+    ],
+)
 @on_simulated_clock
-async def test_workers_that_do_both_halves_are_those_to_scale() -> None:
-    services = {"Front": {"componentType": "frontend"}, "All": {"componentType": "worker"}}
-    found = await Cluster(scrape(0), scrape(5, ttft=0.3), services=services).why()
-    assert "`dynamoctl scale chat/All --replicas 2`" in found.advice[0]
-
-
-@on_simulated_clock
-async def test_workers_of_a_type_of_their_own_are_those_to_scale() -> None:
-    services = {
-        "Both": {"componentType": "worker"},
-        "P": {"componentType": "prefill", "replicas": 2},
-        "D": {"componentType": "decode"},
-    }
+async def test_the_workers_to_scale_are_those_of_the_half_else_those_of_both(
+    services: Object, scale: str
+) -> None:
     found = await Cluster(scrape(0), scrape(5, ttft=0.3, itl=0.03), services=services).why()
-    scale = "`dynamoctl scale chat/P --replicas 3`, `dynamoctl scale chat/D --replicas 2`"
     assert found.advice[0].endswith(scale)
 
 
@@ -256,37 +263,23 @@ async def test_a_request_without_a_graph_is_named_with_its_state(status: Object,
     assert message == str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("cluster", "error", "message"),
+    [
+        (Cluster(pod="Pending"), Missing, r"no running frontend; see `dynamoctl why chat`"),
+        (Cluster(), Missing, r"no metrics of pod prod/one: .*error trying to reach"),
+        (Cluster(scrape(0)), Missing, r"has answered no request .* `dynamoctl chat chat hello`"),
+        (
+            Cluster(scrape(5), sla={"ttft": "fast", "itl": -1}),
+            *(ConfigError, r"config: sla\.ttft must be a number, .*; sla\.itl must "),
+        ),
+        (Cluster(scrape(5), sla={}), ConfigError, "spec: is missing"),
+    ],
+    ids=["no frontend", "no metrics", "no request", "no numbers", "no spec"],
+)
 @on_simulated_clock
-async def test_a_graph_without_a_running_frontend() -> None:
-    cluster = Cluster()
-    cluster.pod = "Pending"
-    with pytest.raises(Missing, match=r"no running frontend; see `dynamoctl why chat`"):
-        await cluster.why()
-
-
-@on_simulated_clock
-async def test_a_frontend_without_metrics_is_named() -> None:
-    with pytest.raises(Missing, match=r"no metrics of pod prod/one: .*error trying to reach"):
-        await Cluster().why()
-
-
-@on_simulated_clock
-async def test_a_graph_that_nobody_asked() -> None:
-    with pytest.raises(Missing, match=r"has answered no request .* `dynamoctl chat chat hello`"):
-        await Cluster(scrape(0)).why()
-
-
-@on_simulated_clock
-async def test_targets_that_are_no_numbers_are_refused_with_their_paths() -> None:
-    cluster = Cluster(scrape(5))
-    cluster.spec["profilingConfig"]["config"] = {"sla": {"ttft": "fast", "itl": -1}}
-    with pytest.raises(ConfigError, match=r"config: sla\.ttft must be a number, .*; sla\.itl must "):
-        await cluster.why()
-
-
-@on_simulated_clock
-async def test_a_request_without_a_spec_promises_nothing() -> None:
-    cluster = Cluster(scrape(5))
-    del cluster.request["spec"]
-    with pytest.raises(ConfigError, match="spec: is missing"):
+async def test_what_cannot_be_measured_has_its_reason(
+    cluster: Cluster, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
         await cluster.why()

@@ -12,7 +12,8 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.frontend.load import Load, load_of, sample_of
 from dynamoctl.inspect.top import Row, rows
 from kube_runtime.client.client import Answer, Request
-from kube_runtime.types.meta import Object
+from kube_runtime.types.kinds import Pod
+from kube_runtime.wire import path_of
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 
@@ -25,14 +26,15 @@ def scrape(requests: int, *, prefix: str = "dynamo_frontend_") -> str:
     lines = ["# TYPE requests counter", "process_cpu_seconds_total 3"]
     for model, share in (('"a {b} c"', 0.25), ('"d"', 0.75)):
         count = requests * share
-        lines += [
-            f"{prefix}requests_total{{model={model}}} {count} 1790000000000",
-            f"{prefix}inflight_requests{{model={model}}} 1",
-            f"{prefix}time_to_first_token_seconds_sum{{model={model}}} {count * 0.05}",
-            f"{prefix}time_to_first_token_seconds_count{{model={model}}} {count}",
-            f"{prefix}inter_token_latency_seconds_sum{{model={model}}} {count * 0.1}",
-            f"{prefix}inter_token_latency_seconds_count{{model={model}}} {count * 10}",
-        ]
+        values = {
+            "requests_total": f"{count} 1790000000000",
+            "inflight_requests": 1,
+            "time_to_first_token_seconds_sum": count * 0.05,
+            "time_to_first_token_seconds_count": count,
+            "inter_token_latency_seconds_sum": count * 0.1,
+            "inter_token_latency_seconds_count": count * 10,
+        }
+        lines += [f"{prefix}{name}{{model={model}}} {value}" for name, value in values.items()]
     return "\n".join(lines)
 
 
@@ -71,27 +73,17 @@ class Cluster:
         return Answer(200, {}, chunks(found.encode()) if isinstance(found, str) else found)
 
     def graph(self, name: str, **status: object) -> None:
-        kind = DynamoGraphDeployment.KIND
-        body: Object = {
-            "apiVersion": kind.api_version,
-            "kind": kind.name,
-            "metadata": {"namespace": "prod", "name": name},
-            "spec": {"services": {"Frontend": {"componentType": "frontend"}}},
-            "status": status,
-        }
-        self.server.storage.create(f"/apis/{kind.group}/{kind.version}/{kind.plural}", body)
+        kind, spec = DynamoGraphDeployment.KIND, {"services": {"Frontend": {"componentType": "frontend"}}}
+        body = kind.manifest({"namespace": "prod", "name": name}, spec=spec, status=status)
+        self.server.storage.create(path_of(kind), body)
 
     def pod(self, name: str, graph: str, phase: str = "Running", port: int = 8000) -> None:
         ports = [{"name": "system", "containerPort": 1}, {"name": "http", "containerPort": port}]
         marks = {labels.GRAPH: graph, labels.COMPONENT_TYPE: "frontend"}
-        body: Object = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"namespace": "prod", "name": name, "labels": marks},
-            "spec": {"containers": [{"name": "main", "ports": ports}]},
-            "status": {"phase": phase},
-        }
-        self.server.storage.create("/api/v1/pods", body)
+        metadata = {"namespace": "prod", "name": name, "labels": marks}
+        spec = {"containers": [{"name": "main", "ports": ports}]}
+        body = Pod.KIND.manifest(metadata, spec=spec, status={"phase": phase})
+        self.server.storage.create(path_of(Pod.KIND), body)
 
     async def first(self, name: str = "", namespace: str = "prod") -> tuple[list[Row], list[str]]:
         """What is shown after the first interval."""
@@ -118,18 +110,10 @@ async def test_what_frontends_did_within_the_interval() -> None:
     assert {"one:8000", "two:9000"} == set(cluster.asked)
 
 
-@on_simulated_clock
-async def test_without_requests_there_are_no_latencies() -> None:
-    cluster = Cluster(one=[scrape(10)])
-    cluster.graph("chat")
-    cluster.pod("one", "chat")
-    (chat,), _ = await cluster.first("chat")
-    assert Load(0.0, 2.0, None, None) == chat.load
-
-
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
+        (scrape(10), ""),
         (None, "error trying to reach service"),
         (scrape(1, prefix="vllm_"), "no metrics of a Dynamo frontend"),
         (endless, "more than 8 MiB"),
@@ -137,7 +121,7 @@ async def test_without_requests_there_are_no_latencies() -> None:
     ],
 )
 @on_simulated_clock
-async def test_a_frontend_without_metrics_is_named_with_the_reason(
+async def test_a_frontend_without_requests_has_no_latencies_one_without_metrics_a_reason(
     answer: Callable[[], AsyncIterator[bytes]] | str | None, text: str
 ) -> None:
     cluster = Cluster()
@@ -147,11 +131,12 @@ async def test_a_frontend_without_metrics_is_named_with_the_reason(
         cluster.answers["one"] = [answer(), answer()]
     elif isinstance(answer, str):
         cluster.answers["one"] = [answer]
-    (chat,), problems = await cluster.first()
-    assert Load() == chat.load
-    (problem,) = problems
-    assert problem.startswith("no metrics of pod prod/one: ")
-    assert text in problem
+    (chat,), problems = await cluster.first("chat")
+    assert (Load() if text else Load(0.0, 2.0)) == chat.load
+    assert bool(text) == len(problems)
+    for problem in problems:
+        assert problem.startswith("no metrics of pod prod/one: ")
+        assert text in problem
 
 
 @on_simulated_clock

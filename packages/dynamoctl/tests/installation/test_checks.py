@@ -1,8 +1,8 @@
 """What a cluster lacks is named, and what to do about it."""
 
+import base64
 import json
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,20 +10,36 @@ import pytest
 from dynamoctl.installation import checks
 from dynamoctl.installation.checks import (
     CheckResult,
+    DefinedVersion,
+    Definition,
+    DefinitionSpec,
+    DefinitionStatus,
     Finding,
+    Project,
+    QuotaStatus,
+    ResourceQuota,
     StorageClass,
-    closed_namespaces,
-    graphs_in_closed,
-    leader,
-    unobserved,
-    without_election,
 )
 from dynamoctl.installation.manifests import Choices, manifests
-from dynamoctl.main import app
-from kube_runtime.types.kinds import Lease, LeaseSpec, Node, NodeStatus, Pod, PodStatus
-from kube_runtime.types.meta import Key, Metadata, Object
+from kube_runtime.tls import new_authority
+from kube_runtime.types.kinds import (
+    Lease,
+    LeaseSpec,
+    Node,
+    NodeStatus,
+    Pod,
+    PodStatus,
+    ValidatingWebhookConfiguration,
+    Webhook,
+    WebhookClient,
+)
+from kube_runtime.types.meta import Key, Kind, Metadata, Object
 
+OK, WARNING, FAIL = CheckResult
+NOW = datetime(2026, 1, 1, 0, 2, tzinfo=UTC)
 DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
+A = Kind("x.io", "v1", "A", "as")
+B = Kind("x.io", "v1", "B", "bs")
 
 
 def storage(name: str, *, is_default: bool = False) -> StorageClass:
@@ -36,28 +52,158 @@ def node(gpus: str = "", *, is_labelled: bool = True) -> Node:
     return Node(metadata=Metadata(name="n", labels=labels), status=NodeStatus(allocatable=allocatable))
 
 
-def pods(*phases: str) -> list[Pod]:
-    return [Pod(metadata=Metadata(name="p"), status=PodStatus(phase=each)) for each in phases]
+def gpu_operator(*phases: str) -> Finding:
+    pods = [Pod(metadata=Metadata(name="p"), status=PodStatus(phase=each)) for each in phases]
+    return checks.gpu_operator(pods)
+
+
+def definition(kind: Kind, *served: str, stored: tuple[str, ...] = ()) -> dict[str, Definition]:
+    spec = DefinitionSpec(tuple(DefinedVersion(each, served=True) for each in served))
+    name = str(kind)
+    return {name: Definition(metadata=Metadata(name=name), spec=spec, status=DefinitionStatus(stored))}
+
+
+BOTH = definition(A, "v1") | definition(B, "v1")
+
+
+def definitions(present: dict[str, Definition], *, is_before: bool = False) -> Finding:
+    return checks.definitions([A, B], present, is_before=is_before)
+
+
+def project(present: dict[str, Definition], forbidden: dict[Kind, list[str]] | None = None) -> Finding:
+    used = Project("P", (A, B), "used unless p.on is false", granted_by="p.on=true")
+    [found] = checks.other_projects(present, [used], forbidden)
+    return found
+
+
+def authorities(*bundles: str) -> Finding:
+    hooks = tuple(Webhook("v.kb.io", WebhookClient(ca_bundle=each)) for each in bundles)
+    return checks.authorities([ValidatingWebhookConfiguration(Metadata(name="c"), webhooks=hooks)], NOW)
+
+
+def bundle(days: int) -> str:
+    began = NOW - timedelta(days=100)
+    authority = new_authority("a", now=began, life=timedelta(days=100 + days))
+    return base64.b64encode(authority.pem).decode()
+
+
+def lease(renewed: str | None, namespace: str = "n") -> Lease:
+    spec = LeaseSpec("pod-1", lease_duration_seconds=15, renew_time=renewed)
+    return Lease(metadata=Metadata(name="l", namespace=namespace), spec=spec)
+
+
+HELD, LOST = "2026-01-01T00:01:55.000000Z", "2026-01-01T00:01:40.000000Z"
+
+
+def leader(found: Lease | None, *, is_before: bool = False) -> Finding:
+    return checks.leader(found, NOW, is_before=is_before)
+
+
+def own_operators(**renewed: str) -> Finding:
+    return checks.own_operators([lease(time, name) for name, time in renewed.items()], NOW)
+
+
+def without_election(count: int, *, is_before: bool) -> Finding:
+    accounts = [Key("dynamo-system", f"operator-{number}") for number in range(count)]
+    return checks.without_election(accounts, is_before=is_before)
+
+
+def quota(*used: str) -> Finding:
+    gpu = "requests.nvidia.com/gpu"
+    quotas = [ResourceQuota(Metadata(name="q"), status=QuotaStatus({gpu: "8"}, {gpu: it})) for it in used]
+    return checks.quota(quotas)
+
+
+def pull_secrets(*images: str) -> Finding:
+    return checks.pull_secrets(images, {"reg.example.com:5000"})
+
+
+ELECT = "start it with --leader-elect"
+OURS = "reg.example.com:5000/a:1"
 
 
 @pytest.mark.parametrize(
-    ("classes", "verdict", "words"),
+    ("found", "verdict", "text", "remedy"),
     [
-        ([], CheckResult.FAIL, "no StorageClass found"),
-        ([storage("b"), storage("a")], CheckResult.FAIL, "none of a, b"),
-        ([storage("a", is_default=True), storage("b")], CheckResult.OK, "a"),
+        (checks.default_storage([]), FAIL, "no StorageClass found", "install a storage provisioner"),
+        (checks.default_storage([storage("b"), storage("a")]), FAIL, "none of a, b", "kubectl patch"),
+        (checks.default_storage([storage("a", is_default=True), storage("b")]), OK, "a", ""),
+        (checks.default_storage([storage("a", is_default=True)] * 2), WARNING, "several: a, a", "remove"),
+        (checks.gpus([]), FAIL, "no node reports GPUs", "install the NVIDIA GPU operator"),
+        (checks.gpus([node("8", is_labelled=False)]), FAIL, "no node reports GPUs", "install"),
+        (checks.gpus([node("8"), node("4"), node()]), OK, "12 GPUs on 3 nodes", ""),
+        (gpu_operator(), FAIL, "no pods found with app=gpu-operator", "install"),
+        (gpu_operator("Pending", "Failed"), FAIL, "0 of 2 pods run", "install"),
+        (gpu_operator("Running", "Pending"), WARNING, "1 of 2 pods run", "kubectl get pods"),
+        (gpu_operator("Running", "Running"), OK, "2 of 2 pods run", ""),
+        (checks.kubernetes_version("v1.36.3"), OK, "v1.36.3", ""),
+        (checks.kubernetes_version("v1.27.0-eks-1"), OK, "v1.27.0-eks-1", ""),
+        (checks.kubernetes_version("v1.26.9"), FAIL, "v1.26.9 is too old", "use 1.27 or newer"),
+        (definitions({}, is_before=True), OK, "none is installed yet", ""),
+        (definitions({}), FAIL, "missing: as.x.io, bs.x.io", "helm upgrade --install dynamo-crds"),
+        (definitions(definition(A, "v1"), is_before=True), FAIL, "missing: bs.x.io", "dynamoctl crds"),
+        (definitions(BOTH), OK, "all 2 are installed", ""),
+        (definitions(BOTH | definition(A, "v2")), FAIL, "not served in v1: as.x.io", "dynamoctl crds"),
         (
-            [storage("a", is_default=True), storage("b", is_default=True)],
-            CheckResult.WARNING,
-            "there are several: a, b",
+            definitions(BOTH | definition(A, "v1", stored=("v1alpha1", "v1"))),
+            *(WARNING, "no longer defined: as.x.io in v1alpha1", "migrating stored versions"),
         ),
+        (project(BOTH), OK, "installed; used unless p.on is false", ""),
+        (project(definition(A, "v1")), WARNING, "partly installed; missing: bs.x.io", "if it is complete"),
+        (project(BOTH | definition(B, "v2")), WARNING, "bs.x.io is not served in v1", "install a P version"),
+        (project(BOTH, {}), OK, "installed, and the operator may use it", ""),
+        (project(BOTH, {B: ["ns/operator"]}), WARNING, "ns/operator may not read bs.x.io", "p.on=true"),
+        (authorities(bundle(30)), OK, "the first expires on 2026-01-31", ""),
+        (authorities(bundle(30), bundle(3)), WARNING, "expires on 2026-01-04", "is running"),
+        (authorities(bundle(-1)), FAIL, "expires on 2025-12-31", "is running"),
+        (authorities(), OK, "no Dynamo webhook is registered", ""),
+        (checks.authorities([], NOW), OK, "no Dynamo webhook is registered", ""),
+        (authorities(""), FAIL, "c/v.kb.io has no caBundle", "see the log of the operator"),
+        (authorities("bm8="), FAIL, "has a caBundle that is not PEM", "see the log of the operator"),
+        (checks.admission("failed calling webhook: x509", is_expected=False), FAIL, "x509", "is ready"),
+        (checks.admission("webhook denied the request: …", is_expected=True), OK, "trusts them", ""),
+        (checks.admission("", is_expected=True), FAIL, "no webhook refused", "is registered"),
+        (checks.admission("", is_expected=False), OK, "no webhooks", ""),
+        (checks.admission("forbidden", is_expected=True), WARNING, "the check failed: forbidden", ""),
+        (leader(None, is_before=True), OK, "no operator leads", ""),
+        (leader(lease(HELD), is_before=True), WARNING, "pod-1 leads, by Lease n/l", "upgrade that release"),
+        (leader(lease(HELD)), OK, "pod-1 leads, by Lease n/l", ""),
+        (leader(lease(LOST), is_before=True), OK, "pod-1 did until its Lease expired", ""),
+        (leader(lease("0000-01-01T00:00:00.000000Z")), OK, "until its Lease expired", ""),
+        (leader(lease(None)), OK, "until its Lease expired", ""),
+        (own_operators(), OK, "none", ""),
+        (own_operators(a=LOST), OK, "none; until its Lease expired also a", ""),
+        (own_operators(a=LOST, b=HELD), OK, "b; until its Lease expired also a", ""),
+        (without_election(1, is_before=False), OK, "dynamo-system/operator-0 runs without leader", ""),
+        (without_election(1, is_before=True), WARNING, "dynamo-system/operator-0 runs", ELECT),
+        (without_election(2, is_before=False), WARNING, "operator-0, dynamo-system/operator-1 runs", ELECT),
+        (quota(), OK, "no quota found", ""),
+        (quota("3"), OK, "q/requests.nvidia.com/gpu: 5 left", ""),
+        (quota("8"), WARNING, "exhausted: q/requests.nvidia.com/gpu", "kubectl describe resourcequota"),
+        (pull_secrets(OURS), OK, "found for reg.example.com:5000", ""),
+        (pull_secrets(OURS, "python:3.12"), WARNING, "missing for docker.io (as in python:3.12)", "public"),
+        (
+            checks.graphs_in_closed({"platform": ["chat"], "kube-system": []}, is_before=False),
+            *(WARNING, "platform/chat: the operator does not change them", "releaseNamespace=false"),
+        ),
+        (
+            checks.graphs_in_closed({"platform": ["chat"]}, is_before=True),
+            *(WARNING, "after the upgrade their pods keep running", "releaseNamespace=false"),
+        ),
+        (checks.graphs_in_closed({"platform": []}, is_before=False), OK, "none", ""),
     ],
+    ids=lambda value: f"{value.name}: {value.text}" if isinstance(value, Finding) else "",
 )
-def test_there_must_be_one_default_class(
-    classes: list[StorageClass], verdict: CheckResult, words: str
+def test_a_finding_has_its_verdict_and_its_remedy(
+    found: Finding, verdict: CheckResult, text: str, remedy: str
 ) -> None:
-    found = checks.default_storage(classes)
-    assert (verdict, words) == (found.verdict, found.text)
+    assert (verdict, bool(remedy)) == (found.verdict, bool(found.remedy))
+    assert text in found.text
+    assert remedy in found.remedy
+
+
+def test_a_project_that_is_not_there_is_not_mentioned() -> None:
+    assert [] == checks.other_projects({}, [Project("P", (A, B), "set p.on")])
 
 
 def test_the_remedy_for_no_default_class_can_be_pasted() -> None:
@@ -67,143 +213,37 @@ def test_the_remedy_for_no_default_class_can_be_pasted() -> None:
     assert DEFAULT == patch["metadata"]["annotations"]
 
 
-@pytest.mark.parametrize(
-    ("nodes", "verdict", "words"),
-    [
-        ([], CheckResult.FAIL, "no node reports GPUs"),
-        ([node("8", is_labelled=False)], CheckResult.FAIL, "no node reports GPUs"),
-        ([node("8"), node("4"), node()], CheckResult.OK, "12 GPUs on 3 nodes"),
-    ],
-)
-def test_gpus_are_counted_on_nodes_that_are_labelled(
-    nodes: list[Node], verdict: CheckResult, words: str
-) -> None:
-    found = checks.gpus(nodes)
-    assert (verdict, words) == (found.verdict, found.text)
-
-
-@pytest.mark.parametrize(
-    ("phases", "verdict"),
-    [
-        ((), CheckResult.FAIL),
-        (("Pending", "Failed"), CheckResult.FAIL),
-        (("Running", "Pending"), CheckResult.WARNING),
-        (("Running", "Running"), CheckResult.OK),
-    ],
-)
-def test_a_gpu_operator_that_partly_runs_is_a_warning(phases: tuple[str, ...], verdict: CheckResult) -> None:
-    assert verdict == checks.gpu_operator(pods(*phases)).verdict
-
-
-@pytest.mark.parametrize(
-    ("version", "verdict"),
-    [("v1.36.3", CheckResult.OK), ("v1.27.0-eks-1", CheckResult.OK), ("v1.26.9", CheckResult.FAIL)],
-)
-def test_an_old_api_server_is_refused(version: str, verdict: CheckResult) -> None:
-    assert verdict == checks.kubernetes_version(version).verdict
-
-
 def test_the_summary_counts_a_warning_as_passed() -> None:
-    found = [Finding("a", CheckResult.OK, ""), Finding("b", CheckResult.WARNING, "")]
+    found = [Finding("a", OK, ""), Finding("b", WARNING, "")]
     assert "Summary: 2 passed, 0 failed" == checks.summary(found)
     assert checks.headline(found).startswith("No check failed")
-    assert "Summary: 2 passed, 1 failed" == checks.summary([*found, Finding("c", CheckResult.FAIL, "")])
-
-
-def test_a_cluster_that_does_not_answer_fails_all_four(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(
-        json.dumps(
-            {
-                "current-context": "c",
-                "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-                "users": [{"name": "c", "user": {}}],
-            }
-        ),
-        encoding="utf-8",
-    )
-    assert 3 == app()(["check", "--kubeconfig", str(kubeconfig)])
-    printed = capsys.readouterr().out
-    for name in ("kubectl Connectivity", "Default StorageClass", "GPU Operator"):
-        assert f"fail     {name}: " in printed
-    assert printed.endswith("Summary: 0 passed, 4 failed\n")
-
-
-NOW = datetime(2026, 1, 1, 0, 2, tzinfo=UTC)
-
-
-def a_set(**fields: Any) -> Object:
-    metadata = {"name": "chat", "namespace": "prod", "creationTimestamp": "2026-01-01T00:00:00Z"}
-    return {"kind": "PodCliqueSet", "metadata": {**metadata, **fields.pop("metadata", {})}, **fields}
+    assert "Summary: 2 passed, 1 failed" == checks.summary([*found, Finding("c", FAIL, "")])
 
 
 def test_the_closed_namespaces_are_those_of_the_installed_policy() -> None:
-    policies = [
-        body for body in manifests(Choices("platform")) if body["kind"] == "ValidatingAdmissionPolicy"
-    ]
+    policies = [it for it in manifests(Choices("platform")) if it["kind"] == "ValidatingAdmissionPolicy"]
     closed = {"kube-node-lease", "kube-public", "kube-system", "platform"}
-    assert closed == closed_namespaces(policies)
+    assert closed == checks.closed_namespaces(policies)
 
 
-def test_a_graph_in_a_closed_namespace_is_named_with_the_remedy() -> None:
-    finding = graphs_in_closed({"platform": ["chat"], "kube-system": []}, is_before=False)
-    assert CheckResult.WARNING is finding.verdict
-    assert "platform/chat: the operator does not change them" == finding.text
-    assert "namespacePolicy.releaseNamespace=false" in finding.remedy
-    before = graphs_in_closed({"platform": ["chat"]}, is_before=True)
-    assert "after the upgrade their pods keep running" in before.text
-    assert CheckResult.OK is graphs_in_closed({"platform": []}, is_before=False).verdict
-
-
-def test_objects_that_no_controller_observes_are_reported() -> None:
-    finding = unobserved("Grove", [a_set(), a_set(metadata={"name": "other"})], NOW)
-    assert finding is not None
-    assert "no controller has observed PodCliqueSet prod/chat and 1 other object" == finding.text
-    assert "check that the controller of Grove runs" in finding.remedy
+def a_set(status: object = None, **fields: Any) -> Object:
+    metadata = {"name": "chat", "namespace": "prod", "creationTimestamp": "2026-01-01T00:00:00Z", **fields}
+    return {"kind": "PodCliqueSet", "metadata": metadata, "status": status}
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("objects", "text"),
     [
-        a_set(status={"observedGeneration": 1}),
-        a_set(metadata={"creationTimestamp": "2026-01-01T00:01:30Z"}),
-        a_set(metadata={"creationTimestamp": "now"}),
+        (
+            [a_set(), a_set(name="other")],
+            "no controller has observed PodCliqueSet prod/chat and 1 other object",
+        ),
+        ([a_set({"observedGeneration": 1})], None),
+        ([a_set(creationTimestamp="2026-01-01T00:01:30Z")], None),
+        ([a_set(creationTimestamp="now")], None),
     ],
 )
-def test_an_observed_or_a_new_object_is_not_reported(body: Object) -> None:
-    assert unobserved("Grove", [body], NOW) is None
-
-
-NOW_LEADERS = datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(
-    ("renewed", "said"),
-    [
-        ("2026-01-01T00:00:00.000000Z", "leads, by Lease"),
-        ("2025-12-31T23:59:50.000000Z", "until its Lease expired"),
-        ("0000-01-01T00:00:00.000000Z", "until its Lease expired"),
-        (None, "until its Lease expired"),
-    ],
-)
-def test_a_holder_leads_while_its_lease_lasts(renewed: str | None, said: str) -> None:
-    spec = LeaseSpec(holder_identity="pod-1", lease_duration_seconds=15, renew_time=renewed)
-    lease = Lease(Metadata("dynamo.nvidia.com", "kube-system"), spec=spec)
-    assert said in leader(lease, NOW_LEADERS, is_before=False).text
-
-
-@pytest.mark.parametrize(
-    ("count", "is_before", "result"),
-    [(1, False, CheckResult.OK), (1, True, CheckResult.WARNING), (2, False, CheckResult.WARNING)],
-)
-def test_an_operator_without_election_is_not_no_operator(
-    count: int, is_before: bool, result: CheckResult
-) -> None:
-    accounts = [Key("dynamo-system", f"operator-{number}") for number in range(count)]
-    found = without_election(accounts, is_before=is_before)
-    assert result is found.verdict
-    assert found.text.startswith("dynamo-system/operator-0")
-    assert ("--leader-elect" in found.remedy) is (result is CheckResult.WARNING)
+def test_objects_that_no_controller_observes_are_reported(objects: list[Object], text: str | None) -> None:
+    finding = checks.unobserved("Grove", objects, NOW)
+    assert text == (finding and finding.text)
+    assert finding is None or "check that the controller of Grove runs" in finding.remedy

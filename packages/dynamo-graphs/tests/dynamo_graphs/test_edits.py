@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,7 +27,7 @@ from dynamoctl.commands import edit
 from dynamoctl.options import Where
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Conflict
-from kube_runtime.types.meta import Key, Object
+from kube_runtime.types.meta import Key, Object, R
 from scripted.connections import connect_to
 from simulated.server import Server
 
@@ -41,18 +42,9 @@ class Cluster(Server):
     def __init__(self, *changes: Object) -> None:
         super().__init__()
         self.changes = list(changes)
-        services = {"Decode": {"replicas": 1}, "Frontend": {"replicas": 1}}
-        metadata = {"namespace": CHAT.namespace, "name": CHAT.name}
-        kind = DynamoGraphDeployment.KIND
-        self.storage.create(
-            GRAPHS,
-            {
-                "apiVersion": kind.api_version,
-                "kind": kind.name,
-                "metadata": metadata,
-                "spec": {"services": services},
-            },
-        )
+        spec = {"services": {"Decode": {"replicas": 1}, "Frontend": {"replicas": 1}}}
+        graph = DynamoGraphDeployment.KIND.manifest(CHAT._asdict(), spec=spec)
+        self.storage.create(GRAPHS, graph)
 
     async def send(self, request: Request) -> Answer:
         if request.method == "PATCH" and self.changes:
@@ -65,26 +57,29 @@ class Cluster(Server):
         return services
 
 
-def test_a_graph_that_changes_meanwhile_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster({"metadata": {"labels": {"a": "b"}}}, {"spec": {"services": {"X": {}}}})
+@pytest.mark.parametrize(
+    ("changes", "error", "left"),
+    [
+        (
+            [{"metadata": {"labels": {"a": "b"}}}, {"spec": {"services": {"X": {}}}}],
+            *(None, {"Decode": {"replicas": 3}, "Frontend": {"replicas": 1}, "X": {}}),
+        ),
+        ([{"spec": {"services": {"Decode": None}}}], Missing, {"Frontend": {"replicas": 1}}),
+        (
+            [{"metadata": {"labels": {"a": str(each)}}} for each in range(99)],
+            *(Conflict, {"Decode": {"replicas": 1}, "Frontend": {"replicas": 1}}),
+        ),
+    ],
+    ids=["read again", "a removed service is not made again", "given up"],
+)
+def test_a_graph_that_changes_meanwhile(
+    changes: list[Object], error: type[Exception] | None, left: Object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(*changes)
     connect_to(cluster, monkeypatch)
-    asyncio.run(edit.scale("chat/Decode", replicas=3, where=HERE))
-    assert {"Decode": {"replicas": 3}, "Frontend": {"replicas": 1}, "X": {}} == cluster.services()
-
-
-def test_a_service_that_goes_meanwhile_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster({"spec": {"services": {"Decode": None}}})
-    connect_to(cluster, monkeypatch)
-    with pytest.raises(Missing, match='service "Decode" not found'):
+    with pytest.raises(error) if error else nullcontext():
         asyncio.run(edit.scale("chat/Decode", replicas=3, where=HERE))
-    assert {"Frontend": {"replicas": 1}} == cluster.services()
-
-
-def test_a_graph_that_never_stands_still_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(*({"metadata": {"labels": {"a": str(each)}}} for each in range(99)))
-    connect_to(cluster, monkeypatch)
-    with pytest.raises(Conflict):
-        asyncio.run(edit.scale("chat/Decode", replicas=3, where=HERE))
+    assert left == cluster.services()
     assert len(cluster.requests) < 20
 
 
@@ -101,6 +96,7 @@ SIZED = {"name": "DYN_DEPLOYMENT_CONFIG", "value": json.dumps({"Decode": {"Servi
 
 
 DECODE = "prod/chat/Decode"
+TWICE = "(4 \N{MULTIPLICATION SIGN} spec.replicas 2)"
 
 
 def a_graph(factor: int | None = None, **worker: Any) -> DynamoGraphDeployment:
@@ -134,14 +130,7 @@ def of_service(replicas: int) -> Any:
         (a_graph(None, replicas=3), 0, Edit(of_service(0), f"Scaling {DECODE} from 3 to 0 replicas")),
         (a_graph(None, replicas=3), 3, Edit(None, f"{DECODE} is already set to 3 replicas")),
         (a_graph(1, replicas=3), 4, Edit(of_service(4), f"Scaling {DECODE} from 3 to 4 replicas")),
-        (
-            a_graph(2, replicas=3),
-            8,
-            Edit(
-                of_service(4),
-                f"Scaling {DECODE} from 6 to 8 replicas (4 \N{MULTIPLICATION SIGN} spec.replicas 2)",
-            ),
-        ),
+        (a_graph(2, replicas=3), 8, Edit(of_service(4), f"Scaling {DECODE} from 6 to 8 replicas {TWICE}")),
         (a_graph(2, replicas=3), 6, Edit(None, f"{DECODE} is already set to 6 replicas")),
         (a_graph(2), 2, Edit(None, f"{DECODE} is already set to 2 replicas")),
         (a_graph(0, replicas=3), 0, Edit(None, f"{DECODE} is already set to 0 replicas")),
@@ -187,15 +176,15 @@ def test_a_service_that_is_not_there() -> None:
         service_of(a_graph(), "X")
 
 
+def annotated(plain: R, annotations: dict[str, str]) -> R:
+    metadata = msgspec.structs.replace(plain.metadata, annotations=annotations)
+    return msgspec.structs.replace(plain, metadata=metadata)
+
+
 @pytest.mark.parametrize("key", [labels.PAUSED, labels.SUSPEND])
 def test_a_mark_is_set_and_taken_away(key: str) -> None:
     plain = a_graph()
-    odd, on = (
-        msgspec.structs.replace(
-            plain, metadata=msgspec.structs.replace(plain.metadata, annotations={key: value})
-        )
-        for value in ("True", "true")
-    )
+    odd, on = (annotated(plain, {key: value}) for value in ("True", "true"))
     wanted = {"metadata": {"annotations": {key: "true"}}}
     gone = {"metadata": {"annotations": {key: None}}}
     assert [wanted, wanted, None] == [marked(each, key, is_on=True).patch for each in (plain, odd, on)]
@@ -204,11 +193,9 @@ def test_a_mark_is_set_and_taken_away(key: str) -> None:
 
 
 def test_what_is_in_the_way_names_the_command_that_ends_it() -> None:
-    plain = an_adapter("u-chat", "Decode")
-    metadata = msgspec.structs.replace(plain.metadata, annotations={labels.PAUSED: "true"})
-    assert ["the scaling adapter scaler is paused; `dynamoctl rollout resume dgdsa/scaler` ends that"] == (
-        list(obstacles(msgspec.structs.replace(plain, metadata=metadata)))
-    )
+    paused = annotated(an_adapter("u-chat", "Decode"), {labels.PAUSED: "true"})
+    text = "the scaling adapter scaler is paused; `dynamoctl rollout resume dgdsa/scaler` ends that"
+    assert [text] == list(obstacles(paused))
 
 
 def test_two_restarts_have_two_ids() -> None:

@@ -29,7 +29,6 @@ from kube_runtime.wire import path_of
 from simulated.server import Server
 
 PROXY = path_of(Service.KIND, "prod", "http:chat-frontend:8000", "proxy")
-GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
 
 
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
@@ -97,24 +96,24 @@ async def test_an_answer_without_tokens() -> None:
     assert "no tokens in 0.00 s" == found.summary()
 
 
-async def test_a_frontend_without_workers() -> None:
-    body = b'{"kind":"Status","code":503,"message":"no endpoints available for service"}'
-    with pytest.raises(ServerFailure, match="no endpoints available"):
-        await asked(Api(body, status=503))
+NOBODY = b'{"kind":"Status","code":503,"message":"no endpoints available for service"}'
 
 
-async def test_an_error_in_the_stream() -> None:
-    with pytest.raises(ServerFailure, match="out of memory"):
-        await asked(Api(event(error="out of memory")))
-
-
-@pytest.mark.parametrize("data", [b"{", b"\xff", b'{"a":' * 2000])
-async def test_unreadable_data_in_the_stream(data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("api", "text"),
+    [
+        (Api(NOBODY, status=503), "no endpoints available"),
+        (Api(event(error="out of memory")), "out of memory"),
+        *((Api(b"data: " + it + b"\n"), "unreadable data") for it in (b"{", b"\xff", b'{"a":' * 2000)),
+    ],
+    ids=["no workers", "error", "half", "no UTF-8", "deep"],
+)
+async def test_a_failure_of_the_frontend(api: Api, text: str) -> None:
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(1000)  # programs have a higher limit
     try:
-        with pytest.raises(ServerFailure, match="unreadable data"):
-            await asked(Api(b"data: " + data + b"\n"))
+        with pytest.raises(ServerFailure, match=text):
+            await asked(api)
     finally:
         sys.setrecursionlimit(before)
 
@@ -229,44 +228,25 @@ async def test_programs_and_pages_of_the_port_itself_reach_it(headers: dict[str,
         assert 200 == answer.status
 
 
-def a_server(service: str) -> Server:
-    server = Server()
-    kind = DynamoGraphDeployment.KIND
-    server.storage.create(
-        GRAPHS,
-        {
-            "apiVersion": kind.api_version,
-            "kind": kind.name,
-            "metadata": {"namespace": "prod", "name": "chat"},
-            "spec": {"services": {"Front": {"componentType": service}}},
-        },
-    )
-    return server
-
-
-def target(server: Server) -> Target[DynamoGraphDeployment]:
+def a_graph(service: str, server: Server) -> Target[DynamoGraphDeployment]:
+    kind, spec = DynamoGraphDeployment.KIND, {"services": {"Front": {"componentType": service}}}
+    graph = kind.manifest({"namespace": "prod", "name": "chat"}, spec=spec)
+    server.storage.create(path_of(kind), graph)
     return Target(Reading(server), DynamoGraphDeployment, Key("prod", "chat"))
 
 
 async def test_the_service_of_the_frontend_is_found_by_its_labels() -> None:
-    server = a_server("frontend")
-    server.storage.create(
-        "/api/v1/services",
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {
-                "namespace": "prod",
-                "name": "chat-front",
-                "labels": {
-                    "nvidia.com/dynamo-graph-deployment-name": "chat",
-                    "nvidia.com/dynamo-component": "Front",
-                },
-            },
-            "spec": {"ports": [{"name": "system", "port": 9090}, {"name": "http", "port": 8000}]},
-        },
-    )
-    found = await frontend_of(target(server))
+    server = Server()
+    at = a_graph("frontend", server)
+    marks = {
+        "nvidia.com/dynamo-graph-deployment-name": "chat",
+        "nvidia.com/dynamo-component": "Front",
+    }
+    metadata = {"namespace": "prod", "name": "chat-front", "labels": marks}
+    ports = [{"name": "system", "port": 9090}, {"name": "http", "port": 8000}]
+    service = Service.KIND.manifest(metadata, spec={"ports": ports})
+    server.storage.create(path_of(Service.KIND), service)
+    found = await frontend_of(at)
     assert ("chat-front", 8000) == (found.service, found.port)
 
 
@@ -276,7 +256,7 @@ async def test_the_service_of_the_frontend_is_found_by_its_labels() -> None:
 )
 async def test_a_graph_that_cannot_be_asked(service: str, text: str) -> None:
     with pytest.raises(Missing, match=text):
-        await frontend_of(target(a_server(service)))
+        await frontend_of(a_graph(service, Server()))
 
 
 async def test_an_http_error_of_the_frontend() -> None:

@@ -18,7 +18,8 @@ from dynamoctl.inspect.tree import print_reasons
 from dynamoctl.options import Where
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import DecodeError
-from kube_runtime.types.meta import Key, Kind, Object, Resource
+from kube_runtime.types.meta import Key, Object, Resource
+from kube_runtime.wire import path_of
 from scripted.connections import connect_to
 from simulated.server import Server
 
@@ -27,15 +28,9 @@ GRAPH = DynamoGraphDeployment.KIND
 ODD = "warning: left out: dynamographdeployments.nvidia.com prod/odd: "
 
 
-def collection(kind: Kind) -> str:
-    return f"/apis/{kind.group}/{kind.version}/{kind.plural}" if kind.group else f"/api/v1/{kind.plural}"
-
-
 def create(server: Server, type_: type[Resource], name: str, **body: object) -> None:
-    kind = type_.KIND
     metadata: Object = {"namespace": "prod", "name": name, "finalizers": [FINALIZER]}
-    head = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}
-    server.storage.create(collection(kind), {**head, **body})
+    server.storage.create(path_of(type_.KIND), type_.KIND.manifest(metadata, **body))
 
 
 class Api(Server):
@@ -63,7 +58,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     server = Api()
     connect_to(server, monkeypatch)
     for type_ in RESOURCES:
-        server.storage.objects[collection(type_.KIND)] = {}
+        server.storage.objects[path_of(type_.KIND)] = {}
     create(server, DynamoGraphDeployment, "chat", spec={"services": {}})
     create(server, DynamoGraphDeployment, "odd", spec={"services": 5})
     endpoints = [{"loadedName": "x"}, {"loadedName": ""}, 7]
@@ -72,16 +67,12 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 
 
 @pytest.mark.usefixtures("server")
-def test_top_names_it_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_top_and_why_name_it_once(capsys: pytest.CaptureFixture[str]) -> None:
     options = {"everywhere": False, "watch": False}
     asyncio.run(print_top("", HERE, "text", **options, interval_seconds=0))
     printed = capsys.readouterr()
     assert "prod/chat" in printed.out
     assert 1 == printed.err.count(ODD)
-
-
-@pytest.mark.usefixtures("server")
-def test_why_all_counts_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert 1 == asyncio.run(print_reasons("", HERE, "text", every=True))
     printed = capsys.readouterr()
     assert 1 == printed.err.count(ODD)
@@ -102,7 +93,7 @@ def test_uninstall_removes_its_finalizer(server: Server, capsys: pytest.CaptureF
     assert "  1 worker keeps its LoRA until it restarts\n" in printed.out
     assert "remaining: 2 DynamoGraphDeployment, 1 DynamoModel\n" in printed.out
     assert "" == printed.err
-    left = server.storage.read(collection(GRAPH), Key("prod", "odd"))
+    left = server.storage.read(path_of(GRAPH), Key("prod", "odd"))
     assert [] == left["metadata"]["finalizers"]
 
 

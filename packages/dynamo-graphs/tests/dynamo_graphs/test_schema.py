@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dynamo_graphs.schema import RULES, schema_problems
 from dynamo_operator.crds import RESOURCES
-from dynamo_operator.shared.problems import Problem, ProblemKind, dotted
+from dynamo_operator.shared.problems import ProblemKind
 from kube_runtime.crd import resource_schema
 from kube_runtime.types.meta import Object
 
@@ -28,10 +28,6 @@ def decode(service: Any) -> Object:
 
 def lines(document: Object) -> list[str]:
     return [str(problem) for problem in schema_problems(document)]
-
-
-def test_a_good_document_has_no_problem() -> None:
-    assert [] == lines(decode({"replicas": 2, "extraPodSpec": {"mainContainer": {"image": "i"}}}))
 
 
 def test_all_problems_are_reported_at_once_in_the_order_of_their_paths() -> None:
@@ -114,12 +110,6 @@ def test_what_surrounds_the_spec_is_checked_too(change: Object, line: str) -> No
     assert [line] == lines({**graph({}), **change})
 
 
-def test_an_unknown_kind_is_compared_with_ours() -> None:
-    (problem,) = schema_problems({**graph({}), "kind": "DynamoGraphDeploymnt"})
-    assert ProblemKind.NOT_SUPPORTED == problem.kind
-    assert problem.message.endswith('did you mean "DynamoGraphDeployment"?)')
-
-
 def test_a_status_in_a_document_is_not_looked_at() -> None:
     assert [] == lines({**graph({}), "status": {"conditions": [{}], "anything": 1}})
 
@@ -137,6 +127,9 @@ def test_annotations_may_not_be_larger_than_the_api_server_allows() -> None:
 
 
 def test_a_problem_has_its_kind() -> None:
+    (unknown,) = schema_problems({**graph({}), "kind": "DynamoGraphDeploymnt"})
+    assert ProblemKind.NOT_SUPPORTED == unknown.kind
+    assert unknown.message.endswith('did you mean "DynamoGraphDeployment"?)')
     document = graph({"pvcs": [{"name": "a", "nam": 1}], "restart": {}, "backendFramework": "x"})
     kinds = {problem.path: problem.kind for problem in schema_problems(document)}
     assert {
@@ -144,11 +137,6 @@ def test_a_problem_has_its_kind() -> None:
         "spec.restart.id": ProblemKind.REQUIRED,
         "spec.backendFramework": ProblemKind.NOT_SUPPORTED,
     } == kinds
-
-
-def test_a_problem_reads_as_path_and_message() -> None:
-    assert "spec.replicas: too many" == str(Problem("spec.replicas", "too many"))
-    assert "document" == dotted(())
 
 
 JSON = st.recursive(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from dynamo_operator import version
 from dynamo_operator.admission.configuration import REVIEWED
 from dynamo_operator.graph.render import discovery_objects
 from dynamo_operator.process.scope import informers as operator_informers
@@ -29,10 +30,6 @@ from kube_runtime.types.meta import Resource
 ROOT = Path(__file__).parents[4]
 EVERY_RULE = (*RULES, *PROFILING_NODES, *(rule for granted in GRANTED for rule in granted.rules))
 OPTIONAL = (Feature.GROVE, Feature.KAI, Feature.LEADER_WORKER_SET, Feature.ISTIO, Feature.INFERENCE_POOL)
-
-
-def tool(name: str) -> dict[str, object]:
-    return runpy.run_path(str(ROOT / f"tools/{name}.py"))
 
 
 def allowed(rules: Iterable[Rule]) -> set[tuple[str, str, str]]:
@@ -117,41 +114,24 @@ def test_names_take_the_place_of_what_stands_for_them() -> None:
     assert [["mine"]] == [each["resourceNames"] for each in found if "resourceNames" in each]
 
 
-def test_the_charts_have_what_the_code_has() -> None:
-    charts = tool("charts")
-    for path, text in charts["files"]().items():  # type: ignore[operator]
-        assert text == (ROOT / "charts" / path).read_text("utf-8"), path
+def test_the_chart_has_a_template_for_each_kind_alone() -> None:
     present = {each.name for each in (ROOT / "charts/dynamo-crds/templates").iterdir()}
     assert len(present) == len(list((ROOT / "charts/dynamo-crds/templates").glob("dynamo*.yaml")))
 
 
-def test_the_pages_are_up_to_date() -> None:
-    page = tool("permissions_page")
-    assert page["page"]() == (ROOT / "docs/permissions.md").read_text("utf-8")  # type: ignore[operator]
-    for path, text in tool("chart_values")["files"]().items():  # type: ignore[operator]
-        assert text == path.read_text("utf-8"), path
-
-
 def test_every_value_says_what_it_is_for() -> None:
-    made: Any = tool("chart_values")
+    made: Any = runpy.run_path(str(ROOT / "tools/chart_values.py"))
     charts = (made["CHART"], *made["PARTS"].values())
     values = [each for chart in charts for each in made["values"](chart)]
     told = [each for each in values if not each.is_group and not each.is_part]
     assert [] == [each.path for each in told if not each.text]
 
 
-def test_chart_and_package_have_one_version() -> None:
-    from dynamo_operator import version
-
+def test_chart_and_package_have_one_version_and_name_every_image() -> None:
     for name in ("dynamo-crds", "dynamo-platform"):
         chart = yaml.safe_load((ROOT / "charts" / name / "Chart.yaml").read_text("utf-8"))
         assert (version(), version()) == (chart["version"], chart["appVersion"])
 
-
-def test_the_chart_names_every_image() -> None:
-    from dynamo_operator import version
-
-    chart = yaml.safe_load((ROOT / "charts/dynamo-platform/Chart.yaml").read_text("utf-8"))
     listed = yaml.safe_load(chart["annotations"]["artifacthub.io/images"])
     assert images(version()) == tuple(each["image"] for each in listed)
 

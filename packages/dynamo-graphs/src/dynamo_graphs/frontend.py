@@ -9,11 +9,9 @@ from typing import Any
 import msgspec
 
 from dynamo_graphs.ages import counted
-from dynamo_graphs.logs import bounded_lines
+from dynamo_graphs.logs import bounded_lines, pod_selector
 from dynamo_graphs.reader import Missing, Target
-from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import label_value
 from kube_runtime.client.client import (
     MOST_ANSWER_BYTES,
     MOST_ERROR_BYTES,
@@ -24,27 +22,13 @@ from kube_runtime.client.client import (
 )
 from kube_runtime.errors import ServerFailure
 from kube_runtime.types.kinds import Service
-from kube_runtime.types.meta import Object, Struct
+from kube_runtime.types.meta import Object
 from kube_runtime.wire import UNREADABLE, UrlPath, path_of, proxied
 
 _OK = range(200, 300)
 
 
-# This needs the permissions `get` and `create` for `services/proxy`, and no network route to the
-# pods.
-class _Port(Struct):
-    """A port of a Service; "" as name if it has none."""
-
-    port: int
-    name: str = ""
-
-
-class _ServiceSpec(Struct):
-    """The ports of a Service."""
-
-    ports: tuple[_Port, ...] = ()
-
-
+# This needs the permissions `get` and `create` for `services/proxy`, and no network route to the pods.
 @dataclass(frozen=True, slots=True)
 class Frontend:
     """The Service of a frontend, and the path of its proxy in the API server."""
@@ -116,14 +100,11 @@ async def frontend_of(at: Target[DynamoGraphDeployment]) -> Frontend:
     keys = [key for key, it in graph.spec.services.items() if it.component_type == "frontend"]
     if not keys:
         raise Missing(f"graph {graph.key} has no service of componentType frontend")
-    selector = ",".join(
-        (f"{labels.GRAPH}={label_value(graph.metadata.name)}", f"{labels.COMPONENT}={label_value(min(keys))}")
-    )
+    selector = pod_selector(graph, min(keys))  # the Service has the labels of its pods
     for service in await at.reading.all(Service, namespace=at.key.namespace, labels=selector):
-        ports = msgspec.json.decode(service.spec, type=_ServiceSpec).ports
-        named = [port for port in ports if port.name == "http"] or list(ports)
-        if named:
-            name, port = service.metadata.name, named[0].port
+        ports = msgspec.json.decode(service.spec).get("ports", [])
+        if named := [port for port in ports if port.get("name") == "http"] or ports:
+            name, port = service.metadata.name, named[0]["port"]
             path = path_of(Service.KIND, at.key.namespace, f"http:{name}:{port}", "proxy")
             return Frontend(at.reading.transport, name, port, path)
     raise Missing(

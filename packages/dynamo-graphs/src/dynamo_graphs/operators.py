@@ -9,7 +9,7 @@ from dynamo_operator.process.flags import canonical, read_settings
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.errors import ConfigError
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.types.meta import Key, Struct
+from kube_runtime.types.meta import Key, Object
 
 _RESTRICTED = ("restricted-namespace", "restrictedNamespace")
 """Both spellings of the flag; `canonical` keeps the Go operator's."""
@@ -21,24 +21,6 @@ SELECTOR = "control-plane=controller-manager,app.kubernetes.io/part-of=dynamo-op
 
 _MANAGER = "manager"
 """The name of the operator's container, in both charts."""
-
-
-class _Container(Struct):
-    name: str = ""
-    args: tuple[str, ...] = ()
-
-
-class _PodSpec(Struct):
-    service_account_name: str = ""
-    containers: tuple[_Container, ...] = ()
-
-
-class _Template(Struct):
-    spec: _PodSpec = _PodSpec()
-
-
-class _Spec(Struct):
-    template: _Template = _Template()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +39,25 @@ async def operators(reading: Reading) -> list[Running]:
     """The operators in a cluster, by their Deployments. Raises: ApiError, Unreachable."""
     running = []
     for deployment in await reading.all(Deployment, labels=SELECTOR):
-        spec = msgspec.json.decode(deployment.spec, type=_Spec).template.spec
-        given = _given(spec)
-        account = Key(deployment.metadata.namespace, spec.service_account_name or "default")
+        pod = _pod(deployment)
+        given = _given(pod)
+        account = Key(deployment.metadata.namespace, pod.get("serviceAccountName") or "default")
         namespaces = (given.get(flag, "") for flag in _RESTRICTED)
         elects = given.get("leader-elect", "false") != "false"
         running.append(Running(account, next(filter(None, namespaces), ""), elects))
     return running
 
 
-def _given(spec: _PodSpec) -> dict[str, str]:
+def _pod(deployment: Deployment) -> Object:
+    pod: Object = msgspec.json.decode(deployment.spec)["template"]["spec"]
+    return pod
+
+
+def _given(pod: Object) -> dict[str, str]:
     """The operator's flags by name. The Go operator's pod also has a proxy with flags of its own."""
-    named = [container for container in spec.containers if container.name == _MANAGER] or spec.containers
-    arguments = [flag for container in named for flag in container.args]
+    containers = pod["containers"]
+    named = [container for container in containers if container["name"] == _MANAGER] or containers
+    arguments = [flag for container in named for flag in container.get("args", ())]
     words = (argument.removeprefix("--").partition("=") for argument in canonical(arguments))
     return {name: value or "true" for name, _, value in words}
 
@@ -83,5 +71,4 @@ async def running_settings(reading: Reading) -> RenderSettings:
     if len(deployments) != 1:
         names = ", ".join(str(deployment.key) for deployment in deployments) or "none"
         raise ConfigError("operator", f"expected one Deployment in the cluster, found {names}")
-    spec = msgspec.json.decode(deployments[0].spec, type=_Spec)
-    return read_settings(_given(spec.template.spec), environment={}).render
+    return read_settings(_given(_pod(deployments[0])), environment={}).render

@@ -235,14 +235,6 @@ def print_field(path: str, output: str) -> None:
         show(*explained(resource, field))
 
 
-def print_schema(kinds: Sequence[str]) -> None:
-    """Print a JSON schema of these kinds, or of all kinds, for editors.
-
-    Raises: CycloptsError for an unknown kind.
-    """
-    show_json(editor_schema(selected(kinds)))
-
-
 def editor_schema(resources: Sequence[type[Resource]]) -> Object:
     """A JSON schema of these kinds, with descriptions and defaults."""
     schemas = []

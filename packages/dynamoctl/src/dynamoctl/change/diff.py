@@ -6,6 +6,7 @@ controllers' own plan and rendering of the graph as it is and as it would be.
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from rich.text import Text
 
@@ -65,7 +66,5 @@ def _json(change: Change) -> Object:
         "object": change.name,
         "verb": change.verb,
         "diff": list(change.lines),
-        "effects": [
-            {"service": effect.service, "verb": effect.verb, "text": effect.text} for effect in change.effects
-        ],
+        "effects": [asdict(effect) for effect in change.effects],
     }

@@ -52,9 +52,11 @@ def schema(*kinds: Annotated[str, Parameter(name="KIND", show_default=False)]) -
     kinds
         Kinds, plurals or short names, for example dgd (default: all).
     """
-    from dynamoctl.authoring.lint import print_schema
+    from dynamoctl.authoring.lint import editor_schema
+    from dynamoctl.authoring.render import selected
+    from dynamoctl.screen import show_json
 
-    print_schema(kinds)
+    show_json(editor_schema(selected(kinds)))
 
 
 def crds(

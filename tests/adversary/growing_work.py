@@ -15,7 +15,7 @@ from dynamo_operator.component.status import component_status
 from dynamo_operator.component.status import refused_status as refused_component
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.features.scaling.status import acting_status, held_status, hold
+from dynamo_operator.features.scaling.decide import decide as decide_scaling
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import graph_selector
 from dynamo_operator.graph.status import (
@@ -166,14 +166,7 @@ def _adapter(document: Object) -> Callable[[], object]:
     assert spec is not None
     graph = a_graph({"w": a_service()})
 
-    def reconcile() -> None:
-        why = hold(adapter, spec, graph)
-        if why is not None:
-            held_status(adapter, spec, graph, why)
-        else:
-            acting_status(adapter, spec, graph, None)
-
-    return reconcile
+    return lambda: decide_scaling(adapter, spec, graph, "2026-01-01T00:00:00Z")
 
 
 def diagnosing(document: Object) -> Callable[[], object]:

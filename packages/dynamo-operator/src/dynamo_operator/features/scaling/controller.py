@@ -1,7 +1,7 @@
 """The controller of DynamoGraphDeploymentScalingAdapter: copies the replicas of one service into its graph.
 
-The adapter takes precedence over the graph's number. The graph is the user's object, so the controller
-writes one field, under a field manager of its own, and never to a service that was just removed.
+The graph is the user's object, so the controller writes one field, under a field manager of its own, and
+never to a service that was just removed.
 
 It sends a merge patch, not a server-side apply. An apply would have to repeat the replicas of all services
 each time, and its field would survive when another manager removes the service around it. A patch takes the
@@ -21,11 +21,9 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapterSpec as AdapterSpec,
 )
+from dynamo_operator.features.scaling.decide import decide, refused
 from dynamo_operator.features.scaling.plan import AdapterInputs, AdapterPlan, adapter_names
-from dynamo_operator.features.scaling.status import ScalingHold, acting_status, held_status, hold
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import base_replicas
-from dynamo_operator.shared.conditions import REJECTED_RETRY_SECONDS, ScalingReason
 from dynamo_operator.shared.report import Reporter, report_unreadable
 from kube_runtime.apply.applier import controller_reference
 from kube_runtime.apply.result import (
@@ -142,38 +140,29 @@ class ScalingController:
             return DONE
         adapter, spec, graph = inputs
         bind_contextvars(graph=spec.dgd_ref.name)
-        # A change of the adapter or of the graph, its creation included, ends the hold and wakes us.
-        if held := hold(adapter, spec, graph):
-            status = held_status(adapter, spec, graph, held)
-            return Result(written=await patch_status(self.reporter.writer, adapter, status))
-        return await self._act(adapter, spec, graph) if graph is not None else DONE
-
-    async def _act(self, adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment) -> Result:
-        before = base_replicas(graph, spec.dgd_ref.service_name)
-        reported = adapter.status.desired_replicas
-        # A number in the graph that our status lacks was written just before the process was stopped.
-        is_scaled = reported is not None and reported != spec.replicas
-        if before != spec.replicas:
+        decision = decide(adapter, spec, graph, utc_now())
+        if graph is not None and decision.replicas is not None:
             if wait := self.last_writes.left(adapter.metadata.uid, WRITE_SECONDS):
                 return Result(wait)
             try:
-                graph = await self._write(adapter, spec, graph)
+                await self._write(adapter, spec, graph)
             except Obstructed as refusal:
-                return await self._refused(adapter, spec, graph, refusal.blocked)
+                decision = refused(adapter, spec, graph, refusal.blocked)
             except NotFound:
                 return DONE  # the watch delivers the deletion, which wakes us
-            self.last_writes.record(adapter.metadata.uid)
-            self._report(adapter, graph, spec, before)
-            is_scaled = True
-        status = acting_status(adapter, spec, graph, utc_now() if is_scaled else None)
-        if not is_scaled and (wait := self.reporter.limit.wait(adapter, status)):
+            else:
+                self.last_writes.record(adapter.metadata.uid)
+                self.reporter.recorder.event(adapter, graph, reason="Scaled", message=decision.event)
+        pace = self.reporter.limit if decision.is_paced else None
+        if pace and (wait := pace.wait(adapter, decision.status)):
             return Result(wait)
-        pace = None if is_scaled else self.reporter.limit
-        return Result(written=await patch_status(self.reporter.writer, adapter, status, limit=pace))
+        stored = await patch_status(self.reporter.writer, adapter, decision.status, limit=pace)
+        if decision.is_refused and stored is not adapter:
+            text = decision.event
+            self.reporter.recorder.event(adapter, reason="UpdateFailed", message=text, warning=True)
+        return Result(decision.requeue_after_seconds, stored)
 
-    async def _write(
-        self, adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment
-    ) -> DynamoGraphDeployment:
+    async def _write(self, adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment) -> None:
         """Write the replicas into the graph. With its resourceVersion no removed service is recreated.
 
         Raises:
@@ -185,35 +174,13 @@ class ScalingController:
         target = Target(adapter.metadata.uid, graph.KIND.name, graph.key)
         digest = digest_of({"services": services, "generation": graph.metadata.generation})
         with self.suppression.suppressing_repeats(target, digest, graph.metadata.uid):
-            return await self.reporter.writer.merge_patch(
+            await self.reporter.writer.merge_patch(
                 DynamoGraphDeployment,
                 graph.key,
                 patch,
                 uid=graph.metadata.uid,
                 field_manager=FIELD_MANAGER,
             )
-
-    def _report(self, adapter: Adapter, graph: DynamoGraphDeployment, spec: AdapterSpec, before: int) -> None:
-        """Record an Event on the adapter and on the graph, with the author of the change."""
-        service = spec.dgd_ref.service_name
-        text = f"Scaled service {service} from {before} to {spec.replicas} replicas"
-        if adapter.status.desired_replicas == spec.replicas:
-            name = f"{adapter.KIND.name} {adapter.metadata.name}"
-            text += f": {name} owns its number; scale that instead"
-        elif author := adapter.metadata.replicas_set_by:
-            text += f", requested by {author}"
-        self.reporter.recorder.event(adapter, graph, reason="Scaled", message=text)
-
-    async def _refused(
-        self, adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment, blocked: Blocked
-    ) -> Result:
-        """Report that the API server, or an admission webhook, refuses the number."""
-        text = f"Failed to update DGD {blocked.message.removeprefix(f'{blocked.kind} ')}"
-        held = ScalingHold(ScalingReason.REJECTED, text)
-        stored = await patch_status(self.reporter.writer, adapter, held_status(adapter, spec, graph, held))
-        if stored is not adapter:
-            self.reporter.recorder.event(adapter, reason="UpdateFailed", message=text, warning=True)
-        return Result(REJECTED_RETRY_SECONDS, stored)
 
 
 # `spec.replicas` belongs to the client that scales: it is set when the adapter is created and never

@@ -4,12 +4,8 @@ An autoscaler computes from these numbers. So `replicas` is the observed number,
 absent until it is known.
 """
 
-from dataclasses import dataclass
-
 from msgspec.structs import replace
 
-from dynamo_operator import labels, names
-from dynamo_operator.component.api import has_adapter
 from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
@@ -19,64 +15,23 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import selector
 from dynamo_operator.names import is_paused
 from dynamo_operator.shared.conditions import ScalingReason
-from kube_runtime.apply.result import controls
 from kube_runtime.types.meta import new_condition
-
-
-@dataclass(frozen=True, slots=True)
-class ScalingHold:
-    """Why an adapter does not change the graph now."""
-
-    reason: ScalingReason
-    message: str
-
-
-def hold(
-    adapter: DynamoGraphDeploymentScalingAdapter,
-    spec: DynamoGraphDeploymentScalingAdapterSpec,
-    graph: DynamoGraphDeployment | None,
-) -> ScalingHold | None:
-    """Why the adapter does not act; None if it does.
-
-    Of several adapters for one service, the one that the operator created for the graph acts.
-    """
-    name, key = spec.dgd_ref.name, spec.dgd_ref.service_name
-    own_name = names.component_name(name, key)
-    cause: tuple[ScalingReason, str] | None = None
-    if is_paused(adapter):
-        cause = ScalingReason.PAUSED, f"{labels.PAUSED} is true: the operator ignores this adapter"
-    elif graph is None:
-        cause = ScalingReason.GRAPH_NOT_FOUND, f"DynamoGraphDeployment {name} not found"
-    elif key not in graph.spec.services:
-        services = ", ".join(sorted(graph.spec.services))
-        text = f"Graph {name} has no service {key} (services: {services})"
-        cause = ScalingReason.SERVICE_NOT_FOUND, text
-    elif not has_adapter(graph.spec.services[key]):
-        text = f"spec.services.{key}.scalingAdapter.enabled of graph {name} is not true"
-        cause = ScalingReason.DISABLED, text
-    elif not controls(graph, adapter) or adapter.metadata.name != own_name:
-        text = f"The adapter {own_name}, which the operator created, scales service {key} of graph {name}"
-        cause = ScalingReason.SUPERSEDED, f"{text}; delete this one, which has no effect"
-    elif is_paused(graph):
-        cause = ScalingReason.PAUSED, f"{labels.PAUSED} is true on graph {name}"
-    elif graph.metadata.annotations.get(labels.SUSPEND) == "true":
-        cause = ScalingReason.SUSPENDED, f"Graph {name} is suspended; the adapter keeps its number"
-    return ScalingHold(*cause) if cause else None
 
 
 def held_status(
     adapter: DynamoGraphDeploymentScalingAdapter,
     spec: DynamoGraphDeploymentScalingAdapterSpec,
     graph: DynamoGraphDeployment | None,
-    why: ScalingHold,
+    reason: ScalingReason,
+    message: str,
 ) -> DynamoGraphDeploymentScalingAdapterStatus:
     """The status of an adapter that does not act; it keeps the last scaling."""
-    state = "Unknown" if why.reason is ScalingReason.PAUSED else "False"
-    ready = new_condition(adapter, "Ready", state, why.reason, why.message)
+    state = "Unknown" if reason is ScalingReason.PAUSED else "False"
+    ready = new_condition(adapter, "Ready", state, reason, message)
     if is_paused(adapter):
         return adapter.status.with_conditions([ready])
     status = _observed(adapter, spec, graph).with_conditions([ready])
-    if why.reason is ScalingReason.REJECTED:  # the newest spec was not applied
+    if reason is ScalingReason.REJECTED:  # the newest spec was not applied
         return replace(status, observed_generation=adapter.status.observed_generation)
     return status
 
@@ -85,17 +40,20 @@ def acting_status(
     adapter: DynamoGraphDeploymentScalingAdapter,
     spec: DynamoGraphDeploymentScalingAdapterSpec,
     graph: DynamoGraphDeployment,
-    scaled_at: str | None,
+    scaled_at: str | None = None,
+    *,
+    is_written: bool = False,
 ) -> DynamoGraphDeploymentScalingAdapterStatus:
-    """The status of an adapter whose replicas are in the graph's spec.
+    """The status of an adapter whose replicas are in the graph's spec; with `is_written` they get there now.
 
-    `scaled_at` is when this reconcile wrote them; None if they were there before.
+    `scaled_at` is when they were written; None if they were there before.
     """
     status = _observed(adapter, spec, graph)
     key, desired, present = spec.dgd_ref.service_name, spec.replicas, status.replicas
     service = f"Service {key} of graph {graph.metadata.name}"
     # A status from before the change may name the same number by chance.
-    if graph.status.observed_generation >= graph.metadata.generation and present == desired:
+    is_current = not is_written and graph.status.observed_generation >= graph.metadata.generation
+    if is_current and present == desired:
         state, reason = "True", ScalingReason.SCALED
         text = f"{service} has {_replicas(desired)}"
     else:

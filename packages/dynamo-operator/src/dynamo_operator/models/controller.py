@@ -12,28 +12,23 @@ from typing import ClassVar
 
 from dynamo_operator import labels, names
 from dynamo_operator.labels import FINALIZER
-from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, DynamoModelStatus
+from dynamo_operator.models.api import DynamoModel, DynamoModelStatus
 from dynamo_operator.models.calls import Infos, KnownEndpoints, ModelCalls, unload_all
+from dynamo_operator.models.decide import decide
 from dynamo_operator.models.plan import (
     ModelInputs,
     concerns,
     has_endpoints,
     pending,
-    plan_model,
     plan_unloading,
     pod_names,
     siblings,
 )
 from dynamo_operator.models.status import (
     changes_only_failures,
-    invalid_status,
     is_recorded,
-    model_status,
-    observed,
-    recorded_places,
     remembered,
 )
-from dynamo_operator.models.validate import model_problems
 from dynamo_operator.names import is_paused
 from dynamo_operator.shared.cluster import ModelService
 from dynamo_operator.shared.report import (
@@ -192,34 +187,25 @@ class ModelController:
             return await self._unload(model)
         if is_paused(model):
             return await report_paused(model, self.reporter)
-        problems = model_problems(model)
-        if problems or model.spec is None:  # loaded LoRAs stay
-            status = invalid_status(model, problems)
-            stored = await patch_status(self.reporter.writer, model, status)
-            self._report(model, stored)
-            return Result(written=stored)
-        return await self._reconcile(model, model.spec)
+        return await self._act(model)
 
-    async def _reconcile(self, model: DynamoModel, spec: DynamoModelSpec) -> Result:
+    async def _act(self, model: DynamoModel) -> Result:
         state = self._state(model)
-        inputs = self._read(model, state)
-        planned = plan_model(model, spec, inputs)
-        state.record((*planned.present, *planned.former))
-        # The finalizer stays while workers have, or will get, a LoRA of the model.
-        finalize = with_finalizer if planned.needs_finalizer else without_finalizer
-        model = await finalize(model, self.reporter.writer)
-        status = model_status(model, spec, observed(planned, inputs))
-        recorded = recorded_places(status)
-        due = [work for work in planned.due if work.endpoint.id in recorded]
-        start = self.calls.chosen(state, due)
-        times = planned.requeue_after_seconds
+        decision = decide(model, self._read(model, state))
+        if decision.known is not None:
+            state.record(decision.known)
+        if decision.needs_finalizer is not None:
+            finalize = with_finalizer if decision.needs_finalizer else without_finalizer
+            model = await finalize(model, self.reporter.writer)
+        status, times = decision.status, decision.requeue_after_seconds
+        start = self.calls.chosen(state, decision.due)
         wait = self._pace(model, status).wait(model, status)
         if all(is_recorded(model, pending(work.endpoint, work.calls)) for work in start):
             self.calls.start(model.key, state, start)
             if wait:
                 return earliest(Result(wait), *times)
             stored = await self._write(model, status, state)
-        elif wait and len(planned.present) > LARGE:
+        elif wait and len(status.endpoints) > LARGE:
             return earliest(Result(wait), *times)
         else:
             stored = await self._write(model, status, state)

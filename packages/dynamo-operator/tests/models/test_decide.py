@@ -1,0 +1,101 @@
+"""What a model does now follows from its spec, its pods, and what was recorded."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from dynamo_operator.models.api import DynamoModel, DynamoModelSpec
+from dynamo_operator.models.decide import ModelDecision, decide
+from dynamo_operator.models.plan import Endpoint, Lora, LoraVerb, ModelInputs, plan_unloading
+from kube_runtime.types.kinds import EndpointSlice, Pod
+from kube_runtime.types.meta import Metadata
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+HASH = {"nvidia.com/dynamo-base-model-hash": "52e17085"}
+ADDRESS = "http://10.8.0.11:9090"
+SPEC = msgspec.convert(
+    {
+        "modelName": "support",
+        "baseModelName": "orion/base-13b",
+        "modelType": "lora",
+        "source": {"uri": "s3://w"},
+    },
+    DynamoModelSpec,
+)
+METADATA = Metadata("support", "team-b", "u1")
+MODEL = DynamoModel(METADATA, SPEC)
+POD = msgspec.convert(
+    {
+        "metadata": {"name": "a", "uid": "uid-a", "labels": HASH},
+        "status": {"podIPs": [{"ip": "10.8.0.11"}]},
+    },
+    Pod,
+)
+SLICE = msgspec.convert(
+    {
+        "metadata": {
+            "name": "s",
+            "namespace": "team-b",
+            "labels": HASH | {"kubernetes.io/service-name": "dynamo-model-52e17085"},
+        },
+        "endpoints": [
+            {
+                "addresses": ["10.8.0.11"],
+                "conditions": {"ready": True},
+                "targetRef": {"kind": "Pod", "name": "a", "uid": "uid-a"},
+            }
+        ],
+    },
+    EndpointSlice,
+)
+LOADED = Endpoint(ADDRESS, "uid-a", is_callable=True, pod_name="a", loaded=Lora("support", "s3://w"))
+
+
+def decided(spec: DynamoModelSpec = SPEC, **inputs: Any) -> ModelDecision:
+    return decide(DynamoModel(METADATA, spec), ModelInputs(NOW, pods={"a": POD}, **inputs))
+
+
+def test_a_pod_without_the_adapter_is_to_load_it() -> None:
+    found = decided(slices=(SLICE,))
+    (work,) = found.due
+    assert ADDRESS == work.endpoint.address
+    assert LoraVerb.LOAD in [each.verb for each in work.calls]
+    assert found.needs_finalizer
+    (info,) = found.status.endpoints
+    assert ("support", "s3://w") == (info.tried_name, info.tried_uri), "recorded before it is loaded"
+
+
+def test_nothing_is_called_where_calls_are_disabled() -> None:
+    found = decided(slices=(SLICE,), silence="calls are disabled")
+    assert ((), (), False) == (found.due, found.requeue_after_seconds, found.needs_finalizer)
+
+
+def test_an_endpoint_with_a_running_call_is_seen_with_what_that_may_do() -> None:
+    running = replace(LOADED, tried=Lora("support", "s3://other"))
+    found = decided(slices=(SLICE,), recorded={LOADED.id: LOADED}, running={LOADED.id: running})
+    (info,) = found.status.endpoints
+    assert ((), "s3://other") == (found.due, info.tried_uri)
+
+
+def test_an_invalid_model_changes_nothing_and_calls_nobody() -> None:
+    spec = msgspec.structs.replace(SPEC, source=None)
+    found = decided(spec, slices=(SLICE,), recorded={LOADED.id: LOADED})
+    assert ((), None, None) == (found.due, found.known, found.needs_finalizer)
+    assert [("Valid", "False")] == [(each.type, each.status) for each in found.status.conditions]
+
+
+def test_a_model_that_is_deleted_unloads_what_running_pods_have() -> None:
+    gone = Endpoint("http://10.8.0.12:9090", "uid-b", is_callable=True, pod_name="b")
+    recorded = {each.id: each for each in (LOADED, gone)}
+    inputs = ModelInputs(NOW, pods={"a": POD}, recorded=recorded)
+    assert [LOADED.id] == [each.id for each in plan_unloading(MODEL, inputs)]
+    assert not inputs.is_gone(LOADED)
+    assert inputs.is_gone(gone)
+
+
+def test_a_model_keeps_its_finalizer_while_a_pod_that_left_it_has_its_lora() -> None:
+    base = msgspec.structs.replace(SPEC, model_type="base", source=None)
+    found = decided(base, recorded={LOADED.id: LOADED})
+    assert ((), True) == (found.status.endpoints, found.needs_finalizer)

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-MODULE = ROOT / "packages/kube-runtime/src/kube_runtime/url_path.py"
+MODULE = ROOT / "packages/kube-runtime/src/kube_runtime/wire.py"
 
 
 def test_only_one_module_makes_paths() -> None:

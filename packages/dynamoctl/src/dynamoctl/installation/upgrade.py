@@ -17,7 +17,7 @@ from dynamo_graphs.reader import Reading
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.decide import ComponentInputs, plan_component
-from dynamo_operator.component.read import read_facts
+from dynamo_operator.component.read import live_objects, read_facts, serves
 from dynamo_operator.component.render import component_objects
 from dynamo_operator.component.validate import component_problems, lacks_orchestrator
 from dynamo_operator.crds import custom_resource_definitions, defaulted
@@ -33,6 +33,8 @@ from dynamo_operator.graph.status import is_available
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
+    GROVE,
+    KAI,
     LeaderWorkerSet,
     LiveObjects,
     PodClique,
@@ -163,20 +165,18 @@ def _of_graph(
 ) -> _Pairs:
     facts = replace(
         read_facts(stored.metadata.namespace, cache),
-        grove_served=all(cache.serves(type_) for type_ in (PodCliqueSet, PodClique, PodCliqueScalingGroup)),
-        kai_served=cache.serves(Queue),
+        grove_served=serves(cache, GROVE),
+        kai_served=serves(cache, KAI),
         live_templates=live_templates(stored, cache),
     )
-    types = (DynamoComponentDeployment, PodCliqueSet)
-    owned = cache.owned_by(stored.metadata.uid, types, stored.metadata.namespace)
-    live = {(child.KIND.name, child.key): child for child in owned}
-    inputs = GraphInputs(facts, live)
-    graph = with_provider(stored, inputs.facts, {kind for kind, _ in inputs.live})
+    live = live_objects(stored, cache, (DynamoComponentDeployment, PodCliqueSet))
+    graph = with_provider(stored, facts, {kind for kind, _ in live})
     provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
     if not is_available(provider, facts) or graph_problems(graph, settings):
         return
-    inputs = replace(
-        inputs,
+    inputs = GraphInputs(
+        facts,
+        live,
         services=service_snapshot(graph, cache),
         components=tuple(chain.from_iterable(components_of(graph, cache).values())),
         pods=dict.fromkeys(graph.spec.services, _ASSUMED),

@@ -11,8 +11,15 @@ from kube_runtime.client.client import Answer, Request
 from kube_runtime.client.http import ClientConfig
 
 
-async def _chunks(body: bytes) -> AsyncIterator[bytes]:
-    yield body
+async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
+    """The body of an answer, in pieces."""
+    for part in parts:
+        yield part
+
+
+def answer(status: int, body: Any) -> Answer:
+    """An answer with these bytes, or with this value as JSON."""
+    return Answer(status, {}, chunks(body if isinstance(body, bytes) else json.dumps(body).encode()))
 
 
 @dataclass
@@ -26,7 +33,7 @@ class Script:
 
     def then(self, status: int, body: Any = None, headers: Mapping[str, str] | None = None) -> "Script":
         raw = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
-        self.answers.append(Answer(status, headers or {}, _chunks(raw), self._close))
+        self.answers.append(Answer(status, headers or {}, chunks(raw), self._close))
         return self
 
     def then_raise(self, error: Exception) -> "Script":

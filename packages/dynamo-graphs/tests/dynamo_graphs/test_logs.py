@@ -1,7 +1,5 @@
 """Logs of several pods: whole lines after the name of their pod, bounded, and nothing twice after a cut."""
 
-from collections.abc import AsyncIterator
-
 import msgspec
 import pytest
 
@@ -12,14 +10,10 @@ from dynamoctl.screen import console
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Invalid
 from kube_runtime.types.kinds import Pod
+from scripted.transport import answer, chunks
 from stated import a_graph, counts
 
 WAITING = b'{"kind":"Status","code":400,"message":"container \\"main\\" is waiting to start"}'
-
-
-async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
-    for part in parts:
-        yield part
 
 
 class Kubelet:
@@ -32,7 +26,7 @@ class Kubelet:
     async def send(self, request: Request) -> Answer:
         self.asked.append(request)
         status, body = self.answers.pop(0)
-        return Answer(status, {}, chunks(body))
+        return answer(status, body)
 
 
 def a_log(kubelet: Kubelet) -> PodLog:

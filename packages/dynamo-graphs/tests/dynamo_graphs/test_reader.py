@@ -1,9 +1,8 @@
 """Objects of a cluster that do not fit their types are named once; no answer ends in a traceback."""
 
 import asyncio
-import json
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -21,6 +20,7 @@ from kube_runtime.errors import DecodeError
 from kube_runtime.types.meta import Key, Object, Resource
 from kube_runtime.wire import path_of
 from scripted.connections import connect_to
+from scripted.transport import answer
 from simulated.server import Server
 
 HERE = Where(namespace="prod")
@@ -37,19 +37,13 @@ class Api(Server):
     """An API server that says which object is not there, as a real one does."""
 
     async def send(self, request: Request) -> Answer:
-        answer = await super().send(request)
-        if answer.status != 404:
-            return answer
+        sent = await super().send(request)
+        if sent.status != 404:
+            return sent
         name = request.path.rpartition("/")[2]
-        return _answer(404, {"code": 404, "reason": "NotFound", "details": {"name": name}})
-
-
-async def _chunks(body: bytes) -> AsyncIterator[bytes]:
-    yield body
-
-
-def _answer(code: int, body: Object) -> Answer:
-    return Answer(code, {}, _chunks(json.dumps({"kind": "Status", "message": "no", **body}).encode()))
+        details = {"name": name}
+        body = {"kind": "Status", "message": "no", "code": 404, "reason": "NotFound", "details": details}
+        return answer(404, body)
 
 
 @pytest.fixture
@@ -111,7 +105,7 @@ def shallow() -> Iterator[None]:
 async def test_an_answer_that_is_no_object_is_an_error_of_it(body: bytes) -> None:
     class Odd:
         async def send(self, request: Request) -> Answer:  # noqa: ARG002 - of the protocol
-            return Answer(200, {}, _chunks(body))
+            return answer(200, body)
 
     with pytest.raises(DecodeError, match=r"dynamographdeployments.nvidia.com prod/chat: "):
         await Reading(Odd()).raw(GRAPH, Key("prod", "chat"))

@@ -1,7 +1,6 @@
 """One object is followed through its changes, through cuts, and until it is gone."""
 
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -10,6 +9,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import DecodeError, Forbidden
 from kube_runtime.types.meta import Key, Object
+from scripted.transport import answer, chunks
 
 
 def a_graph(version: int) -> Object:
@@ -36,16 +36,12 @@ class Script:
     async def send(self, request: Request) -> Answer:
         assert "metadata.name=chat" == request.query["fieldSelector"]
         if "sendInitialEvents" in request.query:
-            return Answer(422, {}, _lines([{"kind": "Status", "code": 422, "message": "no"}]))
+            return answer(422, {"kind": "Status", "code": 422, "message": "no"})
         if "watch" in request.query:
-            return Answer(200, {}, _lines(self.streams.pop(0)))
+            lines = (json.dumps(each).encode() + b"\n" for each in self.streams.pop(0))
+            return Answer(200, {}, chunks(*lines))
         body = self.lists.pop(0)
-        return Answer(body.get("code", 200), {}, _lines([body]))
-
-
-async def _lines(bodies: list[Object]) -> AsyncIterator[bytes]:
-    for each in bodies:
-        yield json.dumps(each).encode() + b"\n"
+        return answer(body.get("code", 200), body)
 
 
 async def versions(script: Script) -> list[str]:

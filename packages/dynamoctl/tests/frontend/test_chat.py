@@ -26,14 +26,10 @@ from kube_runtime.errors import Invalid, NotFound, ServerFailure
 from kube_runtime.types.kinds import Service
 from kube_runtime.types.meta import Key, Object
 from kube_runtime.wire import path_of
+from scripted.transport import chunks
 from simulated.server import Server
 
 PROXY = path_of(Service.KIND, "prod", "http:chat-frontend:8000", "proxy")
-
-
-async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
-    for part in parts:
-        yield part
 
 
 class Api:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,20 +12,16 @@ from dynamoctl.main import app
 from dynamoctl.options import CheckOptions
 from kube_runtime.client.client import Answer, Request
 from scripted.connections import connect_to
+from scripted.transport import answer
 
 
 class WithoutKinds:
     """A cluster without our CRDs, and with nothing of what a check reads."""
 
     async def send(self, request: Request) -> Answer:
-        code, body = 200, b'{"gitVersion": "v1.36.3", "metadata": {}, "items": []}'
         if "nvidia.com/" in request.path:
-            code, body = 404, b'{"kind": "Status", "code": 404, "message": "no such kind"}'
-        return Answer(code, {}, _once(body))
-
-
-async def _once(body: bytes) -> AsyncIterator[bytes]:
-    yield body
+            return answer(404, {"kind": "Status", "code": 404, "message": "no such kind"})
+        return answer(200, {"gitVersion": "v1.36.3", "metadata": {}, "items": []})
 
 
 def test_a_namespace_is_checked_before_our_kinds_are_installed(

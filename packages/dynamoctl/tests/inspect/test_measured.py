@@ -1,7 +1,6 @@
 """Promised and measured latency of a request's graph, by the metrics of simulated frontends."""
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from kube_runtime.errors import ConfigError
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Key, Metadata, Object
 from kube_runtime.wire import path_of
+from scripted.transport import answer
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 
@@ -49,10 +49,6 @@ def scrape(
     for name, (number, mean) in sums.items():
         lines += [f"{name}_sum {number * mean}", f"{name}_count {number}"]
     return "\n".join(f"dynamo_frontend_{each}" for each in lines)
-
-
-async def chunks(text: str) -> AsyncIterator[bytes]:
-    yield text.encode()
 
 
 class Cluster:
@@ -82,9 +78,9 @@ class Cluster:
         if not request.path.endswith("/proxy/metrics"):
             return await self.server.send(request)
         if not self.scrapes:
-            return Answer(503, {}, chunks("error trying to reach service"))
+            return answer(503, b"error trying to reach service")
         text = self.scrapes.pop(0) if len(self.scrapes) > 1 else self.scrapes[0]
-        return Answer(200, {}, chunks(text))
+        return answer(200, text.encode())
 
     async def why(self) -> Measured:
         """What is measured within ten seconds."""

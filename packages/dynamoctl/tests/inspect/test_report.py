@@ -18,6 +18,7 @@ from kube_runtime.errors import ConfigError, Unreachable
 from kube_runtime.types.meta import Key, Object
 from planted_secrets import PLANTED, SECRETS
 from scripted.connections import connect_to
+from scripted.transport import answer, chunks
 from simulated.server import Server
 
 GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
@@ -34,7 +35,7 @@ class Cluster(Server):
         self.refusal = FORBIDDEN
         self.paths: list[str] = []
         self.refused: set[str] = set()
-        self.log: Callable[[], AsyncIterator[bytes]] = lambda: _chunks(LOG)
+        self.log: Callable[[], AsyncIterator[bytes]] = lambda: chunks(LOG)
         graph = self._create(GRAPHS, "DynamoGraphDeployment", "chat", spec={"services": {}}, **fields)
         owner = {"kind": "DynamoGraphDeployment", "name": "chat", "uid": graph}
         variable = {"name": "HF_TOKEN", "value": "hf_do-not-show"}
@@ -62,24 +63,16 @@ class Cluster(Server):
     async def send(self, request: Request) -> Answer:
         self.paths.append(request.path)
         if request.path == "/api/v1/nodes" or request.path in self.refused:
-            return _answer(self.refusal, 403)
+            return answer(403, self.refusal)
         if request.path == "/apis":
-            return _answer({"groups": [{"name": "nvidia.com"}, {"name": "apps"}]})
+            return answer(200, {"groups": [{"name": "nvidia.com"}, {"name": "apps"}]})
         if request.path == "/version":
-            return _answer({"gitVersion": "v1.36.3"})
+            return answer(200, {"gitVersion": "v1.36.3"})
         if request.path.endswith("/log"):
             if "previous" in request.query:
-                return _answer({"kind": "Status", "code": 400, "message": "never restarted"}, 400)
+                return answer(400, {"kind": "Status", "code": 400, "message": "never restarted"})
             return Answer(200, {}, self.log())
         return await super().send(request)
-
-
-def _answer(body: Object, status: int = 200) -> Answer:
-    return Answer(status, {}, _chunks(json.dumps(body).encode()))
-
-
-async def _chunks(body: bytes) -> AsyncIterator[bytes]:
-    yield body
 
 
 async def _broken(error: str, *before: bytes) -> AsyncIterator[bytes]:
@@ -127,7 +120,7 @@ def test_no_secret_is_in_any_file(secret: str, tmp_path: Path, monkeypatch: pyte
     server = Cluster(secret, status={"conditions": [condition], "state": secret})
     connect_to(server, monkeypatch)
     lines = (f"2026-11-23T04:00:00Z {line}\n" for line in ("before", *secret.splitlines()))
-    server.log = lambda: _chunks("".join(lines).encode())
+    server.log = lambda: chunks("".join(lines).encode())
     server.refusal = {**FORBIDDEN, "message": f"not for you: {secret}"}
     file = tmp_path / "chat.tar.gz"
     assert 0 == asyncio.run(write_report("chat", Where(namespace="prod"), file))

@@ -14,6 +14,7 @@ from dynamoctl.inspect.top import Row, rows
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.types.kinds import Pod
 from kube_runtime.wire import path_of
+from scripted.transport import answer, chunks
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 
@@ -36,11 +37,6 @@ def scrape(requests: int, *, prefix: str = "dynamo_frontend_") -> str:
         }
         lines += [f"{prefix}{name}{{model={model}}} {value}" for name, value in values.items()]
     return "\n".join(lines)
-
-
-async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
-    for part in parts:
-        yield part
 
 
 async def endless() -> AsyncIterator[bytes]:
@@ -68,7 +64,7 @@ class Cluster:
         self.asked.append(f"{pod}:{port}")
         answers = self.answers.get(pod)
         if answers is None:
-            return Answer(503, {}, chunks(b"error trying to reach service"))
+            return answer(503, b"error trying to reach service")
         found = answers.pop(0) if len(answers) > 1 else answers[0]
         return Answer(200, {}, chunks(found.encode()) if isinstance(found, str) else found)
 

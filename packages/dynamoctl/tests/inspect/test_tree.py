@@ -3,7 +3,6 @@
 import io
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ from dynamoctl.inspect.tree import drawn, tree_of
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.types.kinds import Deployment, Pod, ReplicaSet, Role
 from kube_runtime.types.meta import Key, Object, R, Resource
+from scripted.transport import answer
 from stated import NOW, READY, THEN, a_condition, a_graph
 
 GRAPH = a_graph(READY)
@@ -131,11 +131,7 @@ class Cluster:
         elif plural not in self.lists:
             code, body = 404, {"kind": "Status", "message": "no such kind", "code": 404}
 
-        return Answer(code, {}, _once(json.dumps(body).encode()))
-
-
-async def _once(body: bytes) -> AsyncIterator[bytes]:
-    yield body
+        return answer(code, body)
 
 
 async def found_in(cluster: Cluster) -> Members:

@@ -7,11 +7,11 @@ import re
 import time
 from collections import Counter as Counts
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, Final, NamedTuple, NoReturn, Protocol, TextIO, TypeAlias
+from typing import Final, NamedTuple, NoReturn, Protocol, TextIO, TypeAlias
 
 import structlog
 from aiohttp import web
@@ -145,8 +145,6 @@ class Access:
 
 
 _PREFIX = "dynamo_operator"
-_GRAPH = ("namespace", "graph")
-_SERVICE = (*_GRAPH, "service")
 _ENDPOINT_STATES = ("ready", "failing", "covered", "waiting")
 _CALL_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 _REVIEW_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -166,24 +164,20 @@ class Listing(Protocol):
         ...
 
 
-def reported_state(resource: DynamoGraphDeployment | DynamoGraphDeploymentRequest) -> str:
-    """The state in the status; `unknown` before there is one."""
-    return resource.status.state or "unknown"
-
-
-def component_state(component: DynamoComponentDeployment) -> str:
-    """`ready` while the component is available, else `not_ready`."""
-    return "ready" if _is_true(component.status.conditions, "Available") else "not_ready"
-
-
-def adapter_state(adapter: DynamoGraphDeploymentScalingAdapter) -> str:
-    """`ready` while the adapter has replicas to scale, else `not_ready`."""
-    return "ready" if adapter.status.selector and adapter.status.replicas else "not_ready"
-
-
-def model_state(model: DynamoModel) -> str:
-    """`ready` while all endpoints of the model are ready, else `not_ready`."""
-    return "ready" if _is_true(model.status.conditions, "EndpointsReady") else "not_ready"
+def state_of(resource: Resource) -> str:
+    """The state in a status, `unknown` before there is one; `ready` or `not_ready` where a kind has none."""
+    match resource:
+        case DynamoComponentDeployment():
+            is_ready = _is_true(resource.status.conditions, "Available")
+        case DynamoGraphDeploymentScalingAdapter():
+            is_ready = bool(resource.status.selector and resource.status.replicas)
+        case DynamoModel():
+            is_ready = _is_true(resource.status.conditions, "EndpointsReady")
+        case DynamoGraphDeployment() | DynamoGraphDeploymentRequest():
+            return resource.status.state or "unknown"
+        case _:
+            raise TypeError(resource)
+    return "ready" if is_ready else "not_ready"
 
 
 def _is_true(conditions: tuple[Condition, ...], type_: str) -> bool:
@@ -191,12 +185,59 @@ def _is_true(conditions: tuple[Condition, ...], type_: str) -> bool:
     return reported is not None and reported.status == "True"
 
 
-_STATES: tuple[tuple[type[Resource], Callable[[Any], str]], ...] = (
-    (DynamoGraphDeployment, reported_state),
-    (DynamoComponentDeployment, component_state),
-    (DynamoGraphDeploymentScalingAdapter, adapter_state),
-    (DynamoGraphDeploymentRequest, reported_state),
-    (DynamoModel, model_state),
+def _readiness(graph: DynamoGraphDeployment, _: datetime) -> _Samples:
+    yield (), float(_is_true(graph.status.conditions, "Ready"))
+
+
+def _state_seconds(graph: DynamoGraphDeployment, now: datetime) -> _Samples:
+    ready = condition(graph.status.conditions, "Ready")
+    if ready is None or ready.reason == GraphReason.SUSPENDED:
+        return  # suspended on purpose, so no alert may fire
+    passed = seconds_between(ready.last_transition_time, now)
+    if passed is not None:
+        yield (ready.status.lower(),), max(0.0, passed)
+
+
+def _gpus(graph: DynamoGraphDeployment, _: datetime) -> _Samples:
+    if graph.status.gpus is not None:
+        yield (), graph.status.gpus
+
+
+def _desired_replicas(graph: DynamoGraphDeployment, _: datetime) -> _Samples:
+    for key, service in graph.spec.services.items():
+        yield (key,), service.desired_replicas
+
+
+def _ready_replicas(graph: DynamoGraphDeployment, _: datetime) -> _Samples:
+    for key, status in graph.status.services.items():
+        ready, available = status.ready_replicas, status.available_replicas
+        counted = available if ready is None else ready
+        if counted is not None:
+            yield (key,), counted
+
+
+_GRAPH_GAUGES: Final[
+    tuple[tuple[str, str, tuple[str, ...], Callable[[DynamoGraphDeployment, datetime], _Samples]], ...]
+] = (
+    ("graph_ready", "1 while the graph is ready, else 0.", (), _readiness),
+    (
+        "graph_state_seconds",
+        "Time since the graph became ready or not ready; absent for suspended graphs.",
+        ("ready",),
+        _state_seconds,
+    ),
+    ("graph_gpus_desired", "GPUs that the graph requests.", (), _gpus),
+    ("graph_replicas_desired", "Desired replicas of the service.", ("service",), _desired_replicas),
+    ("graph_replicas_ready", "Ready replicas of the service.", ("service",), _ready_replicas),
+)
+"""The gauges of graphs: name, text, labels beside those of the graph, and the samples of one graph."""
+
+_COUNTED: Final[tuple[type[Resource], ...]] = (
+    DynamoGraphDeployment,
+    DynamoComponentDeployment,
+    DynamoGraphDeploymentScalingAdapter,
+    DynamoGraphDeploymentRequest,
+    DynamoModel,
 )
 
 
@@ -209,42 +250,27 @@ class ObjectGauges(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Compute all gauges from the cache."""
+        states: Counts[tuple[str, ...]] = Counts()
+        paused: Counts[tuple[str, ...]] = Counts()
+        for type_ in _COUNTED:
+            for resource in self._cache.list(type_):
+                kind, namespace = type_.KIND.name, resource.metadata.namespace
+                states[kind, namespace, state_of(resource)] += 1
+                if is_paused(resource):
+                    paused[kind, namespace] += 1
         text = "Objects by kind, namespace and state."
         labels: tuple[str, ...] = ("resource_type", "namespace", "status")
-        yield _gauge("resources_total", text, labels, self._states())
-        yield from self._graphs(list(self._cache.list(DynamoGraphDeployment)))
+        yield _gauge("resources_total", text, labels, states.items())
+        graphs, now = list(self._cache.list(DynamoGraphDeployment)), self._now()
+        for name, text, labels, samples_of in _GRAPH_GAUGES:
+            samples = (
+                ((*graph.key, *values), value) for graph in graphs for values, value in samples_of(graph, now)
+            )
+            yield _gauge(name, text, ("namespace", "graph", *labels), samples)
         text = "Paused objects, which the operator does not reconcile."
-        yield _gauge("paused_objects", text, ("resource_type", "namespace"), self._paused())
+        yield _gauge("paused_objects", text, ("resource_type", "namespace"), paused.items())
         text = "Endpoints of the model: `ready`, `failing`, `covered` by others, or `waiting`."
-        labels = ("namespace", "model", "state")
-        yield _gauge("model_endpoints", text, labels, self._endpoints())
-
-    def _states(self) -> _Samples:
-        for type_, state in _STATES:
-            yield from Counts(
-                (type_.KIND.name, resource.metadata.namespace, state(resource))
-                for resource in self._cache.list(type_)
-            ).items()
-
-    def _graphs(self, graphs: list[DynamoGraphDeployment]) -> Iterator[Metric]:
-        """Readiness, its duration, GPUs and replicas of graphs."""
-        yield _gauge("graph_ready", "1 while the graph is ready, else 0.", _GRAPH, _ready(graphs))
-        text = "Time since the graph became ready or not ready; absent for suspended graphs."
-        seconds = _seconds(graphs, self._now())
-        yield _gauge("graph_state_seconds", text, (*_GRAPH, "ready"), seconds)
-        yield _gauge("graph_gpus_desired", "GPUs that the graph requests.", _GRAPH, _gpus(graphs))
-        text = "Desired replicas of the service."
-        yield _gauge("graph_replicas_desired", text, _SERVICE, _desired(graphs))
-        text = "Ready replicas of the service."
-        yield _gauge("graph_replicas_ready", text, _SERVICE, _serving(graphs))
-
-    def _paused(self) -> _Samples:
-        for type_, _ in _STATES:
-            yield from Counts(
-                (type_.KIND.name, resource.metadata.namespace)
-                for resource in self._cache.list(type_)
-                if is_paused(resource)
-            ).items()
+        yield _gauge("model_endpoints", text, ("namespace", "model", "state"), self._endpoints())
 
     def _endpoints(self) -> _Samples:
         for model in self._cache.list(DynamoModel):
@@ -253,47 +279,13 @@ class ObjectGauges(Collector):
                 yield (*model.key, state), counts[state]
 
 
-def _gauge(name: str, text: str, labels: tuple[str, ...], samples: _Samples) -> GaugeMetricFamily:
+def _gauge(
+    name: str, text: str, labels: tuple[str, ...], samples: Iterable[tuple[tuple[str, ...], float]]
+) -> GaugeMetricFamily:
     gauge = GaugeMetricFamily(f"{_PREFIX}_{name}", text, labels=labels)
     for label_values, value in samples:
         gauge.add_metric(label_values, value)
     return gauge
-
-
-def _ready(graphs: list[DynamoGraphDeployment]) -> _Samples:
-    for graph in graphs:
-        yield graph.key, float(_is_true(graph.status.conditions, "Ready"))
-
-
-def _seconds(graphs: list[DynamoGraphDeployment], now: datetime) -> _Samples:
-    for graph in graphs:
-        ready = condition(graph.status.conditions, "Ready")
-        if ready is None or ready.reason == GraphReason.SUSPENDED:
-            continue  # suspended on purpose, so no alert may fire
-        passed = seconds_between(ready.last_transition_time, now)
-        if passed is not None:
-            yield (*graph.key, ready.status.lower()), max(0.0, passed)
-
-
-def _gpus(graphs: list[DynamoGraphDeployment]) -> _Samples:
-    for graph in graphs:
-        if graph.status.gpus is not None:
-            yield graph.key, graph.status.gpus
-
-
-def _desired(graphs: list[DynamoGraphDeployment]) -> _Samples:
-    for graph in graphs:
-        for key, service in graph.spec.services.items():
-            yield (*graph.key, key), service.desired_replicas
-
-
-def _serving(graphs: list[DynamoGraphDeployment]) -> _Samples:
-    for graph in graphs:
-        for key, status in graph.status.services.items():
-            ready, available = status.ready_replicas, status.available_replicas
-            counted = available if ready is None else ready
-            if counted is not None:
-                yield (*graph.key, key), counted
 
 
 def _endpoint_state(endpoint: EndpointInfo) -> str:

@@ -42,12 +42,11 @@ from dynamo_operator.observability import (
     HttpServer,
     ObjectGauges,
     RolloutMetrics,
-    component_state,
     health_server,
     listen_address,
     metrics_server,
     register,
-    reported_state,
+    state_of,
 )
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from kube_runtime.client.client import Answer, Client, Request
@@ -433,14 +432,14 @@ def test_what_is_gone_is_not_counted() -> None:
 
 @pytest.mark.parametrize(("state", "expected"), [("failed", "failed"), ("", "unknown"), (None, "unknown")])
 def test_a_graph_without_a_state_is_unknown(state: str | None, expected: str) -> None:
-    assert expected == reported_state(a_graph("a", state))
+    assert expected == state_of(a_graph("a", state))
 
 
 @pytest.mark.parametrize(
     ("status", "expected"), [("True", "ready"), ("False", "not_ready"), ("Unknown", "not_ready")]
 )
 def test_a_component_is_ready_while_it_is_available(status: str, expected: str) -> None:
-    assert expected == component_state(a_component(Condition("Available", status)))
+    assert expected == state_of(a_component(Condition("Available", status)))
 
 
 def test_the_version_and_the_process_are_there() -> None:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 from cyclopts import Group, Parameter
 
-from dynamo_operator.documents import Document, documents
+from dynamo_operator.documents import documents
 from dynamo_operator.observability import listen_address
 from dynamo_operator.settings import Section, SettingField, Settings, fields
 from kube_runtime.errors import ConfigError
@@ -45,12 +45,23 @@ def from_text(field: SettingField, text: str) -> object:
     Raises: ValueError; the message says what is expected.
     """
     if field.is_duration:
-        return _duration(field, text)
+        seconds = duration_seconds(text)
+        if field.type_ is float:
+            return seconds
+        if seconds != int(seconds):
+            raise ValueError(f"expected whole seconds, got {text!r}")
+        return int(seconds)
     if field.type_ is bool:
         return boolean(text)
     if field.type_ is int:
-        return _number(text)
-    return _chosen(field, field.setting.spelling(text))
+        if not re.fullmatch(r"[+-]?\d+", text, re.ASCII):
+            raise ValueError(f"expected a whole number, got {text!r}")
+        return int(text)
+    word = field.setting.spelling(text)
+    choices = get_args(field.type_) if get_origin(field.type_) is Literal else (word,)
+    if word not in choices:
+        raise ValueError(f"expected {_expectation(field)}, got {word!r}{nearest(word, choices)}")
+    return word
 
 
 def from_yaml(field: SettingField, value: object) -> object:
@@ -64,12 +75,6 @@ def from_yaml(field: SettingField, value: object) -> object:
         message = f"expected {_expectation(field)}, got {_described(value)}"
         raise ValueError(message)
     return from_text(field, value) if isinstance(value, str) else value
-
-
-def _number(text: str) -> int:
-    if not re.fullmatch(r"[+-]?\d+", text, re.ASCII):
-        raise ValueError(f"expected a whole number, got {text!r}")
-    return int(text)
 
 
 def boolean(text: str) -> bool:
@@ -107,24 +112,6 @@ def nearest(word: str, choices: tuple[str, ...]) -> str:
     return f"; did you mean {match[0]}?" if match else ""
 
 
-def _duration(field: SettingField, text: str) -> float | int:
-    seconds = duration_seconds(text)
-    if field.type_ is float:
-        return seconds
-    if seconds != int(seconds):
-        raise ValueError(f"expected whole seconds, got {text!r}")
-    return int(seconds)
-
-
-def _chosen(field: SettingField, word: str) -> str:
-    if get_origin(field.type_) is not Literal:
-        return word
-    choices: tuple[str, ...] = get_args(field.type_)
-    if word not in choices:
-        raise ValueError(f"expected {_expectation(field)}, got {word!r}{nearest(word, choices)}")
-    return word
-
-
 def _expectation(field: SettingField) -> str:
     if field.is_duration:
         return "a duration such as 15m"
@@ -148,8 +135,10 @@ def _described(value: object) -> str:
 DEVEL = "zap-devel"
 """The flag that sets level and format unless other flags set them."""
 
-_LEVEL = "logging.level"
-_FORMAT = "logging.format"
+_DEVELOPMENT = {
+    True: {"logging.level": "debug", "logging.format": "console"},
+    False: {"logging.level": "info", "logging.format": "json"},
+}
 _INT32 = 2**31 - 1
 """The largest number that a field of a pod takes."""
 
@@ -168,17 +157,51 @@ def read_settings(
     Raises: ExceptionGroup of ConfigError, one for each problem.
     """
     problems: list[ConfigError] = []
-    setting_values = _from_environment(environment, problems)
+    by_flag = {name: field for field in fields() for name in field.setting.flags}
+    by_variable = {field.setting.environment: field for field in fields() if field.setting.environment}
+    given_flags = {f"--{name}": (by_flag[name], text) for name, text in flags.items() if name in by_flag}
+    variables = {
+        name: (field, environment[name]) for name, field in by_variable.items() if environment.get(name)
+    }
+    setting_values = _from_texts(variables, problems)
     if file is not None:
         setting_values |= _from_file(file, problems)
-    setting_values |= _from_development(flags.get(DEVEL, ""), problems)
-    setting_values |= _from_flags(flags, problems)
-    settings = _settings(setting_values)
-    problems += _bad_addresses(settings)
+    if text := flags.get(DEVEL):
+        try:
+            setting_values |= _DEVELOPMENT[boolean(text)]
+        except ValueError as error:
+            problems.append(ConfigError(f"--{DEVEL}", str(error)))
+    setting_values |= _from_texts(given_flags, problems)
+    settings = Settings()
+    for field in fields():
+        if field.key in setting_values:
+            settings = _replaced(settings, field.path, setting_values[field.key])
+    for source, address in (
+        ("metrics.bindAddress", settings.metrics.bind_address),
+        ("health.bindAddress", settings.health.bind_address),
+        ("webhooks.bindAddress", settings.webhooks.bind_address),
+    ):
+        try:
+            listen_address(source, address)
+        except ConfigError as error:
+            problems.append(error)
     problems += (ConfigError(source, message) for source, message in _contradictions(settings))
     if problems:
         raise ExceptionGroup("settings", problems)
     return settings
+
+
+def _from_texts(
+    texts: Mapping[str, tuple[SettingField, str]], problems: list[ConfigError]
+) -> dict[str, object]:
+    """The values of flags or environment variables by key; mistakes are added to `problems`."""
+    setting_values = {}
+    for source, (field, text) in texts.items():
+        try:
+            setting_values[field.key] = from_text(field, text)
+        except ValueError as error:
+            problems.append(ConfigError(source, str(error)))
+    return setting_values
 
 
 def _from_file(file: Path, problems: list[ConfigError]) -> dict[str, object]:
@@ -196,7 +219,19 @@ def _from_file(file: Path, problems: list[ConfigError]) -> dict[str, object]:
         return {}
     if len(yaml_documents) > 1:
         problems.append(ConfigError(yaml_documents[1].place(""), "expected one document in a settings file"))
-    return _from_document(yaml_documents[0], problems) if yaml_documents else {}
+    by_key = {field.key: field for field in fields()}
+    setting_values = {}
+    for key, value in _flattened(yaml_documents[0].value, "", by_key) if yaml_documents else ():
+        place = yaml_documents[0].place(key)
+        if key not in by_key:
+            hint = nearest(key, tuple(by_key))
+            problems.append(ConfigError(place, f"unknown setting {key}{hint}"))
+            continue
+        try:
+            setting_values[key] = from_yaml(by_key[key], value)
+        except ValueError as error:
+            problems.append(ConfigError(place, f"{key}: {error}"))
+    return setting_values
 
 
 def text_of(file: Path) -> str:
@@ -210,23 +245,6 @@ def text_of(file: Path) -> str:
         raise ConfigError(str(file), error.strerror or str(error)) from error
     except UnicodeDecodeError as error:
         raise ConfigError(str(file), "expected UTF-8 text") from error
-
-
-def _from_document(document: Document, problems: list[ConfigError]) -> dict[str, object]:
-    by_key = {field.key: field for field in fields()}
-    setting_values = {}
-    for key, value in _flattened(document.value, "", by_key):
-        place = document.place(key)
-        field = by_key.get(key)
-        if field is None:
-            hint = nearest(key, tuple(by_key))
-            problems.append(ConfigError(place, f"unknown setting {key}{hint}"))
-            continue
-        try:
-            setting_values[key] = from_yaml(field, value)
-        except ValueError as error:
-            problems.append(ConfigError(place, f"{key}: {error}"))
-    return setting_values
 
 
 def _flattened(
@@ -245,72 +263,12 @@ def _flattened(
             yield path, child
 
 
-def _from_flags(flags: Mapping[str, str], problems: list[ConfigError]) -> dict[str, object]:
-    by_flag = {name: field for field in fields() for name in field.setting.flags}
-    texts = {f"--{name}": (by_flag[name], text) for name, text in flags.items() if name in by_flag}
-    return _from_texts(texts, problems)
-
-
-def _from_environment(environment: Mapping[str, str], problems: list[ConfigError]) -> dict[str, object]:
-    texts = {
-        field.setting.environment: (field, text)
-        for field in fields()
-        if field.setting.environment and (text := environment.get(field.setting.environment))
-    }
-    return _from_texts(texts, problems)
-
-
-def _from_texts(
-    texts: Mapping[str, tuple[SettingField, str]], problems: list[ConfigError]
-) -> dict[str, object]:
-    setting_values = {}
-    for source, (field, text) in texts.items():
-        try:
-            setting_values[field.key] = from_text(field, text)
-        except ValueError as error:
-            problems.append(ConfigError(source, str(error)))
-    return setting_values
-
-
-def _from_development(text: str, problems: list[ConfigError]) -> dict[str, object]:
-    if not text:
-        return {}
-    try:
-        is_development = boolean(text)
-    except ValueError as error:
-        problems.append(ConfigError("--zap-devel", str(error)))
-        return {}
-    if is_development:
-        return {_LEVEL: "debug", _FORMAT: "console"}
-    return {_LEVEL: "info", _FORMAT: "json"}
-
-
-def _settings(setting_values: Mapping[str, object]) -> Settings:
-    settings = Settings()
-    for field in fields():
-        if field.key in setting_values:
-            settings = _replaced(settings, field.path, setting_values[field.key])
-    return settings
-
-
 def _replaced(section: _S, path: Sequence[str], value: object) -> _S:
     """The section with another value at that path."""
     name, *inner = path
     if inner:
         value = _replaced(getattr(section, name), inner, value)
     return msgspec.structs.replace(section, **{name: value})
-
-
-def _bad_addresses(settings: Settings) -> Iterator[ConfigError]:
-    for source, address in (
-        ("metrics.bindAddress", settings.metrics.bind_address),
-        ("health.bindAddress", settings.health.bind_address),
-        ("webhooks.bindAddress", settings.webhooks.bind_address),
-    ):
-        try:
-            listen_address(source, address)
-        except ConfigError as error:
-            yield error
 
 
 def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:

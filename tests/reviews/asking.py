@@ -4,15 +4,9 @@ from typing import Any
 
 import msgspec
 
-from dynamo_operator.admission.decide import (
-    API_VERSION,
-    KIND,
-    Decision,
-    ReviewContext,
-    Rules,
-    decide,
-)
+from dynamo_operator.admission.decide import Decision, ReviewContext, Rules, decide
 from dynamo_operator.admission.decide import rules_of as served
+from dynamo_operator.admission.review import API_VERSION, KIND
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.meta import Object
 

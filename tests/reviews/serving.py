@@ -11,7 +11,8 @@ import aiohttp
 from prometheus_client import CollectorRegistry
 
 from dynamo_operator.admission.certificates import Stored, Terms, decide, hosts_of
-from dynamo_operator.admission.decide import Decisions, ReviewContext
+from dynamo_operator.admission.decide import ReviewContext
+from dynamo_operator.admission.review import Decisions
 from dynamo_operator.admission.server import ANY_CLIENT, Clients, CrossNamespace, WebhookServer
 from dynamo_operator.observability import WebhookMetrics
 from kube_runtime.tls import Certificate

@@ -7,13 +7,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dynamo_legacy.admission import LEGACY_RULES
-from dynamo_operator.admission.decide import (
-    RULES,
-    Decision,
-    OperatorIdentity,
-    ReviewContext,
-    decide,
-)
+from dynamo_operator.admission.decide import RULES, Decision, ReviewContext, decide
+from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.webhooks import webhooks
 from dynamo_operator.settings import RenderSettings, Settings, WebhookSettings
 from kube_runtime.cache.store import Cache

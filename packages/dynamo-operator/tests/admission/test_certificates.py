@@ -29,7 +29,9 @@ from dynamo_operator.admission.certificates import (
     usable_until,
 )
 from dynamo_operator.admission.configuration import Configuration
-from dynamo_operator.admission.decide import Decisions, OperatorIdentity, ReviewContext
+from dynamo_operator.admission.decide import ReviewContext
+from dynamo_operator.admission.identity import OperatorIdentity
+from dynamo_operator.admission.review import Decisions
 from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.observability import WebhookMetrics
 from dynamo_operator.shared.cluster import ServingSecret

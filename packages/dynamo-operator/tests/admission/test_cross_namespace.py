@@ -10,7 +10,7 @@ import pytest
 
 from dynamo_operator import labels
 from dynamo_operator.admission.configuration import path_of
-from dynamo_operator.admission.decide import request_in
+from dynamo_operator.admission.review import request_in
 from dynamo_operator.admission.server import (
     BURST,
     KEPT_SECONDS,

@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from dynamo_operator.admission.configuration import path_of
-from dynamo_operator.admission.decide import RULES, NotAReview, request_in
+from dynamo_operator.admission.decide import RULES
 from dynamo_operator.admission.server import ALL_BODIES, LARGEST_BODY, Clients
 from kube_runtime.errors import ConfigError
 from reviews.asking import review, verdict
@@ -194,16 +191,6 @@ async def test_an_object_that_is_nested_too_deeply_is_no_500(depth: int) -> None
         assert 400 == status or b'"allowed":false' in answer
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
-def test_no_body_at_all_makes_another_error_than_that_it_is_no_review(body: bytes) -> None:
-    try:
-        request = request_in(body)
-    except NotAReview:
-        return
-    assert request.uid
-
-
 async def test_tls_older_than_1_2_is_refused() -> None:
     async with running() as there:
         old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -258,18 +245,6 @@ async def test_a_stranger_who_speaks_no_tls_disturbs_nobody() -> None:
         with socket.create_connection(("127.0.0.1", there.server.port)) as stranger:
             stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
             assert (await reviewed(there, GRAPHS, graph()))["allowed"]
-
-
-def test_a_review_carries_what_is_asked() -> None:
-    found = request_in(review(graph(), graph()))
-    assert ("UPDATE", "lab", "alice") == (
-        found.operation,
-        found.namespace,
-        found.user_info.username,
-    )
-    assert found.new is not None
-    assert graph() == msgspec.json.decode(found.new)
-    assert request_in(review(graph())).old is None
 
 
 async def test_thousands_of_problems_make_no_answer_of_megabytes() -> None:

@@ -1,19 +1,30 @@
-"""What a restricted operator has to do with webhooks, and what not."""
+"""What a restricted operator has to do with webhooks, and which names other namespaces use."""
+
+from typing import Any
 
 import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dynamo_operator.admission.decide import RULES, OperatorIdentity, account_of, request_in
+from dynamo_operator.admission.decide import RULES
+from dynamo_operator.admission.identity import OperatorIdentity
+from dynamo_operator.admission.review import request_in
 from dynamo_operator.admission.server import WebhookServer
-from dynamo_operator.admission.webhooks import webhooks
+from dynamo_operator.admission.webhooks import shared_names, webhooks
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.warnings import ClusterContext
 from dynamo_operator.settings import RenderSettings, Settings, WebhookSettings
 from kube_runtime.cache.store import Cache
+from kube_runtime.cache.watch import Present, Removed
 from kube_runtime.client.client import Client
 from kube_runtime.errors import ConfigError
-from reviews.asking import review
-from reviews.rows import with_service
+from kube_runtime.types.kinds import Ingress
+from kube_runtime.types.meta import Metadata
+from reviews.asking import review, verdict
+from reviews.rows import graph, with_service
+from simulated.caches import a_store
 from simulated.server import Server
+from specs import a_graph
 
 BAD = with_service(ingress={"enabled": True})
 
@@ -54,13 +65,69 @@ def test_a_restricted_operator_does_not_start_with_certificates_of_its_own() -> 
         server(restricted="team")
 
 
-@pytest.mark.parametrize(
-    ("user", "expected"),
-    [
-        ("system:serviceaccount:dyn:operator", "dyn/operator"),
-        ("kubernetes-admin", ""),
-        ("", ""),
-    ],
-)
-def test_an_account_is_told_by_the_users_name(user: str, expected: str) -> None:
-    assert expected == account_of(user)
+HOST_NAMES = {
+    "enabled": True,
+    "host": "chat",
+    "hostSuffix": "example.com",
+    "ingressControllerClassName": "nginx",
+}
+
+
+class World:
+    """Graphs and Ingresses that come and go."""
+
+    def __init__(self) -> None:
+        self.graphs, self.ingresses = a_store(DynamoGraphDeployment), a_store(Ingress)
+        self.names = shared_names(Cache([self.graphs, self.ingresses]))
+
+    def around(self, namespace: str) -> ClusterContext:
+        return ClusterContext(
+            foreign_graphs=self.names.graphs.outside(namespace),
+            foreign_hosts=self.names.hosts.outside(namespace),
+        )
+
+
+def ingress(namespace: str, *hosts: str, spec: bytes = b"") -> Ingress:
+    text = spec or msgspec.json.encode({"rules": [{"host": each} for each in hosts] + [{}]})
+    return Ingress(Metadata("x", namespace, uid="1"), spec=msgspec.Raw(text))
+
+
+def warned(document: Any, world: World, namespace: str = "lab") -> tuple[str, ...]:
+    placed = {**document, "metadata": {**document["metadata"], "namespace": namespace}}
+    return verdict(placed, cluster=world.around(namespace)).warnings
+
+
+def test_a_dynamo_namespace_that_another_namespace_has_is_told() -> None:
+    world = World()
+    world.graphs.on_watch_event(Present(a_graph({}, name="b-chat", namespace="lab-a")))
+    clash = {**graph(), "metadata": {"name": "a-b-chat", "namespace": "lab"}}
+    (told,) = warned(clash, world)
+    assert 'metadata.name: a graph in another namespace uses the same Dynamo namespace "lab-a-b-chat"' in told
+    assert "b-chat in" not in told.replace("lab-a-b-chat", "")
+    assert () == warned(graph(), world)
+
+
+def test_a_graph_is_no_rival_of_itself_and_one_that_is_gone_of_nobody() -> None:
+    world = World()
+    world.graphs.on_watch_event(Present(a_graph({}, name="chat", namespace="lab")))
+    assert () == warned(graph(), world)
+    other = a_graph({}, name="b-chat", namespace="lab-a")
+    world.graphs.on_watch_event(Present(other))
+    world.graphs.on_watch_event(Removed(other.key, other.metadata.uid))
+    clash = {**graph(), "metadata": {"name": "a-b-chat", "namespace": "lab"}}
+    assert () == warned(clash, world)
+
+
+def test_a_host_that_another_namespace_has_is_told() -> None:
+    world = World()
+    world.ingresses.on_watch_event(Present(ingress("prod", "chat.example.com")))
+    (told,) = warned(with_service(ingress=HOST_NAMES), world)
+    assert 'an Ingress in another namespace uses the same host "chat.example.com"' in told
+    assert () == warned(with_service(ingress=HOST_NAMES), world, "prod")
+
+
+@pytest.mark.parametrize("spec", [b"{}", b'{"rules":5}', b'{"rules":[{"host":null}]}'])
+def test_an_ingress_without_hosts_claims_none(spec: bytes) -> None:
+    world = World()
+    world.ingresses.on_watch_event(Present(ingress("prod", spec=spec)))
+    assert "chat.example.com" not in world.names.hosts.outside("lab")

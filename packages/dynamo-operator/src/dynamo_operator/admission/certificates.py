@@ -18,7 +18,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
 from dynamo_operator.admission.configuration import Caller, Configuration, service_host
-from dynamo_operator.admission.decide import OperatorIdentity
+from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.server import ANY_CLIENT, Clients, WebhookServer
 from dynamo_operator.settings import MetricsSettings
 from dynamo_operator.shared.cluster import MetricsSecret, ServingSecret

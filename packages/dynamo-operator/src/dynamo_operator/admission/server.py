@@ -23,15 +23,8 @@ from msgspec import Raw
 
 from dynamo_operator import labels
 from dynamo_operator.admission.configuration import path_of
-from dynamo_operator.admission.decide import (
-    Decision,
-    Decisions,
-    NotAReview,
-    Request,
-    Rules,
-    answer,
-    request_in,
-)
+from dynamo_operator.admission.decide import Decision, Rules
+from dynamo_operator.admission.review import Decisions, NotAReview, Request, answer, request_in
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.observability import WebhookMetrics
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest

@@ -1,13 +1,16 @@
 """Build the webhooks from settings: server, certificate and informers."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Generic
 
+import msgspec
 from prometheus_client import CollectorRegistry
 
+from dynamo_operator import names
 from dynamo_operator.admission.certificates import (
     CertificateRotation,
     CertificateStore,
@@ -16,29 +19,24 @@ from dynamo_operator.admission.certificates import (
     kept_in_secret,
 )
 from dynamo_operator.admission.configuration import Configuration
-from dynamo_operator.admission.decide import (
-    Decisions,
-    OperatorIdentity,
-    Request,
-    ReviewContext,
-    SharedNames,
-    rules_of,
-    shared_names,
-)
+from dynamo_operator.admission.decide import ReviewContext, rules_of
+from dynamo_operator.admission.identity import OperatorIdentity
+from dynamo_operator.admission.review import Decisions, Request
 from dynamo_operator.admission.server import AccessReviews, Clients, CrossNamespace, WebhookServer
 from dynamo_operator.component.read import serves, withheld
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.warnings import ClusterContext
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.observability import WebhookMetrics
 from dynamo_operator.settings import Settings, WebhookSettings
 from dynamo_operator.shared.cluster import GROVE, INFERENCE_POOL, InferencePool, withheld_text
 from kube_runtime.cache.informer import Informer
-from kube_runtime.cache.store import Cache
+from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import Client
 from kube_runtime.controller.manager import Manager
 from kube_runtime.errors import ConfigError
 from kube_runtime.tls import Certificate
-from kube_runtime.types.kinds import PersistentVolumeClaim, ValidatingWebhookConfiguration
+from kube_runtime.types.kinds import Ingress, PersistentVolumeClaim, ValidatingWebhookConfiguration
 from kube_runtime.types.meta import Key, R
 
 _NOT_OWN_BUNDLE = (
@@ -132,6 +130,86 @@ def _certificate_source(
     key = Key(namespace, settings.secret_name)
     secrets, store = kept_in_secret(client, cache, key, settings.service_name, terms)
     return (configurations, secrets), store
+
+
+class _Rule(msgspec.Struct):
+    host: str = ""
+
+
+class _Spec(msgspec.Struct):
+    rules: tuple[_Rule, ...] = ()
+
+
+@dataclass(slots=True)
+class Owners(Generic[R]):
+    """The namespaces of objects by the names that they use, updated from the cache."""
+
+    claims: Callable[[R], Iterable[str]]
+    namespaces: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def on_change(self, change: Change[R]) -> None:
+        """Apply a change."""
+        for state, by in ((change.old, -1), (change.new, 1)):
+            if state is not None:
+                for name in self.claims(state):
+                    self._count(name, state.metadata.namespace, by)
+
+    def _count(self, name: str, namespace: str, by: int) -> None:
+        namespaces = self.namespaces.setdefault(name, Counter())
+        namespaces[namespace] += by
+        if namespaces[namespace] <= 0:
+            del namespaces[namespace]
+        if not namespaces:
+            del self.namespaces[name]
+
+    def outside(self, namespace: str) -> "Outside[R]":
+        """The names that other namespaces use."""
+        return Outside(self, namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside(Generic[R]):
+    """The names that namespaces other than `namespace` use, looked up on demand."""
+
+    owners: Owners[R]
+    namespace: str
+
+    def __contains__(self, name: object) -> bool:
+        namespaces = self.owners.namespaces.get(str(name), ())
+        return len(namespaces) > (self.namespace in namespaces)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self.owners.namespaces if name in self)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedNames:
+    """The indices of Dynamo namespaces and of Ingress hosts."""
+
+    graphs: Owners[DynamoGraphDeployment]
+    hosts: Owners[Ingress]
+
+
+def shared_names(cache: Cache) -> SharedNames:
+    """Index the names of the objects in the cache, and keep the index up to date."""
+    shared = SharedNames(Owners(_dynamo_namespaces), Owners(_hosts))
+    if cache.holds(DynamoGraphDeployment):
+        cache.subscribe(DynamoGraphDeployment, shared.graphs.on_change)
+    if cache.holds(Ingress):
+        cache.subscribe(Ingress, shared.hosts.on_change)
+    return shared
+
+
+def _dynamo_namespaces(graph: DynamoGraphDeployment) -> tuple[str, ...]:
+    return (names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name),)
+
+
+def _hosts(ingress: Ingress) -> frozenset[str]:
+    try:
+        rules = msgspec.json.decode(ingress.spec, type=_Spec).rules
+    except msgspec.DecodeError:
+        return frozenset()  # the API server stores no such Ingress
+    return frozenset(rule.host for rule in rules if rule.host)
 
 
 @dataclass(frozen=True, slots=True)

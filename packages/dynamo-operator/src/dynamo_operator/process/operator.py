@@ -20,7 +20,7 @@ from dynamo_operator import (
     version,
 )
 from dynamo_operator.admission.certificates import metrics_certificate
-from dynamo_operator.admission.decide import OperatorIdentity
+from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.webhooks import Webhooks, webhooks
 from dynamo_operator.component.controller import ComponentController
 from dynamo_operator.component.read import PodIndex

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import structlog
 from msgspec.structs import replace
 
-from dynamo_operator.admission.decide import account_of, own_user, subject_of
+from dynamo_operator.admission.identity import account_of, own_user, subject_of
 from dynamo_operator.component.api import GROUP, VERSION
 from dynamo_operator.observability import health_server, listen_address
 from dynamo_operator.process.scope import Scope, scope_of

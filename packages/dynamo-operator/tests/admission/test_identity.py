@@ -1,0 +1,35 @@
+"""The operator's own user, from its token, and the ServiceAccount in a user's name."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from dynamo_operator.admission.identity import account_of, subject_of
+
+ACCOUNT = "system:serviceaccount:dyn:operator"
+
+
+def token(**claims: Any) -> str:
+    """A header with a token of that user."""
+    middle = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"Bearer head.{middle}.signature"
+
+
+def test_a_token_names_its_service_account_only() -> None:
+    assert ACCOUNT == subject_of(token(sub=ACCOUNT))
+    for header in ("", token(), token(sub=7), token(sub="kubernetes-admin"), "Bearer a.!.c"):
+        assert not subject_of(header)
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [
+        ("system:serviceaccount:dyn:operator", "dyn/operator"),
+        ("kubernetes-admin", ""),
+        ("", ""),
+    ],
+)
+def test_an_account_is_told_by_the_users_name(user: str, expected: str) -> None:
+    assert expected == account_of(user)

@@ -1,0 +1,39 @@
+"""Times are told in the largest unit that fits, and an odd one is told as it is."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from dynamo_graphs.ages import ago, listed, short_age, since
+
+NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("time", "length", "short"),
+    [
+        ("2026-01-02T12:00:00Z", "0 seconds", "0s"),
+        ("2026-01-02T11:59:01Z", "59 seconds", "59s"),
+        ("2026-01-02T11:59:00Z", "1 minute", "1m"),
+        ("2026-01-02T07:00:00+01:00", "6 hours", "6h"),
+        ("2025-12-31T12:00:00Z", "2 days", "2d"),
+        ("2026-01-02T12:00:09Z", "0 seconds", "0s"),  # the clock of the server is ahead
+    ],
+)
+def test_a_time_is_told_in_its_largest_unit(time: str, length: str, short: str) -> None:
+    assert f" since {time} ({length})" == since(time, NOW)
+    assert f" at {time} ({length} ago)" == ago(time, NOW)
+    assert short == short_age(time, NOW)
+
+
+@pytest.mark.parametrize("odd", ["yesterday", "2026-01-02T11:00:00"])
+def test_what_is_no_time_with_a_zone_has_no_length(odd: str) -> None:
+    assert (f" since {odd}", f" at {odd}", "-") == (since(odd, NOW), ago(odd, NOW), short_age(odd, NOW))
+
+
+def test_no_time_says_nothing() -> None:
+    assert ("", "", "-") == (since(None, NOW), ago(None, NOW), short_age(None, NOW))
+
+
+def test_a_long_list_tells_how_many_are_left_out() -> None:
+    assert ("a, b", "a and 2 more") == (listed(["a", "b"], 2), listed(["a", "b", "c"], 1))

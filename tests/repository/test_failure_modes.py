@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.catalog import MEANINGS, NO_ACTION
+from dynamo_graphs.catalog import MEANINGS
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.controller import ComponentController
-from dynamo_operator.features import suspension
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.controller import GraphController
 from dynamo_operator.models.api import DynamoModel
@@ -139,17 +138,3 @@ def test_what_the_page_names_is_in_the_code(token: str) -> None:
 )
 def test_what_is_not_in_the_code_is_noticed(token: str) -> None:
     assert not is_known(token)
-
-
-def test_every_reason_that_is_not_good_has_a_row() -> None:
-    good = ("True", NO_ACTION)
-    said = frozenset(_QUOTED.findall(PAGE))
-    wanted = {
-        str(each.reason)
-        for each in MEANINGS
-        if each.status != good[0]
-        and each.kind != "DynamoGraphDeploymentRequest"
-        and each.advice != good[1]
-        and each.reason != suspension.SuspensionReason.RESUMED
-    }
-    assert set() == wanted - said, "docs/failure-modes.md lacks a row"

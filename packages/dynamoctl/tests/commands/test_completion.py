@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from dynamo_graphs import reader
 from dynamoctl.commands.completion import SCRIPTS, candidates
 from dynamoctl.main import app, kubectl_completion
 from kube_runtime.errors import Unreachable
 from kube_runtime.types.meta import Object
 from scripted.connections import connect_to
+from scripted.transport import Script
 from simulated.server import Server
 
 GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
@@ -61,11 +61,8 @@ def test_every_command_has_a_text() -> None:
 
 
 def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refused(*_: object, **__: object) -> Server:
-        raise Unreachable("nothing listens")
-
-    monkeypatch.setattr(reader, "connect", refused)
-    assert [] == words("status", "")
+    connect_to(Script([Unreachable("nothing listens")]), monkeypatch)
+    assert [] == words("status", "-n", "prod", "")
 
 
 @pytest.mark.parametrize("shell", [each for each in SCRIPTS if shutil.which(each)])

@@ -3,7 +3,7 @@
 import pytest
 from cyclopts import CycloptsError
 
-from dynamo_graphs.reader import GRAPHS, STATED
+from dynamo_graphs.reader import STATED
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -37,8 +37,3 @@ def test_a_kind_has_many_names(text: str, type_: type[Stated]) -> None:
 def test_anything_else_is_wrong_usage(text: str) -> None:
     with pytest.raises(CycloptsError):
         parse_object(text, STATED)
-
-
-def test_the_kinds_that_are_meant_are_listed() -> None:
-    with pytest.raises(CycloptsError, match=r"expected dgd\)$"):
-        parse_object("dcd/chat", GRAPHS)

@@ -304,11 +304,5 @@ def test_an_object() -> None:
 
 
 def test_a_secret_keeps_its_keys_alone() -> None:
-    body: Object = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "s"},
-        "type": "Opaque",
-        "data": {"a": "eA=="},
-    }
+    body: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "eA=="}}
     assert {"a": REDACTED} == redacted(body)["data"]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
+from dynamo_operator import version
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.shared.cluster import OPTIONAL_APIS, OptionalApi
 from dynamoctl.installation.checks import from_registry, images
@@ -31,15 +32,11 @@ def deployment(objects: list[Object]) -> Object:
 def test_the_namespace_stands_wherever_it_belongs(is_restricted: bool) -> None:
     found = list(manifests(Choices("team-a", is_restricted=is_restricted)))
     texts = strings(found)
+    assert "Helm" not in strings([each["metadata"].get("labels", {}) for each in found])
     assert not [each for each in texts if PLACEHOLDER in each]
     assert ("--restrictedNamespace=team-a" in texts) == is_restricted
     assert "--webhook-namespace=team-a" in texts
     assert "team-a" == deployment(found)["metadata"]["namespace"]
-
-
-def test_the_namespace_and_the_definitions_come_first() -> None:
-    kinds = [each["kind"] for each in manifests(Choices("n"))]
-    assert ["Namespace", *["CustomResourceDefinition"] * len(RESOURCES)] == kinds[: 1 + len(RESOURCES)]
 
 
 def test_an_image_of_ones_own_is_used() -> None:
@@ -48,32 +45,25 @@ def test_an_image_of_ones_own_is_used() -> None:
     assert "registry.example.com/op:1" == container["image"]
 
 
-def test_nothing_says_that_helm_manages_it() -> None:
-    for each in manifests(Choices("n")):
-        assert "Helm" not in strings(each["metadata"].get("labels", {}))
-
-
 def test_install_prints_documents(capsys: pytest.CaptureFixture[str]) -> None:
     app()(["install", "--print", "--namespace=a"], result_action="return_value")
     found = list(yaml.load_all(capsys.readouterr().out, Loader=yaml.CSafeLoader))
     assert list(manifests(Choices("a"))) == found
 
 
-def test_what_may_be_deleted_has_neither_definitions_nor_the_namespace() -> None:
+def test_the_namespace_and_the_definitions_come_first_and_may_be_left_out() -> None:
     whole = list(manifests(Choices("n")))
-    alone = list(manifests(Choices("n", is_operator_only=True)))
-    keeps = {"Namespace", "CustomResourceDefinition"}
-    assert [each for each in whole if each["kind"] not in keeps] == alone
+    first = ["Namespace", *["CustomResourceDefinition"] * len(RESOURCES)]
+    assert first == [each["kind"] for each in whole[: len(first)]]
+    assert whole[len(first) :] == list(manifests(Choices("n", is_operator_only=True)))
 
 
-def test_install_without_print_says_what_to_do() -> None:
-    with pytest.raises(ConfigError, match="add --print"):
-        app()(["install"])
-
-
-def test_images_may_come_from_another_registry() -> None:
-    assert images("1.2", "mirror:5000/x")[0] == "mirror:5000/x/dynamo-operator:1.2"
-    assert images("1.2")[0] == "dynamo-operator:1.2"
+@pytest.mark.parametrize(
+    ("line", "message"), [("install", "add --print"), ("images --output=pairs", "requires --registry")]
+)
+def test_a_command_without_what_it_needs_says_what_to_add(line: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        app()(line.split())
 
 
 @pytest.mark.parametrize(
@@ -93,13 +83,9 @@ def test_images_to_copy_come_with_their_new_names(capsys: pytest.CaptureFixture[
     app()(["images", "--registry=mirror.example.com", "--output=pairs"], result_action="return_value")
     lines = capsys.readouterr().out.splitlines()
     pairs = [line.split(" ") for line in lines]
+    assert [f"dynamo-operator:{version()}", f"mirror.example.com/dynamo-operator:{version()}"] == pairs[0]
     assert all(from_registry(source, "mirror.example.com") == target for source, target in pairs)
     assert len(images("1")) == len(lines)
-
-
-def test_images_are_copied_to_a_registry_that_is_named() -> None:
-    with pytest.raises(ConfigError, match="requires --registry"):
-        app()(["images", "--output=pairs"])
 
 
 @pytest.mark.parametrize("is_restricted", [False, True])

@@ -153,7 +153,3 @@ def test_each_right_that_differs_is_explained_once_and_no_explanation_is_left_ov
 def test_each_of_these_rows_is_in_the_page() -> None:
     named = {*FACTS["differs"].values(), *(entry["row"] for entry in FACTS["differing_rules"])}
     assert named <= ROWS
-
-
-def test_our_rules_have_no_wildcard() -> None:
-    assert not [right for held in our_rights().values() for right in held if "*" in "".join(right)]

@@ -60,10 +60,6 @@ def test_a_graph_is_shown_in_one_line() -> None:
     assert repr(Graph.from_dict({**GRAPH.to_dict(), "spec": 1})) == "<Graph chat>"
 
 
-def test_an_empty_graph_is_drawn() -> None:
-    assert texts(Graph("chat")) == ["chat: 0 services, 0 GPUs"] * 2
-
-
 def test_text_of_users_is_escaped_and_cut() -> None:
     document = GRAPH.to_dict()
     evil = "<script>alert(1)</script>&\x1b\u202e"
@@ -79,7 +75,8 @@ def test_text_of_users_is_escaped_and_cut() -> None:
     assert all(len(each) < 130 for each in texts(Graph.from_dict(document)))
 
 
-def test_arguments_of_any_shape_are_drawn() -> None:
+def test_graphs_without_services_and_arguments_of_any_shape_are_drawn() -> None:
+    assert texts(Graph("chat")) == ["chat: 0 services, 0 GPUs"] * 2
     document = GRAPH.to_dict()
     for args in (None, "--model", [1, "--model"], ["--model"]):
         worker = {"componentType": "worker", "extraPodSpec": {"mainContainer": {"args": args}}}

@@ -82,9 +82,6 @@ async def test_a_call_in_a_thread_with_an_event_loop_runs_in_another(monkeypatch
         Cluster(namespace="ml").get(GRAPH)
 
 
-GRAPH_REDRAWN = Graph("chat").frontend()
-
-
 def jupyter(shown: list[object], shell: object) -> ModuleType:
     """A module IPython with that shell; what it displays and updates is added to `shown`."""
 
@@ -101,21 +98,20 @@ def jupyter(shown: list[object], shell: object) -> ModuleType:
 def test_a_kernel_has_one_display_that_is_updated(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[object] = []
     monkeypatch.setitem(sys.modules, "IPython", jupyter(shown, SimpleNamespace(kernel=1)))
-    seen = redrawn(GRAPH_REDRAWN)
+    seen = redrawn(GRAPH)
     assert seen is not None
-    later = GRAPH_REDRAWN.worker("decode", model="Qwen/Qwen3-8B")
+    later = GRAPH.without("Decode")
     seen(later)
-    assert [GRAPH_REDRAWN, ("updated", later)] == shown
+    assert [GRAPH, ("updated", later)] == shown
 
 
-@pytest.mark.parametrize("shell", [None, SimpleNamespace()])
-def test_a_shell_without_a_kernel_has_none(shell: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shells_without_a_kernel_and_programs_without_jupyter_have_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     shown: list[object] = []
-    monkeypatch.setitem(sys.modules, "IPython", jupyter(shown, shell))
-    assert redrawn(GRAPH_REDRAWN) is None
+    for shell in (None, SimpleNamespace()):
+        monkeypatch.setitem(sys.modules, "IPython", jupyter(shown, shell))
+        assert redrawn(GRAPH) is None
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert redrawn(GRAPH) is None
     assert [] == shown
-
-
-def test_programs_without_jupyter_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "IPython", raising=False)
-    assert redrawn(GRAPH_REDRAWN) is None

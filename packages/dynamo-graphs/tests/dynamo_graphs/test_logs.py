@@ -66,25 +66,21 @@ def test_a_service_that_is_not_there_is_suggested() -> None:
         pod_selector(graph, "decod")
 
 
-async def lines(*parts: bytes) -> list[bytes]:
-    return [each async for each in bounded_lines(chunks(*parts))]
+@pytest.mark.parametrize(
+    ("parts", "lines"),
+    [
+        ([b"on", b"e\ntwo\nth", b"ree"], [b"one", b"two", b"three"]),
+        ([*[b"x" * LINE_BYTES] * 3, b"\ny"], [b"x" * LINE_BYTES, b"y"]),
+    ],
+    ids=["joined", "limit"],
+)
+async def test_lines_are_joined_over_chunks_up_to_a_limit(parts: list[bytes], lines: list[bytes]) -> None:
+    assert lines == [each async for each in bounded_lines(chunks(*parts))]
 
 
-async def test_lines_are_joined_over_chunks() -> None:
-    assert [b"one", b"two", b"three"] == await lines(b"on", b"e\ntwo\nth", b"ree")
-
-
-async def test_a_line_has_a_limit() -> None:
-    parts = [b"x" * LINE_BYTES] * 3
-    assert [b"x" * LINE_BYTES, b"y"] == await lines(*parts, b"\ny")
-
-
-def test_a_line_does_not_rule_the_terminal() -> None:
+def test_a_line_does_not_rule_the_terminal_and_one_without_a_time_is_kept_whole() -> None:
     line = log_line(b"2026-11-23T03:00:00.1Z \x1b[31mred\x1b[0m \x1b[2Jgone\x07\r")
     assert ("2026-11-23T03:00:00.1Z", "red \ufffd[2Jgone\ufffd") == (line.time, line.text)
-
-
-def test_a_line_without_a_time_is_kept_whole() -> None:
     assert "no time here" == log_line(b"no time here").text
 
 

@@ -49,32 +49,32 @@ async def versions(script: Script) -> list[str]:
     return [each.metadata.resource_version async for each in found]
 
 
-async def test_each_state_until_it_is_gone() -> None:
-    stream = [a_line("MODIFIED", a_graph(2)), a_line("DELETED", a_graph(3))]
-    assert ["1", "2"] == await versions(Script([a_list(a_graph(1))], [stream]))
+LAST = [a_line("MODIFIED", a_graph(2)), a_line("DELETED", a_graph(3))]
 
 
-async def test_an_object_that_is_not_there_has_no_states() -> None:
-    assert [] == await versions(Script([a_list()], []))
+@pytest.mark.parametrize(
+    ("lists", "streams", "found"),
+    [
+        ([a_list(a_graph(1))], [LAST], ["1", "2"]),
+        ([a_list()], [], []),
+        ([a_list(a_graph(1)), a_list(a_graph(4))], [[GONE], LAST], ["1", "4", "2"]),
+        ([a_list(a_graph(1)), a_list()], [[GONE]], ["1"]),
+    ],
+    ids=["until it is gone", "not there", "a lost history is listed again", "gone while nobody listened"],
+)
+async def test_each_state_of_an_object(
+    lists: list[Object], streams: list[list[Object]], found: list[str]
+) -> None:
+    assert found == await versions(Script(lists, streams))
 
 
-async def test_a_history_that_is_lost_is_listed_again() -> None:
-    end = [a_line("DELETED", a_graph(5))]
-    script = Script([a_list(a_graph(1)), a_list(a_graph(4))], [[GONE], end])
-    assert ["1", "4"] == await versions(script)
-
-
-async def test_what_went_while_nobody_listened_is_gone() -> None:
-    assert ["1"] == await versions(Script([a_list(a_graph(1)), a_list()], [[GONE]]))
-
-
-async def test_what_cannot_be_read_is_an_error() -> None:
-    broken = {**a_graph(1), "spec": "none"}
-    with pytest.raises(DecodeError):
-        await versions(Script([a_list(broken)], []))
-
-
-async def test_what_may_not_be_watched_is_an_error() -> None:
-    refused = {"kind": "Status", "code": 403, "message": "not for you"}
-    with pytest.raises(Forbidden):
-        await versions(Script([refused], []))
+@pytest.mark.parametrize(
+    ("listed", "error"),
+    [
+        (a_list({**a_graph(1), "spec": "none"}), DecodeError),
+        ({"kind": "Status", "code": 403, "message": "not for you"}, Forbidden),
+    ],
+)
+async def test_what_cannot_be_read_is_an_error(listed: Object, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        await versions(Script([listed], []))

@@ -77,8 +77,8 @@ async def patched(
     reading: Reading, kind: Kind, key: Key, patch: Object, media_type: str, *, is_dry: bool, **query: str
 ) -> Object:
     """Patch an object as the field manager of people; the result, with `is_dry` of a dry run."""
-    query |= {"fieldManager": MANAGER, **({"dryRun": "All"} if is_dry else {})}
-    request = Request("PATCH", path_of(kind, *key), query, msgspec.json.encode(patch), media_type)
+    whole = {"fieldManager": MANAGER, **query, **({"dryRun": "All"} if is_dry else {})}
+    request = Request("PATCH", path_of(kind, *key), whole, msgspec.json.encode(patch), media_type)
     return await reading.send(request, kind, key)
 
 

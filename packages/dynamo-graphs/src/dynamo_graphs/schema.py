@@ -279,9 +279,8 @@ _RANGES = {"int32": 1 << 31, "int64": 1 << 63}
 _INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
-# It reports all problems at once and in words, while the API server stops at unknown fields. Three
-# passes: drop nulls and fill in defaults (`api.crd`), validate the JSON schema (`closed`), then
-# check what a JSON schema cannot express (`rules`).
+# It reports all problems at once and in words, while the API server stops at unknown fields. Three passes:
+# drop nulls and fill in defaults, validate the JSON schema, check what a JSON schema cannot express.
 def schema_problems(document: Object, kinds: Mapping[str, type[Resource]] = KINDS) -> tuple[Problem, ...]:
     """The problems of a document of one of `kinds`, sorted by path; at most `MOST_PROBLEMS`.
 
@@ -422,6 +421,3 @@ def _steps(path: str) -> Iterator[str]:
     for end in range(len(path) - 1, 0, -1):
         if path[end] in ".[":
             yield path[:end]
-
-
-__all__ = ["closed", "schema_problems", "status_problems", "without"]

@@ -116,9 +116,8 @@ NVIDIA = "nvidia.com"
 MARKER_LEASE = "dynamo-operator-namespace-scope"
 
 
-# The operator binds these roles by name and holds none of them. In a restricted installation they
-# are Roles of its namespace with their ServiceAccounts, because a restricted operator may not bind
-# ClusterRoles.
+# The operator binds these roles by name and holds none of them. In a restricted installation they are Roles
+# of its namespace with their ServiceAccounts, because a restricted operator may not bind ClusterRoles.
 @dataclass(frozen=True, slots=True)
 class Granted:
     """A role of such pods; `name` is the suffix of the ClusterRole.

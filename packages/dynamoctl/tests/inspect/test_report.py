@@ -11,17 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.inspect.report import REDACTED, redacted, redacted_text, write_report
 from dynamoctl.options import Where
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import ConfigError, Unreachable
-from kube_runtime.types.meta import Key, Object
+from kube_runtime.types.kinds import Event, Pod
+from kube_runtime.types.meta import Key, Object, Resource
+from kube_runtime.wire import path_of
 from planted_secrets import PLANTED, SECRETS
 from scripted.connections import connect_to
 from scripted.transport import answer, chunks
 from simulated.server import Server
 
-GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
 FORBIDDEN = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "not for you"}
 LABELS = {"nvidia.com/dynamo-graph-deployment-name": "chat"}
 LOG = b"2026-11-23T04:00:00Z started with HF_TOKEN=hf_do-not-show\n2026-11-23T04:00:01Z ready\n"
@@ -36,28 +38,19 @@ class Cluster(Server):
         self.paths: list[str] = []
         self.refused: set[str] = set()
         self.log: Callable[[], AsyncIterator[bytes]] = lambda: chunks(LOG)
-        graph = self._create(GRAPHS, "DynamoGraphDeployment", "chat", spec={"services": {}}, **fields)
+        graph = self._create(DynamoGraphDeployment, "chat", spec={"services": {}}, **fields)
         owner = {"kind": "DynamoGraphDeployment", "name": "chat", "uid": graph}
         variable = {"name": "HF_TOKEN", "value": "hf_do-not-show"}
-        args = ["sh", "-c", text]
-        spec = {"containers": [{"name": "main", "env": [variable], "args": args}]}
-        pod = self._create("/api/v1/pods", "Pod", "chat-0", owners=[owner], spec=spec)
+        container = {"name": "main", "env": [variable], "args": ["sh", "-c", text]}
+        pod = self._create(Pod, "chat-0", owner, spec={"containers": [container]})
+        event = {"reason": "Pulled", "message": text, "lastTimestamp": "2026-11-23T04:00:00Z"}
         about = {"kind": "Pod", "name": "chat-0", "uid": pod}
-        self._create(
-            *("/api/v1/events", "Event", "chat-0.1"),
-            involvedObject=about,
-            reason="Pulled",
-            message=text,
-            lastTimestamp="2026-11-23T04:00:00Z",
-        )
+        self._create(Event, "chat-0.1", involvedObject=about, **event)
 
-    def _create(self, collection: str, kind: str, name: str, owners: object = (), **fields: object) -> str:
-        metadata: Object = {"namespace": "prod", "name": name, "labels": LABELS}
-        metadata["ownerReferences"] = list(owners) if isinstance(owners, list) else []
-        version = collection.removeprefix("/apis/").removeprefix("/api/").rpartition("/")[0]
-        body = {"apiVersion": version, "kind": kind, "metadata": metadata, **fields}
-        self.storage.create(collection, body)
-        uid: str = self.storage.read(collection, Key("prod", name))["metadata"]["uid"]
+    def _create(self, type_: type[Resource], name: str, *owners: Object, **fields: object) -> str:
+        metadata = {"namespace": "prod", "name": name, "labels": LABELS, "ownerReferences": list(owners)}
+        self.storage.create(path_of(type_.KIND), type_.KIND.manifest(metadata, **fields))
+        uid: str = self.storage.read(path_of(type_.KIND), Key("prod", name))["metadata"]["uid"]
         return uid
 
     async def send(self, request: Request) -> Answer:
@@ -264,43 +257,21 @@ def test_all_below_a_secret_name(fields: Object) -> None:
 
 
 def test_an_object() -> None:
-    body: Object = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "chat-0",
-            "managedFields": [{}],
-            "annotations": {
-                "kubectl.kubernetes.io/last-applied-configuration": "{}",
-                "example.com/note": "kept",
-                "example.com/auth-token": "abc",
-            },
-        },
-        "spec": {
-            "containers": [
-                {
-                    "env": [
-                        {"name": "HF_TOKEN", "value": "abc"},
-                        {"name": "DYN_ROUTER_MODE", "value": "kv"},
-                        {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
-                    ],
-                    "args": ["--api-key=sk-abcdefghijklmnopqrst", "--password", "x", "--port=8000"],
-                }
-            ],
-            "volumes": [{"secret": {"secretName": "weights"}}],
-        },
-    }
-    found = redacted(body)
-    notes = {"example.com/note": "kept", "example.com/auth-token": REDACTED}
-    assert {"name": "chat-0", "annotations": notes} == found["metadata"]
-    (container,) = found["spec"]["containers"]
-    assert [
-        {"name": "HF_TOKEN", "value": REDACTED},
-        {"name": "DYN_ROUTER_MODE", "value": "kv"},
-        {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
-    ] == container["env"]
-    assert [f"--api-key={REDACTED}", "--password", REDACTED, "--port=8000"] == container["args"]
-    assert [{"secret": {"secretName": "weights"}}] == found["spec"]["volumes"]
+    def a_pod(token: str, key: str, password: str, **more: object) -> Object:
+        notes = {"example.com/note": "kept", "example.com/auth-token": token}
+        env = [
+            {"name": "HF_TOKEN", "value": token},
+            {"name": "DYN_ROUTER_MODE", "value": "kv"},
+            {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+        ]
+        args = [f"--api-key={key}", "--password", password, "--port=8000"]
+        volumes = [{"secret": {"secretName": "weights"}}]
+        spec = {"containers": [{"env": env, "args": args}], "volumes": volumes}
+        return Pod.KIND.manifest({"name": "chat-0", "annotations": notes, **more}, spec=spec)
+
+    body = a_pod("abc", "sk-abcdefghijklmnopqrst", "x", managedFields=[{}])
+    body["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = "{}"
+    assert a_pod(REDACTED, REDACTED, REDACTED) == redacted(body)
 
 
 def test_a_secret_keeps_its_keys_alone() -> None:

@@ -16,7 +16,7 @@ from dynamo_graphs.schema import schema_problems
 from dynamo_legacy.api import RESOURCES as LEGACY
 from dynamo_operator.component.api import GROUP
 from dynamo_operator.component.read import namespace_facts
-from dynamo_operator.crds import RESOURCES, custom_resource_definition
+from dynamo_operator.crds import RESOURCES
 from dynamo_operator.documents import Document, documents, write_json, write_yaml
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.process.flags import text_of
@@ -162,16 +162,6 @@ def _unlisted(document: Document) -> Iterator[Manifest]:
             message = "expected an object with apiVersion and kind"
             raise ConfigError(document.place(prefix), message)
         yield Manifest(body, document, prefix)
-
-
-def print_crds(kinds: Sequence[str], *, legacy: bool, output: str) -> None:
-    """Print the CustomResourceDefinitions of these kinds, or of all current kinds.
-
-    Raises: CycloptsError for an unknown kind.
-    """
-    chosen = dict.fromkeys((*selected(kinds), *(LEGACY if legacy else ())))
-    definitions = [custom_resource_definition(resource) for resource in chosen]
-    (write_yaml if output == "yaml" else write_json)(definitions, sys.stdout)
 
 
 def selected(names: Sequence[str]) -> tuple[type[Resource], ...]:

@@ -1,6 +1,7 @@
 """Commands that help to write objects and command lines."""
 
 import gc
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -77,9 +78,14 @@ def crds(
     output
         Output format: `yaml` prints one document per object, `json` one List.
     """
-    from dynamoctl.authoring.render import print_crds
+    from dynamo_legacy.api import RESOURCES as LEGACY
+    from dynamo_operator.crds import custom_resource_definition
+    from dynamo_operator.documents import write_json, write_yaml
+    from dynamoctl.authoring.render import selected
 
-    print_crds(kinds, legacy=legacy, output=output)
+    chosen = dict.fromkeys((*selected(kinds), *(LEGACY if legacy else ())))
+    definitions = [custom_resource_definition(resource) for resource in chosen]
+    (write_yaml if output == "yaml" else write_json)(definitions, sys.stdout)
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:

@@ -1,8 +1,9 @@
 """Commands about the installation of an operator."""
 
+import sys
 from typing import Annotated, Literal, TypeAlias
 
-from cyclopts import Parameter
+from cyclopts import CycloptsError, Parameter
 
 from dynamoctl.options import ANYWHERE, CHECKS, CheckOptions, TextOutput, WhereAll, run
 
@@ -40,10 +41,18 @@ def install(
     withhold
         Grant no permissions for this optional API, even where it is installed. Repeatable.
     """
-    from dynamoctl.installation.manifests import Choices, print_manifests
+    from dynamo_operator.documents import write_yaml
+    from dynamo_operator.shared.problems import is_dns_label
+    from dynamoctl.installation.manifests import Choices, manifests
+    from kube_runtime.errors import ConfigError
 
+    if not is_dns_label(namespace):
+        raise CycloptsError(f'invalid namespace "{namespace}" (expected a name, for example dynamo-system)')
+    if not print_:
+        advice = "add --print and pipe the output into: kubectl apply --server-side -f -"
+        raise ConfigError("dynamoctl install", f"does not change a cluster; {advice}")
     choices = Choices(namespace, image, restricted, operator_only, frozenset(withhold))
-    print_manifests(choices, prints=print_)
+    write_yaml(manifests(choices), sys.stdout)
 
 
 def images(
@@ -62,9 +71,15 @@ def images(
     output
         Output format: `pairs` adds each image's name in that registry, for a copy tool.
     """
-    from dynamoctl.installation.checks import print_images
+    from dynamo_operator import version
+    from dynamoctl.installation.checks import images as of_version
+    from kube_runtime.errors import ConfigError
 
-    print_images(registry, output)
+    if output == "pairs" and not registry:
+        text = "--output=pairs requires --registry, the registry to copy the images to"
+        raise ConfigError("dynamoctl images", text)
+    for source, target in zip(of_version(version()), of_version(version(), registry), strict=True):
+        print(target if output == "names" else f"{source} {target}")
 
 
 def check(*, options: CheckOptions = CHECKS, output: TextOutput = "text") -> int:

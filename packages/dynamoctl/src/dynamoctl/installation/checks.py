@@ -17,10 +17,8 @@ from cryptography import x509
 
 from dynamo_graphs.ages import counted, listed
 from dynamo_legacy.settings import LegacySettings
-from dynamo_operator import version
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import OPTIONAL_APIS, registry_of_image
-from kube_runtime.errors import ConfigError
 from kube_runtime.times import seconds_between
 from kube_runtime.types.kinds import (
     CustomResourceDefinition,
@@ -55,23 +53,6 @@ def from_registry(image: str, registry: str) -> str:
     first, slash, rest = image.partition("/")
     has_host = bool(slash) and ("." in first or ":" in first or first == "localhost")
     return f"{registry.rstrip('/')}/{rest if has_host else image}"
-
-
-def print_images(registry: str, output: str) -> None:
-    """Print the images, one per line; as `pairs` with their names in the registry.
-
-    Raises: ConfigError for `pairs` without a registry.
-    """
-    if output == "names":
-        for image in images(version(), registry):
-            print(image)
-        return
-    if not registry:
-        raise ConfigError(
-            "dynamoctl images", ("--output=pairs requires --registry, the registry to copy the images to")
-        )
-    for source, target in zip(images(version()), images(version(), registry), strict=True):
-        print(f"{source} {target}")
 
 
 CONNECTIVITY = "kubectl Connectivity"

@@ -5,7 +5,6 @@ values, which are replaced object by object, never in text.
 """
 
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +12,11 @@ from typing import Any
 
 import msgspec
 import yaml
-from cyclopts import CycloptsError
 
 from dynamo_operator.crds import custom_resource_definitions
-from dynamo_operator.documents import write_yaml
 from dynamo_operator.process.flags import read_settings
 from dynamo_operator.settings import RenderSettings, fields
-from dynamo_operator.shared.problems import is_dns_label
 from dynamoctl.installation.permissions import RULES
-from kube_runtime.errors import ConfigError
 from kube_runtime.types.meta import Object
 
 RENDERED = Path(__file__).with_name("rendered")
@@ -91,21 +86,6 @@ def render_settings(file: Path | None) -> RenderSettings:
     settings = read_settings(flags, environment=os.environ).render
     # The gateways that the cluster's administrator allows are unknown here.
     return msgspec.structs.replace(settings, allowed_gateways="*")
-
-
-def print_manifests(choices: Choices, *, prints: bool) -> None:
-    """Print the objects of an installation.
-
-    Raises: ConfigError without `prints`; CycloptsError for an invalid namespace.
-    """
-    if not is_dns_label(choices.namespace):
-        raise CycloptsError(
-            f'invalid namespace "{choices.namespace}" (expected a name, for example dynamo-system)'
-        )
-    if not prints:
-        advice = "add --print and pipe the output into: kubectl apply --server-side -f -"
-        raise ConfigError("dynamoctl install", f"does not change a cluster; {advice}")
-    write_yaml(manifests(choices), sys.stdout)
 
 
 def _named(value: object, namespace: str) -> Any:

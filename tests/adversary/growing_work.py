@@ -27,7 +27,8 @@ from dynamo_operator.graph.status import (
 )
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.models.api import DynamoModel
-from dynamo_operator.models.status import ObservedModel, invalid_status, model_status, remembered
+from dynamo_operator.models.plan import ModelInputs, ModelPlan, lora_of
+from dynamo_operator.models.status import invalid_status, model_status, remembered
 from dynamo_operator.models.validate import model_problems
 from dynamo_operator.requests import status as request_status
 from dynamo_operator.requests import status as requested_graph
@@ -154,7 +155,8 @@ def _model(document: Object) -> Callable[[], object]:
         if problems := model_problems(model):
             invalid_status(model, problems)
         known = tuple(remembered(model).values())
-        model_status(model, spec, ObservedModel(("s",), known, known))
+        plan = ModelPlan(lora_of(spec), ("s",), seen=known, seen_former=known)
+        model_status(model, spec, plan, ModelInputs(NOW))
         tuple(model_status_events(model, model))
 
     return reconcile

@@ -1,6 +1,7 @@
 """The status of a model says how many endpoints serve it, and what keeps the others."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
@@ -13,11 +14,12 @@ from dynamo_operator.models.api import (
     EndpointInfo,
     ModelSource,
 )
-from dynamo_operator.models.plan import Endpoint, Lora
-from dynamo_operator.models.status import ObservedModel, invalid_status, model_status
+from dynamo_operator.models.plan import Endpoint, Lora, ModelInputs, ModelPlan, lora_of
+from dynamo_operator.models.status import invalid_status, model_status
 from dynamo_operator.models.validate import model_problems
 from kube_runtime.types.meta import Condition, Metadata
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BASE = "orion/base-13b"
 LOADED = Lora("legal-v2", "s3://vault/legal-v2")
 NONE_FOUND = f"No endpoint slices found for base model {BASE}"
@@ -35,7 +37,8 @@ def worker(name: str, *, loaded: Lora | None = LOADED) -> Endpoint:
 def status_of(*endpoints: Endpoint, model: DynamoModelSpec | None = None) -> DynamoModelStatus:
     a_model = DynamoModel(metadata=Metadata(generation=3), spec=model or spec())
     services = ("dynamo-model-52e17085",) if endpoints else ()
-    return model_status(a_model, model or spec(), ObservedModel(services, endpoints))
+    plan = ModelPlan(lora_of(model or spec()), services, seen=endpoints)
+    return model_status(a_model, model or spec(), plan, ModelInputs(NOW))
 
 
 def ready(status: DynamoModelStatus) -> tuple[str, str, str]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dynamo_operator.models.api import DynamoModel, DynamoModelStatus
 from dynamo_operator.models.plan import Endpoint, ModelInputs, Work, plan_model
-from dynamo_operator.models.status import invalid_status, model_status, observed, recorded_places
+from dynamo_operator.models.status import invalid_status, model_status, recorded_places
 from dynamo_operator.models.validate import model_problems
 
 
@@ -30,7 +30,7 @@ def decide(model: DynamoModel, inputs: ModelInputs) -> ModelDecision:
     if problems or model.spec is None:  # loaded LoRAs stay
         return ModelDecision(invalid_status(model, problems))
     plan = plan_model(model, model.spec, inputs)
-    status = model_status(model, model.spec, observed(plan, inputs))
+    status = model_status(model, model.spec, plan, inputs)
     recorded = recorded_places(status)
     return ModelDecision(
         status,

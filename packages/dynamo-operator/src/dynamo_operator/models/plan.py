@@ -576,15 +576,15 @@ class ModelPlan:
     """
 
     lora: Lora | None
-    services: tuple[str, ...]
-    holder: str
-    present: tuple[Endpoint, ...]
-    former: tuple[Endpoint, ...]
-    seen: tuple[Endpoint, ...]
-    seen_former: tuple[Endpoint, ...]
-    due: tuple[Work, ...]
-    requeue_after_seconds: tuple[float | None, ...]
-    needs_finalizer: bool
+    services: tuple[str, ...] = ()
+    holder: str = ""
+    present: tuple[Endpoint, ...] = ()
+    former: tuple[Endpoint, ...] = ()
+    seen: tuple[Endpoint, ...] = ()
+    seen_former: tuple[Endpoint, ...] = ()
+    due: tuple[Work, ...] = ()
+    requeue_after_seconds: tuple[float | None, ...] = ()
+    needs_finalizer: bool = False
 
 
 def plan_model(model: DynamoModel, spec: DynamoModelSpec, inputs: ModelInputs) -> ModelPlan:

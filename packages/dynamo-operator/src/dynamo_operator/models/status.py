@@ -6,8 +6,7 @@ in it was never done.
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
 
 import msgspec
 
@@ -35,41 +34,6 @@ _ENDPOINT_BYTES = 1 << 20
 _MESSAGE_BYTES = 1 << 18
 """Bytes of a status for endpoints and for their messages. With the rest of the object they stay well below
 1.5 MiB, which etcd refuses."""
-
-
-@dataclass(frozen=True, slots=True)
-class ObservedModel:
-    """The actual state of a valid model.
-
-    `services` are those whose EndpointSlices have the endpoints. `former` are endpoints that still have to
-    unload. `holder` is another model that owns the LoRA's name; "" if this one does. `lack` is why there are
-    no endpoints. `trouble` returns why the pod of that name is not ready; "" if unknown. `ready_pods` is the
-    number of ready pods. `silence` is why the operator calls no worker; "" if it does.
-    """
-
-    services: Sequence[str]
-    endpoints: Sequence[Endpoint]
-    former: Sequence[Endpoint] = ()
-    holder: str = ""
-    lack: str = ""
-    trouble: Callable[[str], str] = lambda _: ""
-    ready_pods: int = 0
-    silence: str = ""
-
-
-def observed(plan: ModelPlan, inputs: ModelInputs) -> ObservedModel:
-    """The actual state of a model, including what calls that are due or running may change."""
-    pods = (inputs.pods.get(name) for name in {endpoint.pod_name for endpoint in plan.present})
-    return ObservedModel(
-        services=plan.services,
-        endpoints=plan.seen,
-        former=plan.seen_former,
-        holder=plan.holder,
-        lack="" if plan.present else inputs.lack,
-        trouble=lambda name: _trouble(inputs, name),
-        ready_pods=sum(pod is not None and is_pod_ready(pod) for pod in pods),
-        silence=inputs.silence,
-    )
 
 
 def _trouble(inputs: ModelInputs, name: str) -> str:
@@ -125,26 +89,27 @@ def invalid_status(model: DynamoModel, problems: Sequence[Problem]) -> DynamoMod
     return model.status.with_conditions([invalid, *over])
 
 
-def model_status(model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel) -> DynamoModelStatus:
-    """The status of a valid model."""
-    lora = None if seen.holder else lora_of(spec)
-    serving_graphs = {
-        endpoint.graph for endpoint in seen.endpoints if endpoint.graph and is_ready(lora, endpoint)
-    }
-    infos = tuple(_info(lora, endpoint, seen, serving_graphs) for endpoint in seen.endpoints)
-    former = tuple(_info(None, endpoint, seen, serving_graphs) for endpoint in seen.former)
+def model_status(
+    model: DynamoModel, spec: DynamoModelSpec, plan: ModelPlan, inputs: ModelInputs
+) -> DynamoModelStatus:
+    """The status of a valid model, including what calls that are due or running may change."""
+    lora, seen = plan.lora, plan.seen
+    serving_graphs = {endpoint.graph for endpoint in seen if endpoint.graph and is_ready(lora, endpoint)}
+    infos = tuple(_info(lora, endpoint, inputs, serving_graphs) for endpoint in seen)
+    former = tuple(_info(None, endpoint, inputs, serving_graphs) for endpoint in plan.seen_former)
     listed = _fitting(infos, beside=former)
+    pods = (inputs.pods.get(name) for name in {endpoint.pod_name for endpoint in seen})
     valid = ModelReason.VALID, "DynamoModel spec is valid"
     return DynamoModelStatus(
         endpoints=_shortened(listed),
         former_endpoints=_shortened(former),
         ready_endpoints=sum(info.ready for info in infos),
         total_endpoints=len(infos),
-        ready_pods=seen.ready_pods,
+        ready_pods=sum(pod is not None and is_pod_ready(pod) for pod in pods),
         conditions=(
             new_condition(model, "Valid", "True", *valid),
-            _services_found(model, spec, seen),
-            _endpoints_ready(model, spec, lora, infos, seen, len(infos) - len(listed)),
+            _services_found(model, spec, plan),
+            _endpoints_ready(model, spec, plan, inputs, infos, len(infos) - len(listed)),
             *pause_over(model.metadata.generation, model.status.conditions),
         ),
     )
@@ -182,11 +147,11 @@ def _shortened(infos: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
 
 
 def _info(
-    lora: Lora | None, endpoint: Endpoint, seen: ObservedModel, serving_graphs: Container[str]
+    lora: Lora | None, endpoint: Endpoint, inputs: ModelInputs, serving_graphs: Container[str]
 ) -> EndpointInfo:
     message, has_lora = endpoint.message, lora is not None
     if not endpoint.is_callable and has_lora:
-        trouble = seen.trouble(endpoint.pod_name)
+        trouble = _trouble(inputs, endpoint.pod_name)
         message = f"{WAITING}: {trouble}" if trouble else WAITING
     elif endpoint.is_unconfirmed and has_lora:
         message = RESTARTED
@@ -211,39 +176,39 @@ def _info(
     )
 
 
-def _services_found(model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel) -> Condition:
-    if seen.services and seen.endpoints:
-        text = f"Found {len(seen.services)} service(s)"
+def _services_found(model: DynamoModel, spec: DynamoModelSpec, plan: ModelPlan) -> Condition:
+    if plan.services and plan.seen:
+        text = f"Found {len(plan.services)} service(s)"
         return new_condition(model, "ServicesFound", "True", ModelReason.SERVICES_FOUND, text)
     no_services = "No services associated with endpoint slices"
-    text = no_services if seen.endpoints else _no_slices(spec)
+    text = no_services if plan.seen else _no_slices(spec)
     return new_condition(model, "ServicesFound", "False", ModelReason.NO_SERVICES, text)
 
 
 def _endpoints_ready(
     model: DynamoModel,
     spec: DynamoModelSpec,
-    lora: Lora | None,
+    plan: ModelPlan,
+    inputs: ModelInputs,
     infos: Sequence[EndpointInfo],
-    seen: ObservedModel,
     left_out: int,
 ) -> Condition:
     total, ready = len(infos), sum(info.ready for info in infos)
     covered = sum(info.fallback_covered for info in infos)
-    if seen.holder:
-        text = f"LoRA {spec.model_name} of {spec.base_model_name} belongs to DynamoModel {seen.holder}"
+    if plan.holder:
+        text = f"LoRA {spec.model_name} of {spec.base_model_name} belongs to DynamoModel {plan.holder}"
         outcome = "False", ModelReason.CONFLICT, text
     elif not total:
-        text = f"{_no_slices(spec)}; {seen.lack}" if seen.lack else _no_slices(spec)
+        text = f"{_no_slices(spec)}; {inputs.lack}" if inputs.lack else _no_slices(spec)
         outcome = "False", ModelReason.NO_ENDPOINTS, text
-    elif lora is None:
+    elif plan.lora is None:
         text = f"Found {total} endpoint(s) for base model"
         outcome = "True", ModelReason.DISCOVERED, text
     elif ready + covered == total and not left_out:
         also = f"; {covered} prefill worker(s) cannot manage LoRAs" if covered else ""
         outcome = "True", ModelReason.ALL_READY, f"All {ready} endpoint(s) are ready{also}"
-    elif seen.silence:
-        text = f"Found {ready} ready endpoint(s) out of {total} total; {seen.silence}"
+    elif inputs.silence:
+        text = f"Found {ready} ready endpoint(s) out of {total} total; {inputs.silence}"
         outcome = "False", ModelReason.NOT_CALLED, text
     else:
         reason = ModelReason.NOT_READY if ready else ModelReason.NONE_READY

@@ -128,17 +128,12 @@ def scalar(text: str) -> object:
         return text
     digits = text.replace("_", "")
     if len(digits) <= _LONGEST and _INTEGER.fullmatch(digits):
-        number = _integer(digits)
+        unsigned = digits.lstrip("+-")
+        is_old_octal = unsigned[0] == "0" and unsigned.isdecimal() and len(unsigned) > 1
+        number = int(unsigned, 8 if is_old_octal else 0) * (-1 if digits.startswith("-") else 1)
         if _SMALLEST <= number <= _LARGEST:
             return number
     return _float(digits, text) if _FLOAT.fullmatch(digits) else text
-
-
-def _integer(digits: str) -> int:
-    unsigned = digits.lstrip("+-")
-    is_old_octal = unsigned[0] == "0" and unsigned.isdecimal() and len(unsigned) > 1
-    number = int(unsigned, 8 if is_old_octal else 0)
-    return -number if digits.startswith("-") else number
 
 
 def _float(digits: str, text: str = "") -> float | str:
@@ -214,7 +209,8 @@ class _Reading:
         merged: Object = {}
         own: Object = {}
         for key_node, value_node in node.value:
-            if _is_merge_key(key_node):
+            is_scalar = isinstance(key_node, yaml.ScalarNode)
+            if is_scalar and key_node.value == _MERGE_KEY and key_node.tag == _PLAIN:
                 merged = {**self._merged(value_node), **merged}
                 continue
             key = self._key(key_node)
@@ -243,10 +239,6 @@ class _Reading:
 
     def _mistake(self, node: yaml.Node, message: str) -> None:
         self.mistakes.append(ConfigError(_place(self.source, node), message))
-
-
-def _is_merge_key(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.ScalarNode) and node.value == _MERGE_KEY and node.tag == _PLAIN
 
 
 def _place(source: str, node: yaml.Node) -> str:

@@ -418,15 +418,15 @@ class UnverifiedStore:
     async def step(self, trusted_for: timedelta) -> StoredCertificates:  # noqa: ARG002  # never renewed
         """Issue it, once."""
         if self._issued is None:
-            self._issued = await asyncio.to_thread(_unverified)
+            self._issued = await asyncio.to_thread(self._issue)
         return self._issued
 
-
-def _unverified() -> StoredCertificates:
-    now = datetime.now(UTC)
-    authority = new_authority("dynamo-operator metrics", now=now, life=_UNVERIFIED_LIFE)
-    pair = authority.issue("localhost", ["localhost"], now=now, life=_UNVERIFIED_LIFE)
-    return StoredCertificates(pair, None, _UNVERIFIED_LIFE.total_seconds())
+    @staticmethod
+    def _issue() -> StoredCertificates:
+        now = datetime.now(UTC)
+        authority = new_authority("dynamo-operator metrics", now=now, life=_UNVERIFIED_LIFE)
+        pair = authority.issue("localhost", ["localhost"], now=now, life=_UNVERIFIED_LIFE)
+        return StoredCertificates(pair, None, _UNVERIFIED_LIFE.total_seconds())
 
 
 def metrics_certificate(

@@ -209,18 +209,15 @@ class AccessReviews:
         if cached is not None and cached[1] > loop_time():
             return cached[0]
         if not self._are_clients_known:
-            self._spend(client)
+            budget = self._budgets.get(client) or TokenBucket(BURST, loop_time())
+            self._budgets.put(client, budget)
+            if not budget.take(BURST, REFILL_SECONDS, loop_time()):
+                raise TooManyAccessReviews("too many questions about users from the same address")
         async with self._turns.slot(client):
             body = question(SubjectAccessReview.KIND, spec)
             review = await self._client.create(SubjectAccessReview, body)
         self._answers.put(key, (review.status.allowed, loop_time() + KEPT_SECONDS))
         return review.status.allowed
-
-    def _spend(self, client: str) -> None:
-        budget = self._budgets.get(client) or TokenBucket(BURST, loop_time())
-        self._budgets.put(client, budget)
-        if not budget.take(BURST, REFILL_SECONDS, loop_time()):
-            raise TooManyAccessReviews("too many questions about users from the same address")
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +329,9 @@ class Clients:
         """
         if self.file is None or not self.name:
             return
-        if self.name not in _common_names(http.get_extra_info("peercert")):
+        certificate = http.get_extra_info("peercert") or {}  # as `ssl.SSLObject.getpeercert` returns it
+        attributes = [attribute for part in certificate.get("subject", ()) for attribute in part]
+        if ("commonName", self.name) not in attributes:
             raise RequestRefused(HTTPStatus.FORBIDDEN, "the client certificate has another common name")
 
 
@@ -450,9 +449,3 @@ def _log_decision(kind: str, request: Request, decision: Decision) -> None:
         error=[str(problem)[:_LONGEST] for problem in decision.problems[:_MOST_LOGGED]],
         problems=len(decision.problems),
     )
-
-
-def _common_names(certificate: object) -> set[str]:
-    """The common names of a certificate as `ssl.SSLObject.getpeercert` returns it."""
-    subject = certificate.get("subject", ()) if isinstance(certificate, dict) else ()
-    return {value for part in subject for name, value in part if name == "commonName"}

@@ -400,7 +400,9 @@ def canonical(arguments: Sequence[str]) -> list[str]:
         name, equals, value = word.removeprefix("-").removeprefix("-").partition("=")
         flag = by_name.get(name) if word.startswith("-") else None
         if flag is None:
-            tokens[len(rest)] = f"--{name}{equals}{value}" if _is_long_flag(word) else word
+            has_one_dash = word[:1] == "-" and word[1:2] != "-"
+            is_long = has_one_dash and word[2:3] not in {"", "="}
+            tokens[len(rest)] = f"--{name}{equals}{value}" if is_long else word
             continue
         tokens.pop(flag.identifier, None)
         if not equals and not flag.is_boolean and not rest:
@@ -431,11 +433,6 @@ def default_text(field: SettingField) -> str:
     if isinstance(value, int | float) and field.is_duration:
         return _duration_text(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _is_long_flag(word: str) -> bool:
-    """Whether a word is `-flag`, with one dash and more than one letter."""
-    return word[:1] == "-" and word[1:2] != "-" and word[2:3] not in {"", "="}
 
 
 def _parameter(flag: Flag, formatter: "DefaultFormatter") -> inspect.Parameter:

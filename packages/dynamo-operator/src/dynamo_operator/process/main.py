@@ -42,7 +42,11 @@ def start(arguments: Mapping[str, str | None], operate: "Operate") -> None:
     file = given.get(flags.CONFIG)
     settings = read_settings(given, file=Path(file) if file else None, environment=os.environ)
     observability.configure(settings.logging, sys.stderr)
-    _log_unused(given)
+    for flag in flags.flags():
+        if flag.unused and flag.name in given:
+            structlog.get_logger("setup").warning(
+                "flag has no effect", flag=f"--{flag.name}", reason=flag.unused
+            )
     _log_missing(settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(serve(settings, operate, on_stop=end_within))
@@ -90,13 +94,6 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     uvloop = importlib.import_module("uvloop")
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
-
-
-def _log_unused(given: dict[str, str]) -> None:
-    log = structlog.get_logger("setup")
-    for flag in flags.flags():
-        if flag.unused and flag.name in given:
-            log.warning("flag has no effect", flag=f"--{flag.name}", reason=flag.unused)
 
 
 def _log_missing(settings: Settings) -> None:

@@ -358,18 +358,13 @@ def manager(
         settings=settings,
         metrics=metrics,
     )
-    _look_for_unselected(parts)
+    # Looks once, when this process becomes the leader, for objects of ours that no watch selects.
+    look = UnselectedObjects(built.writer, selectors=unselected(settings.render), is_ours=is_controlled_by_us)
+    built.serve(look, while_leading=True)
     control_all(parts, dial)
     serve_all(parts, scope, leads, user)
     built.serve(StartupWatch([*scope.informers, *watched]))
     return built
-
-
-def _look_for_unselected(parts: Parts) -> None:
-    """Look once, when this process becomes the leader, for objects of ours that no watch selects."""
-    selectors = unselected(parts.settings.render)
-    look = UnselectedObjects(parts.writer, selectors=selectors, is_ours=is_controlled_by_us)
-    parts.manager.serve(look, while_leading=True)
 
 
 def _election(client: Client, settings: Settings, user: str) -> Election | None:

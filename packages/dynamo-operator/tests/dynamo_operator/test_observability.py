@@ -338,17 +338,6 @@ def test_a_wrong_address_blames_its_setting(text: str) -> None:
         listen_address("--metrics-bind-address", text)
 
 
-class Objects:
-    """A cache with one model."""
-
-    def __init__(self, model: DynamoModel) -> None:
-        self.model = model
-
-    def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:  # noqa: ARG002  the cache's
-        """The model, if that is asked for."""
-        return iter([self.model] if isinstance(self.model, type_) else [])
-
-
 def test_the_endpoints_of_a_model_are_counted_by_state() -> None:
     ends = (
         EndpointInfo(address="a", ready=True),
@@ -359,7 +348,7 @@ def test_the_endpoints_of_a_model_are_counted_by_state() -> None:
     status = DynamoModelStatus(endpoints=ends, conditions=(Condition("EndpointsReady", "False"),))
     model = DynamoModel(metadata=Metadata(name="m", namespace="n"), status=status)
     registry = CollectorRegistry()
-    register(registry, Objects(model))
+    register(registry, ObjectsMetrics(model))
     for state in ("ready", "failing", "covered", "waiting"):
         labels = {"namespace": "n", "model": "m", "state": state}
         assert 1 == registry.get_sample_value("dynamo_operator_model_endpoints", labels)
@@ -380,8 +369,8 @@ def test_a_call_is_counted_with_its_result_and_its_time() -> None:
 class ObjectsMetrics:
     """A cache of some objects."""
 
-    def __init__(self) -> None:
-        self.held: list[Resource] = []
+    def __init__(self, *held: Resource) -> None:
+        self.held: list[Resource] = [*held]
 
     def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:  # noqa: ARG002  the cache's
         return (each for each in self.held if isinstance(each, type_))
@@ -418,28 +407,24 @@ def test_objects_are_counted_by_kind_namespace_and_state() -> None:
     assert 2 == count(registry, "DynamoGraphDeployment", "pending")
     assert 1 == count(registry, "DynamoGraphDeployment", "pending", "other")
     assert 1 == count(registry, "DynamoComponentDeployment", "not_ready")
-
-
-def test_what_is_gone_is_not_counted() -> None:
-    registry, cache = CollectorRegistry(), ObjectsMetrics()
-    register(registry, cache)
-    cache.held = [a_graph("a", "pending")]
-    assert 1 == count(registry, "DynamoGraphDeployment", "pending")
     cache.held = [a_graph("a", "successful")]
-    assert 0 == count(registry, "DynamoGraphDeployment", "pending")
+    assert 0 == count(registry, "DynamoGraphDeployment", "pending"), "what is gone is not counted"
     assert 1 == count(registry, "DynamoGraphDeployment", "successful")
 
 
-@pytest.mark.parametrize(("state", "expected"), [("failed", "failed"), ("", "unknown"), (None, "unknown")])
-def test_a_graph_without_a_state_is_unknown(state: str | None, expected: str) -> None:
-    assert expected == state_of(a_graph("a", state))
-
-
 @pytest.mark.parametrize(
-    ("status", "expected"), [("True", "ready"), ("False", "not_ready"), ("Unknown", "not_ready")]
+    ("resource", "expected"),
+    [
+        (a_graph("a", "failed"), "failed"),
+        (a_graph("a", ""), "unknown"),
+        (a_graph("a", None), "unknown"),
+        (a_component(Condition("Available", "True")), "ready"),
+        (a_component(Condition("Available", "False")), "not_ready"),
+        (a_component(Condition("Available", "Unknown")), "not_ready"),
+    ],
 )
-def test_a_component_is_ready_while_it_is_available(status: str, expected: str) -> None:
-    assert expected == state_of(a_component(Condition("Available", status)))
+def test_an_object_has_a_state(resource: Resource, expected: str) -> None:
+    assert expected == state_of(resource)
 
 
 def test_the_version_and_the_process_are_there() -> None:

@@ -1,8 +1,6 @@
 """Every setting has one text, one key and its own flags."""
 
-import runpy
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -47,12 +45,3 @@ def test_nothing_and_less_is_refused(settings: ModelSettings, source: str) -> No
 def test_the_least_is_taken() -> None:
     settings = ModelSettings(calls_at_once=1, call_timeout_seconds=0.5)
     assert settings == usable(settings)
-
-
-ROOT = Path(__file__).parents[4]
-
-
-@pytest.mark.parametrize("name", ["settings", "metrics"])
-def test_the_page_is_up_to_date(name: str) -> None:
-    page = runpy.run_path(str(ROOT / "tools" / f"{name}_page.py"))["page"]
-    assert page() == (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")

@@ -91,22 +91,26 @@ def test_mistakes_of_all_sources_are_reported_together(tmp_path: Path) -> None:
     ] == lines(caught.value, tmp_path)
 
 
-def test_a_key_given_twice_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("natsAddress: a\nnatsAddress: b\n", "settings.yaml:2:1: duplicate key 'natsAddress'"),
+        (
+            "natsAddress: a\n---\netcdAddress: b\n",
+            "settings.yaml:3:1: expected one document in a settings file",
+        ),
+    ],
+)
+def test_a_second_key_or_document_is_an_error(text: str, mistake: str, tmp_path: Path) -> None:
     with pytest.raises(ExceptionGroup) as caught:
-        settings_of("natsAddress: a\nnatsAddress: b\n", tmp_path)
-    assert ["settings.yaml:2:1: duplicate key 'natsAddress'"] == lines(caught.value, tmp_path)
+        settings_of(text, tmp_path)
+    assert [mistake] == lines(caught.value, tmp_path)
 
 
 @pytest.mark.parametrize("text", ["- a\n", "3\n"])
 def test_a_file_that_is_no_mapping_is_an_error(text: str, tmp_path: Path) -> None:
     with pytest.raises(ExceptionGroup, match="settings"):
         settings_of(text, tmp_path)
-
-
-def test_a_file_with_two_documents_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ExceptionGroup) as caught:
-        settings_of("natsAddress: a\n---\netcdAddress: b\n", tmp_path)
-    assert ["settings.yaml:3:1: expected one document in a settings file"] == lines(caught.value, tmp_path)
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:

@@ -69,6 +69,10 @@ def step(
     return decision.action, decision.stored or found
 
 
+def with_key_of(stored: Stored, other: Stored) -> Stored:
+    return Stored(Pair(stored.serving.certificate, other.serving.key), stored.authorities)
+
+
 def leaf(pair: Pair) -> x509.Certificate:
     return x509.load_pem_x509_certificate(pair.certificate)
 
@@ -121,26 +125,20 @@ def test_the_second_change_forgets_the_oldest_authority() -> None:
 
 
 @pytest.mark.parametrize(
-    "stored",
+    ("stored", "after_days", "service"),
     [
-        Stored(Pair(b"", b""), b""),
-        Stored(Pair(b"x", b"y"), b"z"),
-        Stored(made().serving, b""),
-        Stored(made().serving, made().authorities),
-        Stored(Pair(made().serving.certificate, made().serving.key), made().authorities),
+        pytest.param(Stored(Pair(b"", b""), b""), 0, "hooks", id="empty"),
+        pytest.param(Stored(Pair(b"x", b"y"), b"z"), 0, "hooks", id="no PEM"),
+        pytest.param(Stored(made().serving, b""), 0, "hooks", id="no authority"),
+        pytest.param(Stored(made().serving, made().authorities), 0, "hooks", id="another authority"),
+        pytest.param(with_key_of(made(), made()), 0, "hooks", id="another key"),
+        pytest.param(made(), 91, "hooks", id="over"),
+        pytest.param(made(), 0, "other", id="another service"),
     ],
-    ids=["empty", "no PEM", "no authority", "another authority", "another key"],
 )
-def test_what_cannot_be_served_is_made_anew(stored: Stored) -> None:
-    assert "made" == step(stored, NEVER)[0]
-
-
-def test_one_that_is_over_is_made_anew_at_once() -> None:
-    assert "made" == step(made(), timedelta(days=91))[0]
-
-
-def test_one_for_another_service_is_made_anew() -> None:
-    assert "made" == step(made(), NEVER, hosts=hosts_of("dyn", "other"))[0]
+def test_what_cannot_be_served_is_made_anew(stored: Stored, after_days: int, service: str) -> None:
+    after = timedelta(days=after_days)
+    assert "made" == step(stored, after, hosts=hosts_of("dyn", service))[0]
 
 
 def test_a_staged_one_that_became_useless_is_dropped() -> None:

@@ -22,6 +22,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from dynamo_profiler import Refusal
 from dynamo_profiler.configuration import Configuration, Hardware, Margin, Mode, Targets
@@ -158,6 +159,10 @@ def fitting_engines(
     return fitting
 
 
+Halves: TypeAlias = tuple[Role | None, Role | None]
+"""Prefill and decode workers; None where every engine is too slow for the target."""
+
+
 def prefill_role(engines: tuple[Engine, ...], configuration: Configuration) -> Role | None:
     """The cheapest prefill workers, or None if every first token comes too late."""
     return _cheapest(_prefill(engine, configuration) for engine in engines)
@@ -168,31 +173,17 @@ def decode_role(engines: tuple[Engine, ...], configuration: Configuration) -> Ro
     return _cheapest(_decode(engine, configuration) for engine in engines)
 
 
-def cheapest(engines: tuple[Engine, ...], configuration: Configuration) -> Choice:
-    """The cheapest graph of these engines.
-
-    Raises:
-        Refusal: the targets cannot be met, or only with more GPUs or replicas than allowed.
-    """
-    return chosen(
-        engines,
-        prefill_role(engines, configuration),
-        decode_role(engines, configuration),
-        configuration,
-    )
-
-
-def chosen(
-    engines: tuple[Engine, ...],
-    prefill: Role | None,
-    decode: Role | None,
-    configuration: Configuration,
+def cheapest(
+    engines: tuple[Engine, ...], configuration: Configuration, halves: Halves | None = None
 ) -> Choice:
     """The cheaper of the aggregated and the disaggregated graph, or the one of the requested mode.
 
+    `halves` are those of this configuration if they are known already.
+
     Raises:
         Refusal: the targets cannot be met, or only with more GPUs or replicas than allowed.
     """
+    prefill, decode = halves or (prefill_role(engines, configuration), decode_role(engines, configuration))
     worker = _cheapest(_worker(engine, configuration) for engine in engines)
     choices = [Choice(Mode.AGGREGATED, (worker,))] if worker else []
     if prefill and decode:

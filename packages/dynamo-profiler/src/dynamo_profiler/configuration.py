@@ -90,10 +90,6 @@ class Section:
         """A boolean, false by default."""
         return self._of_type(bool, name, default=False, rule="must be true or false")
 
-    def add_mistake(self, text: str) -> None:
-        """Record a mistake."""
-        self.mistakes.append(text)
-
     def _of_type(self, type_: type[T], name: str, default: T, rule: str) -> T:
         value = self._value(name)
         if isinstance(value, type_):
@@ -111,7 +107,7 @@ class Section:
 
     def _refuse(self, name: str, rule: str) -> None:
         value = self._value(name)
-        self.add_mistake(f"{self._path(name)} {rule}, and is {('' if value is None else value)!r:.80}")
+        self.mistakes.append(f"{self._path(name)} {rule}, and is {('' if value is None else value)!r:.80}")
 
 
 MODEL_CACHE = "/opt/model-cache"
@@ -269,7 +265,7 @@ def _online(whole: Section, sweep: Section, deployment: Section) -> Online | Non
     if not whole.has("online") and (is_offline or not sweep.has("useAiConfigurator")):
         return None
     if is_offline:
-        whole.add_mistake("sweep.useAiConfigurator: must not be true beside the section online")
+        whole.mistakes.append("sweep.useAiConfigurator: must not be true beside the section online")
     section = whole.section("online")
     online = Online(
         namespace=namespace,
@@ -281,7 +277,7 @@ def _online(whole: Section, sweep: Section, deployment: Section) -> Online | Non
     )
     if not _is_url(online.address("frontend")):
         rule = "must be a URL, with {frontend} and {namespace} for what differs, for example"
-        whole.add_mistake(f"online.frontendUrl {rule} {FRONTEND_URL}, and is {online.url!r:.80}")
+        whole.mistakes.append(f"online.frontendUrl {rule} {FRONTEND_URL}, and is {online.url!r:.80}")
     return online
 
 
@@ -321,7 +317,7 @@ def _hardware(hardware: Section, sweep: Section, analytic: Section) -> Hardware:
     max_gpus = hardware.whole("maxNumGpusPerEngine", 0, least=0, most=_MAX_GPUS) or per_node
     min_gpus = hardware.whole("minNumGpusPerEngine", 0, least=0, most=_MAX_GPUS) or 1
     if min_gpus > min(max_gpus, per_node) and mistakes_before == len(hardware.mistakes):
-        hardware.add_mistake(
+        hardware.mistakes.append(
             f"hardware.minNumGpusPerEngine is {min_gpus}, but an engine may have at most "
             f"{min(max_gpus, per_node)}; an engine stays on one node"
         )
@@ -330,7 +326,7 @@ def _hardware(hardware: Section, sweep: Section, analytic: Section) -> Hardware:
     try:
         gpu = gpu_named(name or DEFAULT)
     except Refusal as error:
-        hardware.add_mistake(f"{'hardware.gpuType' if gpu_type else 'sweep.aicSystem'}: {error}")
+        hardware.mistakes.append(f"{'hardware.gpuType' if gpu_type else 'sweep.aicSystem'}: {error}")
         gpu = GPUS[DEFAULT]
     nodes = analytic.whole("maxNodesPerEngine", 1, least=1, most=_MAX_NODES)
     return Hardware(gpu, per_node, min_gpus, min(max_gpus, per_node), not name, nodes)

@@ -91,51 +91,27 @@ class KernelEngine(Engine):
         return DECODE_CORRECTION * milliseconds / 1000
 
 
+EngineName: TypeAlias = Literal["auto", "formulas", "kernels"]
+ENGINES: tuple[EngineName, ...] = ("auto", "formulas", "kernels")
+EngineFactory: TypeAlias = Callable[[Layout], Engine | None]
+
+
 @dataclass(frozen=True, slots=True)
-class KernelSource:
-    """Creates engines of one model on one type of GPU. `config` is the model's `config.json`."""
+class Source:
+    """Creates engines. `note` is why `auto` falls back to formulas; empty if it does not."""
 
-    shape: Shape
-    gpu: Gpu
-    config: Fields
-    backend: str
-    database: Database
-
-    def engine(self, layout: Layout) -> Engine | None:
-        """The engine with this layout, or None for several nodes, which the database does not cover.
-
-        Raises:
-            Refusal: the database lacks a table for it.
-        """
-        if layout.nodes > 1 or layout.pipeline > 1:
-            return None
-        sizes: dict[str, int | str] = {"tp_size": layout.tensor, **_CACHE}
-        if self.shape.routed:
-            spread = layout.data > 1
-            sizes["attention_dp_size"] = layout.data
-            sizes["moe_tp_size"] = 1 if spread else layout.tensor
-            sizes["moe_ep_size"] = layout.tensor * layout.data if spread else 1
-        system = SYSTEMS[self.gpu.name]
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "config.json"
-            file.write_text(json.dumps(dict(self.config)), encoding="utf-8")
-            try:
-                spec = self.database.compile_engine(folder, system, self.backend, **sizes)
-                kernels = self.database.EngineHandle(spec)
-                kernels.predict_prefill_latency(1, _SHORT_PROMPT)
-                kernels.decode_step_latency(1, _SHORT_PROMPT, 2)
-            except _ERRORS as error:
-                raise Refusal(
-                    f"engine kernels: no measurements for this model on {layout.tensor * layout.data} x "
-                    f"{self.gpu.name} with {self.backend}: {one_line(str(error)):.200}"
-                ) from None
-        return KernelEngine(self.shape, self.gpu, layout, kernels=kernels)
+    name: str
+    engine: EngineFactory
+    note: str = ""
 
 
 def kernel_source(
     shape: Shape, gpu: Gpu, config: Fields | None, backend: str, database: Database | None = None
-) -> KernelSource:
-    """The source of engines for a model.
+) -> Source:
+    """The source of engines of one model, by its `config.json`, on one type of GPU.
+
+    The database does not cover several nodes, so there is no engine for them. It refuses a layout without
+    a table.
 
     Raises:
         Refusal: the database is not installed or lacks the GPU, or the model has no `config.json`.
@@ -146,7 +122,32 @@ def kernel_source(
         raise Refusal(
             "engine kernels needs a model of the catalogue, or its config.json with `architectures`"
         )
-    return KernelSource(shape, gpu, config, backend, database or _installed())
+    text, tables = json.dumps(dict(config)), database or _installed()
+
+    def engine(layout: Layout) -> Engine | None:
+        if layout.nodes > 1 or layout.pipeline > 1:
+            return None
+        sizes: dict[str, int | str] = {"tp_size": layout.tensor, **_CACHE}
+        if shape.routed:
+            spread = layout.data > 1
+            sizes["attention_dp_size"] = layout.data
+            sizes["moe_tp_size"] = 1 if spread else layout.tensor
+            sizes["moe_ep_size"] = layout.gpus if spread else 1
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "config.json").write_text(text, encoding="utf-8")
+            try:
+                spec = tables.compile_engine(folder, SYSTEMS[gpu.name], backend, **sizes)
+                kernels = tables.EngineHandle(spec)
+                kernels.predict_prefill_latency(1, _SHORT_PROMPT)
+                kernels.decode_step_latency(1, _SHORT_PROMPT, 2)
+            except _ERRORS as error:
+                raise Refusal(
+                    f"engine kernels: no measurements for this model on {layout.gpus} x {gpu.name} with "
+                    f"{backend}: {one_line(str(error)):.200}"
+                ) from None
+        return KernelEngine(shape, gpu, layout, kernels=kernels)
+
+    return Source("kernels", engine)
 
 
 def _installed() -> Database:
@@ -160,20 +161,6 @@ def _installed() -> Database:
             "formulas)"
         ) from None
     return cast("Database", module)  # `make kernels` checks its interface
-
-
-EngineName: TypeAlias = Literal["auto", "formulas", "kernels"]
-ENGINES: tuple[EngineName, ...] = ("auto", "formulas", "kernels")
-EngineFactory: TypeAlias = Callable[[Layout], Engine | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Creates engines. `note` is why `auto` falls back to formulas; empty if it does not."""
-
-    name: str
-    engine: EngineFactory
-    note: str = ""
 
 
 def source_of(
@@ -197,9 +184,8 @@ def source_of(
     if name == "formulas":
         return Source("formulas", formulas)
     try:
-        kernels = kernel_source(shape, gpu, config, backend, database)
+        return kernel_source(shape, gpu, config, backend, database)
     except Refusal as error:
         if name == "kernels":
             raise
         return Source("formulas", formulas, str(error))
-    return Source("kernels", kernels.engine)

@@ -20,7 +20,6 @@ from dynamo_profiler.choice import (
     Choice,
     Role,
     cheapest,
-    chosen,
     decode_role,
     fitting_engines,
     prefill_role,
@@ -107,8 +106,7 @@ class SearchSpace:
     """The engines with memory for the model, the cheapest ones of each role, and the parts of a graph.
 
     `base` is None for the profiler's own base graph. `has_weights`: the folder of the mounted model has its
-    `config.json`. `prefill` or `decode` is None if no engine meets its
-    target.
+    `config.json`. `prefill` or `decode` is None if no engine meets its target.
     """
 
     configuration: Configuration
@@ -176,7 +174,10 @@ def search(configuration: Configuration, inputs: Inputs) -> Generator[Progress, 
     of_model = (shape, hardware.gpu, config, configuration.backend)
     source = source_of(configuration.engine, *of_model)
     yield Progress(Phase.INITIALIZING, _assumptions(configuration, shape, source))
-    _check_context(configuration, shape)
+    longest = configuration.longest_context or shape.longest_context
+    need = targets.isl + targets.osl
+    if longest and need > longest:
+        raise Refusal(f"sla.isl and sla.osl make {need} tokens, but the model accepts at most {longest}")
     try:
         engines = fitting_engines(shape, hardware, targets, source.engine)
     except Refusal as error:
@@ -225,7 +226,7 @@ def best(space: SearchSpace) -> Choice:
     """
     configuration = space.configuration
     try:
-        return chosen(space.engines, space.prefill, space.decode, configuration)
+        return cheapest(space.engines, configuration, (space.prefill, space.decode))
     except Refusal:
         if configuration.margin is not None:
             raise
@@ -286,13 +287,6 @@ def _assumptions(configuration: Configuration, shape: Shape, source: Source) -> 
         f"{shape.parameters / 1e9:.4g} billion parameters of {shape.bytes_per_parameter:g} bytes, "
         f"GPU {hardware.gpu.name} ({origin}), {hardware.min_gpus} to {hardware.max_gpus} per engine, by {by}"
     )
-
-
-def _check_context(configuration: Configuration, shape: Shape) -> None:
-    longest = configuration.longest_context or shape.longest_context
-    need = configuration.targets.isl + configuration.targets.osl
-    if longest and need > longest:
-        raise Refusal(f"sla.isl and sla.osl make {need} tokens, but the model accepts at most {longest}")
 
 
 def _add_planner(graph: Object, configuration: Configuration, choice: Choice) -> None:

@@ -153,6 +153,8 @@ def _described(config: Fields, bytes_per_parameter: float) -> Shape | None:
     experts, expert_width, passed, shared = _experts(fields, 4 * hidden)
     dense = 3 * hidden * (_count(fields, "intermediate_size") or 4 * hidden)
     routed = mixed * experts * 3 * hidden * expert_width
+    kinds: object = fields.get("layer_types")
+    sliding = kinds.count(_SLIDING) if isinstance(kinds, list) and _count(fields, "sliding_window") else 0
     outside = layers * attention + mixed * 3 * hidden * shared + words
     outside += (layers - mixed if experts else layers) * dense
     return Shape(
@@ -166,7 +168,7 @@ def _described(config: Fields, bytes_per_parameter: float) -> Shape | None:
         longest_context=_count(fields, "max_position_embeddings"),
         words=float(words),
         routed=float(routed),
-        windowed=_windowed(fields, layers),
+        windowed=min(sliding, layers - 1),
     )
 
 
@@ -200,14 +202,6 @@ def _experts(fields: Fields, default: int) -> tuple[int, int, int, int]:
     shared = shared or _count(fields, "shared_expert_intermediate_size")
     passed = min(experts, _count(fields, "num_experts_per_tok") or _USUAL_ACTIVE)
     return experts, expert_width, passed, shared
-
-
-def _windowed(fields: Fields, layers: int) -> int:
-    """The number of layers that cache only the last tokens."""
-    kinds: object = fields.get("layer_types")
-    if not isinstance(kinds, list) or not _count(fields, "sliding_window"):
-        return 0
-    return min(kinds.count(_SLIDING), layers - 1)
 
 
 def _refuse_uncovered(fields: Fields) -> None:

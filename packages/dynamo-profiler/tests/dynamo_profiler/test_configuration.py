@@ -227,10 +227,6 @@ def test_what_the_nodes_have_counts_more_than_what_is_said() -> None:
     )
 
 
-def online(**fields: object) -> Object:
-    return {"deployment": {"model": "a/8B"}, "engine": {"backend": "vllm"}, **fields}
-
-
 @pytest.mark.parametrize(
     ("fields", "measures"),
     [
@@ -242,7 +238,7 @@ def online(**fields: object) -> Object:
     ],
 )
 def test_it_measures_only_if_it_is_asked_to(fields: Object, measures: bool) -> None:
-    assert measures == (read_configuration(online(**fields)).online is not None)
+    assert measures == (read_configuration({**LEAST, **fields}).online is not None)
 
 
 @pytest.mark.parametrize(
@@ -251,9 +247,9 @@ def test_it_measures_only_if_it_is_asked_to(fields: Object, measures: bool) -> N
 )
 def test_a_frontend_url_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(Refusal, match=r"^online\.frontendUrl must be a URL"):
-        read_configuration(online(online={"frontendUrl": url}))
+        read_configuration({**LEAST, "online": {"frontendUrl": url}})
 
 
 def test_measuring_and_ai_configurator_exclude_each_other() -> None:
     with pytest.raises(Refusal, match="must not be true beside the section online"):
-        read_configuration(online(online={}, sweep={"useAiConfigurator": True}))
+        read_configuration({**LEAST, "online": {}, "sweep": {"useAiConfigurator": True}})

@@ -453,19 +453,14 @@ def test_an_engine_of_several_nodes_has_a_stage_of_the_pipeline_on_each() -> Non
     assert ({"nodeCount": 2}, {"gpu": "8"}) == (worker["multinode"], worker["resources"]["limits"])
 
 
-class NoTables:
-    """Measured kernels of which no layout has a table."""
-
-    def engine(self, layout: Layout) -> Engine | None:
-        """None has."""
-        raise Refusal(f"no table for {layout.tensor} GPUs")
-
-
 @pytest.mark.parametrize("engine", ["auto", "kernels"])
 def test_formulas_take_over_where_the_kernels_of_no_layout_are_measured(
     engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "kernel_source", lambda *_: NoTables())
+    def no_table(layout: Layout) -> Engine | None:
+        raise Refusal(f"no table for {layout.tensor} GPUs")
+
+    monkeypatch.setattr(sources, "kernel_source", lambda *_: sources.Source("kernels", no_table))
     known = a_configuration(analytic={"engine": engine})
     if engine == "kernels":
         with pytest.raises(Refusal, match="no table for 1 GPUs"):

@@ -10,7 +10,6 @@ from aiohttp import web
 
 from dynamo_operator.models.calls import (
     BODY_LIMIT,
-    FairCallSlots,
     KnownEndpoints,
     LoraApi,
     ModelCalls,
@@ -20,6 +19,7 @@ from dynamo_operator.models.plan import Call, Ending, Endpoint, LoraVerb, Reply,
 from dynamo_operator.process.operator import lora_disabled_reason
 from dynamo_operator.settings import ModelSettings, Settings
 from kube_runtime.client.connect import is_own_cluster
+from kube_runtime.times import FairSemaphore
 from kube_runtime.types.meta import Key
 from simulated.clock import on_simulated_clock
 from simulated.models import Cluster
@@ -99,7 +99,7 @@ async def test_many_namespaces_of_one_tenant_leave_places_to_others() -> None:
 
 @on_simulated_clock
 async def test_places_go_round_the_namespaces_that_wait() -> None:
-    places, order = FairCallSlots(4, 4), list[str]()
+    places, order = FairSemaphore(4, most_each=4, reserved=1), list[str]()
 
     async def hold(namespace: str) -> None:
         async with places.slot(namespace):
@@ -116,7 +116,7 @@ async def test_places_go_round_the_namespaces_that_wait() -> None:
 
 @on_simulated_clock
 async def test_a_place_is_not_lost_when_who_waits_gives_up() -> None:
-    places = FairCallSlots(1)
+    places = FairSemaphore(1, most_each=1)
 
     async def hold(namespace: str) -> None:
         async with places.slot(namespace):

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -138,14 +138,19 @@ class WriteActivity:
 class FairSemaphore:
     """A semaphore whose slots go to waiting clients in turn.
 
-    So a client that sends much delays its own jobs, and another client by one job only.
+    So a client that sends much delays its own jobs, and another client by one job only. One whose jobs hang
+    stops no other if a client gets `most_each` slots at most (0: all), and `reserved` ones are for clients
+    without a slot.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, most_each: int = 0, reserved: int = 0) -> None:
         self.limit = limit
         """Number of slots. It may change; a lower limit takes no slot back."""
         self.taken = 0
         """Number of slots that are held."""
+        self._most_each = most_each
+        self._reserved = reserved
+        self._used: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @property
@@ -156,36 +161,55 @@ class FairSemaphore:
     @asynccontextmanager
     async def slot(self, client: str) -> AsyncIterator[None]:
         """Wait for a slot, and hold it while the block runs."""
-        if self.taken < self.limit and not self._waiting:
-            self.taken += 1
-        else:
+        if self._waiting or not self._take(client):
             await self._turn(client)
         try:
             yield
         finally:
-            self._give_back()
+            self._give_back(client)
+
+    def _take(self, client: str) -> bool:
+        """Take a slot for the client; returns whether there is one for it."""
+        used = self._used[client]
+        limit = self.limit - self._reserved if used else self.limit
+        if self.taken >= limit or used >= (self._most_each or limit):
+            return False
+        self.taken += 1
+        self._used[client] += 1
+        return True
 
     async def _turn(self, client: str) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(client, deque()).append(turn)
+        self._grant()
         try:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():
-                self._give_back()  # the slot came in the same moment
+                self._give_back(client)  # the slot came in the same moment
             elif turn in (line := self._waiting.get(client, deque())):
                 line.remove(turn)
                 if not line:
                     del self._waiting[client]
             raise
 
-    def _give_back(self) -> None:
+    def _give_back(self, client: str) -> None:
         self.taken -= 1
-        while self._waiting and self.taken < self.limit:
-            client, line = self._waiting.popitem(last=False)
+        self._used[client] -= 1
+        if not self._used[client]:
+            del self._used[client]
+        if self._waiting:
+            self._grant()
+
+    def _grant(self) -> None:
+        """Give free slots to the clients whose turn it is."""
+        while (client := next(filter(self._take, self._waiting), None)) is not None:
+            line = self._waiting.pop(client)
             turn = line.popleft()
             if line:
                 self._waiting[client] = line  # behind the other clients
-            if not turn.done():
-                self.taken += 1
+            if turn.done():  # cancelled, and its task has not run since
+                self.taken -= 1
+                self._used -= Counter((client,))  # keeps positive numbers only
+            else:
                 turn.set_result(None)

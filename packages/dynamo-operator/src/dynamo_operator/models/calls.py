@@ -2,14 +2,13 @@
 
 A call may take minutes, and a reconcile must not. So the controller starts calls, continues, and is woken
 when one has ended. Capacity is shared fairly: each model has its own slots, of which endpoints that failed
-before get half at most; and all models of a namespace share those of `call_slots`, so hanging workers delay
+before get half at most; and all models of a namespace share a part of all slots, so hanging workers delay
 no other namespace.
 """
 
 import asyncio
 import json
 import math
-from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -36,6 +35,7 @@ from dynamo_operator.models.plan import (
 )
 from dynamo_operator.settings import ModelSettings
 from dynamo_operator.shared.problems import without_credentials
+from kube_runtime.times import FairSemaphore
 from kube_runtime.types.meta import Key, Object
 
 BODY_LIMIT: Final = 1 << 16
@@ -170,81 +170,15 @@ def _short(text: str) -> str:
     return line if len(line) <= _MESSAGE_LIMIT else f"{line[: _MESSAGE_LIMIT - 1]}…"
 
 
-_PARTS = 4
-"""The number of shares: one namespace gets one at most, and one is reserved for those without a call."""
-
-
-# Each call holds a connection and the memory of a response, so all of them together are limited. A
-# tenant whose workers hang must not exhaust that limit: each namespace has its own, free slots go
-# round-robin to waiting namespaces, and some are reserved for namespaces without a running call.
-class FairCallSlots:
-    """Limits concurrent calls to `total`, and to `per_namespace` in each namespace (default: its share)."""
-
-    def __init__(self, total: int, per_namespace: int = 0) -> None:
-        self._total = total
-        self._per_namespace = per_namespace or max(1, total // _PARTS)
-        self._shared = total - total // _PARTS
-        self._used: Counter[str] = Counter()
-        # In round-robin order: a namespace that got a slot goes to the end.
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-
-    @asynccontextmanager
-    async def slot(self, namespace: str) -> AsyncIterator[None]:
-        """Hold a slot of the namespace during the block; the wait for it is not limited."""
-        await self._take(namespace)
-        try:
-            yield
-        finally:
-            self._give_back(namespace)
-
-    async def _take(self, namespace: str) -> None:
-        if namespace not in self._waiting and self._has_room(namespace):
-            self._used[namespace] += 1
-            return
-        granted = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(namespace, deque()).append(granted)
-        try:
-            await granted
-        except asyncio.CancelledError:
-            if granted.done() and not granted.cancelled():
-                self._give_back(namespace)  # granted and cancelled at the same moment
-            else:
-                self._leave(namespace, granted)
-            raise
-
-    def _has_room(self, namespace: str) -> bool:
-        used, everywhere = self._used[namespace], self._used.total()
-        limit = self._shared if used else self._total
-        return used < self._per_namespace and everywhere < limit
-
-    def _leave(self, namespace: str, granted: asyncio.Future[None]) -> None:
-        queue = self._waiting.get(namespace)
-        if queue is not None and granted in queue:
-            queue.remove(granted)
-            if not queue:
-                del self._waiting[namespace]
-
-    def _give_back(self, namespace: str) -> None:
-        self._used[namespace] -= 1
-        if not self._used[namespace]:
-            del self._used[namespace]
-        # Grant free slots to the namespaces whose turn it is.
-        while (turn := next(filter(self._has_room, self._waiting), None)) is not None:
-            queue = self._waiting.pop(turn)
-            granted = queue.popleft()
-            if not granted.done():  # else it was cancelled, and its task has not run since
-                self._used[turn] += 1
-                granted.set_result(None)
-            if queue:
-                self._waiting[turn] = queue
-
-
 T = TypeVar("T")
 
 _log = structlog.get_logger()
 
 _MODELS_AT_ONCE = 20
 """Number of models that may use all of their slots at the same time."""
+
+_PARTS = 4
+"""The number of shares: one namespace gets one at most, and one is reserved for those without a call."""
 
 UNLOADING_SECONDS = 28.0
 """Seconds that the final unloading may take; with the writes before and after, deletion takes under 30 s."""
@@ -319,7 +253,10 @@ class ModelCalls:
     ) -> None:
         self.at_once = at_once
         self.silence = silence
-        self._slots = FairCallSlots(_MODELS_AT_ONCE * at_once)
+        # Each call holds a connection and the memory of a response, so all of them together are limited; a
+        # tenant whose workers hang must not exhaust that limit.
+        total = _MODELS_AT_ONCE * at_once
+        self._slots = FairSemaphore(total, most_each=max(1, total // _PARTS), reserved=total // _PARTS)
         self.now = now
         self.may_call = may_call
         self.wake: Callable[[Key], None] = lambda _: None

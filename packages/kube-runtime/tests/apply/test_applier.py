@@ -18,9 +18,9 @@ from kube_runtime.apply.status import (
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.client import Request
 from kube_runtime.errors import Conflict, NotFound, ServerFailure
-from kube_runtime.types.meta import Metadata, Object
+from kube_runtime.types.meta import Object
 from simulated.clock import on_simulated_clock
-from simulated.gadget import GADGETS, MAKERS, NAMESPACE, Gadget, Maker, gadget, key
+from simulated.gadget import GADGETS, MAKERS, Gadget, Maker, gadget, key
 from simulated.server import Fault, Target, status
 from simulated.world import World, a_world, settle
 
@@ -415,70 +415,54 @@ async def test_the_order_in_which_fields_were_set_causes_no_write() -> None:
         assert ["PATCH"] == scene.writes()
 
 
-OWNER = Gadget(Metadata("owner", NAMESPACE, "owner-uid"))
-
-
-@asynccontextmanager
-async def a_scene_of_once() -> AsyncIterator[tuple[World, Applier]]:
-    world = a_world()
-    async with world.synced():
-        yield (
-            world,
-            Applier(Writer(world.client, world.cache), HASH, GENERATION),
-        )
-
-
-async def create(creator: Applier, size: int) -> Applied:
-    return await creator.apply(OWNER, CreateOnly([gadget("a", size)], (Gadget,)))
-
-
-def verbs_of_once(applied: Applied) -> list[Verb]:
-    return [each.verb for each in applied.changes]
+async def create(scene: Scene, size: int) -> Applied:
+    """Create the gadget `a` for the owner, unless it exists."""
+    return await scene.applier.apply(scene.owner, CreateOnly([gadget("a", size)], (Gadget,)))
 
 
 @on_simulated_clock
 async def test_what_is_missing_is_created_and_belongs_to_the_owner() -> None:
-    async with a_scene_of_once() as (_, creator):
-        applied = await create(creator, 1)
-        assert [Verb.CREATE] == verbs_of_once(applied)
+    async with a_scene() as scene:
+        applied = await create(scene, 1)
+        assert [Verb.CREATE] == verbs(applied)
         [made] = applied.objects
         assert made.metadata.controller is not None
-        assert "owner-uid" == made.metadata.controller.uid
+        assert scene.owner.metadata.uid == made.metadata.controller.uid
 
 
 @on_simulated_clock
 async def test_what_exists_is_left_alone_however_it_differs() -> None:
-    async with a_scene_of_once() as (world, creator):
-        await create(creator, 1)
-        assert [] == verbs_of_once(await create(creator, 2))
+    async with a_scene() as scene:
+        await create(scene, 1)
+        assert [] == verbs(await create(scene, 2))
         await settle()
-        assert [] == verbs_of_once(await create(creator, 2))
-        assert {"a": 1} == world.sizes()
+        assert [] == verbs(await create(scene, 2))
+        assert {"a": 1} == scene.world.sizes()
 
 
 @on_simulated_clock
 async def test_what_is_of_another_is_left_alone() -> None:
-    async with a_scene_of_once() as (world, creator):
-        world.server.storage.create(GADGETS, gadget("a", 5))
+    async with a_scene() as scene:
+        scene.world.server.storage.create(GADGETS, gadget("a", 5))
         await settle()
-        applied = await create(creator, 1)
+        applied = await create(scene, 1)
         assert ((), ()) == (applied.changes, applied.blocked)
-        assert {"a": 5} == world.sizes()
+        assert {"a": 5} == scene.world.sizes()
 
 
 @on_simulated_clock
 async def test_what_was_made_a_moment_ago_is_found_by_the_next_try() -> None:
-    async with a_scene_of_once() as (world, creator):
-        world.server.lag_seconds = 5.0
-        world.server.storage.create(GADGETS, gadget("a", 5))
+    async with a_scene() as scene:
+        scene.world.server.lag_seconds = 5.0
+        scene.world.server.storage.create(GADGETS, gadget("a", 5))
         with pytest.raises(Conflict):
-            await create(creator, 1)
-        assert 5 == world.server.storage.read(GADGETS, key("a"))["spec"]["size"]
+            await create(scene, 1)
+        assert 5 == scene.world.server.storage.read(GADGETS, key("a"))["spec"]["size"]
 
 
 @on_simulated_clock
 async def test_a_refusal_is_told() -> None:
-    async with a_scene_of_once() as (world, creator):
-        world.server.faults.append(Fault(422, method="PATCH"))
-        applied = await create(creator, 1)
+    async with a_scene() as scene:
+        scene.world.server.faults.append(Fault(422, method="PATCH"))
+        applied = await create(scene, 1)
         assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]

@@ -331,49 +331,6 @@ async def test_objects_are_forgotten_though_only_conditions_that_flip_are_writte
 
 
 LIMIT = 3
-
-
-def held(recent: Recent[int], *keys: str) -> list[str]:
-    """Those of the keys that are remembered. To ask is to use, so each `recent` is asked once."""
-    return [each for each in keys if recent.get(each) is not None]
-
-
-def test_what_was_asked_for_outlives_what_was_put_after_it() -> None:
-    recent = Recent[int](LIMIT)
-    for value, name in enumerate("abc"):
-        recent.put(name, value)
-    assert recent.get("a") == 0
-    recent.put("d", 3)
-    assert ["a", "c", "d"] == held(recent, "a", "b", "c", "d")
-
-
-def test_what_was_put_again_outlives_what_was_put_after_it() -> None:
-    recent = Recent[int](LIMIT)
-    for name in "abca":
-        recent.put(name, 1)
-    recent.put("d", 1)
-    assert ["a", "c", "d"] == held(recent, "a", "b", "c", "d")
-
-
-def test_to_ask_for_what_is_not_remembered_changes_nothing() -> None:
-    recent = Recent[int](LIMIT)
-    for name in "abc":
-        recent.put(name, 1)
-    assert recent.get("x") is None
-    recent.forget("x")
-    assert ["a", "b", "c"] == held(recent, "a", "b", "c", "x")
-    assert LIMIT == len(recent)
-
-
-def test_what_is_forgotten_makes_room() -> None:
-    recent = Recent[int](LIMIT)
-    for name in "abc":
-        recent.put(name, 1)
-    recent.forget("b")
-    recent.put("d", 1)
-    assert ["a", "c", "d"] == held(recent, "a", "b", "c", "d")
-
-
 STEPS = st.tuples(st.sampled_from(["put", "put", "get", "get", "forget"]), st.integers(0, 4))
 
 

@@ -1,4 +1,4 @@
-"""The queue, one rule at a time, on a simulated clock."""
+"""The queue, one rule at a time, on a simulated clock. `test_queue_model` has the order of priorities."""
 
 import asyncio
 
@@ -33,13 +33,6 @@ async def is_empty(queue: WorkQueue) -> bool:
     return False
 
 
-async def test_keys_come_out_in_the_order_they_came_in() -> None:
-    queue = WorkQueue()
-    for key in (B, A, C):
-        queue.add(key)
-    assert [B, A, C] == [await take(queue) for _ in range(3)]
-
-
 async def test_a_key_added_twice_comes_out_once() -> None:
     queue = WorkQueue()
     queue.add(A)
@@ -49,13 +42,6 @@ async def test_a_key_added_twice_comes_out_once() -> None:
     queue.done(A)
     await asyncio.sleep(10)
     assert queue.is_settled
-
-
-async def test_what_has_begun_comes_before_what_is_new() -> None:
-    queue = WorkQueue()
-    queue.add(A, priority=Priority.NEW)
-    queue.add(B)
-    assert [B, A] == [await take(queue) for _ in range(2)]
 
 
 async def test_new_keys_come_two_at_a_time_while_the_ones_before_wait_elsewhere() -> None:
@@ -78,23 +64,6 @@ async def test_new_keys_come_two_at_a_time_while_the_ones_before_wait_elsewhere(
     assert keys[3:] == [await take(queue) for _ in range(3)]
 
 
-async def test_a_change_overtakes_the_backlog() -> None:
-    queue = WorkQueue()
-    queue.add(A, priority=Priority.BACKLOG)
-    queue.add(B)
-    assert [B, A] == [await take(queue) for _ in range(2)]
-
-
-async def test_an_edit_overtakes_changes_and_is_not_put_back_by_one() -> None:
-    queue = WorkQueue()
-    queue.add(A)
-    queue.add(B, priority=Priority.BACKLOG)
-    queue.add(B, priority=Priority.EDIT)
-    queue.add(B, priority=Priority.CHANGE)
-    queue.add(C, priority=Priority.BACKLOG)
-    assert [B, A, C] == [await take(queue) for _ in range(3)]
-
-
 async def test_no_priority_keeps_another_out_for_good() -> None:
     queue = WorkQueue()
     queue.add(A, priority=Priority.BACKLOG)
@@ -105,15 +74,6 @@ async def test_no_priority_keeps_another_out_for_good() -> None:
         taken.append(await take(queue))
         queue.done(taken[-1])
     assert FAIR_INTERVAL == len(taken)
-
-
-async def test_a_change_lifts_a_key_out_of_the_backlog() -> None:
-    queue = WorkQueue()
-    queue.add(A, priority=Priority.BACKLOG)
-    queue.add(B, priority=Priority.BACKLOG)
-    queue.add(B, after_seconds=3)
-    queue.add(B, priority=Priority.BACKLOG)
-    assert [B, A] == [await take(queue) for _ in range(2)]
 
 
 async def test_a_key_in_work_is_not_handed_out_again_until_it_is_done() -> None:
@@ -240,11 +200,3 @@ async def test_a_cancelled_taker_loses_no_key() -> None:
     taker.cancel()
     await asyncio.gather(taker, return_exceptions=True)
     assert A == await take(queue)
-
-
-async def test_new_keys_and_reports_come_in_their_order() -> None:
-    queue = WorkQueue()
-    keys = [Key("ns", f"new-{number}") for number in range(6)]
-    for each in (*keys[:3], A, *keys[3:]):
-        queue.add(each)
-    assert [*keys[:3], A, *keys[3:]] == [await take(queue) for _ in range(7)]

@@ -25,7 +25,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import service_snapshot
 from dynamo_operator.graph.service import effective_replicas
 from dynamo_operator.shared.conditions import CONFLICT_RETRY_SECONDS
-from dynamo_operator.shared.report import Reporter, record_events
+from dynamo_operator.shared.report import Reporter, record_changes, record_events
 from kube_runtime.apply.status import StatusRateLimit, WriteSuppression, patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Informer, Watches
@@ -82,7 +82,8 @@ class _GraphController:
         generation = graph.metadata.generation
         status = replace(graph.status, observed_generation=generation, services=services)
         stored = await patch_status(cluster.writer, graph, status)
-        record_events(cluster.recorder, graph, stored, applied=applied)
+        record_changes(cluster.recorder, graph, applied)
+        record_events(cluster.recorder, graph, stored, applied.blocked)
         return Result(CONFLICT_RETRY_SECONDS if applied.blocked else None)
 
 

@@ -12,17 +12,18 @@ from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import Problem
 from dynamo_operator.shared.report import Reporter, ValidationCache
-from kube_runtime.apply.result import Applied, Blocked, Obstacle
+from kube_runtime.apply.result import Applied, Blocked, Cause, Change, Obstacle, Verb
 from kube_runtime.apply.status import CONTEST_SECONDS, StatusRateLimit
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.controller.events import EventWriter
+from kube_runtime.errors import Conflict
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Key, OwnerReference
 from kube_runtime.wire import path_of
 from simulated.clock import on_simulated_clock
-from simulated.server import Server
+from simulated.server import Fault, Server
 from specs import a_component
 
 
@@ -42,15 +43,33 @@ def blocked(*obstacles: Obstacle) -> Applied:
 )
 @on_simulated_clock
 async def test_what_could_not_be_written_is_tried_again(applied: Applied, seconds: float | None) -> None:
-    server, kind = Server(), DynamoComponentDeployment.KIND
-    body = {"metadata": {"namespace": "prod", "name": "w"}, "spec": {"componentType": "worker"}}
-    server.storage.create(path_of(kind), body)
-    client = Client(server)
-    live = await client.get(DynamoComponentDeployment, Key("prod", "w"))
-    recorder = EventWriter(client, instance="a", metrics=RuntimeMetrics()).recorder("r")
-    reporter = Reporter(Writer(client, Cache([])), recorder, StatusRateLimit(), client)
+    reporter, live, _ = await reporting(Server())
     result = await reporter.applied(live, live.status, applied)
     assert seconds == result.requeue_after_seconds
+
+
+@on_simulated_clock
+async def test_what_was_changed_is_told_even_if_the_status_meets_a_conflict() -> None:
+    server = Server()
+    reporter, live, events = await reporting(server)
+    server.faults.append(Fault(409, method="PATCH"))
+    applied = Applied(changes=(Change(Verb.CREATE, "Service", "w", Cause.ABSENT),))
+    with pytest.raises(Conflict):
+        await reporter.applied(live, replace(live.status, observed_generation=1), applied)
+    await events.flush()
+    (event,) = server.storage.objects["/api/v1/events"].values()
+    assert ("CreateService", "Created Service w") == (event["reason"], event["message"])
+
+
+async def reporting(server: Server) -> tuple[Reporter, DynamoComponentDeployment, EventWriter]:
+    """A reporter, a stored component, and what writes its Events."""
+    body = {"metadata": {"namespace": "prod", "name": "w"}, "spec": {"componentType": "worker"}}
+    server.storage.create(path_of(DynamoComponentDeployment.KIND), body)
+    client = Client(server)
+    live = await client.get(DynamoComponentDeployment, Key("prod", "w"))
+    events = EventWriter(client, instance="a", metrics=RuntimeMetrics())
+    reporter = Reporter(Writer(client, Cache([])), events.recorder("r"), StatusRateLimit(), client)
+    return reporter, live, events
 
 
 def test_what_services_share_counts_once_for_each_of_them() -> None:

@@ -38,7 +38,7 @@ from dynamo_operator.shared.conditions import (
 from dynamo_operator.shared.problems import Problem
 from dynamo_operator.shared.transforms import metadata_only
 from dynamo_operator.shared.writes import Delete, Patch, Write
-from kube_runtime.apply.result import Applied, Obstacle, Verb, merge, rejected, stopped
+from kube_runtime.apply.result import Applied, Blocked, Obstacle, Verb, merge, rejected, stopped
 from kube_runtime.apply.status import CONTEST_SECONDS, Recent, StatusRateLimit, patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Informer
@@ -85,7 +85,7 @@ _LOGGED_ONLY = frozenset((ControllerRevision.KIND.name,))
 NOTHING = Applied()
 
 
-# In this order: a reader of an Event finds the status that belongs to it.
+# The status before its Events: a reader of an Event finds the status that belongs to it.
 @dataclass(frozen=True, slots=True)
 class Reporter:
     """Ends the reconciles of one kind.
@@ -117,14 +117,15 @@ class Reporter:
         Raises:
             OperatorError: the status could not be written.
         """
+        # Before the status, whose write may fail: the next reconcile does not know what this one changed.
+        record_changes(self.recorder, resource, applied)
         if wait := self.limit.wait(resource, status):
-            record_events(self.recorder, resource, resource, applied=applied)
             return earliest(Result(wait, failure=applied.failure), *seconds)
         stored = await patch_status(self.writer, resource, status, limit=self.limit)
         graphs = [it for it in (resource, stored) if isinstance(it, DynamoGraphDeployment)]
         if any(graph.status.rolling_update for graph in graphs):
             self.rolled_out(*graphs)
-        record_events(self.recorder, resource, stored, applied=applied)
+        record_events(self.recorder, resource, stored, applied.blocked)
         again: float | None = None
         if applied.blocked:
             is_cheap = all(blocked.obstacle in _CHECKED_IN_CACHE for blocked in applied.blocked)
@@ -140,32 +141,35 @@ def earliest(result: Result, *seconds: float | None) -> Result:
     return replace(result, requeue_after_seconds=min(times, default=None))
 
 
-def record_events(
-    recorder: Recorder,
-    before: Resource,
-    after: Resource,
-    *,
-    applied: Applied = NOTHING,
-    stop: Stop | None = None,
-) -> None:
-    """Queue the Events of one reconcile. `after` is the object with the status that was just written.
-
-    A refusal causes an Event only if it changed the status, so a settled object emits none.
-    """
+def record_changes(recorder: Recorder, owner: Resource, applied: Applied) -> None:
+    """Queue the Events about what was written for an object, and about what another client keeps changing."""
     for change in applied.changes:
         reason, message, cause = change.reason, change.message, change.cause
         if change.verb is Verb.SCALE or change.kind in _LOGGED_ONLY:
             log_decision(reason, message, cause=cause)
         else:
-            recorder.event(before, reason=reason, message=message, cause=cause)
+            recorder.event(owner, reason=reason, message=message, cause=cause)
     for text in applied.contested:
-        recorder.event(before, reason="Contested", message=text, warning=True)
+        recorder.event(owner, reason="Contested", message=text, warning=True)
+
+
+def record_events(
+    recorder: Recorder,
+    before: Resource,
+    after: Resource,
+    blocked_objects: Iterable[Blocked] = (),
+    stop: Stop | None = None,
+) -> None:
+    """Queue the Events about a status that was just written; `after` is the object with it.
+
+    A refusal causes an Event only if it changed the status, so a settled object emits none.
+    """
     if after is before:
         return
     if isinstance(before, DynamoGraphDeployment) and isinstance(after, DynamoGraphDeployment):
         for event in status_events(before, after):
             recorder.event(before, reason=event.reason, message=event.message, warning=event.is_warning)
-    for blocked in applied.blocked:
+    for blocked in blocked_objects:
         if not blocked.passes_by_itself:
             recorder.event(before, reason=blocked.obstacle, message=blocked.message, warning=True)
     if stop is not None:

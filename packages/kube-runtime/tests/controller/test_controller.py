@@ -1,4 +1,7 @@
-"""The runner: from changes in the cache to reconciles, on a simulated clock."""
+"""The runner: from changes in the cache to reconciles, on a simulated clock.
+
+`test_every_change_is_reconciled` has the changes of the reconciled objects themselves.
+"""
 
 import asyncio
 
@@ -34,25 +37,6 @@ def deployment(owner: OwnerReference | None, generation: int = 1) -> Deployment:
 
 def controlled_by(key: Key, *, group: str = "example.com", kind: str = "Widget") -> OwnerReference:
     return OwnerReference(kind, key.name, f"uid-{key.name}", api_version=f"{group}/v1beta9", controller=True)
-
-
-async def test_a_changed_object_is_reconciled() -> None:
-    async with running() as world:
-        world.list(widget(A))
-        await asyncio.sleep(1)
-        world.widgets.on_watch_event(Changed(widget(B)))
-        world.widgets.on_watch_event(Changed(widget(A, 2)))
-        await asyncio.sleep(1)
-    assert [A, A, B] == world.controller.keys()
-
-
-async def test_a_removed_object_is_reconciled_once_more() -> None:
-    async with running() as world:
-        world.list(widget(A))
-        await asyncio.sleep(1)
-        world.widgets.on_watch_event(Removed(A, "uid-a"))
-        await asyncio.sleep(1)
-    assert [A, A] == world.controller.keys()
 
 
 async def test_a_child_wakes_the_object_that_controls_it_before_and_after_the_change() -> None:

@@ -269,10 +269,3 @@ def parsed_history_limit(text: str) -> int | None:
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_HISTORY_LIMIT))):
         return None
     return int(text) if int(text) <= MAX_HISTORY_LIMIT else None
-
-
-def history_limit(graph: Resource) -> int:
-    """Number of former specs to keep; 0 keeps no revision, not even of the current spec."""
-    given = graph.metadata.annotations.get(labels.REVISION_HISTORY_LIMIT)
-    limit = None if given is None else parsed_history_limit(given)
-    return DEFAULT_HISTORY_LIMIT if limit is None else limit

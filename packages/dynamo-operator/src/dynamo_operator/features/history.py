@@ -11,7 +11,7 @@ import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import history_limit
+from dynamo_operator.names import DEFAULT_HISTORY_LIMIT, parsed_history_limit
 from kube_runtime.types.kinds import ControllerRevision
 from kube_runtime.types.meta import Object
 
@@ -48,7 +48,9 @@ class History:
 def plan_history(graph: DynamoGraphDeployment, former: Sequence[ControllerRevision]) -> History:
     """Compare the graph with the stored revisions and return the changes."""
     ordered = sorted(former, key=lambda revision: (revision_number(revision), revision.metadata.name))
-    limit = history_limit(graph)
+    given = graph.metadata.annotations.get(labels.REVISION_HISTORY_LIMIT)
+    parsed = None if given is None else parsed_history_limit(given)
+    limit = DEFAULT_HISTORY_LIMIT if parsed is None else parsed
     if not limit:
         return History(outdated=tuple(ordered))
     spec: Object = msgspec.to_builtins(graph.spec)

@@ -26,6 +26,9 @@ _WRITES = ("POST", "PUT", "PATCH", "DELETE")
 _UNCOUNTED = frozenset(("events", "leases"))
 """What is written beside the work: it is neither counted nor a place to crash at."""
 
+FAILURE = "InternalError"
+"""The reason and the message of a 500 or 503."""
+
 _STREAM_FAULTS = ("cut", "torn", "expired")
 
 
@@ -180,7 +183,7 @@ class FaultyProxy(Proxy):
             case "429":
                 return refusal(429, "TooManyRequests", {"Retry-After": "1"})
             case "500" | "503" as code:
-                return refusal(int(code), "InternalError")
+                return refusal(int(code), FAILURE)
             case "cut before":
                 return cut(request)
             case "cut after":

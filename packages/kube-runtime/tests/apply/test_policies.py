@@ -119,16 +119,6 @@ async def test_a_shared_object_that_was_created_a_moment_ago_gets_both_owners() 
 
 
 @on_simulated_clock
-async def test_a_shared_name_that_was_taken_a_moment_ago_is_left_alone() -> None:
-    async with a_scene() as scene:
-        scene.world.server.lag_seconds = 5.0
-        scene.world.server.storage.create(GADGETS, gadget("shared", 5))
-        applied = await scene.apply(Shared([gadget("shared", 1)], KINDS, MARKER))
-        assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
-        assert [] == scene.owners("shared")
-
-
-@on_simulated_clock
 async def test_a_refused_creation_is_not_requested_again_at_once() -> None:
     async with a_scene() as scene:
         scene.world.server.faults.append(Fault(403, times=99, method="PATCH"))

@@ -10,8 +10,7 @@ from kube_runtime.apply.result import Obstacle
 from kube_runtime.apply.writer import Writer
 from kube_runtime.errors import Conflict
 from simulated.clock import on_simulated_clock
-from simulated.gadget import GADGETS, MAKERS, Gadget, Maker, gadget, key
-from simulated.server import Fault
+from simulated.gadget import GADGETS, Gadget, Maker, gadget, key
 from simulated.world import World, a_world, settle
 
 HASH = "example.com/hash"
@@ -38,27 +37,17 @@ def users(world: World) -> list[str]:
 @on_simulated_clock
 async def test_every_user_is_an_owner_and_the_last_one_takes_it_along() -> None:
     async with a_scene() as (world, applier, one, two):
-        for user in (one, two, one):
+        for user in (one, two) * 3:
             await applier.apply(user, Shared([gadget("shared", 1)], (Gadget,), MARKER))
             await settle()
         assert [one.metadata.uid, two.metadata.uid] == users(world)
+        assert 2 == sum(each.method == "PATCH" for each in world.server.requests)
         await applier.apply(one, Shared([], (Gadget,), MARKER))
         await settle()
         assert [two.metadata.uid] == users(world)
         await applier.apply(two, Shared([], (Gadget,), MARKER))
         await settle()
         assert {} == world.sizes()
-
-
-@on_simulated_clock
-async def test_a_user_that_is_newer_than_the_cache_knows_does_not_leave() -> None:
-    async with a_scene() as (world, applier, one, _):
-        await applier.apply(one, Shared([gadget("shared", 1)], (Gadget,), MARKER))
-        await settle()
-        world.server.storage.merge(MAKERS, one.key, {"metadata": {"labels": {"edited": "yes"}}})
-        with pytest.raises(Conflict, match="newer on the API server"):
-            await applier.apply(one, Shared([], (Gadget,), MARKER))
-        assert {"shared": 1} == world.sizes()
 
 
 @on_simulated_clock
@@ -74,25 +63,6 @@ async def test_a_user_that_has_not_seen_the_other_does_not_remove_it() -> None:
         with pytest.raises(Conflict):
             await applier.apply(two, Shared([gadget("shared", 1)], (Gadget,), MARKER))
         assert [one.metadata.uid, "uid-of-another"] == users(world)
-
-
-@on_simulated_clock
-async def test_two_users_that_want_the_same_write_once_each() -> None:
-    async with a_scene() as (world, applier, one, two):
-        for user in (one, two) * 5:
-            await applier.apply(user, Shared([gadget("shared", 1)], (Gadget,), MARKER))
-            await settle()
-        assert 2 == len([each for each in world.server.requests if each.method == "PATCH"])
-
-
-@on_simulated_clock
-async def test_a_refusal_is_told_and_ends_nothing() -> None:
-    async with a_scene() as (world, applier, one, _):
-        world.server.faults.append(Fault(403, method="PATCH"))
-        wanted = [gadget("shared", 1), gadget("other", 2)]
-        applied = await applier.apply(one, Shared(wanted, (Gadget,), MARKER))
-        assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]
-        assert {"other": 2} == world.sizes()
 
 
 @on_simulated_clock

@@ -129,6 +129,11 @@ def waited(limit: StatusRateLimit, graph: DynamoGraphDeployment, wanted: Status)
     return wait
 
 
+RESTART = RestartStatus("one", "Restarting")
+MAY_RESTART = {"goal": "Ready", "never_delayed": ("restart",)}
+TRANSIENT = {"transient_states": ("initializing", "pending")}
+
+
 @on_simulated_clock
 async def test_progress_waits_for_the_rest_of_a_second() -> None:
     limit, graph = StatusRateLimit(), stored(status())
@@ -139,19 +144,29 @@ async def test_progress_waits_for_the_rest_of_a_second() -> None:
     assert 0.0 == waited(limit, graph, status(message="1 of 2"))
 
 
-@on_simulated_clock
-async def test_a_condition_that_flips_never_waits() -> None:
-    limit, graph = StatusRateLimit(), stored(status())
-    waited(limit, DynamoGraphDeployment(graph.metadata), status())
-    assert 0.0 == waited(limit, graph, status("True", "All resources are ready"))
+@pytest.mark.parametrize(
+    ("options", "wanted", "wait"),
+    [
+        ({}, status("True", "All resources are ready"), 0.0),
+        ({}, status(observed_generation=2), 0.0),
+        ({}, status(state="failed"), 0.0),
+        ({}, status(message="1 of 2"), 1.0),
+        (MAY_RESTART, status(restart=RESTART), 0.0),
+        (MAY_RESTART, status(message="2 of 2"), 1.0),
+        (TRANSIENT, status(state="initializing"), 1.0),
+        (TRANSIENT, status(state="failed"), 0.0),
+    ],
+)
+def test_a_transition_and_a_record_do_not_wait_for_the_rest_of_a_second(
+    options: dict[str, Any], wanted: Status, wait: float
+) -> None:
+    @on_simulated_clock
+    async def scenario() -> None:
+        limit, graph = StatusRateLimit(**options), stored(status())
+        assert 0.0 == waited(limit, graph, status(message="0 of 3"))
+        assert wait == waited(limit, graph, wanted)
 
-
-@on_simulated_clock
-async def test_a_newer_generation_never_waits() -> None:
-    limit, graph = StatusRateLimit(), stored(status())
-    waited(limit, DynamoGraphDeployment(graph.metadata), status())
-    assert 0.0 == waited(limit, graph, status(observed_generation=2))
-    assert 0.0 == waited(limit, graph, status(state="failed"))
+    scenario()
 
 
 @on_simulated_clock
@@ -208,20 +223,6 @@ async def test_an_object_without_a_status_gets_one_at_once_where_users_look_at_i
 
 
 @on_simulated_clock
-async def test_what_later_steps_are_decided_by_never_waits() -> None:
-    limit = StatusRateLimit(goal="Ready", never_delayed=("restart",))
-    assert SETTLE_SECONDS == waited(limit, edited(), MOVING)
-    restart = RestartStatus("one", "Restarting")
-    assert 0.0 == waited(limit, edited(), replace(MOVING, restart=restart))
-
-
-@on_simulated_clock
-async def test_a_ready_graph_that_fails_without_an_edit_is_told_of_at_once() -> None:
-    limit = StatusRateLimit(goal="Ready")
-    assert 0.0 == waited(limit, stored(status("True")), status("False"))
-
-
-@on_simulated_clock
 async def test_objects_that_vanish_while_they_settle_are_forgotten() -> None:
     limit = StatusRateLimit(goal="Ready")
     for number in range(100):
@@ -233,29 +234,15 @@ async def test_objects_that_vanish_while_they_settle_are_forgotten() -> None:
 
 
 @on_simulated_clock
-async def test_a_record_does_not_wait_for_the_rest_of_a_second_either() -> None:
-    limit, graph = StatusRateLimit(goal="Ready", never_delayed=("restart",)), stored(status())
-    assert 0.0 == waited(limit, graph, status(message="1 of 2"))
-    restart = RestartStatus("one", "Restarting", ("b",))
-    assert 0.0 == waited(limit, graph, status(restart=restart))
-    assert waited(limit, graph, status(message="2 of 2")) > 0
-
-
-@on_simulated_clock
-async def test_a_condition_that_later_steps_are_decided_by_does_not_settle() -> None:
-    limit = StatusRateLimit(goal="Ready", never_delayed=("Suspended",))
+async def test_what_later_steps_are_decided_by_does_not_settle() -> None:
+    limit = StatusRateLimit(goal="Ready", never_delayed=("restart", "Suspended"))
     suspended = Condition("Suspended", "Unknown", "suspending", "Scaling to zero")
-    assert SETTLE_SECONDS == waited(limit, edited(), MOVING)
-    told = MOVING.with_conditions([*MOVING.conditions, suspended])
-    assert 0.0 == waited(limit, edited(), told)
-
-
-@on_simulated_clock
-async def test_from_one_state_on_the_way_to_the_next_is_progress() -> None:
-    limit, graph = StatusRateLimit(transient_states=("initializing", "pending")), stored(status())
-    assert 0.0 == waited(limit, graph, status(message="1 of 2"))
-    assert 1.0 == waited(limit, graph, status(state="initializing"))
-    assert 0.0 == waited(limit, graph, status(state="failed"))
+    for told in (
+        replace(MOVING, restart=RESTART),
+        MOVING.with_conditions([*MOVING.conditions, suspended]),
+    ):
+        assert SETTLE_SECONDS == waited(limit, edited(), MOVING)
+        assert 0.0 == waited(limit, edited(), told)
 
 
 def busy() -> WriteActivity:

@@ -1,6 +1,6 @@
 """The client: what is sent, what comes back, and whose object is never touched."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import pairwise
 
 import msgspec
@@ -21,9 +21,7 @@ from kube_runtime.client.client import (
 from kube_runtime.errors import (
     ApiError,
     Conflict,
-    DecodeError,
     Expired,
-    Forbidden,
     Invalid,
     NotFound,
     ServerFailure,
@@ -56,14 +54,19 @@ UID_IS_IMMUTABLE: Object = {
 }
 
 
+QUERY = {"fieldManager": "me", "fieldValidation": "Ignore"}
+DELETION: Object = {"preconditions": {"uid": UID}, "propagationPolicy": "Background"}
+Call = Callable[[Client], Awaitable[object]]
+Expected = tuple[str, str, str, dict[str, str], Object]
+
+
+def with_metadata(**more: str) -> Object:
+    """What is wanted, with more metadata."""
+    return {**WANTED, "metadata": {**WANTED["metadata"], **more}}
+
+
 def a_status(code: int, reason: str, message: str = "said the server") -> Object:
     return {"kind": "Status", "code": code, "reason": reason, "message": message}
-
-
-async def test_get_asks_for_one_object() -> None:
-    script = Script().then(200, STORED)
-    assert UID == (await Client(script).get(Deployment, KEY)).metadata.uid
-    assert ("GET", PATH) == (script.requests[0].method, script.requests[0].path)
 
 
 async def test_get_of_nothing_is_not_found_and_names_the_object() -> None:
@@ -109,29 +112,6 @@ async def test_version_zero_is_any_version() -> None:
     pages = [page async for page in Client(script).pages(Deployment, resource_version="0")]
     assert [] == pages[0].items
     assert {"limit": "500", "resourceVersion": "0"} == dict(script.requests[0].query)
-
-
-async def test_a_broken_item_is_reported_beside_the_others() -> None:
-    broken = {"metadata": {"name": "b", "namespace": "n", "generation": "x"}}
-    script = Script().then(200, {"items": [STORED, broken, STORED]})
-    (page,) = [page async for page in Client(script).pages(Deployment)]
-    assert 2 == len(page.items)
-    assert [Key("n", "b")] == [error.key for error in page.broken]
-
-
-async def test_a_list_that_took_too_long_has_expired() -> None:
-    page = {"metadata": {"resourceVersion": "7", "continue": "more"}, "items": [STORED]}
-    script = Script().then(200, page).then(410, a_status(410, "Expired"))
-    pages = Client(script).pages(Deployment)
-    assert 1 == len((await anext(pages)).items)
-    with pytest.raises(Expired):
-        await anext(pages)
-
-
-async def test_a_list_that_is_none_is_an_error() -> None:
-    script = Script().then(200, b"<html>log in here</html>")
-    with pytest.raises(DecodeError, match="list"):
-        await anext(Client(script).pages(Deployment))
 
 
 async def _stream(*chunks: bytes) -> AsyncIterator[bytes]:
@@ -195,36 +175,6 @@ async def test_an_unreadable_watch_line_ends_the_watch(line: bytes) -> None:
         await anext(Client(script).watch(Deployment, resource_version="7", timeout_seconds=1))
 
 
-async def test_an_apply_carries_manager_force_and_the_uid_it_is_meant_for() -> None:
-    script = Script().then(200, STORED)
-    before = repr(WANTED)
-    await Client(script, field_manager="me").apply(Deployment, WANTED, force=True, uid=UID)
-    request = script.requests[0]
-    assert ("PATCH", PATH, "application/apply-patch+yaml") == (
-        request.method,
-        request.path,
-        request.content_type,
-    )
-    told = {"fieldManager": "me", "fieldValidation": "Ignore", "force": "true"}
-    assert told == dict(request.query)
-    assert {**WANTED, "metadata": {**WANTED["metadata"], "uid": UID}} == script.body
-    assert before == repr(WANTED)
-
-
-async def test_an_apply_without_guard_sends_what_is_wanted() -> None:
-    script = Script().then(200, STORED)
-    await Client(script, field_manager="me").apply(Deployment, WANTED, force=False)
-    query = script.requests[0].query
-    assert ("me", "false") == (query["fieldManager"], query["force"])
-    assert WANTED == script.body
-
-
-async def test_an_apply_that_must_create_names_a_version_that_no_object_has() -> None:
-    script = Script().then(201, STORED)
-    await Client(script, field_manager="me").apply(Deployment, WANTED, force=False, uid=ABSENT)
-    assert {**WANTED["metadata"], "resourceVersion": "1"} == script.body["metadata"]
-
-
 async def test_an_apply_that_must_create_finds_the_name_taken() -> None:
     script = Script().then(409, a_status(409, "Conflict", "the object has been modified"))
     with pytest.raises(Conflict, match="exists already") as caught:
@@ -232,13 +182,72 @@ async def test_an_apply_that_must_create_finds_the_name_taken() -> None:
     assert "AlreadyExists" == caught.value.reason
 
 
-async def test_a_create_that_may_have_happened_is_not_repeated() -> None:
-    client = Client(
-        Script().then_raise(Unreachable("cut")).then_raise(Unreachable("cut")), field_manager="me"
-    )
-    with pytest.raises(Unreachable):
+CALLS: dict[str, tuple[Call, Expected]] = {
+    "apply": (
+        lambda client: client.apply(Deployment, WANTED, force=True, uid=UID),
+        ("PATCH", PATH, "application/apply-patch+yaml", QUERY | {"force": "true"}, with_metadata(uid=UID)),
+    ),
+    "apply to any": (
+        lambda client: client.apply(Deployment, WANTED, force=False),
+        ("PATCH", PATH, "application/apply-patch+yaml", QUERY | {"force": "false"}, WANTED),
+    ),
+    "apply to none": (  # a version that no object has
+        lambda client: client.apply(Deployment, WANTED, force=False, uid=ABSENT),
+        (
+            *("PATCH", PATH, "application/apply-patch+yaml", QUERY | {"force": "false"}),
+            with_metadata(resourceVersion="1"),
+        ),
+    ),
+    "merge patch": (
+        lambda client: client.merge_patch(
+            Deployment, KEY, {"metadata": {"resourceVersion": "7"}}, subresource="status", uid=UID
+        ),
+        (
+            *("PATCH", f"{PATH}/status", "application/merge-patch+json", QUERY),
+            {"metadata": {"resourceVersion": "7", "uid": UID}},
+        ),
+    ),
+    "create": (
+        lambda client: client.create(Deployment, WANTED),
+        ("POST", COLLECTION, "application/json", QUERY, WANTED),
+    ),
+    "replace": (
+        lambda client: client.replace(Deployment, KEY, WANTED),
+        ("PUT", PATH, "application/json", QUERY, WANTED),
+    ),
+    "delete": (
+        lambda client: client.delete(Deployment, KEY, uid=UID),
+        ("DELETE", PATH, "application/json", {}, DELETION),
+    ),
+    "delete a version": (
+        lambda client: client.delete(Deployment, KEY, uid=UID, resource_version="7"),
+        (
+            *("DELETE", PATH, "application/json", {}),
+            DELETION | {"preconditions": {"uid": UID, "resourceVersion": "7"}},
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_a_write_is_one_request_that_names_what_it_is_meant_for(name: str) -> None:
+    call, expected = CALLS[name]
+    script, before = Script().then(200, STORED), repr(WANTED)
+    await call(Client(script, field_manager="me"))
+    [request] = script.requests
+    found = request.method, request.path, request.content_type, request.query, script.body
+    assert (expected, before) == (found, repr(WANTED))
+
+
+@pytest.mark.parametrize(("code", "error"), [(0, Unreachable), (500, ServerFailure), (503, ServerFailure)])
+async def test_a_create_that_may_have_happened_is_not_repeated(code: int, error: type[Exception]) -> None:
+    script = Script()
+    for _ in range(2):
+        _ = script.then(code) if code else script.then_raise(Unreachable("cut"))
+    client = Client(script, field_manager="me")
+    with pytest.raises(error):
         await client.create(Deployment, WANTED)
-    with pytest.raises(Unreachable):
+    with pytest.raises(error):
         await client.apply(Deployment, WANTED, force=False, uid=ABSENT)
 
 
@@ -262,51 +271,6 @@ async def test_what_is_invalid_for_another_reason_stays_invalid() -> None:
     script = Script().then(422, a_status(422, "Invalid"))
     with pytest.raises(Invalid):
         await Client(script, field_manager="me").apply(Deployment, WANTED, force=True, uid=UID)
-
-
-async def test_a_merge_patch_keeps_its_own_metadata_beside_the_guard() -> None:
-    script = Script().then(200, STORED)
-    patch = {"metadata": {"resourceVersion": "7"}, "status": {"replicas": 1}}
-    await Client(script).merge_patch(Deployment, KEY, patch, subresource="status", uid=UID)
-    request = script.requests[0]
-    assert f"{PATH}/status" == request.path
-    assert "application/merge-patch+json" == request.content_type
-    assert {"resourceVersion": "7", "uid": UID} == script.body["metadata"]
-
-
-async def test_a_create_posts_to_the_collection() -> None:
-    script = Script().then(201, STORED)
-    await Client(script).create(Deployment, WANTED)
-    assert ("POST", COLLECTION) == (script.requests[0].method, script.requests[0].path)
-
-
-async def test_a_replace_puts_the_whole_object() -> None:
-    script = Script().then(200, STORED)
-    await Client(script).replace(Deployment, KEY, WANTED)
-    assert ("PUT", PATH, WANTED) == (
-        script.requests[0].method,
-        script.requests[0].path,
-        script.body,
-    )
-
-
-async def test_a_delete_is_for_this_very_object() -> None:
-    script = Script().then(200, {}).then(200, {})
-    client = Client(script)
-    await client.delete(Deployment, KEY, uid=UID)
-    assert {"preconditions": {"uid": UID}, "propagationPolicy": "Background"} == script.body
-    await client.delete(Deployment, KEY, uid=UID, resource_version="7")
-    assert {"uid": UID, "resourceVersion": "7"} == script.body["preconditions"]
-
-
-async def test_to_delete_what_is_gone_is_success() -> None:
-    await Client(Script().then(404, a_status(404, "NotFound"))).delete(Deployment, KEY, uid=UID)
-
-
-@pytest.mark.parametrize(("code", "error"), [(409, Conflict), (403, Forbidden)])
-async def test_a_delete_may_be_refused(code: int, error: type[Exception]) -> None:
-    with pytest.raises(error):
-        await Client(Script().then(code, a_status(code, "X"))).delete(Deployment, KEY, uid=UID)
 
 
 def a_watch(script: Script, resource_version: str) -> Watch[Deployment]:
@@ -405,19 +369,6 @@ async def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
     first.body = Cut()
     assert b"whole" == await asked(script, repeatable=True)
     assert 2 == script.closed
-
-
-@pytest.mark.parametrize("failure", [500, 503, Unreachable("cut")])
-@on_simulated_clock
-async def test_what_may_have_happened_is_not_done_again(failure: int | Exception) -> None:
-    script = Script()
-    if isinstance(failure, int):
-        script.then(failure)
-    else:
-        script.then_raise(failure)
-    with pytest.raises((ServerFailure, Unreachable)):
-        await asked(script, repeatable=False)
-    assert 1 == len(script.requests)
 
 
 @pytest.mark.parametrize("repeatable", [True, False])

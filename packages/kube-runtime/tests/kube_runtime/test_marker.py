@@ -98,20 +98,6 @@ async def test_a_marker_that_somebody_deleted_is_there_again_at_the_next_renewal
     assert at(10) == spec(server)["renewTime"]
 
 
-async def test_who_stops_in_order_takes_the_marker_away() -> None:
-    server = Server()
-    replica = await Replica(server).start()
-    await replica.stop()
-    assert lease(server) is None
-
-
-async def test_who_is_killed_leaves_the_marker_to_run_out() -> None:
-    server = Server()
-    replica = await Replica(server).start()
-    await replica.die()
-    assert at(0) == spec(server)["renewTime"]
-
-
 async def test_only_the_last_replica_takes_the_marker_away() -> None:
     server = Server()
     first, second = await Replica(server).start(), await Replica(server).start()
@@ -194,26 +180,6 @@ async def test_one_attempt_for_each_interval_is_all_that_an_outage_costs() -> No
     before = len(server.requests)
     await asyncio.sleep(900)
     assert len(server.requests) - before <= 90
-
-
-async def test_a_success_makes_failures_forgotten() -> None:
-    server = Server()
-    replica = await Replica(server).start()
-    for _ in range(5):
-        replica.line.is_cut = True
-        await asyncio.sleep(10)
-        replica.line.is_cut = False
-        await asyncio.sleep(10)
-    assert not replica.task.done()
-
-
-async def test_nothing_is_written_any_more_once_the_lease_may_have_run_out() -> None:
-    replica = await Replica(Server()).start()
-    replica.line.hangs = True
-    assert replica.marker.holds_lease()
-    await replica.die()
-    await asyncio.sleep(30)
-    assert not replica.marker.holds_lease()
 
 
 async def test_a_release_that_fails_is_borne() -> None:

@@ -8,7 +8,8 @@ import msgspec
 import yaml
 
 from dynamo_legacy.api import RESOURCES as LEGACY
-from dynamo_legacy.settings import IGNORED, variables
+from dynamo_legacy.settings import IGNORED, LegacySettings
+from dynamo_legacy.settings import rows as legacy_rows
 from dynamo_operator.crds import RESOURCES
 from kube_runtime.crd import (
     SHAPES,
@@ -68,11 +69,11 @@ def index() -> str:
 def legacy() -> str:
     """The page of the legacy kinds: settings, kinds, and the tables of their documentation."""
     settings = []
-    for field in variables():
-        names = " or ".join(f"`{name}`" for name in field.variable.names)
-        text = field.default if isinstance(field.default, str) else str(field.default).lower()
-        default = f"`{text}`" if text and "Secret" not in str(field.type_) else ""
-        settings.append((names, default, field.variable.text))
+    for row in legacy_rows():
+        names = " or ".join(f"`{name}`" for name in row.variables)
+        value = getattr(LegacySettings(), row.name)
+        text = value if isinstance(value, str) else str(value).lower() if value in (True, False) else ""
+        settings.append((names, f"`{text}`" if text else "", row.text))
     ignored = ", ".join(f"`{name}`" for name in IGNORED)
     lines = [
         LEGACY_HEAD.read_text(encoding="utf-8"),

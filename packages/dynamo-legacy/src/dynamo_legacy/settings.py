@@ -1,14 +1,16 @@
 """The environment variables of the older generation's operator, in one frozen struct, read once at start.
 
-Each field has its help text and its names in the environment, from which the reference page is generated. An
-empty variable counts as unset. Flags of both generations are in `dynamo_operator.settings`.
+`settings.toml` has the variables and the help text of each field; the reference page is generated from both.
+An empty variable counts as unset. Flags of both generations are in `dynamo_operator.settings`.
 """
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 import msgspec
@@ -25,13 +27,11 @@ Engine = Literal["buildkit", "buildkit-rootless", "kaniko"]
 _REGISTRY = re.compile(r"[a-z0-9.-]+(:[0-9]{1,5})?(=[a-z0-9.-]+)?", re.ASCII)
 
 
+@dataclass(frozen=True, slots=True)
 class Secret:
     """A string whose representation hides it from logs, messages and tracebacks. An empty one is false."""
 
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str = "") -> None:
-        self._text = text
+    _text: str = ""
 
     def reveal(self) -> str:
         """The string itself."""
@@ -40,191 +40,39 @@ class Secret:
     def __bool__(self) -> bool:
         return bool(self._text)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._text == self._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
-
     def __repr__(self) -> str:
         return "Secret(…)" if self._text else "Secret()"
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """The help text of a field, and its names in the environment; the first one that is set counts."""
-
-    names: tuple[str, ...]
-    text: str
 
 
 class LegacySettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of the older generation beside the operator's own."""
 
-    endpoint: Annotated[
-        str,
-        Variable(
-            ("YATAI_ENDPOINT", "API_STORE_ENDPOINT"),
-            "Ask this store of archives for the configuration and the archive of a tag.",
-        ),
-    ] = ""
-    cluster_name: Annotated[
-        str,
-        Variable(
-            ("YATAI_CLUSTER_NAME", "API_STORE_CLUSTER_NAME"),
-            "Name this cluster to the store.",
-        ),
-    ] = "default"
-    api_token: Annotated[
-        Secret,
-        Variable(("YATAI_API_TOKEN", "API_STORE_API_TOKEN"), "Log in to the store with this token."),
-    ] = Secret()
-    ingress_host_suffix: Annotated[
-        str,
-        Variable(
-            ("DYNAMO_INGRESS_SUFFIX",),
-            "Use this domain where neither the object nor `--ingress-host-suffix` names one "
-            "(default: `local`).",
-        ),
-    ] = ""
-    restricted_security_context: Annotated[
-        bool,
-        Variable(
-            ("ENABLE_RESTRICTED_SECURITY_CONTEXT",),
-            "Run the containers of services and builds without root, privileges and capabilities.",
-        ),
-    ] = False
-    build_engine: Annotated[
-        Engine,
-        Variable(
-            ("BENTO_IMAGE_BUILD_ENGINE", "DYNAMO_IMAGE_BUILD_ENGINE"),
-            "Select what builds images: `buildkit` needs a daemon, `buildkit-rootless` none; "
-            "`kaniko` needs an image of your own.",
-        ),
-    ] = "buildkit"
-    buildkit_url: Annotated[
-        str,
-        Variable(
-            ("BUILDKIT_URL",),
-            "Build with the daemon at this address, such as `tcp://buildkitd:1234`.",
-        ),
-    ] = ""
-    buildkit_client_secret: Annotated[
-        str,
-        Variable(
-            ("BUILDKIT_CLIENT_SECRET",),
-            "Connect to the daemon with TLS, and the certificate of this Secret in the request's namespace: "
-            "`ca.crt`, `tls.crt` and `tls.key`.",
-        ),
-    ] = ""
-    buildkit_cache_repository: Annotated[
-        str,
-        Variable(("BUILDKIT_CACHE_REPO",), "Keep BuildKit's cache in this registry repository."),
-    ] = ""
-    kaniko_cache_repository: Annotated[
-        str,
-        Variable(
-            ("KANIKO_CACHE_REPO",),
-            "Keep kaniko's cache in this registry repository (default: that of the images).",
-        ),
-    ] = ""
-    kaniko_snapshot_mode: Annotated[
-        Literal["", "full", "redo", "time"],
-        Variable(("KANIKO_SNAPSHOT_MODE",), "Pass this `--snapshot-mode` to kaniko."),
-    ] = ""
-    estargz: Annotated[
-        bool,
-        Variable(("ESTARGZ_ENABLED",), "Build images that can be started while they are pulled."),
-    ] = False
-    image_has_namespace: Annotated[
-        bool,
-        Variable(
-            ("ADD_NAMESPACE_PREFIX_TO_IMAGE_NAME",),
-            "Put the namespace of the request into the tags of images.",
-        ),
-    ] = False
-    registry_server: Annotated[
-        str,
-        Variable(
-            ("DOCKER_REGISTRY_SERVER",),
-            "Push to and run from this registry, with a path if it has one.",
-        ),
-    ] = ""
-    registry_in_cluster_server: Annotated[
-        str,
-        Variable(
-            ("DOCKER_REGISTRY_IN_CLUSTER_SERVER",),
-            "Push to and probe that registry at this address (default: the same).",
-        ),
-    ] = ""
-    registry_username: Annotated[
-        str, Variable(("DOCKER_REGISTRY_USERNAME",), "Log in to the registry as this user.")
-    ] = ""
-    registry_password: Annotated[
-        Secret,
-        Variable(("DOCKER_REGISTRY_PASSWORD",), "Log in to the registry with this password."),
-    ] = Secret()
-    registry_secure: Annotated[
-        bool, Variable(("DOCKER_REGISTRY_SECURE",), "Speak TLS with the registry.")
-    ] = True
-    registry_repository: Annotated[
-        str,
-        Variable(
-            (
-                "DOCKER_REGISTRY_BENTO_REPOSITORY_NAME",
-                "DOCKER_REGISTRY_DYNAMO_COMPONENTS_REPOSITORY_NAME",
-            ),
-            "Keep the images in this repository below the server.",
-        ),
-    ] = "yatai-bentos"
-    known_registries: Annotated[
-        str,
-        Variable(
-            ("DYNAMO_KNOWN_REGISTRIES",),
-            "Ask these registries for images of tenants although their addresses are private, and let them "
-            "issue tokens from another host, such as `harbor.corp:8443,registry.corp=gitlab.corp`.",
-        ),
-    ] = ""
-    cluster_networks: Annotated[
-        str,
-        Variable(
-            ("DYNAMO_CLUSTER_NETWORKS",),
-            "Never connect to these networks on behalf of tenants: those of nodes, pods and Services with "
-            "public addresses, such as `203.0.113.0/24,2001:db8::/32`. Private networks need no entry.",
-        ),
-    ] = ""
-    builder_namespace: Annotated[
-        str,
-        Variable(
-            ("YATAI_IMAGE_BUILDER_NAMESPACE", "DYNAMO_IMAGE_BUILDER_NAMESPACE"),
-            "Read the settings of all builds from the ConfigMap `yatai-image-builder-config` of this "
-            "namespace.",
-        ),
-    ] = ""
-    fetch_image: Annotated[
-        str,
-        Variable(
-            (
-                "INTERNAL_IMAGES_BENTO_DOWNLOADER",
-                "INTERNAL_IMAGES_DYNAMO_COMPONENTS_DOWNLOADER",
-            ),
-            "Fetch archives with the program `dynamo-operator` of this image (default: the operator's).",
-        ),
-    ] = ""
-    buildkit_image: Annotated[
-        str, Variable(("INTERNAL_IMAGES_BUILDKIT",), "Run `buildctl` from this image.")
-    ] = "moby/buildkit:v0.20.2"
-    buildkit_rootless_image: Annotated[
-        str,
-        Variable(("INTERNAL_IMAGES_BUILDKIT_ROOTLESS",), "Build without a daemon in this image."),
-    ] = "moby/buildkit:v0.20.2-rootless"
-    kaniko_image: Annotated[
-        str,
-        Variable(
-            ("INTERNAL_IMAGES_KANIKO",),
-            "Run kaniko from this image. Without it there is no kaniko.",
-        ),
-    ] = ""
+    endpoint: str = ""
+    cluster_name: str = "default"
+    api_token: Secret = Secret()
+    ingress_host_suffix: str = ""
+    restricted_security_context: bool = False
+    build_engine: Engine = "buildkit"
+    buildkit_url: str = ""
+    buildkit_client_secret: str = ""
+    buildkit_cache_repository: str = ""
+    kaniko_cache_repository: str = ""
+    kaniko_snapshot_mode: Literal["", "full", "redo", "time"] = ""
+    estargz: bool = False
+    image_has_namespace: bool = False
+    registry_server: str = ""
+    registry_in_cluster_server: str = ""
+    registry_username: str = ""
+    registry_password: Secret = Secret()
+    registry_secure: bool = True
+    registry_repository: str = "yatai-bentos"
+    known_registries: str = ""
+    cluster_networks: str = ""
+    builder_namespace: str = ""
+    fetch_image: str = ""
+    buildkit_image: str = "moby/buildkit:v0.20.2"
+    buildkit_rootless_image: str = "moby/buildkit:v0.20.2-rootless"
+    kaniko_image: str = ""
 
 
 IGNORED = (
@@ -245,21 +93,19 @@ IGNORED = (
 """Variables of old installations without effect."""
 
 
-class SettingVariable(NamedTuple):
-    """One setting: field name, type, default and declaration."""
+class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of `settings.toml`: a field, its environment variables, and its help text."""
 
     name: str
-    type_: Any
-    default: object
-    variable: Variable
+    variables: tuple[str, ...]
+    text: str
 
 
-def variables() -> Iterator[SettingVariable]:
+@cache
+def rows() -> tuple[Setting, ...]:
     """Every setting, in the order of the struct."""
-    hints = get_type_hints(LegacySettings, include_extras=True)
-    for info in msgspec.structs.fields(LegacySettings):
-        type_, variable = get_args(hints[info.name])
-        yield SettingVariable(info.name, type_, info.default, variable)
+    text = files("dynamo_legacy").joinpath("settings.toml").read_bytes()
+    return tuple(msgspec.toml.decode(text, type=dict[str, list[Setting]])["setting"])
 
 
 def read_legacy_settings(environment: Mapping[str, str]) -> LegacySettings:
@@ -269,11 +115,12 @@ def read_legacy_settings(environment: Mapping[str, str]) -> LegacySettings:
     """
     problems: list[ConfigError] = []
     values: dict[str, Any] = {}
-    for setting in variables():
-        source = next((name for name in setting.variable.names if environment.get(name)), "")
+    types = get_type_hints(LegacySettings)
+    for setting in rows():
+        source = next(filter(environment.get, setting.variables), "")
         if source:
             try:
-                values[setting.name] = _value(setting, environment[source])
+                values[setting.name] = _value(setting.name, types[setting.name], environment[source])
             except ValueError as error:
                 problems.append(ConfigError(source, str(error)))
     if problems:
@@ -310,18 +157,18 @@ def cluster_networks(text: str) -> tuple[Network, ...]:
     return tuple(ipaddress.ip_network(entry.strip()) for entry in text.split(",") if entry.strip())
 
 
-def _value(setting: SettingVariable, text: str) -> object:
-    if setting.type_ is bool:
+def _value(name: str, type_: object, text: str) -> object:
+    if type_ is bool:
         if text not in ("true", "false"):
             raise ValueError(f"expected true or false, got {text!r}")
         return text == "true"
-    if setting.type_ is Secret:
+    if type_ is Secret:
         return Secret(text)
-    if get_origin(setting.type_) is Literal:
-        choices = [choice for choice in get_args(setting.type_) if choice]
+    if get_origin(type_) is Literal:
+        choices = [choice for choice in get_args(type_) if choice]
         if text not in choices:
             raise ValueError(f"expected one of {', '.join(choices)}, got {text!r}")
-    if check := _CHECKS.get(setting.name):
+    if check := _CHECKS.get(name):
         check(text)
     return text
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from dynamo_legacy.settings import IGNORED, variables
+from dynamo_legacy.settings import IGNORED, rows
 from dynamo_operator.settings import fields
 
 ROOT = Path(__file__).parents[4]
@@ -19,6 +19,6 @@ def test_each_row_has_a_test() -> None:
 
 
 def test_each_variable_is_read_or_accepted() -> None:
-    read = {name for setting in variables() for name in setting.variable.names}
+    read = {name for setting in rows() for name in setting.variables}
     of_the_operator = {field.setting.environment for field in fields()}
     assert ROWS["tables"]["Variables"].keys() <= read | of_the_operator | set(IGNORED)

@@ -8,7 +8,7 @@ from dynamo_legacy.settings import (
     Secret,
     host_suffix,
     read_legacy_settings,
-    variables,
+    rows,
 )
 from dynamo_operator.settings import RenderSettings
 
@@ -18,13 +18,14 @@ def test_nothing_set_is_the_default() -> None:
 
 
 def test_an_empty_variable_is_unset() -> None:
-    names = [name for setting in variables() for name in setting.variable.names]
+    names = [name for setting in rows() for name in setting.variables]
     assert read_legacy_settings(dict.fromkeys(names, "")) == LegacySettings()
 
 
 def test_every_name_is_declared_once() -> None:
-    names = [name for setting in variables() for name in setting.variable.names]
+    names = [name for setting in rows() for name in setting.variables]
     assert len({*names, *IGNORED}) == len(names) + len(IGNORED)
+    assert tuple(setting.name for setting in rows()) == LegacySettings.__struct_fields__
 
 
 def test_a_later_name_is_an_alias() -> None:

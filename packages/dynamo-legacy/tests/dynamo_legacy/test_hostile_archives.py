@@ -50,6 +50,7 @@ def negative() -> bytes:
 
 HOSTILE = {
     "a name with a zero byte": extended(record("path", "a\0b")) + member("x"),
+    "a target with a zero byte": extended(record("linkpath", "a\0b")) + member("x", tarfile.SYMTYPE, "y"),
     "a path below a file": member("a") + member("a/b"),
     "a link in place of a folder": member("a", tarfile.DIRTYPE) + member("a", tarfile.SYMTYPE, "b"),
     "a file in place of a folder": member("a", tarfile.DIRTYPE) + member("a"),

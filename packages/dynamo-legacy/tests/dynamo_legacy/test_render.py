@@ -18,7 +18,7 @@ from dynamo_legacy.render import (
     unknown_services,
 )
 from dynamo_legacy.settings import LegacySettings
-from dynamo_legacy.validation import nim_problems, shared_size_problem
+from dynamo_legacy.validation import shared_size_problem
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object
@@ -259,22 +259,6 @@ def test_pull_secrets_are_those_of_the_image_and_the_user() -> None:
     assert pod(component)["imagePullSecrets"] == [{"name": "pull"}, {"name": "mine"}]
 
 
-@pytest.mark.parametrize(
-    ("spec", "problem"),
-    [
-        (
-            {"envs": [{"name": "PORT", "value": "http"}]},
-            'spec.envs[0].value: invalid port "http" (expected a number from 1 to 65535)',
-        ),
-        ({"pvc": {"name": "data"}}, "spec.pvc.mountPoint"),
-        ({"resources": {"limits": {"cpu": "one"}}}, "spec.resources.limits.cpu"),
-    ],
-)
-def test_what_cannot_be_rendered_is_refused(spec: Object, problem: str) -> None:
-    [reported] = nim_problems(nim(**spec), RenderSettings(), LegacySettings())
-    assert str(reported).startswith(problem)
-
-
 TWO_SERVICES = """
 service: dynamonim:MyService1
 services:
@@ -413,12 +397,6 @@ def test_without_a_configuration_the_services_are_the_graph() -> None:
     graph = services_only(made, "graphs.agg:A")
     assert [component["spec"]["dynamoTag"] for component in components(made, graph)] == ["graphs.agg:A"] * 2
     assert components(made, GraphConfig()) == ()
-
-
-@pytest.mark.parametrize("tag", ["a", "a:b:c", ":b", "a:", "-:b", "a/b:" + "c" * 260])
-def test_a_tag_without_a_name_is_refused(tag: str) -> None:
-    with pytest.raises(ValueError, match="invalid tag"):
-        nim_name(tag)
 
 
 def test_the_name_of_a_tag() -> None:

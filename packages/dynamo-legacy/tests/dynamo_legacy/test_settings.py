@@ -13,10 +13,6 @@ from dynamo_legacy.settings import (
 from dynamo_operator.settings import RenderSettings
 
 
-def test_nothing_set_is_the_default() -> None:
-    assert read_legacy_settings({}) == LegacySettings()
-
-
 def test_an_empty_variable_is_unset() -> None:
     names = [name for setting in rows() for name in setting.variables]
     assert read_legacy_settings(dict.fromkeys(names, "")) == LegacySettings()

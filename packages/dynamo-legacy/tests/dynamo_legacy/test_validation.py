@@ -201,15 +201,12 @@ def test_a_port_has_few_digits(port: str) -> None:
     assert "expected a number from 1 to 65535" in problem
 
 
-def test_replicas_are_not_negative() -> None:
+def test_replicas_have_bounds() -> None:
     assert of_nim(nim(replicas=-1)) == ["spec.replicas must be non-negative"]
     [problem] = of_deployment(deployment({"Frontend": {"replicas": -1}}))
     assert problem == "spec.services[Frontend].replicas must be non-negative"
-
-
-def test_an_autoscaler_has_an_upper_bound() -> None:
-    expected = ["spec.autoscaling.maxReplicas: missing maxReplicas (for example 4)"]
-    assert of_nim(nim(autoscaling={"enabled": True})) == expected
+    [unbounded] = of_nim(nim(autoscaling={"enabled": True}))
+    assert unbounded == "spec.autoscaling.maxReplicas: missing maxReplicas (for example 4)"
 
 
 def test_an_override_that_is_no_component() -> None:
@@ -226,47 +223,48 @@ def test_variables_of_all_services() -> None:
     assert misfit == "spec.envs[0].name: expected text"
 
 
-def test_a_secret_needs_the_image_that_it_is_for() -> None:
-    expected = "needs image, for whose registry the Secret is"
-    problems = of_request(dockerConfigJsonSecretName="login")
-    assert problems == [f"spec.dockerConfigJsonSecretName: {expected}"]
-
-
-def test_an_image_has_a_name() -> None:
-    [problem] = of_request(image="Registry/UP,push=false")
-    assert problem.startswith('spec.image: invalid image "Registry/UP,push=false" (for example ')
+EXAMPLE = "(for example registry.example.com/team/chat:1)"
+ONE_SOURCE = "spec.source: expected one of oci, s3, http, pvc, configMap, got"
 
 
 @pytest.mark.parametrize(
-    ("source", "got"),
+    ("spec", "problems"),
     [
-        ({}, "none"),
-        ({"http": {"url": "https://a"}, "configMap": {"name": "b"}}, "http and configMap"),
+        (
+            {"dockerConfigJsonSecretName": "login"},
+            ["spec.dockerConfigJsonSecretName: needs image, for whose registry the Secret is"],
+        ),
+        (
+            {"image": "Registry/UP,push=false"},
+            [f'spec.image: invalid image "Registry/UP,push=false" {EXAMPLE}'],
+        ),
+        ({"source": {}}, [f"{ONE_SOURCE} none"]),
+        (
+            {"source": {"http": {"url": "https://a"}, "configMap": {"name": "b"}}},
+            [f"{ONE_SOURCE} http and configMap"],
+        ),
+        (
+            {"source": {"configMap": {"name": "a"}}, "downloadUrl": "https://example.com"},
+            ["spec.downloadUrl: must not be set together with source"],
+        ),
+        (
+            {"imageBuildTimeout": "soon"},
+            ['spec.imageBuildTimeout: invalid duration "soon" (expected for example 30m or 1h30m)'],
+        ),
+        (
+            {
+                "imageBuilderExtraContainerEnv": [{"name": 1}],
+                "imageBuilderExtraPodSpec": {"affinity": "near"},
+            },
+            [
+                "spec.imageBuilderExtraContainerEnv[0].name: expected text",
+                "spec.imageBuilderExtraPodSpec.affinity: expected an object",
+            ],
+        ),
     ],
 )
-def test_a_request_has_one_source(source: dict[str, Any], got: str) -> None:
-    words = f"expected one of oci, s3, http, pvc, configMap, got {got}"
-    assert of_request(source=source) == [f"spec.source: {words}"]
-
-
-def test_a_source_has_no_url_beside_it() -> None:
-    problems = of_request(source={"configMap": {"name": "a"}}, downloadUrl="https://example.com")
-    assert problems == ["spec.downloadUrl: must not be set together with source"]
-
-
-def test_a_timeout_is_a_duration() -> None:
-    words = 'invalid duration "soon" (expected for example 30m or 1h30m)'
-    assert of_request(imageBuildTimeout="soon") == [f"spec.imageBuildTimeout: {words}"]
-
-
-def test_pods_of_builds_have_the_shape_of_pods() -> None:
-    problems = of_request(
-        imageBuilderExtraContainerEnv=[{"name": 1}], imageBuilderExtraPodSpec={"affinity": "near"}
-    )
-    assert problems == [
-        "spec.imageBuilderExtraContainerEnv[0].name: expected text",
-        "spec.imageBuilderExtraPodSpec.affinity: expected an object",
-    ]
+def test_rules_of_requests(spec: dict[str, Any], problems: list[str]) -> None:
+    assert of_request(**spec) == problems
 
 
 @pytest.mark.parametrize("field", ["serviceAccountName", "serviceaccountname"])

@@ -9,7 +9,6 @@ import secrets
 import socket
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -103,61 +102,24 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset((self.server_port, self.etcd_port, self.etcd_peer_port))
 
 
-@dataclass(frozen=True, slots=True)
 class Layout:
-    """The paths below the folder of one instance."""
+    """The paths below the folder of one instance.
 
-    folder: Path
+    `plan` has the settings, and is written last at creation: without it the folder is a leftover. `records`
+    has a file for each running process, `scratch` what may be deleted at any time, and `audit_log` every
+    request to the API server, one JSON object per line.
+    """
 
-    @property
-    def plan(self) -> Path:
-        """The settings, written last at creation: without this file the folder is a leftover."""
-        return self.folder / "instance.json"
-
-    @property
-    def pki(self) -> Path:
-        """Certificates and keys."""
-        return self.folder / "pki"
-
-    @property
-    def kubeconfigs(self) -> Path:
-        """One file per user."""
-        return self.folder / "kubeconfigs"
-
-    @property
-    def records(self) -> Path:
-        """Records of running processes, one file each."""
-        return self.folder / "run"
-
-    @property
-    def logs(self) -> Path:
-        """The logs of the processes, and the audit log."""
-        return self.folder / "logs"
-
-    @property
-    def audit_log(self) -> Path:
-        """Every request to the API server, one JSON object per line."""
-        return self.logs / "audit.log"
-
-    @property
-    def data(self) -> Path:
-        """The files of etcd."""
-        return self.folder / "etcd"
-
-    @property
-    def scratch(self) -> Path:
-        """Files that may be deleted at any time."""
-        return self.folder / "scratch"
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.plan = folder / "instance.json"
+        self.pki, self.kubeconfigs = folder / "pki", folder / "kubeconfigs"
+        self.records, self.logs = folder / "run", folder / "logs"
+        self.data, self.scratch = folder / "etcd", folder / "scratch"
+        self.audit_log = self.logs / "audit.log"
 
     def create(self) -> None:
         """Create the folders, for this user only."""
-        for folder in (
-            self.folder,
-            self.pki,
-            self.kubeconfigs,
-            self.records,
-            self.logs,
-            self.data,
-            self.scratch,
-        ):
+        below = (self.pki, self.kubeconfigs, self.records, self.logs, self.data, self.scratch)
+        for folder in (self.folder, *below):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

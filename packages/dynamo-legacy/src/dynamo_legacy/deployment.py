@@ -139,40 +139,34 @@ class Resolution:
     requeue_after_seconds: float | None = None
 
 
-class Resolver:
-    """Finds the graphs of deployments. `store` is None if no store is configured."""
-
-    def __init__(self, store: ArchiveStore | None) -> None:
-        self._store = store
-
-    async def resolve(self, deployment: DynamoDeployment, inputs: DeploymentInputs) -> Resolution:
-        """Resolve the graph of a deployment: the first source that has one counts."""
-        if inputs.config is not None:
-            return await self._parsed(inputs.config, to_keep=inputs.is_config_kept)
-        if GRAPH_CONFIG in deployment.metadata.annotations:
-            return Resolution(problem=_no_config_map(inputs), state=State.PENDING)
-        if self._store is not None:
-            return await self._stored(self._store, deployment)
-        if deployment.spec.services and inputs.image is not None:
-            tag = deployment.metadata.annotations.get(DYNAMO_TAG, "")
-            return Resolution(services_only(deployment, tag))
-        return _waiting(inputs)
-
-    async def _stored(self, store: ArchiveStore, deployment: DynamoDeployment) -> Resolution:
+async def resolve(
+    deployment: DynamoDeployment, inputs: DeploymentInputs, store: ArchiveStore | None
+) -> Resolution:
+    """Resolve the graph of a deployment: the first source that has one counts. `store` may be missing."""
+    if inputs.config is not None:
+        return await _parsed(inputs.config, to_keep=inputs.is_config_kept)
+    if GRAPH_CONFIG in deployment.metadata.annotations:
+        return Resolution(problem=_no_config_map(inputs), state=State.PENDING)
+    if store is not None:
         try:
             text = await store.graph_config(deployment.spec.dynamo_nim)
         except StoreError as error:
             return Resolution(problem=str(error), requeue_after_seconds=RETRY_SECONDS)
-        return await self._parsed(text, to_keep=True)
+        return await _parsed(text, to_keep=True)
+    if deployment.spec.services and inputs.image is not None:
+        tag = deployment.metadata.annotations.get(DYNAMO_TAG, "")
+        return Resolution(services_only(deployment, tag))
+    return _waiting(inputs)
 
-    async def _parsed(self, text: str, *, to_keep: bool) -> Resolution:
-        if not text:
-            return Resolution(problem=f"the configuration has no key {GRAPH_CONFIG_KEY}")
-        try:
-            graph = await parsed(len(text), parse_graph_config, text)
-        except GraphConfigError as error:
-            return Resolution(problem=str(error))
-        return Resolution(graph, text, to_keep=to_keep)
+
+async def _parsed(text: str, *, to_keep: bool) -> Resolution:
+    if not text:
+        return Resolution(problem=f"the configuration has no key {GRAPH_CONFIG_KEY}")
+    try:
+        graph = await parsed(len(text), parse_graph_config, text)
+    except GraphConfigError as error:
+        return Resolution(problem=str(error))
+    return Resolution(graph, text, to_keep=to_keep)
 
 
 def _waiting(inputs: DeploymentInputs) -> Resolution:
@@ -196,8 +190,7 @@ _MARKER = (names.SHARED_BY, "true")
 _SHARED: tuple[type[Resource], ...] = (DynamoNimRequest, GraphConfigMap)
 
 
-# A reconcile reads once (`read.py`), resolves the graph (`resolve.py`), renders, applies, and
-# reports.
+# A reconcile reads once, resolves the graph, renders, applies, and reports.
 @dataclass(frozen=True, slots=True)
 class DeploymentController:
     """Turns a DynamoDeployment into a build and a component for each service."""
@@ -205,7 +198,7 @@ class DeploymentController:
     cache: Cache
     applier: Applier
     reporter: Reporter
-    resolver: Resolver
+    store: ArchiveStore | None
     settings: RenderSettings
     legacy: LegacySettings
     validated: ValidationCache = field(default_factory=ValidationCache)
@@ -231,7 +224,7 @@ class DeploymentController:
             text = fitted([str(problem) for problem in problems], MESSAGE_LIMIT)
             return await self._stopped(deployment, reason, text)
         inputs = read_deployment(deployment, self.cache)
-        resolution = await self.resolver.resolve(deployment, inputs)
+        resolution = await resolve(deployment, inputs, self.store)
         if resolution.graph is None:
             return await self._unresolved(deployment, inputs, resolution)
         if text := shared_size_problem(deployment, resolution.graph, self.settings):

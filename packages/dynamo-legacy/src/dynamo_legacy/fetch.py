@@ -11,16 +11,17 @@ import gzip
 import hashlib
 import http.client
 import io
+import math
 import os
 import shutil
-import ssl
 import sys
 import tarfile
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import closing
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Final, NoReturn, Protocol, Self
+from typing import Any, BinaryIO, Final, NoReturn, Self
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
@@ -101,25 +102,17 @@ class _WholeFile(BoundedHeader):
         raise ArchiveError(f"{self.name[:100]} is a sparse file")
 
 
-class Readable(Protocol):
-    """The source of an archive."""
-
-    def read(self, size: int, /) -> bytes:
-        """Read up to that many bytes; none at the end."""
-        ...
-
-
-def config_in(archive: Readable, check: Callable[[], None] = lambda: None) -> str:
-    """Read the first `bento.yaml` of an archive. `check` is called for each chunk.
+def config_in(archive: io.BufferedIOBase, deadline: float = math.inf) -> str:
+    """Read the first `bento.yaml` of an archive, until that time of the monotonic clock.
 
     Raises:
-        ArchiveError: the archive is invalid or too large, or has no such file.
-        Exception: what `check` or reading raises.
+        ArchiveError: the archive is invalid, too large or late, or has no such file.
+        Exception: what reading raises.
     """
-    source = io.BufferedReader(_Bounded(archive, check))
+    source = io.BufferedReader(_Bounded(archive, deadline))
     is_compressed = source.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
     stream = gzip.GzipFile(fileobj=source) if is_compressed else source
-    unpacked = io.BufferedReader(_Bounded(stream, check))
+    unpacked = io.BufferedReader(_Bounded(stream, deadline))
     try:
         with tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_WholeFile) as members:
             return _first_config(members)
@@ -145,11 +138,11 @@ def _first_config(members: tarfile.TarFile) -> str:
 
 
 class _Bounded(io.RawIOBase):
-    """A source that raises ArchiveError after `MOST_ARCHIVE_BYTES`."""
+    """A source that raises ArchiveError after `MOST_ARCHIVE_BYTES`, and after the deadline."""
 
-    def __init__(self, source: Readable, check: Callable[[], None]) -> None:
+    def __init__(self, source: io.BufferedIOBase, deadline: float) -> None:
         super().__init__()
-        self._source, self._check, self._left = source, check, MOST_ARCHIVE_BYTES
+        self._source, self._deadline, self._left = source, deadline, MOST_ARCHIVE_BYTES
 
     def readable(self) -> bool:
         """True, as `io.RawIOBase` requires."""
@@ -157,7 +150,8 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: Any, /) -> int:
         """Fill the buffer with one read of the source."""
-        self._check()
+        if time.monotonic() > self._deadline:
+            raise ArchiveError(f"the archive has not come within {TOTAL_SECONDS:g} s")
         view = memoryview(buffer)
         piece = self._source.read(len(view))
         self._left -= len(piece)
@@ -541,7 +535,6 @@ ANSWER_SECONDS: Final = 30.0
 TOTAL_SECONDS: Final = 90.0
 """Seconds for an archive: less than the limit of a reconcile."""
 _AT_ONCE = 2
-_PORTS = {"http": http.client.HTTP_PORT, "https": http.client.HTTPS_PORT}
 
 
 # The operator connects to that address only: it refuses redirects, and neither objects nor
@@ -565,43 +558,21 @@ class ArchiveStore:
             StoreError: there is none, or the request failed.
         """
         async with self._places:
-            return await asyncio.to_thread(self._fetched, tag)
+            return await asyncio.to_thread(self._read, tag)
 
-    def _fetched(self, tag: str) -> str:
+    def _read(self, tag: str) -> str:
         url = store_url(tag, self._settings)
-        request = f"GET {url}"
-        try:
-            return self._downloaded(request, urlsplit(url).path)
-        except (OSError, http.client.HTTPException, ArchiveError) as error:
-            raise StoreError(f"{request}: {str(error) or type(error).__name__}") from error
-
-    def _downloaded(self, request: str, path: str) -> str:
-        token = self._settings.api_token.reveal()
+        parts, token = urlsplit(url), self._settings.api_token.reveal()
         headers = {TOKEN_HEADER: f"{store_user(self._settings)}:{token}"}
-        connection = self._connection()
+        is_plain = parts.scheme == "http"
+        opened = http.client.HTTPConnection if is_plain else http.client.HTTPSConnection
+        connection = opened(parts.hostname or "", parts.port or opened.default_port, timeout=ANSWER_SECONDS)
         try:
-            connection.request("GET", path, headers=headers)
-            with connection.getresponse() as answer:
-                if answer.status != http.client.OK:
-                    raise StoreError(f"{request}: status {answer.status} {answer.reason}")
-                return config_in(answer, _until(time.monotonic() + TOTAL_SECONDS))
-        finally:
-            connection.close()
-
-    def _connection(self) -> http.client.HTTPConnection:
-        parts = urlsplit(self._settings.endpoint)
-        host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
-        if parts.scheme == "http":
-            return http.client.HTTPConnection(host, port, timeout=ANSWER_SECONDS)
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(host, port, timeout=ANSWER_SECONDS, context=context)
-
-
-def _until(deadline: float) -> Callable[[], None]:
-    """A check that raises after that time of the monotonic clock."""
-
-    def check() -> None:
-        if time.monotonic() > deadline:
-            raise ArchiveError(f"the archive has not come within {TOTAL_SECONDS:g} s")
-
-    return check
+            with closing(connection):
+                connection.request("GET", parts.path, headers=headers)
+                with connection.getresponse() as answer:
+                    if answer.status != http.client.OK:
+                        raise StoreError(f"GET {url}: status {answer.status} {answer.reason}")
+                    return config_in(answer, time.monotonic() + TOTAL_SECONDS)
+        except (OSError, http.client.HTTPException, ArchiveError) as error:
+            raise StoreError(f"GET {url}: {str(error) or type(error).__name__}") from error

@@ -8,7 +8,7 @@ from typing import Any
 from dynamo_legacy import names
 from dynamo_legacy.api import DynamoDeployment, DynamoNim, DynamoNimDeployment, DynamoNimRequest
 from dynamo_legacy.build.plan import Reason
-from dynamo_legacy.deployment import DeploymentController, Resolver
+from dynamo_legacy.deployment import DeploymentController
 from dynamo_legacy.fetch import ArchiveStore
 from dynamo_legacy.names import GraphConfigMap, ServicePodAccount
 from dynamo_legacy.nim import NimController
@@ -90,10 +90,10 @@ def control(parts: Parts, pods: PodIndex) -> None:
     reporter = parts.reporter("dynamonimdeployment", StatusRateLimit(goal=AVAILABLE))
     of_nims = parts.options_reporting(DynamoNimDeployment, reporter)
     nims = NimController(cache, applier, reporter, pods, settings, legacy)
-    resolver = Resolver(ArchiveStore(legacy) if legacy.endpoint else None)
+    store = ArchiveStore(legacy) if legacy.endpoint else None
     reporter = parts.reporter("dynamodeployment", StatusRateLimit(goal=READY))
     of_deployments = replace(parts.options_reporting(DynamoDeployment, reporter), workers=_WORKERS)
-    deployments = DeploymentController(cache, applier, reporter, resolver, settings, legacy)
+    deployments = DeploymentController(cache, applier, reporter, store, settings, legacy)
     reporter = parts.reporter("dynamonimrequest", StatusRateLimit())
     of_images = replace(parts.options_reporting(DynamoNimRequest, reporter), workers=_WORKERS)
     images = ImageRequestController(cache, applier, reporter, settings, legacy)

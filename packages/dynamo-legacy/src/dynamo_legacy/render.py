@@ -6,7 +6,7 @@ process, and defaults of pods.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -47,6 +47,8 @@ from dynamo_operator.shared.cluster import Facts, NamespaceDefaults
 from kube_runtime.errors import ConfigError
 from kube_runtime.types.kinds import HorizontalPodAutoscaler, PersistentVolumeClaim
 from kube_runtime.types.meta import Key, Object
+
+T = TypeVar("T")
 
 _GRACE_SECONDS = 30
 """The default of Kubernetes: that generation set no grace period."""
@@ -223,27 +225,12 @@ MOST_SERVICES = 250
 """Most services of a graph: each becomes an object with a workload."""
 
 
-class GraphResources(msgspec.Struct, frozen=True):
-    """Resources of one pod of a service; "" if not set."""
-
-    cpu: str = ""
-    memory: str = ""
-    gpu: str = ""
-    custom: dict[str, str] = {}
-
-
-class GraphAutoscaling(msgspec.Struct, frozen=True):
-    """Bounds of the replicas; None if not set."""
-
-    min_replicas: int | None = None
-    max_replicas: int | None = None
-
-
 class GraphService(msgspec.Struct, frozen=True, kw_only=True):
     """One service of a graph.
 
     `is_dynamo`: it is served over the Dynamo runtime, as `dynamo_name` in `dynamo_namespace`; both may be "".
-    `workers` are its replicas, unless an override sets them.
+    `resources` and `autoscaling` are as a component has them. `workers` are its replicas, unless an override
+    sets them.
     """
 
     name: str
@@ -251,8 +238,8 @@ class GraphService(msgspec.Struct, frozen=True, kw_only=True):
     is_dynamo: bool = False
     dynamo_namespace: str = ""
     dynamo_name: str = ""
-    resources: GraphResources | None = None
-    autoscaling: GraphAutoscaling | None = None
+    resources: Object = {}
+    autoscaling: Object | None = None
     workers: int | None = None
 
 
@@ -280,8 +267,8 @@ def parse_graph_config(text: str) -> GraphConfig:
         raise GraphConfigError("; ".join(map(str, group.exceptions[:3]))) from group
     if len(loaded) != 1:
         raise GraphConfigError(f"{GRAPH_CONFIG_KEY}: expected one document, found {len(loaded)}")
-    root = _mapping(loaded[0].value, "the document")
-    entries = _list(root.get("services"), "services")
+    root = _checked(loaded[0].value, dict, "the document")
+    entries = _checked(root.get("services"), list, "services")
     if len(entries) > MOST_SERVICES:
         raise GraphConfigError(f"services: too many ({MOST_SERVICES} at most)")
     services = tuple(_service(entry, f"services[{index}]") for index, entry in enumerate(entries))
@@ -290,11 +277,8 @@ def parse_graph_config(text: str) -> GraphConfig:
         if (first := lowered.setdefault(name.lower(), name)) is not name:
             message = f'services: "{first}" and "{name}" are the same name in lower case'
             raise GraphConfigError(message)
-    return GraphConfig(
-        _text(root.get("service"), "service"),
-        _text(root.get("entry_service"), "entry_service"),
-        services,
-    )
+    service, entry = (_checked(root.get(name), str, name) for name in ("service", "entry_service"))
+    return GraphConfig(service, entry, services)
 
 
 def graph_config_map(key: Key, tag_name: str, text: str) -> Object:
@@ -305,77 +289,57 @@ def graph_config_map(key: Key, tag_name: str, text: str) -> Object:
 
 
 def _service(value: object, path: str) -> GraphService:
-    fields = _mapping(value, path)
-    name = _text(fields.get("name"), f"{path}.name")
+    fields = _checked(value, dict, path)
+    name = _checked(fields.get("name"), str, f"{path}.name")
     if not name:
         raise GraphConfigError(f"{path}.name: missing name")
-    config = _mapping(fields.get("config"), f"{path}.config")
-    config_path = f"{path}.config"
-    dynamo = _mapping(config.get("dynamo"), f"{config_path}.dynamo")
-    is_dynamo = dynamo.get("enabled") or False
-    if not isinstance(is_dynamo, bool):
-        raise GraphConfigError(f"{config_path}.dynamo.enabled: expected true or false")
+    config_path, depends = f"{path}.config", f"{path}.dependencies"
+    config = _checked(fields.get("config"), dict, config_path)
+    dynamo = _checked(config.get("dynamo"), dict, f"{config_path}.dynamo")
     dependencies = tuple(
-        _text(
-            _mapping(dependency, f"{path}.dependencies[{index}]").get("service"),
-            f"{path}.dependencies",
-        )
-        for index, dependency in enumerate(_list(fields.get("dependencies"), f"{path}.dependencies"))
+        _checked(_checked(dependency, dict, f"{depends}[{index}]").get("service"), str, depends)
+        for index, dependency in enumerate(_checked(fields.get("dependencies"), list, depends))
     )
     return GraphService(
         name=name,
         dependencies=dependencies,
-        is_dynamo=is_dynamo,
-        dynamo_namespace=_text(dynamo.get("namespace"), f"{config_path}.dynamo.namespace"),
-        dynamo_name=_text(dynamo.get("name"), f"{config_path}.dynamo.name"),
-        resources=_service_resources(config.get("resources"), f"{config_path}.resources"),
+        is_dynamo=_checked(dynamo.get("enabled") or None, bool, f"{config_path}.dynamo.enabled"),
+        dynamo_namespace=_checked(dynamo.get("namespace"), str, f"{config_path}.dynamo.namespace"),
+        dynamo_name=_checked(dynamo.get("name"), str, f"{config_path}.dynamo.name"),
+        resources=_resources(config.get("resources"), f"{config_path}.resources"),
         autoscaling=_autoscaling(config.get("autoscaling"), f"{config_path}.autoscaling"),
         workers=_count(config.get("workers"), f"{config_path}.workers"),
     )
 
 
-def _service_resources(value: object, path: str) -> GraphResources | None:
+def _resources(value: object, path: str) -> Object:
+    amounts = _checked(value, dict, path)
+    custom = _checked(amounts.get("custom"), dict, f"{path}.custom")
+    resources: Object = {
+        name: _scalar(amounts.get(name), f"{path}.{name}") for name in ("cpu", "memory", "gpu")
+    }
+    resources["custom"] = {name: _scalar(amount, f"{path}.custom.{name}") for name, amount in custom.items()}
+    return {name: amount for name, amount in resources.items() if amount}
+
+
+def _autoscaling(value: object, path: str) -> Object | None:
     if value is None:
         return None
-    amounts = _mapping(value, path)
-    custom = _mapping(amounts.get("custom"), f"{path}.custom")
-    return GraphResources(
-        cpu=_scalar(amounts.get("cpu"), f"{path}.cpu"),
-        memory=_scalar(amounts.get("memory"), f"{path}.memory"),
-        gpu=_scalar(amounts.get("gpu"), f"{path}.gpu"),
-        custom={name: _scalar(amount, f"{path}.custom.{name}") for name, amount in custom.items()},
-    )
+    fields = _checked(value, dict, path)
+    names = (("minReplicas", "min_replicas"), ("maxReplicas", "max_replicas"))
+    bounds = {field: _count(fields.get(name), f"{path}.{name}") for field, name in names}
+    return {"enabled": True, **{field: bound for field, bound in bounds.items() if bound is not None}}
 
 
-def _autoscaling(value: object, path: str) -> GraphAutoscaling | None:
+_EXPECTED = {dict: "a mapping", list: "a list", str: "a string", bool: "true or false"}
+
+
+def _checked(value: object, type_: type[T], path: str) -> T:
+    """The value if it has the type; for null the empty value of the type."""
     if value is None:
-        return None
-    fields = _mapping(value, path)
-    names = ("min_replicas", "max_replicas")
-    return GraphAutoscaling(*(_count(fields.get(name), f"{path}.{name}") for name in names))
-
-
-def _mapping(value: object, path: str) -> Mapping[str, object]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise GraphConfigError(f"{path}: expected a mapping")
-    return value
-
-
-def _list(value: object, path: str) -> list[object]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise GraphConfigError(f"{path}: expected a list")
-    return value
-
-
-def _text(value: object, path: str) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise GraphConfigError(f"{path}: expected a string")
+        return type_()
+    if not isinstance(value, type_):
+        raise GraphConfigError(f"{path}: expected {_EXPECTED[type_]}")
     return value
 
 
@@ -483,29 +447,19 @@ def _spec(
         spec["dynamoNamespace"] = _dynamo_namespace(deployment, service)
     elif service.name == graph.entry_service:
         spec["ingress"] = {"enabled": True}
-    if resources := _resources(service):
-        spec["resources"] = {"requests": resources, "limits": resources}
+    if service.resources:
+        spec["resources"] = {"requests": service.resources, "limits": service.resources}
     if service.autoscaling is not None:
-        bounds = {
-            "minReplicas": service.autoscaling.min_replicas,
-            "maxReplicas": service.autoscaling.max_replicas,
-        }
-        given = {name: bound for name, bound in bounds.items() if bound is not None}
-        spec["autoscaling"] = {"enabled": True, **given}
+        spec["autoscaling"] = service.autoscaling
     elif service.workers is not None:
         spec["replicas"] = service.workers
-    if service.dependencies:
-        spec["externalServices"] = {
-            name: _external(service.name, name, addresses) for name in service.dependencies
-        }
+    for name in service.dependencies:
+        if name not in addresses:
+            raise MissingDependency(f"dependency {name} not found (service {service.name} names it)")
+        key, value = addresses[name]
+        address = {"deploymentSelectorKey": key, "deploymentSelectorValue": value}
+        spec.setdefault("externalServices", {})[name] = address
     return spec
-
-
-def _external(service: str, name: str, addresses: Mapping[str, tuple[str, str]]) -> Object:
-    if name not in addresses:
-        raise MissingDependency(f"dependency {name} not found (service {service} names it)")
-    key, value = addresses[name]
-    return {"deploymentSelectorKey": key, "deploymentSelectorValue": value}
 
 
 def _address(deployment: DynamoDeployment, service: GraphService) -> tuple[str, str]:
@@ -516,11 +470,3 @@ def _address(deployment: DynamoDeployment, service: GraphService) -> tuple[str, 
 
 def _dynamo_namespace(deployment: DynamoDeployment, service: GraphService) -> str:
     return service.dynamo_namespace or default_dynamo_namespace(deployment.metadata.name)
-
-
-def _resources(service: GraphService) -> Object:
-    resources = service.resources
-    if resources is None:
-        return {}
-    amounts: Object = {"cpu": resources.cpu, "memory": resources.memory, "gpu": resources.gpu}
-    return {name: amount for name, amount in {**amounts, "custom": resources.custom}.items() if amount}

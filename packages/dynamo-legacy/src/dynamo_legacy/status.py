@@ -73,7 +73,7 @@ def unresolved_status(
     deployment: DynamoDeployment, state: State, reason: DeploymentReason, text: str
 ) -> DynamoDeploymentStatus:
     """The status of a deployment without a graph; running components stay."""
-    ready = _condition(deployment, READY, "False", reason, cut(text, MESSAGE_LIMIT))
+    ready = _said(deployment, READY, "False", cut(text, MESSAGE_LIMIT), reason)
     return _status(deployment, state, [ready])
 
 
@@ -89,8 +89,18 @@ def deployment_status(
     `urls` are those of exposed components. `unknown_services` are overridden but not in the graph.
     """
     state, ready = _readiness(deployment, components, blocked)
-    conditions = [ready, *_exposed(deployment, urls), *_warning(deployment, unknown_services)]
-    status = _status(deployment, state, conditions)
+    named = ", ".join(f"spec.services.{service}" for service in unknown_services)
+    ignored = named and cut(f"{named}: not found in the graph; ignored", MESSAGE_LIMIT)
+    address = fitted(list(urls), MESSAGE_LIMIT) if urls else ""
+    exposed = (address, DeploymentReason.EXPOSED)
+    unexposed = ("No component is reached from outside", DeploymentReason.NOT_EXPOSED)
+    unknown = (ignored, DeploymentReason.UNKNOWN_SERVICES)
+    known = ("All services are in the graph", DeploymentReason.NO_WARNING)
+    optional = (
+        *_optional(deployment, EXPOSED, exposed, unexposed),
+        *_optional(deployment, WARNING, unknown, known),
+    )
+    status = _status(deployment, state, [ready, *optional])
     # The observed generation shows that nothing blocked that spec.
     generation = deployment.metadata.generation
     return status if blocked else replace(status, observed_generation=generation)
@@ -124,7 +134,7 @@ def _readiness(
         text = fitted([obstruction.message for obstruction in blocked], MESSAGE_LIMIT)
         is_request = blocked[0].kind != DynamoNimDeployment.KIND.name
         reason = DeploymentReason.REQUEST_NOT_SYNCED if is_request else DeploymentReason.NOT_SYNCED
-        return State.FAILED, _condition(deployment, READY, "False", reason, text)
+        return State.FAILED, _said(deployment, READY, "False", text, reason)
     waiting = {component.metadata.name: component for component in components}
     waiting = {name: waiting[name] for name in sorted(waiting) if not is_ready(waiting[name])}
     if waiting:
@@ -132,9 +142,22 @@ def _readiness(
         summary = f"The following deployments are not ready: [{named}]"
         text = fitted([summary, *_failures(waiting.values())], MESSAGE_LIMIT)
         reason = DeploymentReason.SOME_NOT_READY
-        return State.PENDING, _condition(deployment, READY, "False", reason, text)
+        return State.PENDING, _said(deployment, READY, "False", text, reason)
     text, reason = "All deployments are ready", DeploymentReason.ALL_READY
-    return State.SUCCESSFUL, _condition(deployment, READY, "True", reason, text)
+    return State.SUCCESSFUL, _said(deployment, READY, "True", text, reason)
+
+
+def _optional(
+    deployment: DynamoDeployment,
+    type_: str,
+    positive: tuple[str, DeploymentReason],
+    negative: tuple[str, DeploymentReason],
+) -> Iterator[Condition]:
+    """A condition that is true while there is a text, and false afterwards; none before."""
+    if positive[0]:
+        yield _said(deployment, type_, "True", *positive)
+    elif condition(deployment.status.conditions, type_) is not None:
+        yield _said(deployment, type_, "False", *negative)
 
 
 def _failures(components: Iterable[DynamoNimDeployment]) -> Iterator[str]:
@@ -143,35 +166,6 @@ def _failures(components: Iterable[DynamoNimDeployment]) -> Iterator[str]:
         available = condition(component.status.conditions, AVAILABLE)
         if available and available.status == "False" and available.reason == NimReason.RECONCILING:
             yield f"{component.metadata.name}: {available.message}"
-
-
-def _exposed(deployment: DynamoDeployment, urls: Sequence[str]) -> list[Condition]:
-    if urls:
-        text, reason = fitted(list(urls), MESSAGE_LIMIT), DeploymentReason.EXPOSED
-        return [_condition(deployment, EXPOSED, "True", reason, text)]
-    if condition(deployment.status.conditions, EXPOSED) is None:
-        return []
-    text, reason = "No component is reached from outside", DeploymentReason.NOT_EXPOSED
-    return [_condition(deployment, EXPOSED, "False", reason, text)]
-
-
-def _warning(deployment: DynamoDeployment, unknown_services: Sequence[str]) -> list[Condition]:
-    if unknown_services:
-        named = ", ".join(f"spec.services.{service}" for service in unknown_services)
-        text = cut(f"{named}: not found in the graph; ignored", MESSAGE_LIMIT)
-        reason = DeploymentReason.UNKNOWN_SERVICES
-        return [_condition(deployment, WARNING, "True", reason, text)]
-    if condition(deployment.status.conditions, WARNING) is None:
-        return []
-    text, reason = "All services are in the graph", DeploymentReason.NO_WARNING
-    return [_condition(deployment, WARNING, "False", reason, text)]
-
-
-def _condition(
-    deployment: DynamoDeployment, type_: str, status: str, reason: DeploymentReason, text: str
-) -> Condition:
-    generation = deployment.metadata.generation
-    return Condition(type_, status, reason, text, observed_generation=generation)
 
 
 def _status(
@@ -204,17 +198,17 @@ def claimless_status(
 def imageless_status(nim: DynamoNimDeployment, request: DynamoNimRequest | None) -> DynamoNimDeploymentStatus:
     """The status of a component without its image, and whether a request builds it."""
     name = nim.spec.dynamo_nim
-    image_missing = _nim_condition(nim, NIM_FOUND, "False", f"DynamoNim {name} not found")
+    image_missing = _said(nim, NIM_FOUND, "False", f"DynamoNim {name} not found")
     if request is None:
-        available = _nim_condition(nim, AVAILABLE, "Unknown", f"Waiting for DynamoNim {name}")
+        available = _said(nim, AVAILABLE, "Unknown", f"Waiting for DynamoNim {name}")
         text = f"DynamoNimRequest {name} not found"
-        return _nim_status(nim, available, image_missing, _nim_condition(nim, REQUEST_FOUND, "False", text))
+        return _nim_status(nim, available, image_missing, _said(nim, REQUEST_FOUND, "False", text))
     built = condition(request.status.conditions, NIM_AVAILABLE)
     status, text = "Unknown", f"Waiting for DynamoNimRequest {name}"
     if built is not None and built.status == "False":
         status, text = "False", f"DynamoNimRequest {name}: {built.message}"
-    available = _nim_condition(nim, AVAILABLE, status, text)
-    request_found = _nim_condition(nim, REQUEST_FOUND, "True", "DynamoNimRequest found")
+    available = _said(nim, AVAILABLE, status, text)
+    request_found = _said(nim, REQUEST_FOUND, "True", "DynamoNimRequest found")
     return _nim_status(nim, available, image_missing, request_found)
 
 
@@ -229,11 +223,11 @@ def nim_status(
     if blocked:
         available = _failed(nim, (obstruction.message for obstruction in blocked))
     elif readiness.is_ready:
-        available = _nim_condition(nim, AVAILABLE, "True", readiness.message, NimReason.READY)
+        available = _said(nim, AVAILABLE, "True", readiness.message, NimReason.READY)
     else:
         texts = [readiness.message, *([diagnosis.message] if diagnosis.message else [])]
         text = fitted(texts, MESSAGE_LIMIT)
-        available = _nim_condition(nim, AVAILABLE, "False", text, NimReason.NOT_READY)
+        available = _said(nim, AVAILABLE, "False", text, NimReason.NOT_READY)
     status = _nim_status(nim, available, *_image_found(nim, request))
     # The observed generation shows that nothing blocked that spec.
     generation = nim.metadata.generation
@@ -242,24 +236,24 @@ def nim_status(
 
 def _failed(nim: DynamoNimDeployment, problems: Iterable[str]) -> Condition:
     text = _FAILED + fitted(list(problems), MESSAGE_LIMIT - len(_FAILED))
-    return _nim_condition(nim, AVAILABLE, "False", text)
+    return _said(nim, AVAILABLE, "False", text)
 
 
 def _image_found(nim: DynamoNimDeployment, request: DynamoNimRequest | None) -> list[Condition]:
-    conditions = [_nim_condition(nim, NIM_FOUND, "True", "DynamoNim found")]
+    conditions = [_said(nim, NIM_FOUND, "True", "DynamoNim found")]
     if request is not None:
-        conditions.append(_nim_condition(nim, REQUEST_FOUND, "True", "DynamoNimRequest found"))
+        conditions.append(_said(nim, REQUEST_FOUND, "True", "DynamoNimRequest found"))
     return conditions
 
 
-def _nim_condition(
-    nim: DynamoNimDeployment,
+def _said(
+    stated: DynamoDeployment | DynamoNimDeployment,
     type_: str,
     status: str,
     text: str,
-    reason: NimReason = NimReason.RECONCILING,
+    reason: NimReason | DeploymentReason = NimReason.RECONCILING,
 ) -> Condition:
-    generation = nim.metadata.generation
+    generation = stated.metadata.generation
     return Condition(type_, status, reason, text, observed_generation=generation)
 
 

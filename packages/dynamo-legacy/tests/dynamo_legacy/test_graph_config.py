@@ -11,7 +11,6 @@ from dynamo_legacy.render import (
     MOST_BYTES,
     MOST_SERVICES,
     GraphConfigError,
-    GraphResources,
     merge_patched,
     merged_variables,
     parse_graph_config,
@@ -21,7 +20,7 @@ from dynamo_legacy.render import (
 def test_unknown_keys_are_ignored_and_numbers_are_amounts() -> None:
     text = "name: x\nservices: [{name: A, models: [], config: {resources: {cpu: 2, gpu: '1'}}}]"
     [service] = parse_graph_config(text).services
-    assert service.resources == GraphResources(cpu="2", gpu="1")
+    assert service.resources == {"cpu": "2", "gpu": "1"}
     assert service.autoscaling is None
 
 

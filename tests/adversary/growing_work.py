@@ -32,9 +32,15 @@ from dynamo_operator.models.status import invalid_status, model_status, remember
 from dynamo_operator.models.validate import model_problems
 from dynamo_operator.requests import status as request_status
 from dynamo_operator.requests import status as requested_graph
-from dynamo_operator.requests.api import RESULTS_FILE, STATUS_FILE, DynamoGraphDeploymentRequest
+from dynamo_operator.requests.api import (
+    RESULTS_FILE,
+    STATUS_FILE,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    ProfilingConfig,
+)
 from dynamo_operator.requests.plan import RequestState
-from dynamo_operator.requests.render import placement, profiling_job
+from dynamo_operator.requests.render import profiling_job
 from dynamo_operator.requests.results import (
     BadOutput,
     ProfilingProgress,
@@ -137,7 +143,7 @@ def _request(document: Object) -> Callable[[], object]:
     def reconcile() -> None:
         request_status.accepted(request, spec)
         profiling_job(request, spec, SETTINGS)
-        completed(answer, spec, placement(spec.profiling_config))
+        completed(answer, spec)
         target(request, spec)
         if request.status.state in _STATES:
             request_status.restated(request)
@@ -179,13 +185,12 @@ def diagnosing(document: Object) -> Callable[[], object]:
 
 def placing(tolerations: int) -> Callable[[], object]:
     """What a generated graph gets of a request, where both have so many tolerations."""
-    placed = {"tolerations": [{"key": f"a{number}"} for number in range(tolerations)]}
+    placed = tuple({"key": f"a{number}"} for number in range(tolerations))
     own = {"tolerations": [{"key": f"b{number}"} for number in range(tolerations)]}
     answer: Object = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment"}
     answer |= {"metadata": {"name": "x"}, "spec": {"services": {"w": a_service(extraPodSpec=own)}}}
-    spec = _A_REQUEST.spec
-    assert spec is not None
-    return lambda: completed(answer, spec, placed)
+    spec = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1", tolerations=placed))
+    return lambda: completed(answer, spec)
 
 
 def harvesting(text: str) -> Callable[[], object]:

@@ -29,7 +29,6 @@ from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.requests.api import (
     ConfigMapReference,
     DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
     accepted_spec,
 )
 from dynamo_operator.requests.plan import RequestState
@@ -37,14 +36,12 @@ from dynamo_operator.requests.render import (
     BASE_FILE,
     account_objects,
     missing_settings,
-    placement,
     profiler_config_bytes,
     profiling_job,
 )
 from dynamo_operator.requests.results import (
     BadOutput,
     base_config_map,
-    completed_base,
     config_map,
     deployed,
     named_config_maps,
@@ -195,7 +192,7 @@ def _request_objects(
 ) -> tuple[Object, ...]:
     """The objects for profiling, in order: the ServiceAccount of the Job, the base graph, the Job."""
     spec = accepted_spec(request)
-    base = _base(request, spec, config_maps)
+    base = base_config_map(request, spec, config_maps)
     reference = None if base is None else ConfigMapReference(base["metadata"]["name"], BASE_FILE)
     return (
         *account_objects(request.metadata.namespace, spec, settings),
@@ -217,7 +214,7 @@ def _profiled_objects(request: DynamoGraphDeploymentRequest, config_maps: Config
         data = config_maps.get(names.profiling_output(request.metadata.name))
         if data is None:
             return ()
-        result = read_output(request, spec, data, placement(spec.profiling_config))
+        result = read_output(request, spec, data)
         generated, additional = result.graph, result.config_maps
     objects = [config_map(request, output, at.namespace) for output in named_config_maps(additional)]
     if spec.auto_apply and request.status.state != RequestState.DELETED:
@@ -225,16 +222,6 @@ def _profiled_objects(request: DynamoGraphDeploymentRequest, config_maps: Config
         profiled = msgspec.structs.replace(request, status=status)
         objects.append(deployed(profiled, spec, at))
     return tuple(objects)
-
-
-def _base(
-    request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec, config_maps: ConfigMaps
-) -> Object | None:
-    """The ConfigMap with the completed base graph; None if profiling uses that of the user."""
-    given = spec.profiling_config.config_map_ref
-    text = config_maps.get(given.name, {}).get(given.key) if given is not None else None
-    done = completed_base(text, spec, placement(spec.profiling_config)) if text else None
-    return None if done is None else base_config_map(request, BASE_FILE, done)
 
 
 def _accepted(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequest:

@@ -1,10 +1,9 @@
 """ConfigMaps whose names were taken while the target namespace accepted no graphs get new names."""
 
-from typing import Any
-
 import msgspec
+from msgspec.structs import replace
 
-from dynamo_operator import names
+from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests.api import (
     DeploymentOverrides,
@@ -12,32 +11,20 @@ from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     DynamoGraphDeploymentRequestStatus,
-    JobPod,
     Output,
     ProfilingConfig,
     annotation,
     recorded,
     with_results,
 )
-from dynamo_operator.requests.controller import RequestActions, RequestController
-from dynamo_operator.requests.plan import RequestConditionType, RequestFacts, RequestReason
-from dynamo_operator.requests.read import GpuDiscoveryRbac, Grants, RequestReader
+from dynamo_operator.requests.plan import RequestConditionType, RequestReason
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.report import Reporter
-from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.status import StatusRateLimit
-from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.watch import Changed, Removed
-from kube_runtime.client.client import Client
-from kube_runtime.controller.events import EventWriter
-from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.cache.watch import Removed
 from kube_runtime.types.kinds import Job
 from kube_runtime.types.meta import Condition, Key, Metadata, Object
 from kube_runtime.wire import path_of
-from simulated.caches import a_cache
-from simulated.server import Server
+from simulated.requests import REQUEST, RequestWorld
 
-REQUEST = Key("lab", "r")
 ELSEWHERE = "serving"
 
 
@@ -79,67 +66,38 @@ def refused_before(refusal: RequestReason) -> DynamoGraphDeploymentRequest:
     metadata = Metadata(name="r", namespace="lab", uid="u", generation=1)
     request = DynamoGraphDeploymentRequest(metadata, spec, status)
     results = with_results(request)
-    return msgspec.structs.replace(
-        request, metadata=msgspec.structs.replace(metadata, annotations=annotation(results))
-    )
+    return replace(request, metadata=replace(metadata, annotations=annotation(results)))
 
 
-class World:
+class World(RequestWorld):
     """A cluster with that request, where the other namespace has a ConfigMap `curves` already."""
 
     def __init__(self, request: DynamoGraphDeploymentRequest) -> None:
-        self.server = Server()
+        super().__init__()
         body = msgspec.json.decode(msgspec.json.encode(request))
-        kind = request.KIND
-        body |= {"apiVersion": kind.api_version, "kind": kind.name}
-        body["metadata"].pop("resourceVersion", None)
-        stored = self.server.storage.create(path_of(kind), body)
+        self.add(request.KIND, *REQUEST, spec=body["spec"], status=body["status"])
+        uid = self.stored(request.KIND, *REQUEST)["metadata"]["uid"]
         if (record := recorded(request)) is not None:
-            record = msgspec.structs.replace(record, uid=stored["metadata"]["uid"])
-            annotated = {"metadata": {"annotations": annotation(record)}}
-            self.server.storage.merge(path_of(kind), REQUEST, annotated)
+            annotated = {"metadata": {"annotations": annotation(replace(record, uid=uid))}}
+            self.server.storage.merge(path_of(request.KIND), REQUEST, annotated)
         self.add_config_map("curves")
-        self.client = Client(self.server, field_manager="m")
-        self.cache = a_cache([DynamoGraphDeployment, DynamoGraphDeploymentRequest, Job, JobPod])
-        writer, settings = Writer(self.client, self.cache), RenderSettings()
-        reader = RequestReader(self.client, self.cache, settings, Grants(self.client, accepts_all=True))
-        applier = Applier(writer, "hash", "generation")
-        nodes = GpuDiscoveryRbac(self.client, writer, self.cache, "")
-        actions = RequestActions(writer, reader, applier, settings, nodes)
-        recorder = EventWriter(self.client, instance="i", metrics=RuntimeMetrics()).recorder("r")
-        reporter = Reporter(writer, recorder, StatusRateLimit(), self.client)
-        self.controller = RequestController(self.cache, actions, reporter)
 
     def add_config_map(self, name: str) -> None:
         """Create a ConfigMap of another owner."""
-        metadata = {"name": name, "namespace": ELSEWHERE}
-        self.server.storage.create(
-            path_of(Output.KIND),
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": metadata,
-                "data": {"a": "theirs"},
-            },
-        )
+        self.add(Output.KIND, ELSEWHERE, name, data={"a": "theirs"})
 
-    async def reconcile(self) -> DynamoGraphDeploymentRequest:
-        """Let the cache catch up, and reconcile the request once."""
-        await self._catch_up()
-        await self.controller.reconcile(REQUEST)
-        return await self._catch_up()
+    def graph(self, namespace: str = ELSEWHERE) -> Object | None:
+        """The graph of the request."""
+        graph: Object | None = self.stored(DynamoGraphDeployment.KIND, namespace, "r")
+        return graph
 
-    async def _catch_up(self) -> DynamoGraphDeploymentRequest:
-        request = await self.client.get(DynamoGraphDeploymentRequest, REQUEST)
-        self.cache.store(DynamoGraphDeploymentRequest).on_watch_event(Changed(request))
-        return request
-
-    def read(self, type_: Any, name: str, namespace: str = ELSEWHERE) -> Any:
-        """The object; None if it does not exist."""
-        return self.server.storage.objects.get(path_of(type_.KIND), {}).get(Key(namespace, name))
+    def content(self, config_map: str) -> str:
+        """What a ConfigMap in the other namespace contains."""
+        return str(self.stored(Output.KIND, ELSEWHERE, config_map)["data"]["a"])
 
 
-def mounted(graph: Any) -> str:
+def mounted(graph: Object | None) -> str:
+    assert graph is not None
     (volume,) = graph["spec"]["services"]["w"]["extraPodSpec"]["volumes"]
     name: str = volume["configMap"]["name"]
     return name
@@ -147,25 +105,25 @@ def mounted(graph: Any) -> str:
 
 async def test_names_that_are_taken_change_before_the_graph_is_created() -> None:
     world = World(refused_before(RequestReason.DEPLOYMENT_CREATION_FAILED))
-    renamed = await world.reconcile()
+    renamed = await world.reconciled()
     assert "curves-r" == mounted(renamed.status.generated_deployment)
-    created = await world.reconcile()
+    created = await world.reconciled()
     assert created.status.deployment is not None
     assert created.status.deployment.created
-    assert "curves-r" == mounted(world.read(DynamoGraphDeployment, "r"))
-    assert "ours" == world.read(Output, "curves-r")["data"]["a"]
-    assert "theirs" == world.read(Output, "curves")["data"]["a"]
+    assert "curves-r" == mounted(world.graph())
+    assert "ours" == world.content("curves-r")
+    assert "theirs" == world.content("curves")
     assert "ConfigMaps" not in (created.status.message or "")
 
 
 async def test_a_new_name_that_is_taken_too_changes_again() -> None:
     world = World(refused_before(RequestReason.NAME_CONFLICT))
     world.add_config_map("curves-r")
-    await world.reconcile()
-    await world.reconcile()
-    await world.reconcile()
-    assert "curves-r-r" == mounted(world.read(DynamoGraphDeployment, "r"))
-    assert "ours" == world.read(Output, "curves-r-r")["data"]["a"]
+    await world.reconciled()
+    await world.reconciled()
+    await world.reconciled()
+    assert "curves-r-r" == mounted(world.graph())
+    assert "ours" == world.content("curves-r-r")
 
 
 async def test_results_that_another_wrote_into_the_status_create_nothing() -> None:
@@ -177,30 +135,30 @@ async def test_results_that_another_wrote_into_the_status_create_nothing() -> No
         {"generated_deployment": mounting("planted"), "additional_resources": ()},
         {"accepted_spec": {"model": "m", "backend": "vllm", "autoApply": True}},
     ):
-        status = msgspec.structs.replace(request.status, state="Deploying", **change)
-        world = World(msgspec.structs.replace(request, status=status))
+        status = replace(request.status, state="Deploying", **change)
+        world = World(replace(request, status=status))
         for _ in range(3):
-            await world.reconcile()
-        assert world.read(Output, "planted") is None
-        graph = world.read(DynamoGraphDeployment, "r")
+            await world.reconciled()
+        assert world.stored(Output.KIND, ELSEWHERE, "planted") is None
+        graph = world.graph()
         assert graph is None or "curves-r" == mounted(graph)
 
 
 async def test_a_forged_status_takes_no_graph_to_another_namespace() -> None:
     request = refused_before(RequestReason.DEPLOYMENT_CREATION_FAILED)
     elsewhere = DeploymentStatus(name="r", namespace="victim")
-    status = msgspec.structs.replace(request.status, state="Deploying", deployment=elsewhere)
-    world = World(msgspec.structs.replace(request, status=status))
+    status = replace(request.status, state="Deploying", deployment=elsewhere)
+    world = World(replace(request, status=status))
     for _ in range(3):
-        await world.reconcile()
-    assert world.read(DynamoGraphDeployment, "r", "victim") is None
-    assert world.read(DynamoGraphDeployment, "r") is not None
+        await world.reconciled()
+    assert world.graph("victim") is None
+    assert world.graph() is not None
 
 
 async def test_what_was_created_is_recorded_so_that_no_status_creates_it_again() -> None:
     world = World(refused_before(RequestReason.DEPLOYMENT_CREATION_FAILED))
-    await world.reconcile()
-    request = await world.reconcile()
+    await world.reconciled()
+    request = await world.reconciled()
     record = recorded(request)
     assert record is not None
     assert record.created
@@ -210,32 +168,19 @@ async def test_what_was_created_is_recorded_so_that_no_status_creates_it_again()
     forged = {"state": "Deploying", "deployment": None}
     path = path_of(DynamoGraphDeploymentRequest.KIND)
     world.server.storage.merge(path, REQUEST, {"status": forged}, "status")
-    request = await world.reconcile()
+    request = await world.reconciled()
     assert "DeploymentDeleted" == request.status.state
-    assert world.read(DynamoGraphDeployment, "r") is None
-
-
-NAMESPACE = "lab"
-SPEC = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"))
-REQUEST_START = DynamoGraphDeploymentRequest(Metadata("r", NAMESPACE, "u", generation=1), SPEC)
-RESULTS = Key(NAMESPACE, names.profiling_output("r"))
+    assert world.graph() is None
 
 
 async def test_the_results_of_an_earlier_job_are_gone_before_the_next_one_starts() -> None:
-    server = Server()
-    client, cache = Client(server, field_manager="m"), a_cache([DynamoGraphDeploymentRequest])
-    settings = RenderSettings(operator_image="o:1", restricted_namespace=NAMESPACE)
-    writer, reader = (
-        Writer(client, cache),
-        RequestReader(client, cache, settings, Grants(client)),
-    )
-    gpus = GpuDiscoveryRbac(client, writer, cache, "")
-    applier = Applier(writer, "hash", "generation")
-    actions = RequestActions(writer, reader, applier, settings, gpus)
-    stale = Output.KIND.manifest({**RESULTS._asdict()}, data={"config_with_planner.yaml": "old"})
-    server.storage.create(path_of(Output.KIND), stale)
-    facts = RequestFacts(output=await client.get(Output, RESULTS))
-    job = await actions.start(REQUEST_START, SPEC, facts)
-    assert job.key == Key(NAMESPACE, names.profiling_job("r"))
-    assert [job.key] == list(server.storage.objects[path_of(Job.KIND)])
-    assert {} == server.storage.objects[path_of(Output.KIND)]
+    world = RequestWorld(RenderSettings(operator_image="o:1", restricted_namespace=REQUEST.namespace))
+    spec = {"model": "m", "backend": "vllm", "profilingConfig": {"profilerImage": "p:1"}}
+    world.add(DynamoGraphDeploymentRequest.KIND, *REQUEST, spec=spec)
+    marks, data = {labels.REQUEST: "r"}, {"config_with_planner.yaml": "old"}
+    world.add(Output.KIND, REQUEST.namespace, names.profiling_output("r"), labels=marks, data=data)
+    for state in ("Pending", "Profiling"):
+        assert state == (await world.reconciled()).status.state
+    job = Key(REQUEST.namespace, names.profiling_job("r"))
+    assert [job] == list(world.server.storage.objects[path_of(Job.KIND)])
+    assert {} == world.server.storage.objects[path_of(Output.KIND)]

@@ -13,15 +13,13 @@ from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequestSpec,
     ProfilingConfig,
 )
-from dynamo_operator.requests.controller import ActionBlocked, RequestActions
-from dynamo_operator.requests.read import GpuDiscoveryRbac, Grants, RequestReader
-from dynamo_operator.settings import RenderSettings
-from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.writer import Writer
+from dynamo_operator.requests.controller import ActionBlocked, RequestController
+from dynamo_operator.requests.read import RequestReader
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.types.meta import Metadata, Object
+from simulated.requests import request_controller
 
 CURVES: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "curves"}}
 
@@ -59,9 +57,13 @@ def a_request(namespace: str | None) -> DynamoGraphDeploymentRequest:
     return DynamoGraphDeploymentRequest(Metadata(name="r", namespace="lab", uid="u"), spec)
 
 
+def a_controller(reviews: Reviews, *, accepts_all: bool = False) -> RequestController:
+    cache = Cache([Informer(DynamoGraphDeployment).store])
+    return request_controller(Client(reviews), cache, accepts_all=accepts_all)
+
+
 def some_facts(reviews: Reviews, *, accepts_all: bool = False) -> RequestReader:
-    cache, client = Cache([Informer(DynamoGraphDeployment).store]), Client(reviews)
-    return RequestReader(client, cache, RenderSettings(), Grants(client, accepts_all))
+    return a_controller(reviews, accepts_all=accepts_all).reader
 
 
 async def test_a_namespace_that_does_not_accept_requests_is_refused_with_what_to_do() -> None:
@@ -100,31 +102,20 @@ async def test_the_administrators_choice_and_its_own_namespace_are_not_asked_abo
     assert [] == reviews.asked
 
 
-async def test_a_namespace_that_the_spec_does_not_name_is_refused() -> None:
-    facts = some_facts(Reviews(), accepts_all=True)
-    writer = Writer(facts.client, facts.cache)
-    shared = Applier(writer, "hash", "generation")
-    nodes = GpuDiscoveryRbac(facts.client, writer, facts.cache, "")
-    acts = RequestActions(writer, facts, shared, RenderSettings(), nodes)
-    request = a_request(None)
-    assert request.spec is not None
-    there = await facts.destination(request, "team-b", [CURVES])
-    with pytest.raises(ActionBlocked, match="accepted for namespace team-b, which it no longer names"):
-        await acts.create(request, request.spec, there)
-    (problem,) = await acts.config_maps(request, [CURVES], there, None)
-    assert "accepted for namespace team-b" in problem
-
-
-async def test_a_grant_that_was_withdrawn_counts_no_more_when_the_graph_is_created() -> None:
-    facts = some_facts(Reviews(frozenset()))
-    writer = Writer(facts.client, facts.cache)
-    shared = Applier(writer, "hash", "generation")
-    nodes = GpuDiscoveryRbac(facts.client, writer, facts.cache, "")
-    acts = RequestActions(writer, facts, shared, RenderSettings(), nodes)
-    request = a_request("open")
-    assert request.spec is not None
-    there = await facts.destination(request, "open", [CURVES])
-    with pytest.raises(ActionBlocked, match="does not accept graphs"):
-        await acts.create(request, request.spec, there)
-    (problem,) = await acts.config_maps(request, [CURVES], there, None)
-    assert "does not accept graphs" in problem
+@pytest.mark.parametrize(
+    ("named", "target", "refusal"),
+    [
+        (None, "team-b", "accepted for namespace team-b, which it no longer names"),
+        ("open", "open", "does not accept graphs"),
+    ],
+    ids=["the spec names it no more", "its grant was withdrawn"],
+)
+async def test_nothing_is_created_in_a_namespace_that_is_refused_by_now(
+    named: str | None, target: str, refusal: str
+) -> None:
+    controller, request = a_controller(Reviews(frozenset()), accepts_all=named is None), a_request(named)
+    there = await controller.reader.destination(request, target, [CURVES])
+    with pytest.raises(ActionBlocked, match=refusal):
+        await controller.create_graph(request, there)
+    (problem,) = await controller.create_config_maps(request, [CURVES], there, None)
+    assert refusal in problem

@@ -12,82 +12,39 @@ from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     DynamoGraphDeploymentRequestStatus,
-    JobPod,
     JobPodInFull,
     Output,
     ProfilingConfig,
     Record,
     annotation,
 )
-from dynamo_operator.requests.controller import RequestActions, RequestController
 from dynamo_operator.requests.plan import RequestConditionType, RequestReason
-from dynamo_operator.requests.read import GpuDiscoveryRbac, Grants, RequestReader
-from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.report import Reporter
-from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.status import StatusRateLimit
+from dynamo_operator.requests.read import GpuDiscoveryRbac
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.watch import Changed
 from kube_runtime.client.client import Client
-from kube_runtime.controller.events import EventWriter
 from kube_runtime.errors import TooLarge
-from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import ClusterRoleBinding, ConfigMap, Job, PersistentVolumeClaim, Pod
-from kube_runtime.types.meta import Condition, Key, Kind, Metadata, Object, condition
+from kube_runtime.types.meta import Condition, Key, Metadata, Object, condition
 from kube_runtime.wire import path_of
 from simulated.caches import a_cache
+from simulated.requests import REQUEST, RequestWorld
 from simulated.server import Server
 
-REQUEST = Key("lab", "r")
 JOB = names.profiling_job("r")
-_TYPES = (DynamoGraphDeployment, DynamoGraphDeploymentRequest, Job, JobPod, Output)
 
 
-class World:
+class World(RequestWorld):
     """A cluster with one request in namespace lab, and a ConfigMap and a PVC in namespace victim."""
 
     def __init__(self, spec: Object | None = None, **status: Any) -> None:
-        self.server = Server()
-        self.client = Client(self.server, field_manager="m")
-        self.cache = a_cache((*_TYPES, PersistentVolumeClaim))
-        writer, settings = Writer(self.client, self.cache), RenderSettings()
-        self.reader = RequestReader(self.client, self.cache, settings, Grants(self.client, accepts_all=True))
-        applier = Applier(writer, "hash", "generation")
-        nodes = GpuDiscoveryRbac(self.client, writer, self.cache, "")
-        actions = RequestActions(writer, self.reader, applier, settings, nodes)
-        recorder = EventWriter(self.client, instance="i", metrics=RuntimeMetrics()).recorder("r")
-        reporter = Reporter(writer, recorder, StatusRateLimit(), self.client)
-        self.controller = RequestController(self.cache, actions, reporter)
+        super().__init__()
+        self.reader = self.controller.reader
         self.add(ConfigMap.KIND, "victim", "base", data={"disagg.yaml": "secret"})
         self.add(PersistentVolumeClaim.KIND, "victim", "models")
-        required: Object = {
-            "model": "m",
-            "backend": "vllm",
-            "profilingConfig": {"profilerImage": "p:1"},
-        }
-        body = {**required, **(spec or {})}
-        body["profilingConfig"] = {**required["profilingConfig"], **body["profilingConfig"]}
-        kind = DynamoGraphDeploymentRequest.KIND
-        self.add(kind, "lab", "r", spec=body, status=status)
-
-    def add(self, kind: Kind, namespace: str, name: str, **fields: Any) -> None:
-        """Create an object; some fields are of its metadata."""
-        of_metadata = ("labels", "ownerReferences")
-        metadata = {field: fields.pop(field) for field in of_metadata if field in fields}
-        metadata |= {"name": name, "namespace": namespace}
-        self.server.storage.create(path_of(kind), kind.manifest(metadata, **fields))
-
-    async def reconciled(self) -> DynamoGraphDeploymentRequest:
-        """Reconcile the request once, with its newest state."""
-        await self.request()
-        await self.controller.reconcile(REQUEST)
-        return await self.request()
-
-    async def request(self) -> DynamoGraphDeploymentRequest:
-        """The request, also in the cache."""
-        request = await self.client.get(DynamoGraphDeploymentRequest, REQUEST)
-        self.cache.store(DynamoGraphDeploymentRequest).on_watch_event(Changed(request))
-        return request
+        body = {"model": "m", "backend": "vllm", "profilingConfig": {}, **(spec or {})}
+        body["profilingConfig"] = {"profilerImage": "p:1", **body["profilingConfig"]}
+        self.add(DynamoGraphDeploymentRequest.KIND, *REQUEST, spec=body, status=status)
 
     @property
     def read(self) -> list[str]:
@@ -135,7 +92,7 @@ async def test_no_name_in_results_reaches_another_namespace(name: str) -> None:
     request = await world.request()
     world.server.requests.clear()
     destination = await world.reader.destination(request, "lab", (manifest,))
-    problems = await world.controller.actions.config_maps(request, (manifest,), destination, None)
+    problems = await world.controller.create_config_maps(request, (manifest,), destination, None)
     assert [] == world.server.requests
     assert [f'failed to create ConfigMap {name}: invalid name "{name}"' in it for it in problems] == [True]
 

@@ -23,11 +23,11 @@ from dynamo_operator.requests.results import (
     config_map,
     is_own_config_map,
     named_config_maps,
-    new_names,
     parse_results,
     progress,
     require_small,
     tracking,
+    with_free_names,
 )
 from kube_runtime.types.meta import Metadata, Object, OwnerReference
 
@@ -217,12 +217,6 @@ def test_config_maps_that_no_status_can_hold_are_refused() -> None:
         require_small((large,))
 
 
-def test_new_names_reach_the_config_maps() -> None:
-    result = read(stream(GRAPH, CURVES))
-    renamed = result.renamed(result.graph, {"curves": "curves-r"})
-    assert ["curves-r"] == [each["metadata"]["name"] for each in renamed.config_maps]
-
-
 @pytest.mark.parametrize(
     ("pod", "path"),
     [
@@ -233,14 +227,14 @@ def test_new_names_reach_the_config_maps() -> None:
 )
 def test_a_pod_that_has_not_the_form_of_one_is_refused(pod: Object, path: str) -> None:
     graph = {**GRAPH, "spec": {"services": {"W": {"componentType": "worker", "extraPodSpec": pod}}}}
-    placed = {
-        "nodeSelector": {"a": "b"},
-        "tolerations": [{"operator": "Exists"}],
-        "imagePullSecrets": [{"name": "s"}],
-    }
-    spec = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"))
+    profiling = ProfilingConfig(
+        "p:1",
+        node_selector={"a": "b"},
+        tolerations=({"operator": "Exists"},),
+        image_pull_secrets=({"name": "s"},),
+    )
     with pytest.raises(BadOutput) as refused:
-        completed(graph, spec, placed)
+        completed(graph, DynamoGraphDeploymentRequestSpec("m", "vllm", profiling))
     assert path in str(refused.value)
 
 
@@ -260,7 +254,6 @@ def test_a_graph_that_no_status_can_hold_is_refused() -> None:
 
 
 TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
-PLACED: Object = {"tolerations": [TOLERATION], "nodeSelector": {"pool": "gpu"}}
 BASE = """\
 # what the user keeps in git
 apiVersion: nvidia.com/v1alpha1
@@ -281,11 +274,12 @@ spec:
 
 def a_spec(**more: Any) -> DynamoGraphDeploymentRequestSpec:
     env = ({"name": "A", "value": "2"}, {"name": "B", "value": "3"})
-    return DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1", env=env), **more)
+    profiling = ProfilingConfig("p:1", env=env, tolerations=(TOLERATION,), node_selector={"pool": "gpu"})
+    return DynamoGraphDeploymentRequestSpec("m", "vllm", profiling, **more)
 
 
 def test_workers_get_the_placement_and_what_the_base_says_counts_more() -> None:
-    text = completed_base(BASE, a_spec(), PLACED)
+    text = completed_base(BASE, a_spec())
     assert text is not None
     expected = yaml.safe_load(BASE)
     worker = expected["spec"]["services"]["Decode"]
@@ -305,12 +299,12 @@ def with_config(config: Object, **more: Any) -> DynamoGraphDeploymentRequestSpec
 @pytest.mark.parametrize("is_mocked", [False, True])
 def test_the_pvc_of_the_model_is_mounted_where_the_profiler_has_it(is_mocked: bool) -> None:
     graph = yaml.safe_load(BASE)
-    spec = completed(graph, with_config(CACHE, use_mocker=is_mocked), {})["spec"]
+    spec = completed(graph, with_config(CACHE, use_mocker=is_mocked))["spec"]
     mount = [{"name": "weights", "mountPoint": "/models"}]
     mounts = {name: service.get("volumeMounts") for name, service in spec["services"].items()}
     assert {"Frontend": mount, "Planner": None, "Decode": mount} == mounts
     assert [{"name": "weights", "create": False}] == spec["pvcs"]
-    assert {**graph, "spec": spec} == completed({**graph, "spec": spec}, with_config(CACHE), {})
+    assert {**graph, "spec": spec} == completed({**graph, "spec": spec}, with_config(CACHE))
 
 
 @pytest.mark.parametrize(
@@ -322,7 +316,7 @@ def test_the_pvc_of_the_model_is_mounted_where_the_profiler_has_it(is_mocked: bo
 )
 def test_a_mount_of_the_graphs_own_at_that_path_stays(own: Object) -> None:
     graph = {"spec": {"services": {"W": {"componentType": "worker", **own}}}}
-    assert graph == completed(graph, with_config(CACHE), {})
+    assert graph == completed(graph, with_config(CACHE))
 
 
 def test_variables_of_the_deployment_reach_the_workers_before_those_of_the_profiler() -> None:
@@ -333,25 +327,25 @@ def test_variables_of_the_deployment_reach_the_workers_before_those_of_the_profi
     ]
     profiling = ProfilingConfig("p:1", {"deployment": {"envs": envs}}, env=a_spec().profiling_config.env)
     spec = DynamoGraphDeploymentRequestSpec("m", "vllm", profiling)
-    services = completed(yaml.safe_load(BASE), spec, {})["spec"]["services"]
+    services = completed(yaml.safe_load(BASE), spec)["spec"]["services"]
     found = {env["name"]: env["value"] for env in services["Decode"]["envs"]}
     assert {"A": "1", "B": "0", "C": "4"} == found
     assert "envs" not in services["Frontend"]
 
 
 def test_simulated_engines_are_measured_on_real_ones() -> None:
-    assert completed_base(BASE, a_spec(use_mocker=True), PLACED) == completed_base(BASE, a_spec(), PLACED)
+    assert completed_base(BASE, a_spec(use_mocker=True)) == completed_base(BASE, a_spec())
 
 
 def test_a_base_that_has_it_all_stays_as_the_user_wrote_it() -> None:
-    text = completed_base(BASE, a_spec(), PLACED)
+    text = completed_base(BASE, a_spec())
     assert text is not None
-    assert completed_base(text, a_spec(), PLACED) is None
+    assert completed_base(text, a_spec()) is None
 
 
 def test_nothing_to_add_leaves_the_base_as_it_is() -> None:
     plain = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"))
-    assert completed_base(BASE, plain, {}) is None
+    assert completed_base(BASE, plain) is None
 
 
 @pytest.mark.parametrize(
@@ -372,7 +366,7 @@ def test_nothing_to_add_leaves_the_base_as_it_is() -> None:
     ],
 )
 def test_what_is_no_graph_is_left_to_the_profiler(text: str) -> None:
-    assert completed_base(text, a_spec(), PLACED) is None
+    assert completed_base(text, a_spec()) is None
 
 
 _VALUES = st.recursive(
@@ -388,7 +382,7 @@ _SERVICE = st.dictionaries(_FIELDS, _VALUES | st.just("worker"))
 @example({"W": {"componentType": {"\x7f\x80\ufffe": None}}, "F": {"componentType": "worker"}})
 def test_any_services_are_completed_or_left_alone(services: dict[str, Any]) -> None:
     graph = {"kind": "DynamoGraphDeployment", "spec": {"services": services}}
-    text = completed_base(json.dumps(graph), a_spec(), PLACED)
+    text = completed_base(json.dumps(graph), a_spec())
     assert text is None or services.keys() == yaml.safe_load(text)["spec"]["services"].keys()
 
 
@@ -403,21 +397,17 @@ CONTROLLER = OwnerReference(
 OURS = Output(Metadata(name="curves", namespace="n", labels=tracking(REQUEST)))
 
 
-def found(name: str) -> Object:
-    """A ConfigMap that profiling found."""
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-
-
-def test_a_free_name_and_our_own_stay() -> None:
-    assert {} == new_names(REQUEST, [found("curves")], {})
-    assert {} == new_names(REQUEST, [found("curves")], {"curves": OURS})
-
-
-def test_a_name_of_another_becomes_a_new_one() -> None:
+def test_only_a_name_of_another_becomes_a_new_one() -> None:
+    graph = {"spec": {"services": {"w": {"configMap": {"name": "curves"}, "other": {"name": "curves"}}}}}
     stranger = Output(Metadata(name="curves", namespace="n"))
-    assert {"curves": "curves-r"} == new_names(
-        REQUEST, [found("curves"), found("config")], {"curves": stranger}
-    )
+    config = {"kind": "ConfigMap", "metadata": {"name": "config"}}
+    result = ProfilingResult(graph, (CURVES, config))
+    assert result is with_free_names(REQUEST, result, {})
+    assert result is with_free_names(REQUEST, result, {"curves": OURS})
+    renamed = with_free_names(REQUEST, result, {"curves": stranger})
+    assert ["curves-r", "config"] == [each["metadata"]["name"] for each in renamed.config_maps]
+    services = {"w": {"configMap": {"name": "curves-r"}, "other": {"name": "curves"}}}
+    assert {"spec": {"services": services}} == renamed.graph
 
 
 def test_labels_alone_do_not_make_a_config_map_ours_that_another_controls() -> None:

@@ -42,8 +42,8 @@ from dynamo_operator.observability import (
 )
 from dynamo_operator.process.scope import Scope, informers, unselected
 from dynamo_operator.process.startup import StartupWatch, prepared, until_stopped
-from dynamo_operator.requests.controller import RequestActions, RequestController
-from dynamo_operator.requests.read import GpuDiscoveryRbac, Grants, RequestReader
+from dynamo_operator.requests.controller import RequestController
+from dynamo_operator.requests.read import GpuDiscoveryRbac, RequestReader
 from dynamo_operator.settings import Settings, usable
 from dynamo_operator.shared.conditions import SUSPENDED, GraphState
 from dynamo_operator.shared.report import Reporter, ValidationCache, report_refusal
@@ -165,13 +165,11 @@ def control_requests(parts: Parts) -> None:
     """Reconcile DynamoGraphDeploymentRequests."""
     settings = parts.settings.render
     accepts_all = parts.settings.webhooks.graphs_elsewhere
-    grants = Grants(parts.client, accepts_all, bool(settings.restricted_namespace))
-    reader = RequestReader(parts.client, parts.cache, settings, grants)
+    reader = RequestReader(parts.client, parts.cache, settings, accepts_all)
     role = settings.dgdr_profiling_nodes_cluster_role_name
     gpu_rbac = GpuDiscoveryRbac(parts.client, parts.writer, parts.cache, role)
-    actions = RequestActions(parts.writer, reader, parts.applier(), settings, gpu_rbac)
     reporter = parts.reporter("dynamographdeploymentrequest", StatusRateLimit())
-    requests = RequestController(parts.cache, actions, reporter)
+    requests = RequestController(reader, parts.applier(), gpu_rbac, reporter)
     parts.manager.control(requests, parts.options_reporting(requests.reconciles, reporter))
 
 

@@ -17,7 +17,6 @@ from dynamo_operator.requests import status
 from dynamo_operator.requests.api import (
     ConfigMapReference,
     DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
     Output,
     accepted_spec,
     annotation,
@@ -39,30 +38,22 @@ from dynamo_operator.requests.read import (
     RequestReader,
     job_key,
     may_search,
+    output_key,
     request_watches,
 )
-from dynamo_operator.requests.render import (
-    BASE_FILE,
-    account_objects,
-    missing_settings,
-    placement,
-    profiling_job,
-)
+from dynamo_operator.requests.render import BASE_FILE, account_objects, missing_settings, profiling_job
 from dynamo_operator.requests.results import (
     BadOutput,
     base_config_map,
-    completed_base,
     config_map,
     deployed,
     is_own_config_map,
     named_config_maps,
-    new_names,
     read_output,
     require_small,
     target,
-    with_new_names,
+    with_free_names,
 )
-from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.report import (
     Reporter,
     parsed,
@@ -75,7 +66,6 @@ from kube_runtime.apply.result import Obstructed
 from kube_runtime.apply.status import Target, WriteSuppression, digest_of, patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Watches
-from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import ABSENT
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import Invalid, NotFound, Refused, TooLarge
@@ -95,41 +85,219 @@ class ActionBlocked(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class RequestActions:
-    """Runs the actions of requests."""
+class RequestController:
+    """Reconciles a DynamoGraphDeploymentRequest."""
 
-    writer: Writer
     reader: RequestReader
     applier: Applier
-    settings: RenderSettings
     gpu_rbac: GpuDiscoveryRbac
+    reporter: Reporter
     suppression: WriteSuppression = field(default_factory=WriteSuppression)
 
-    async def start(
-        self,
-        request: DynamoGraphDeploymentRequest,
-        spec: DynamoGraphDeploymentRequestSpec,
-        facts: RequestFacts,
-    ) -> Job:
+    reconciles: ClassVar[type[Resource]] = DynamoGraphDeploymentRequest
+    owns: ClassVar[tuple[type[Resource], ...]] = (Job,)
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """Other kinds that are read: profiling pods, their output, the graph, the shared ServiceAccount."""
+        kind = self.reconciles.KIND
+        shared = (shared_watch(ServiceAccount, kind), shared_watch(RoleBinding, kind))
+        return (*request_watches(self.reader.cache), *shared)
+
+    @property
+    def writer(self) -> Writer:
+        """The writer of all objects."""
+        return self.reporter.writer
+
+    async def reconcile(self, key: Key) -> Result:
+        """Read what the stage of this request depends on, decide, carry that out, and report it."""
+        if error := self.reader.cache.broken(DynamoGraphDeploymentRequest, key):
+            return await report_unreadable(DynamoGraphDeploymentRequest, key, error, self.reporter)
+        request = self.reader.cache.get(DynamoGraphDeploymentRequest, key)
+        if request is None:
+            await self.gpu_rbac.withdraw()
+            return DONE
+        request = await without_finalizer(request, self.writer)
+        if request.metadata.deletion_timestamp:
+            return DONE  # owner references: the API server deletes the rest
+        if is_paused(request):
+            return await self._report(request, Decision(status.paused(request, "the request is paused")))
+        if request.spec is None:
+            return await self._report(request, Decision(status.refused(request, ("spec is required",))))
+        if accepted_spec(request).enable_gpu_discovery and not may_search(request):
+            await self.gpu_rbac.withdraw()
+        try:
+            facts = await self.reader.at(request, stage(request))
+        except TooLarge as error:  # anyone may change what the request names
+            text = f"Cannot read what the request needs: {error}"
+            return await self._report(request, held(status.too_large(request, text)))
+        decision = decide(request, facts, datetime.now(UTC))
+        return await self._carry_out(request, decision, facts)
+
+    async def _carry_out(
+        self, request: DynamoGraphDeploymentRequest, decision: Decision, facts: RequestFacts
+    ) -> Result:
+        if decision.deletes and decision.report is None:
+            await self.writer.ensure_newest(request)  # the decision depends on its present spec
+        for gone in decision.deletes:
+            await self.writer.delete(gone)
+        match decision.work:
+            case Work.START:
+                decision = await self._start(request, facts)
+            case Work.COLLECT:
+                return await self._collect(request, facts)
+            case Work.CREATE:
+                decision = await self._create(request, facts.destination)
+            case Work.ATTACH if facts.graph is not None:
+                decision = await self._attach(request, facts.graph, facts.destination)
+            case _:
+                pass
+        return await self._report(request, decision)
+
+    async def _start(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Decision:
+        try:
+            job = await self._job(request, facts)
+        except ActionBlocked as error:
+            reason = RequestReason.NAME_CONFLICT if error.is_taken else RequestReason.JOB_CREATION_FAILED
+            return held(status.not_started(request, reason, str(error)))
+        text = f"Created Job {job.metadata.name}"
+        self.reporter.recorder.event(request, reason="CreateJob", message=text)
+        return begun(request, job, datetime.now(UTC))
+
+    async def _job(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Job:
         """Create the Job. First delete the results of an earlier one, which would pass for its own.
 
         Raises:
             ActionBlocked: it cannot be created.
             OperatorError: the API server could not be reached or failed.
         """
-        if missing := missing_settings(spec, self.settings):
+        settings = self.reader.settings
+        if missing := missing_settings(accepted_spec(request), settings):
             raise ActionBlocked(missing)
         if (stale := facts.output) is not None:
             await self.writer.delete(stale)
-        await self._ensure_account(request, spec)
-        base = await self._base(request, spec, facts.config_maps)
-        desired = profiling_job(request, spec, self.settings, base)
+        await self._ensure_account(request)
+        base = await self._base(request, facts.config_maps)
+        desired = profiling_job(request, accepted_spec(request), settings, base)
         owners = {"ownerReferences": [controller_reference(request)]}
         body = {**desired, "metadata": desired["metadata"] | owners}
         with self._creating(request, Job.KIND.name, job_key(request), body):
             return await self.writer.apply(Job, body, force=False, uid=ABSENT)
 
-    async def config_maps(
+    async def _ensure_account(self, request: DynamoGraphDeploymentRequest) -> None:
+        """Ensure the Job's ServiceAccount; the installation of a restricted operator provides it instead."""
+        spec = accepted_spec(request)
+        desired = account_objects(request.metadata.namespace, spec, self.reader.settings)
+        if not desired:
+            return
+        types: tuple[type[Resource], ...] = (ServiceAccount, RoleBinding)
+        applied = await self.applier.apply(request, Shared(desired, types, labels.SHARED))
+        if applied.failure is not None:
+            raise applied.failure
+        causes = [*(blocked.message for blocked in applied.blocked), *applied.contested]
+        if causes:
+            raise ActionBlocked(f"failed to ensure profiling job RBAC: {'; '.join(causes)}")
+        reads_nodes = self.gpu_rbac.name and spec.enable_gpu_discovery
+        if reads_nodes and (problem := await self.gpu_rbac.admit(request)):
+            raise ActionBlocked(problem)
+
+    async def _base(
+        self, request: DynamoGraphDeploymentRequest, present: Mapping[str, Output]
+    ) -> ConfigMapReference | None:
+        """Write the completed base graph to a ConfigMap; None if the user's ConfigMap, or none, is used."""
+        texts = {name: live.data for name, live in present.items()}
+        size = sum(len(text) for data in texts.values() for text in data.values())
+        body = await parsed(size, base_config_map, request, accepted_spec(request), texts)
+        if body is None:
+            return None
+        name = body["metadata"]["name"]
+        body["metadata"]["ownerReferences"] = [controller_reference(request)]
+        try:
+            await self._config_map(request, body, present)
+        except ActionBlocked as error:
+            raise ActionBlocked(f"ConfigMap {name}: {error}: rename or delete it", is_taken=True) from error
+        except Refused as error:
+            raise ActionBlocked(f"ConfigMap {name}: {error.message}") from error
+        return ConfigMapReference(name, BASE_FILE)
+
+    async def _collect(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
+        """Record the results in the status before they are used; the API server may refuse to store them."""
+        try:
+            return await self._report(request, await self._results(request, facts))
+        except BadOutput as error:
+            text = str(error)
+        except Invalid as error:
+            text = f"the API server does not store the profiling results: {error.message}"
+        job_progress = progress_of(facts)
+        if job_progress.message:
+            text = f"{text}. The profiler reports: {job_progress.message}"
+        report = status.not_generated(request, text, job_progress, utc_now())
+        return await self._report(request, Decision(report))
+
+    async def _results(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Decision:
+        spec = accepted_spec(request)
+        if facts.output is None:
+            name = output_key(request).name
+            raise BadOutput(f"output ConfigMap {name} not found - profiling may not have completed yet")
+        graph_key, data = target(request, spec), facts.output.data
+        require_confirmed(request, spec, *facts.witnesses, data)
+        output = await parsed(sum(map(len, data.values())), read_output, request, spec, data)
+        destination = await self.reader.destination(request, graph_key.namespace, output.config_maps)
+        free = with_free_names(request, output, destination.config_maps)
+        if free is not output:
+            output = free
+            destination = await self.reader.destination(request, graph_key.namespace, output.config_maps)
+        require_small(output.config_maps)
+        warnings = [("DocumentsIgnored", warning) for warning in output.warnings]
+        if not spec.auto_apply:
+            problems = await self.create_config_maps(request, output.config_maps, destination, None)
+            warnings += [("ConfigMapCreationFailed", problem) for problem in problems]
+        report = status.generated(
+            request,
+            output,
+            progress_of(facts),
+            target=graph_key if spec.auto_apply else None,
+            warnings=tuple(warnings),
+            now=utc_now(),
+        )
+        return Decision(report, with_results)
+
+    async def _create(self, request: DynamoGraphDeploymentRequest, destination: Destination) -> Decision:
+        try:
+            graph = await self.create_graph(request, destination)
+        except ActionBlocked as error:
+            reason = RequestReason.DEPLOYMENT_CREATION_FAILED
+            return held(status.not_created(request, reason, str(error)))
+        return await self._attach(request, graph, destination)
+
+    async def create_graph(
+        self, request: DynamoGraphDeploymentRequest, destination: Destination
+    ) -> DynamoGraphDeployment:
+        """Create the graph.
+
+        Raises:
+            ActionBlocked: it is refused.
+            Conflict: it exists by now; the caller retries.
+            OperatorError: the API server could not be reached or failed.
+        """
+        if destination.refusal:
+            raise ActionBlocked(destination.refusal)
+        graph_key = Key(destination.namespace, target_of(request).name)
+        body = deployed(request, accepted_spec(request), graph_key)
+        with self._creating(request, DynamoGraphDeployment.KIND.name, graph_key, body):
+            return await self.writer.create(DynamoGraphDeployment, body)
+
+    async def _attach(
+        self,
+        request: DynamoGraphDeploymentRequest,
+        graph: DynamoGraphDeployment,
+        destination: Destination,
+    ) -> Decision:
+        config_maps = request.status.additional_resources
+        problems = await self.create_config_maps(request, config_maps, destination, graph)
+        return Decision(status.created(request, graph.key, problems), with_graph)
+
+    async def create_config_maps(
         self,
         request: DynamoGraphDeploymentRequest,
         manifests: Iterable[Object],
@@ -161,25 +329,16 @@ class RequestActions:
                 problems.append(f"Failed to create ConfigMaps from profiling output: {text}")
         return tuple(problems)
 
-    async def create(
-        self,
-        request: DynamoGraphDeploymentRequest,
-        spec: DynamoGraphDeploymentRequestSpec,
-        destination: Destination,
-    ) -> DynamoGraphDeployment:
-        """Create the graph.
-
-        Raises:
-            ActionBlocked: it is refused.
-            Conflict: it exists by now; the caller retries.
-            OperatorError: the API server could not be reached or failed.
-        """
-        if destination.refusal:
-            raise ActionBlocked(destination.refusal)
-        graph_key = Key(destination.namespace, target_of(request).name)
-        body = deployed(request, spec, graph_key)
-        with self._creating(request, DynamoGraphDeployment.KIND.name, graph_key, body):
-            return await self.writer.create(DynamoGraphDeployment, body)
+    async def _config_map(
+        self, request: DynamoGraphDeploymentRequest, body: Object, present: Mapping[str, Output]
+    ) -> None:
+        live = present.get(body["metadata"]["name"])
+        if live is None:
+            await self.writer.apply(Output, body, force=False, uid=ABSENT)
+        elif is_own_config_map(request, live):
+            await self.writer.apply(Output, body, force=True, uid=live.metadata.uid)
+        else:
+            raise ActionBlocked("it exists and has another owner; the operator leaves it alone")
 
     @contextmanager
     def _creating(
@@ -194,211 +353,6 @@ class RequestActions:
             raise ActionBlocked(str(error)) from error
         except NotFound as error:
             raise ActionBlocked(error.message) from error
-
-    async def _base(
-        self,
-        request: DynamoGraphDeploymentRequest,
-        spec: DynamoGraphDeploymentRequestSpec,
-        present: Mapping[str, Output],
-    ) -> ConfigMapReference | None:
-        """Write the completed base graph to a ConfigMap; None if the user's ConfigMap, or none, is used."""
-        profiling = spec.profiling_config
-        reference = profiling.config_map_ref
-        live = present.get(reference.name) if reference else None
-        text = live.data.get(reference.key) if live is not None and reference is not None else None
-        if not text:
-            return None
-        completed = await parsed(len(text), completed_base, text, spec, placement(profiling))
-        if completed is None:
-            return None
-        body = base_config_map(request, BASE_FILE, completed)
-        completed_reference = ConfigMapReference(body["metadata"]["name"], BASE_FILE)
-        body["metadata"]["ownerReferences"] = [controller_reference(request)]
-        try:
-            await self._config_map(request, body, present)
-        except ActionBlocked as error:
-            text = f"ConfigMap {completed_reference.name}: {error}: rename or delete it"
-            raise ActionBlocked(text, is_taken=True) from error
-        except Refused as error:
-            raise ActionBlocked(f"ConfigMap {completed_reference.name}: {error.message}") from error
-        return completed_reference
-
-    async def _ensure_account(
-        self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
-    ) -> None:
-        """Ensure the Job's ServiceAccount; the installation of a restricted operator provides it instead."""
-        desired = account_objects(request.metadata.namespace, spec, self.settings)
-        if not desired:
-            return
-        types: tuple[type[Resource], ...] = (ServiceAccount, RoleBinding)
-        applied = await self.applier.apply(request, Shared(desired, types, labels.SHARED))
-        if applied.failure is not None:
-            raise applied.failure
-        causes = [*(blocked.message for blocked in applied.blocked), *applied.contested]
-        if causes:
-            raise ActionBlocked(f"failed to ensure profiling job RBAC: {'; '.join(causes)}")
-        reads_nodes = self.gpu_rbac.name and spec.enable_gpu_discovery
-        if reads_nodes and (problem := await self.gpu_rbac.admit(request)):
-            raise ActionBlocked(problem)
-
-    async def _config_map(
-        self, request: DynamoGraphDeploymentRequest, body: Object, present: Mapping[str, Output]
-    ) -> None:
-        live = present.get(body["metadata"]["name"])
-        if live is None:
-            await self.writer.apply(Output, body, force=False, uid=ABSENT)
-        elif is_own_config_map(request, live):
-            await self.writer.apply(Output, body, force=True, uid=live.metadata.uid)
-        else:
-            raise ActionBlocked("it exists and has another owner; the operator leaves it alone")
-
-
-def _owner(graph: DynamoGraphDeployment) -> Object:
-    return {
-        "apiVersion": graph.KIND.api_version,
-        "kind": graph.KIND.name,
-        "name": graph.metadata.name,
-        "uid": graph.metadata.uid,
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class RequestController:
-    """Reconciles a DynamoGraphDeploymentRequest."""
-
-    cache: Cache
-    actions: RequestActions
-    reporter: Reporter
-
-    reconciles: ClassVar[type[Resource]] = DynamoGraphDeploymentRequest
-    owns: ClassVar[tuple[type[Resource], ...]] = (Job,)
-
-    @property
-    def watches(self) -> tuple[Watches, ...]:
-        """Other kinds that are read: profiling pods, their output, the graph, the shared ServiceAccount."""
-        kind = self.reconciles.KIND
-        shared = (shared_watch(ServiceAccount, kind), shared_watch(RoleBinding, kind))
-        return (*request_watches(self.cache), *shared)
-
-    @property
-    def reader(self) -> RequestReader:
-        """The reader of the inputs."""
-        return self.actions.reader
-
-    async def reconcile(self, key: Key) -> Result:
-        """Read what the stage of this request depends on, decide, carry that out, and report it."""
-        if error := self.cache.broken(DynamoGraphDeploymentRequest, key):
-            return await report_unreadable(DynamoGraphDeploymentRequest, key, error, self.reporter)
-        request = self.cache.get(DynamoGraphDeploymentRequest, key)
-        if request is None:
-            await self.actions.gpu_rbac.withdraw()
-            return DONE
-        request = await without_finalizer(request, self.reporter.writer)
-        if request.metadata.deletion_timestamp:
-            return DONE  # owner references: the API server deletes the rest
-        if is_paused(request):
-            return await self._report(request, Decision(status.paused(request, "the request is paused")))
-        if request.spec is None:
-            return await self._report(request, Decision(status.refused(request, ("spec is required",))))
-        if accepted_spec(request).enable_gpu_discovery and not may_search(request):
-            await self.actions.gpu_rbac.withdraw()
-        try:
-            facts = await self.reader.at(request, stage(request))
-        except TooLarge as error:  # anyone may change what the request names
-            text = f"Cannot read what the request needs: {error}"
-            return await self._report(request, held(status.too_large(request, text)))
-        decision = decide(request, facts, datetime.now(UTC))
-        return await self._carry_out(request, decision, facts)
-
-    async def _carry_out(
-        self, request: DynamoGraphDeploymentRequest, decision: Decision, facts: RequestFacts
-    ) -> Result:
-        if decision.deletes and decision.report is None:
-            await self.actions.writer.ensure_newest(request)  # the decision depends on its present spec
-        for gone in decision.deletes:
-            await self.actions.writer.delete(gone)
-        match decision.work:
-            case Work.START:
-                decision = await self._start(request, facts)
-            case Work.COLLECT:
-                return await self._collect(request, facts)
-            case Work.CREATE:
-                decision = await self._create(request, facts.destination)
-            case Work.ATTACH if facts.graph is not None:
-                decision = await self._attach(request, facts.graph, facts.destination)
-            case _:
-                pass
-        return await self._report(request, decision)
-
-    async def _start(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Decision:
-        try:
-            job = await self.actions.start(request, accepted_spec(request), facts)
-        except ActionBlocked as error:
-            reason = RequestReason.NAME_CONFLICT if error.is_taken else RequestReason.JOB_CREATION_FAILED
-            return held(status.not_started(request, reason, str(error)))
-        text = f"Created Job {job.metadata.name}"
-        self.reporter.recorder.event(request, reason="CreateJob", message=text)
-        return begun(request, job, datetime.now(UTC))
-
-    async def _collect(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
-        """Record the results in the status before they are used; the API server may refuse to store them."""
-        try:
-            return await self._report(request, await self._results(request, facts))
-        except BadOutput as error:
-            text = str(error)
-        except Invalid as error:
-            text = f"the API server does not store the profiling results: {error.message}"
-        job_progress = progress_of(facts)
-        text = status.unread(text, job_progress)
-        report = status.not_generated(request, text, job_progress, utc_now())
-        return await self._report(request, Decision(report))
-
-    async def _results(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Decision:
-        spec = accepted_spec(request)
-        if facts.output is None:
-            name = status.output_name(request)
-            raise BadOutput(f"output ConfigMap {name} not found - profiling may not have completed yet")
-        graph_key, data = target(request, spec), facts.output.data
-        require_confirmed(request, spec, *facts.witnesses, data)
-        placed = placement(spec.profiling_config)
-        size = sum(map(len, data.values()))
-        output = await parsed(size, read_output, request, spec, data, placed)
-        destination = await self.reader.destination(request, graph_key.namespace, output.config_maps)
-        if renamed := new_names(request, output.config_maps, destination.config_maps):
-            output = with_new_names(output, renamed)
-            destination = await self.reader.destination(request, graph_key.namespace, output.config_maps)
-        require_small(output.config_maps)
-        warnings = [("DocumentsIgnored", warning) for warning in output.warnings]
-        if not spec.auto_apply:
-            problems = await self.actions.config_maps(request, output.config_maps, destination, None)
-            warnings += [("ConfigMapCreationFailed", problem) for problem in problems]
-        report = status.generated(
-            request,
-            output,
-            progress_of(facts),
-            target=graph_key if spec.auto_apply else None,
-            warnings=tuple(warnings),
-            now=utc_now(),
-        )
-        return Decision(report, with_results)
-
-    async def _create(self, request: DynamoGraphDeploymentRequest, destination: Destination) -> Decision:
-        try:
-            graph = await self.actions.create(request, accepted_spec(request), destination)
-        except ActionBlocked as error:
-            reason = RequestReason.DEPLOYMENT_CREATION_FAILED
-            return held(status.not_created(request, reason, str(error)))
-        return await self._attach(request, graph, destination)
-
-    async def _attach(
-        self,
-        request: DynamoGraphDeploymentRequest,
-        graph: DynamoGraphDeployment,
-        destination: Destination,
-    ) -> Decision:
-        config_maps = request.status.additional_resources
-        problems = await self.actions.config_maps(request, config_maps, destination, graph)
-        return Decision(status.created(request, graph.key, problems), with_graph)
 
     async def _report(self, request: DynamoGraphDeploymentRequest, decision: Decision) -> Result:
         """Write the status, queue the events, and extend the record; nothing of it if it is unchanged.
@@ -422,3 +376,12 @@ class RequestController:
         if decision.record is not None and (desired := decision.record(stored)) != recorded(stored):
             await patch_metadata(stored, {"annotations": annotation(desired)}, self.reporter.writer)
         return Result(decision.requeue_after_seconds)
+
+
+def _owner(graph: DynamoGraphDeployment) -> Object:
+    return {
+        "apiVersion": graph.KIND.api_version,
+        "kind": graph.KIND.name,
+        "name": graph.metadata.name,
+        "uid": graph.metadata.uid,
+    }

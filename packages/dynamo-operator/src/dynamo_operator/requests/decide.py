@@ -43,9 +43,8 @@ from dynamo_operator.requests.results import (
     ProfilingProgress,
     ProfilingResult,
     progress,
-    renamed_config_maps,
     target,
-    with_new_names,
+    with_free_names,
 )
 from dynamo_operator.requests.status import RequestReport
 from dynamo_operator.shared.conditions import CONFLICT_RETRY_SECONDS, REJECTED_RETRY_SECONDS
@@ -190,12 +189,12 @@ def _deploy(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Decis
     if was_created(request) and (graph is None or not is_of_request(request, graph)):
         return Decision(status.lost(request))
     if graph is None:
-        renamed = renamed_config_maps(request, facts.destination.config_maps)
-        if not renamed or generated is None:
+        result = ProfilingResult(generated or {}, request.status.additional_resources)
+        free = with_free_names(request, result, facts.destination.config_maps)
+        if generated is None or free is result:
             return Decision(work=Work.CREATE)
-        result = ProfilingResult(generated, request.status.additional_resources)
         # Recorded before the graph that mounts them is created.
-        return Decision(status.renamed(request, with_new_names(result, renamed)), with_results)
+        return Decision(status.renamed(request, free), with_results)
     if not is_of_request(request, graph):
         text = status.taken_graph(target_of(request))
         return held(status.not_created(request, RequestReason.NAME_CONFLICT, text))

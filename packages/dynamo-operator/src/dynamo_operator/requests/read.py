@@ -141,62 +141,8 @@ def _subject(namespace: str) -> Subject:
     return Subject("ServiceAccount", names.PROFILING_SERVICE_ACCOUNT, namespace)
 
 
-CREATED: tuple[tuple[str, str], ...] = (
-    ("nvidia.com", "dynamographdeployments"),
-    ("", "configmaps"),
-)
-"""API group and resource of what the operator creates for a request."""
-
-
-# RBAC of the target namespace decides, each time the operator is about to write there: every
-# ServiceAccount of the request's namespace must be allowed to create what the operator would
-# create. The author of the request does not count: no object records the author where users cannot
-# forge it (docs/decisions/0028-cross-namespace.md).
-@dataclass(frozen=True, slots=True)
-class Grants:
-    """RBAC of target namespaces. `accepts_all`: the administrator accepts all requests in all namespaces."""
-
-    client: Client
-    accepts_all: bool = False
-    is_restricted: bool = False
-
-    async def missing(self, source: str, target: str) -> tuple[str, ...]:
-        """The resources that ServiceAccounts of `source` may not create in `target`; empty if accepted.
-
-        Raises:
-            OperatorError: an access review failed.
-        """
-        if self.accepts_all:
-            return ()
-        names = tuple(f"{resource}.{group}".rstrip(".") for group, resource in CREATED)
-        if self.is_restricted:
-            return names
-        try:
-            allowed = [await self._may_create(source, target, *resource) for resource in CREATED]
-        except Forbidden:  # the operator cannot verify it, so nothing is accepted
-            return names
-        return tuple(name for name, may in zip(names, allowed, strict=True) if not may)
-
-    async def _may_create(self, source: str, target: str, group: str, resource: str) -> bool:
-        of_source = f"system:serviceaccounts:{source}"
-        attributes = {"group": group, "resource": resource, "verb": "create", "namespace": target}
-        access = {
-            "groups": ["system:serviceaccounts", of_source, "system:authenticated"],
-            "resourceAttributes": attributes,
-        }
-        body = question(SubjectAccessReview.KIND, access)
-        return (await self.client.create(SubjectAccessReview, body)).status.allowed
-
-
-def not_granted(source: str, target: str, missing: tuple[str, ...]) -> str:
-    """The message about a namespace that does not accept graphs from requests in `source`."""
-    return (
-        f"spec.deploymentOverrides.namespace: namespace {target} does not accept graphs from "
-        f"requests in {source} (expected a RoleBinding in {target} that allows the group "
-        f"system:serviceaccounts:{source} to create {' and '.join(missing)}): remove the field, "
-        f"or ask an administrator of {target}"
-    )
-
+_CREATED = {"dynamographdeployments": "nvidia.com", "configmaps": ""}
+"""Resource and API group of what the operator creates for a request."""
 
 R = TypeVar("R", bound=Resource)
 
@@ -236,8 +182,8 @@ class RequestReader:
     client: Client
     cache: Cache
     settings: RenderSettings
-    grants: Grants
-    """Which namespaces accept graphs from requests in others."""
+    accepts_all: bool = False
+    """The administrator accepts all requests in all namespaces."""
 
     async def at(self, request: DynamoGraphDeploymentRequest, stage: Stage) -> RequestFacts:
         """Read the inputs of the stage.
@@ -262,12 +208,17 @@ class RequestReader:
         spec = request.spec
         if spec is None:
             return ("spec is required",)
-        problems = tuple(spec_problems(request, self.settings))
+        size = profiler_config_bytes(spec, request.metadata.namespace)
+        problems = tuple(str(problem) for problem in request_problems(request, self.settings, size))
         graph_key = target(request, spec)
         if refusal := await self.refusal(request, graph_key.namespace):
             return (*problems, refusal)  # more would reveal what is in that namespace
         return (*problems, *[problem async for problem in self._missing(request, spec)])
 
+    # RBAC of the target namespace decides, each time the operator is about to write there: every
+    # ServiceAccount of the request's namespace must be allowed to create what the operator would
+    # create. The author of the request does not count: no object records the author where users cannot
+    # forge it (docs/decisions/0028-cross-namespace.md).
     async def refusal(self, request: DynamoGraphDeploymentRequest, namespace: str) -> str:
         """Why the request may not create anything in that namespace; "" if it may.
 
@@ -281,8 +232,37 @@ class RequestReader:
             return ""
         if spec is None or namespace != target(request, spec).namespace:
             return f"the spec was accepted for namespace {namespace}, which it no longer names"
-        missing = await self.grants.missing(source, namespace)
-        return not_granted(source, namespace, missing) if missing else ""
+        missing = [
+            f"{resource}.{group}".rstrip(".")
+            for resource, group in _CREATED.items()
+            if not (self.accepts_all or await self._may_create(source, namespace, group, resource))
+        ]
+        if not missing:
+            return ""
+        return (
+            f"spec.deploymentOverrides.namespace: namespace {namespace} does not accept graphs from "
+            f"requests in {source} (expected a RoleBinding in {namespace} that allows the group "
+            f"system:serviceaccounts:{source} to create {' and '.join(missing)}): remove the field, "
+            f"or ask an administrator of {namespace}"
+        )
+
+    async def _may_create(self, source: str, namespace: str, group: str, resource: str) -> bool:
+        if self.settings.restricted_namespace:
+            return False
+        attributes = {"group": group, "resource": resource, "verb": "create", "namespace": namespace}
+        access = {
+            "groups": [
+                "system:serviceaccounts",
+                f"system:serviceaccounts:{source}",
+                "system:authenticated",
+            ],
+            "resourceAttributes": attributes,
+        }
+        body = question(SubjectAccessReview.KIND, access)
+        try:
+            return (await self.client.create(SubjectAccessReview, body)).status.allowed
+        except Forbidden:  # the operator cannot verify it, so nothing is accepted
+            return False
 
     async def destination(
         self, request: DynamoGraphDeploymentRequest, namespace: str, manifests: Iterable[Object]
@@ -443,13 +423,6 @@ class RequestReader:
             graph = self.cache.get(DynamoGraphDeployment, graph_key)
             if graph is not None and not is_of_request(request, graph):
                 yield taken_graph(graph_key)
-
-
-def spec_problems(request: DynamoGraphDeploymentRequest, settings: RenderSettings) -> tuple[str, ...]:
-    """Problems of the spec alone."""
-    spec = request.spec
-    size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0
-    return tuple(str(problem) for problem in request_problems(request, settings, size))
 
 
 def job_key(request: DynamoGraphDeploymentRequest) -> Key:

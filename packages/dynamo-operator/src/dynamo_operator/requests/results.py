@@ -1,9 +1,9 @@
 """The results of profiling: read from the output of the Job, and made into the graph of the request."""
 
-import dataclasses
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequestSpec,
     Output,
 )
-from dynamo_operator.requests.render import model_cache, worker_variables
+from dynamo_operator.requests.render import BASE_FILE, model_cache, placement, worker_variables
 from dynamo_operator.shared.problems import later_version
 from kube_runtime.apply.result import controls
 from kube_runtime.errors import DecodeError
@@ -58,16 +58,6 @@ class ProfilingResult:
     graph: Object
     config_maps: tuple[Object, ...] = ()
     ignored: tuple[str, ...] = ()
-
-    def renamed(self, graph: Object, names: Mapping[str, str]) -> "ProfilingResult":
-        """Return the result with renamed ConfigMaps, and with this graph, which refers to them."""
-        maps = tuple(
-            config_map | {"metadata": config_map["metadata"] | {"name": names[_name(config_map)]}}
-            if _name(config_map) in names
-            else config_map
-            for config_map in self.config_maps
-        )
-        return replace(self, graph=graph, config_maps=maps)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -114,13 +104,10 @@ def parse_results(data: Mapping[str, str], config_map: str, *, is_mocked: bool, 
 
 def progress(data: Mapping[str, str]) -> ProfilingProgress:
     """Parse the profiler's status file; empty if it is missing or unreadable."""
-    text = data.get(STATUS_FILE, "")
-    if len(text) > STATUS_LIMIT:  # parsed repeatedly, in the event loop
-        return ProfilingProgress()
-    try:
-        status: object = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
-    except _UNREADABLE:
-        return ProfilingProgress()
+    text, status = data.get(STATUS_FILE, ""), None
+    with suppress(*_UNREADABLE):
+        if len(text) <= STATUS_LIMIT:  # parsed repeatedly, in the event loop
+            status = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
     if not isinstance(status, dict):
         return ProfilingProgress()
     return ProfilingProgress(
@@ -158,8 +145,7 @@ def documents(file: str, text: str) -> Iterator[Object]:
     try:
         for document in yaml.load_all(text, Loader=_Loader):
             if isinstance(document, dict) and isinstance(document.get("kind"), str):
-                _bounded(file, document)
-                yield _as_json(document)
+                yield _as_json(file, document, iter(range(_NODES_LIMIT)))
     except BadOutput:
         raise
     except _UNREADABLE as error:
@@ -206,33 +192,22 @@ def _name(document: Object) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _bounded(file: str, document: Object) -> None:
-    """Reject a document that anchors expand beyond the limits of size or depth."""
-    rest: list[tuple[int, object]] = [(1, document)]
-    count = 0
-    while rest:
-        depth, value = rest.pop()
-        count += 1
-        if count > _NODES_LIMIT:
-            raise _no_graph(file, f"more than {_NODES_LIMIT} values")
-        if depth > DEPTH_LIMIT:
-            raise _no_graph(file, f"nested deeper than {DEPTH_LIMIT} levels")
-        match value:
-            case dict():
-                rest.extend((depth + 1, child) for child in value.values())
-            case list():
-                rest.extend((depth + 1, child) for child in value)
-
-
-def _as_json(value: object) -> Any:
+def _as_json(file: str, value: object, budget: Iterator[int], depth: int = 1) -> Any:
+    """Convert a value, unless anchors expand it beyond the limits of size (the budget) or depth."""
+    if next(budget, None) is None:
+        raise _no_graph(file, f"more than {_NODES_LIMIT} values")
+    if depth > DEPTH_LIMIT:
+        raise _no_graph(file, f"nested deeper than {DEPTH_LIMIT} levels")
     match value:
         case dict():
             return {
-                str(key).lower() if isinstance(key, bool) else str(key): _as_json(child)
+                str(key).lower() if isinstance(key, bool) else str(key): _as_json(
+                    file, child, budget, depth + 1
+                )
                 for key, child in value.items()
             }
         case list():
-            return [_as_json(child) for child in value]
+            return [_as_json(file, child, budget, depth + 1) for child in value]
         case str() | bool() | int() | float() | None:
             return value
         case _:
@@ -312,12 +287,10 @@ def target(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentReq
     return Key((overrides.namespace if overrides else None) or metadata.namespace, name)
 
 
-def completed(
-    graph: Object, spec: DynamoGraphDeploymentRequestSpec, placed: Object, *, may_scale: bool = True
-) -> Object:
+def completed(graph: Object, spec: DynamoGraphDeploymentRequestSpec, *, may_scale: bool = True) -> Object:
     """Return the graph with the placement of the profiling pod, the model's PVC, and adapters for a planner.
 
-    `placed` are the fields of the profiling pod about placement. Without `may_scale` no adapters are enabled.
+    Without `may_scale` no adapters are enabled.
 
     Raises:
         BadOutput: the pod of a service is malformed.
@@ -326,8 +299,7 @@ def completed(
     services = body["services"]
     has_planner = may_scale and any(_type(service) == "planner" for service in services.values())
     result = {
-        name: _service(name, service, spec, placed, is_scaled=has_planner)
-        for name, service in services.items()
+        name: _service(name, service, spec, is_scaled=has_planner) for name, service in services.items()
     }
     return {**graph, "spec": {**_with_model_cache(body, result, spec), "services": result}}
 
@@ -418,31 +390,43 @@ def is_own_config_map(request: DynamoGraphDeploymentRequest, live: Output) -> bo
     )
 
 
-def new_names(
-    request: DynamoGraphDeploymentRequest,
-    manifests: Iterable[Object],
-    present: Mapping[str, Output],
-) -> dict[str, str]:
-    """Map the names of ConfigMaps that are taken by others to new names; `present` are the existing ones."""
+def with_free_names(
+    request: DynamoGraphDeploymentRequest, result: ProfilingResult, present: Mapping[str, Output]
+) -> ProfilingResult:
+    """Rename the ConfigMaps of a result whose names are taken by others, also in its graph.
+
+    `present` are the existing ConfigMaps. Returns the same result if no name is taken.
+    """
     renamed: dict[str, str] = {}
-    for manifest in manifests:
-        name: str = manifest["metadata"]["name"]
-        live = present.get(name)
+    for manifest in named_config_maps(result.config_maps):
+        live = present.get(name := _name(manifest))
         if live is not None and not is_own_config_map(request, live):
             renamed[name] = names.dns_subdomain(f"{name}-{request.metadata.name}")
-    return renamed
+    if not renamed:
+        return result
+    config_maps = (
+        manifest | {"metadata": manifest["metadata"] | {"name": renamed[_name(manifest)]}}
+        if _name(manifest) in renamed
+        else manifest
+        for manifest in result.config_maps
+    )
+    graph = result.graph | {"spec": _with_names(result.graph.get("spec"), renamed)}
+    return replace(result, graph=graph, config_maps=tuple(config_maps))
 
 
-def renamed_config_maps(
-    request: DynamoGraphDeploymentRequest, present: Mapping[str, Output]
-) -> dict[str, str]:
-    """New names, by the old ones, for ConfigMaps in the status whose names others have taken.
-
-    The names were checked when the results were read, unless the namespace could not be read then.
-    """
-    if request.status.generated_deployment is None:
-        return {}
-    return new_names(request, named_config_maps(request.status.additional_resources), present)
+def _with_names(value: object, renamed: Mapping[str, str]) -> object:
+    match value:
+        case dict():
+            return {
+                key: {**child, "name": renamed[child["name"]]}
+                if key in _REFERENCES and isinstance(child, dict) and child.get("name") in renamed
+                else _with_names(child, renamed)
+                for key, child in value.items()
+            }
+        case list():
+            return [_with_names(child, renamed) for child in value]
+        case _:
+            return value
 
 
 def config_map(request: DynamoGraphDeploymentRequest, manifest: Object, namespace: str) -> Object:
@@ -489,7 +473,6 @@ def _service(
     service_name: str,
     service: Object,
     spec: DynamoGraphDeploymentRequestSpec,
-    placed: Object,
     *,
     is_scaled: bool,
 ) -> Object:
@@ -502,20 +485,21 @@ def _service(
         if unset := [env for env in worker_variables(spec) if env.get("name") not in present_names]:
             result["envs"] = [*present_envs, *unset]
     takes_all = is_worker and not spec.use_mocker
-    placement = {name: placed[name] for name in placed if takes_all or name == "imagePullSecrets"}
-    if placement:
+    placed = placement(spec.profiling_config)
+    placed = {name: placed[name] for name in placed if takes_all or name == "imagePullSecrets"}
+    if placed:
         pod: Object = dict(result.get("extraPodSpec") or {})
         path = f"the graph's spec.services[{service_name}].extraPodSpec"
         for name in _LISTS:
             present = _of_form(list, pod, name, path)
             present_forms = set(map(_form, present))
-            more = [entry for entry in placement.get(name, ()) if _form(entry) not in present_forms]
+            more = [entry for entry in placed.get(name, ()) if _form(entry) not in present_forms]
             if more:
                 pod[name] = [*present, *more]
-        if "nodeSelector" in placement:
+        if "nodeSelector" in placed:
             chosen = _of_form(dict, pod, "nodeSelector", path)
-            pod["nodeSelector"] = {**placement["nodeSelector"], **chosen}
-        pod |= {name: placement[name] for name in _SINGLE if name in placement and name not in pod}
+            pod["nodeSelector"] = {**placed["nodeSelector"], **chosen}
+        pod |= {name: placed[name] for name in _SINGLE if name in placed and name not in pod}
         if pod:
             result["extraPodSpec"] = pod
     return result
@@ -526,32 +510,10 @@ def _form(value: object) -> bytes:
     return msgspec.json.encode(value, order="deterministic")
 
 
-def _with_names(value: object, renamed: Mapping[str, str]) -> object:
-    match value:
-        case dict():
-            return {
-                key: _renamed(child, renamed) if key in _REFERENCES else _with_names(child, renamed)
-                for key, child in value.items()
-            }
-        case list():
-            return [_with_names(child, renamed) for child in value]
-        case _:
-            return value
-
-
-def _renamed(reference: object, renamed: Mapping[str, str]) -> object:
-    if not isinstance(reference, dict) or reference.get("name") not in renamed:
-        return reference
-    return {**reference, "name": renamed[reference["name"]]}
-
-
 def read_output(
-    request: DynamoGraphDeploymentRequest,
-    spec: DynamoGraphDeploymentRequestSpec,
-    data: Mapping[str, str],
-    placed: Object,
+    request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec, data: Mapping[str, str]
 ) -> ProfilingResult:
-    """Read the profiling results and complete their graph. `placed` as in `completed`.
+    """Read the profiling results and complete their graph.
 
     Raises:
         BadOutput: the results contain no usable graph.
@@ -559,32 +521,21 @@ def read_output(
     name = request.metadata.name
     config_map = names.profiling_output(name)
     output = parse_results(data, config_map, is_mocked=spec.use_mocker, name=name)
-    return dataclasses.replace(output, graph=completed(output.graph, spec, placed))
-
-
-def with_new_names(output: ProfilingResult, renamed: Mapping[str, str]) -> ProfilingResult:
-    """Rename ConfigMaps in the output and in its graph. `renamed` maps old names to new ones."""
-    if not renamed:
-        return output
-    graph = output.graph | {"spec": _with_names(output.graph.get("spec"), renamed)}
-    return output.renamed(graph, renamed)
+    return replace(output, graph=completed(output.graph, spec))
 
 
 _UNPRINTABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
 """Characters that JSON allows and YAML requires to be escaped (YAML 1.2, 5.1)."""
 
 
-def completed_base(text: str, spec: DynamoGraphDeploymentRequestSpec, placed: Object) -> str | None:
-    """Return the completed base graph as JSON, which is YAML; None if nothing has to be, or can be, added.
-
-    `placed` as in `completed`.
-    """
+def completed_base(text: str, spec: DynamoGraphDeploymentRequestSpec) -> str | None:
+    """Return the completed base graph as JSON, which is YAML; None if nothing has to be, or can be, added."""
     try:
         graphs = list(documents("the base graph", text))
         if len(graphs) != 1 or not _is_graph(graphs[0]):
             return None
         # Temporary graphs run the real engines, even if the final one uses the mocker.
-        result = completed(graphs[0], structs.replace(spec, use_mocker=False), placed, may_scale=False)
+        result = completed(graphs[0], structs.replace(spec, use_mocker=False), may_scale=False)
     except BadOutput:
         return None
     if result == graphs[0]:
@@ -593,14 +544,21 @@ def completed_base(text: str, spec: DynamoGraphDeploymentRequestSpec, placed: Ob
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def base_config_map(request: DynamoGraphDeploymentRequest, key: str, text: str) -> Object:
-    """Return the ConfigMap with the completed base graph under that key, without owner references."""
-    metadata = request.metadata
-    manifest: Object = {
-        "metadata": {"name": names.profiling_base(metadata.name, metadata.uid)},
-        "data": {key: text},
-    }
-    return config_map(request, manifest, metadata.namespace)
+def base_config_map(
+    request: DynamoGraphDeploymentRequest,
+    spec: DynamoGraphDeploymentRequestSpec,
+    present: Mapping[str, Mapping[str, str]],
+) -> Object | None:
+    """Return the ConfigMap with the completed base graph, without owner references.
+
+    None if profiling uses that of the user. `present` are the data of existing ConfigMaps, by name.
+    """
+    metadata, given = request.metadata, spec.profiling_config.config_map_ref
+    text = present.get(given.name, {}).get(given.key) if given is not None else None
+    if not text or (completed_text := completed_base(text, spec)) is None:
+        return None
+    name = {"name": names.profiling_base(metadata.name, metadata.uid)}
+    return config_map(request, {"metadata": name, "data": {BASE_FILE: completed_text}}, metadata.namespace)
 
 
 def _is_graph(document: Object) -> bool:

@@ -449,11 +449,6 @@ def failure(end: Condition, pods: Iterable[JobPod], progress: ProfilingProgress)
     return text
 
 
-def unread(reason: str, progress: ProfilingProgress) -> str:
-    """Why there is no result although the Job succeeded."""
-    return f"{reason}. The profiler reports: {progress.message}" if progress.message else reason
-
-
 def left_over(job: Job | None, pods: Sequence[str]) -> str:
     """What is left of an earlier Job: the Job itself, being deleted, or pods that have not terminated."""
     if job is not None:

@@ -1,0 +1,77 @@
+"""A cluster with the controller of requests, which a test reconciles by hand."""
+
+from typing import Any
+
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, JobPod, Output
+from dynamo_operator.requests.controller import RequestController
+from dynamo_operator.requests.read import GpuDiscoveryRbac, RequestReader
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.report import Reporter
+from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.status import StatusRateLimit
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.store import Cache
+from kube_runtime.cache.watch import Changed
+from kube_runtime.client.client import Client
+from kube_runtime.controller.events import EventWriter
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.kinds import Job, PersistentVolumeClaim
+from kube_runtime.types.meta import Key, Kind
+from kube_runtime.wire import path_of
+from simulated.caches import a_cache
+from simulated.server import Server
+
+REQUEST = Key("lab", "r")
+_TYPES = (
+    *(DynamoGraphDeployment, DynamoGraphDeploymentRequest),
+    *(Job, JobPod, Output, PersistentVolumeClaim),
+)
+_SETTINGS = RenderSettings()
+
+
+def request_controller(
+    client: Client, cache: Cache, settings: RenderSettings = _SETTINGS, *, accepts_all: bool = False
+) -> RequestController:
+    """The controller with this client and cache."""
+    writer = Writer(client, cache)
+    recorder = EventWriter(client, instance="i", metrics=RuntimeMetrics()).recorder("r")
+    return RequestController(
+        RequestReader(client, cache, settings, accepts_all),
+        Applier(writer, "hash", "generation"),
+        GpuDiscoveryRbac(client, writer, cache, ""),
+        Reporter(writer, recorder, StatusRateLimit(), client),
+    )
+
+
+class RequestWorld:
+    """A cluster whose request is `REQUEST`."""
+
+    def __init__(self, settings: RenderSettings = _SETTINGS) -> None:
+        self.server = Server()
+        self.client = Client(self.server, field_manager="m")
+        self.cache = a_cache(_TYPES)
+        self.controller = request_controller(self.client, self.cache, settings, accepts_all=True)
+
+    def add(self, kind: Kind, namespace: str, name: str, **fields: Any) -> None:
+        """Create an object; some fields are of its metadata."""
+        of_metadata = ("labels", "ownerReferences")
+        metadata = {field: fields.pop(field) for field in of_metadata if field in fields}
+        metadata |= {"name": name, "namespace": namespace}
+        self.server.storage.create(path_of(kind), kind.manifest(metadata, **fields))
+
+    def stored(self, kind: Kind, namespace: str, name: str) -> Any:
+        """The stored object; None if it does not exist."""
+        return self.server.storage.objects.get(path_of(kind), {}).get(Key(namespace, name))
+
+    async def reconciled(self) -> DynamoGraphDeploymentRequest:
+        """Reconcile the request once, with its newest state."""
+        await self.request()
+        await self.controller.reconcile(REQUEST)
+        return await self.request()
+
+    async def request(self) -> DynamoGraphDeploymentRequest:
+        """The request, also in the cache."""
+        request = await self.client.get(DynamoGraphDeploymentRequest, REQUEST)
+        self.cache.store(DynamoGraphDeploymentRequest).on_watch_event(Changed(request))
+        return request

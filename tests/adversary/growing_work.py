@@ -38,8 +38,8 @@ from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     ProfilingConfig,
+    RequestState,
 )
-from dynamo_operator.requests.plan import RequestState
 from dynamo_operator.requests.render import profiling_job
 from dynamo_operator.requests.results import (
     BadOutput,

@@ -20,8 +20,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import Service, services
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.names import is_paused
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamo_operator.requests.plan import RequestConditionType, RequestReason
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, RequestConditionType, RequestReason
 from dynamo_operator.shared.conditions import (
     ComponentReason,
     GraphReason,

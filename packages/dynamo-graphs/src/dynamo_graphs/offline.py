@@ -29,9 +29,9 @@ from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.requests.api import (
     ConfigMapReference,
     DynamoGraphDeploymentRequest,
+    RequestState,
     accepted_spec,
 )
-from dynamo_operator.requests.plan import RequestState
 from dynamo_operator.requests.render import (
     BASE_FILE,
     account_objects,

@@ -13,11 +13,12 @@ from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequestStatus,
     Output,
     ProfilingConfig,
+    RequestConditionType,
+    RequestReason,
     annotation,
     recorded,
     with_results,
 )
-from dynamo_operator.requests.plan import RequestConditionType, RequestReason
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.cache.watch import Removed
 from kube_runtime.types.kinds import Job

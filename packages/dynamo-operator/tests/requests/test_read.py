@@ -16,9 +16,10 @@ from dynamo_operator.requests.api import (
     Output,
     ProfilingConfig,
     Record,
+    RequestConditionType,
+    RequestReason,
     annotation,
 )
-from dynamo_operator.requests.plan import RequestConditionType, RequestReason
 from dynamo_operator.requests.read import GpuDiscoveryRbac
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.watch import Changed

@@ -12,8 +12,11 @@ from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequestSpec,
     DynamoGraphDeploymentRequestStatus,
     ProfilingConfig,
+    RequestConditionType,
+    RequestReason,
+    RequestState,
 )
-from dynamo_operator.requests.plan import RETRIED, RequestConditionType, RequestReason, RequestState
+from dynamo_operator.requests.decide import RETRIED
 from dynamo_operator.requests.results import ProfilingProgress, ProfilingResult
 from dynamo_operator.requests.status import RequestReport
 from kube_runtime.types.meta import Condition, Key, Metadata

@@ -2,6 +2,7 @@
 
 import hashlib
 from contextlib import suppress
+from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
@@ -385,6 +386,59 @@ class DynamoGraphDeploymentRequest(Resource):
     status: Annotated[DynamoGraphDeploymentRequestStatus, Field("Observed state of the request.")] = (
         DynamoGraphDeploymentRequestStatus()
     )
+
+
+class RequestState(StrEnum):
+    """Values of `status.state`."""
+
+    NEW = ""
+    PENDING = "Pending"
+    PROFILING = "Profiling"
+    DEPLOYING = "Deploying"
+    READY = "Ready"
+    DELETED = "DeploymentDeleted"
+    FAILED = "Failed"
+
+
+class RequestConditionType(StrEnum):
+    """Types of conditions."""
+
+    VALIDATION = "Validation"
+    PROFILING = "Profiling"
+    GENERATED = "SpecGenerated"
+    DEPLOYED = "DeploymentReady"
+    SUCCEEDED = "Succeeded"
+
+
+class RequestReason(StrEnum):
+    """Reasons of conditions."""
+
+    ACCEPTED = "ValidationPassed"
+    VALIDATION_FAILED = "ValidationFailed"
+    JOB_CREATION_FAILED = "JobCreationFailed"
+    PROFILING_RUNNING = "ProfilingRunning"
+    PROFILING_FAILED = "ProfilingFailed"
+    PROFILING_COMPLETED = "ProfilingCompleted"
+    GENERATION_FAILED = "GenerationFailed"
+    GENERATED = "SpecGenerated"
+    DEPLOYMENT_CREATED = "DeploymentCreated"
+    DEPLOYMENT_CREATION_FAILED = "DeploymentCreationFailed"
+    DEPLOYMENT_READY = "DeploymentReady"
+    DEPLOYMENT_DEGRADED = "DeploymentDegraded"
+    DEPLOYMENT_FAILED = "DeploymentFailed"
+    DEPLOYMENT_DELETED = "DeploymentDeleted"
+    NAME_CONFLICT = "NameConflict"
+    STARTED_ANEW = "StartedAnew"
+    WAITING = "WaitingForEarlierJob"
+    PAUSED = "Paused"
+    UNREADABLE = "DecodeFailed"
+    TOO_LARGE = "TooLarge"
+    REJECTED = "RejectedByApiServer"
+    NEW = "New"
+
+
+FIXED = frozenset((RequestState.PROFILING, RequestState.DEPLOYING, RequestState.READY, RequestState.DELETED))
+"""States in which a change of the spec has no effect."""
 
 
 _LONGEST = 1024

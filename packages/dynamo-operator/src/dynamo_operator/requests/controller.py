@@ -18,17 +18,22 @@ from dynamo_operator.requests.api import (
     ConfigMapReference,
     DynamoGraphDeploymentRequest,
     Output,
+    RequestReason,
     accepted_spec,
     annotation,
     recorded,
     with_graph,
     with_results,
 )
-from dynamo_operator.requests.decide import Decision, Work, begun, decide, held, progress_of
-from dynamo_operator.requests.plan import (
+from dynamo_operator.requests.decide import (
+    Decision,
     Destination,
     RequestFacts,
-    RequestReason,
+    Work,
+    begun,
+    decide,
+    held,
+    progress_of,
     require_confirmed,
     stage,
     target_of,

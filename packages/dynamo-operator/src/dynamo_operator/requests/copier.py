@@ -4,7 +4,7 @@ The second container of a profiling Job runs it in the operator's own image, wit
 It does the same as `component/scripts/copy_profiling_output.sh` in images with kubectl, with the same
 messages. It writes the digests of the results to the termination message. Only the kubelet can put that
 into the pod's status, so by the digests the operator recognises the results of its own Job
-(`dynamo_operator/requests/plan.py`).
+(`dynamo_operator/requests/decide.py`).
 """
 
 import asyncio

@@ -2,48 +2,52 @@
 
 A process may be killed after a write and before it records it. So every step is idempotent, and the next one
 follows from the actual state. The status may be forged: it can end a request or send it back to an earlier
-stage, but only the record takes it forward to the creation of an object (`api.Record`).
+stage, but only the record takes it forward to the creation of an object (`api.Record`). Results count only if
+the pods of the request's own Job confirm them.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from functools import partial
+from typing import Any
 
 from dynamo_operator import labels, names
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests import status
 from dynamo_operator.requests.api import (
+    COPIER,
     MOCKED_RESULTS_FILE,
     RESULTS_FILE,
+    TOKEN_FOLDER,
     DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    JobInFull,
+    JobPod,
+    JobPodInFull,
     Output,
     Record,
+    RequestConditionType,
+    RequestReason,
+    RequestState,
     accepted_generation,
     accepted_spec,
+    has_results,
     recorded,
     with_job,
     with_results,
     with_spec,
 )
-from dynamo_operator.requests.plan import (
-    RequestFacts,
-    RequestReason,
-    RequestState,
-    Stage,
-    end_of,
-    is_job_of,
-    is_of_request,
-    stage,
-    target_of,
-    was_created,
-)
 from dynamo_operator.requests.render import uses_ai_configurator
 from dynamo_operator.requests.results import (
+    BadOutput,
     ProfilingProgress,
     ProfilingResult,
     progress,
     target,
+    tracking,
     with_free_names,
 )
 from dynamo_operator.requests.status import RequestReport
@@ -51,7 +55,168 @@ from dynamo_operator.shared.conditions import CONFLICT_RETRY_SECONDS, REJECTED_R
 from kube_runtime.apply.result import controls, name_conflict
 from kube_runtime.times import rfc3339
 from kube_runtime.types.kinds import Job
-from kube_runtime.types.meta import Condition, Resource
+from kube_runtime.types.meta import Condition, Key, Object, Resource, condition
+
+
+class Stage(Enum):
+    """What a request is waiting for, which decides what has to be read."""
+
+    VALIDATION = "validation of its spec"
+    START = "start of profiling"
+    PROFILING = "profiling"
+    DEPLOYMENT = "creation of its graph, and the graph's state"
+    NOTHING = "nothing"
+
+
+RETRIED: dict[tuple[RequestConditionType, RequestReason], Stage] = {
+    (RequestConditionType.PROFILING, RequestReason.JOB_CREATION_FAILED): Stage.START,
+    (RequestConditionType.PROFILING, RequestReason.NAME_CONFLICT): Stage.START,
+    (RequestConditionType.DEPLOYED, RequestReason.DEPLOYMENT_CREATION_FAILED): Stage.DEPLOYMENT,
+    (RequestConditionType.DEPLOYED, RequestReason.NAME_CONFLICT): Stage.DEPLOYMENT,
+}
+"""Failures whose cause users can remove, with the stage at which the request continues."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The namespace where a request creates its graph.
+
+    `refusal` is the reason why nothing may be created there, or "". `config_maps` are the existing ones among
+    those that the graph needs, by name; empty if nothing may be created.
+    """
+
+    namespace: str
+    refusal: str = ""
+    config_maps: Mapping[str, Output] = field(default_factory=dict[str, Output])
+
+
+UNREAD = Destination("", "its namespace was not read")
+"""The default, so that nothing is created without a check."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """The objects that the stage of a request depends on; None for an object that does not exist.
+
+    `problems` are those of the spec and of the objects that it names. `pods_left` are the names of
+    running pods of an earlier Job, `pods` those of a running or failed Job. `witnesses` are the Job that
+    wrote the results and its pods, with their specs. `temporary` are graphs that a failed profiler left
+    behind. `config_maps` are the existing ones of the base graph, by name: the user's, and the completed
+    one of the operator.
+    """
+
+    problems: tuple[str, ...] = ()
+    job: Job | None = None
+    pods_left: tuple[str, ...] = ()
+    pods: tuple[JobPod, ...] = ()
+    output: Output | None = None
+    witnesses: tuple[JobInFull | None, tuple[JobPodInFull, ...]] = (None, ())
+    graph: DynamoGraphDeployment | None = None
+    temporary: tuple[DynamoGraphDeployment, ...] = ()
+    config_maps: Mapping[str, Output] = field(default_factory=dict[str, Output])
+    destination: Destination = UNREAD
+
+
+def stage(request: DynamoGraphDeploymentRequest) -> Stage:
+    """Return what the request is waiting for."""
+    state, record = request.status.state or RequestState.NEW, recorded(request)
+    if state == RequestState.DELETED:
+        return Stage.NOTHING
+    if record is not None and record.created:
+        return Stage.DEPLOYMENT
+    if state == RequestState.FAILED:
+        return _after_failure(request, record)
+    return _unrecorded(request, state) if record is None else _due(request, record)
+
+
+def is_of_request(request: DynamoGraphDeploymentRequest, graph: Resource) -> bool:
+    """Whether a graph was created for this request, by its uid, or without one by an earlier operator."""
+    uid = graph.metadata.annotations.get(labels.REQUEST_UID)
+    if uid is not None:
+        return uid == request.metadata.uid
+    has_labels = tracking(request).items() <= graph.metadata.labels.items()
+    return has_labels and was_created(request)
+
+
+def was_created(request: DynamoGraphDeploymentRequest) -> bool:
+    """Whether the graph was created once. A forged status can only prevent its creation."""
+    record, deployment = recorded(request), request.status.deployment
+    is_recorded = record is not None and record.created
+    return is_recorded or (deployment is not None and deployment.created)
+
+
+def end_of(job: Job) -> Condition | None:
+    """The condition `Complete` or `Failed` of a Job that has ended, else None."""
+    for type_ in ("Complete", "Failed"):
+        end = condition(job.status.conditions, type_)
+        if end is not None and end.status == "True":
+            return end
+    return None
+
+
+def _due(request: DynamoGraphDeploymentRequest, record: Record) -> Stage:
+    """The stage that follows what was done."""
+    generation, status = request.metadata.generation, request.status
+    was_interrupted = (
+        status.state == RequestState.PENDING and status.observed_generation == generation != record.generation
+    )
+    if was_interrupted:  # after the status of a newer spec, before its record
+        return Stage.VALIDATION
+    if has_results(request):
+        return Stage.DEPLOYMENT if accepted_spec(request).auto_apply else Stage.NOTHING
+    return Stage.PROFILING if record.job or record.results else Stage.START
+
+
+def _unrecorded(request: DynamoGraphDeploymentRequest, state: str) -> Stage:
+    """The stage of a request without a record: it is new, or from an earlier operator.
+
+    The results are read again. Of a graph that was created only the state is read.
+    """
+    match state:
+        case RequestState.PROFILING:
+            return Stage.PROFILING
+        case RequestState.DEPLOYING | RequestState.READY:
+            if not accepted_spec(request).auto_apply:
+                return Stage.NOTHING
+            deployment = request.status.deployment
+            was_created = deployment is not None and deployment.created
+            return Stage.DEPLOYMENT if was_created else Stage.PROFILING
+        case _:
+            return Stage.VALIDATION
+
+
+def _after_failure(request: DynamoGraphDeploymentRequest, record: Record | None) -> Stage:
+    status, generation = request.status, request.metadata.generation
+    succeeded = condition(status.conditions, RequestConditionType.SUCCEEDED)
+    if succeeded is None:
+        return Stage.NOTHING  # failed under an earlier operator
+    is_edited = generation != accepted_generation(request)
+    is_new = succeeded.observed_generation != generation  # edited after the failure was reported
+    was_refused = status.observed_generation == 0
+    if is_edited and (is_new or was_refused):
+        return Stage.VALIDATION
+    for (type_, reason), stage_ in RETRIED.items():
+        failed = condition(status.conditions, type_)
+        if failed is not None and (failed.status, failed.reason) == ("False", reason):
+            if record is not None:
+                return _due(request, record)
+            return Stage.VALIDATION if stage_ is Stage.START else Stage.PROFILING
+    return Stage.NOTHING
+
+
+def target_of(request: DynamoGraphDeploymentRequest) -> Key:
+    """The key of the graph. One that an earlier operator created may have another name than the spec says."""
+    deployment = request.status.deployment
+    if recorded(request) is None and deployment and deployment.name and deployment.namespace:
+        return Key(deployment.namespace, deployment.name)
+    return target(request, accepted_spec(request))
+
+
+def is_job_of(request: DynamoGraphDeploymentRequest, job: Job) -> bool:
+    """Whether the Job is that of the request, and the recorded one if one was recorded."""
+    record = recorded(request)
+    is_recorded = record is None or record.job in {"", job.metadata.uid}
+    return is_recorded and controls(request, job)
 
 
 class Work(Enum):
@@ -210,3 +375,134 @@ def _rest(request: DynamoGraphDeploymentRequest) -> Decision:
         return Decision(status.settled(request))
     # A change of the spec that comes too late, or the end of a pause.
     return Decision(status.restated(request) if status.has_to_be_restated(request) else None)
+
+
+_DIGEST_LENGTH = 64
+_SIGNED = (RESULTS_FILE, MOCKED_RESULTS_FILE)
+_PROGRAM = ("image", "command", "args", "env", "envFrom", "workingDir", "lifecycle")
+"""Fields of a container that decide what it runs."""
+_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+
+
+# The ConfigMap with the results can be written by every pod with the profiling ServiceAccount and
+# by every user who may write ConfigMaps. The copier therefore reports a digest of each file as its
+# termination message, in the format of sha256sum, and only kubelets write the status of pods.
+#
+# A user who may create pods can create one with the Job as its owner. So a report counts only if
+# its pod runs the Job's template, and all reports of a Job must agree.
+def require_confirmed(
+    request: DynamoGraphDeploymentRequest,
+    spec: DynamoGraphDeploymentRequestSpec,
+    job: JobInFull | None,
+    pods: Collection[JobPodInFull],
+    data: Mapping[str, str],
+) -> None:
+    """Check that the Job's pods confirm the results as far as the spec uses them.
+
+    Raises:
+        BadOutput: they do not, or they report other results.
+    """
+    metadata, namespace = request.metadata, target(request, spec).namespace
+    if not is_signed(job, pods, data) and namespace != metadata.namespace:
+        raise BadOutput(
+            "no pod of the profiling Job that runs the Job's template reports the digests of the results, "
+            f"which are required to create objects in namespace {namespace}"
+        )
+    if spec.auto_apply and not is_confirmed(job, pods):
+        raise BadOutput(
+            "no pod of the profiling Job reports the digests of the results, so that anything may have "
+            f"written them: review ConfigMap {names.profiling_output(metadata.name)}, and create the graph "
+            "yourself"
+        )
+
+
+def is_signed(job: JobInFull | None, pods: Iterable[JobPodInFull], data: Mapping[str, str]) -> bool:
+    """Whether a pod that runs the Job's template reports these results.
+
+    Raises:
+        BadOutput: a pod of the Job reports other results than these.
+    """
+    if job is None:
+        return False
+    reports = [(pod, digests) for pod in pods if controls(job, pod) for digests in _reports(pod)]
+    actual = {name: hashlib.sha256(data[name].encode()).hexdigest() for name in _SIGNED if name in data}
+    if any(digests != actual for _, digests in reports):
+        raise BadOutput(
+            "the output ConfigMap differs from what the profiling Job wrote (the digests that "
+            "its pod reported do not match): something else changed it"
+        )
+    return any(runs_template(job.spec.template.spec, pod.spec) for pod, _ in reports)
+
+
+def is_confirmed(job: JobInFull | None, pods: Iterable[JobPodInFull]) -> bool:
+    """Whether a pod of the Job reports results, whatever it runs, or an earlier operator created the Job.
+
+    That is enough to create the graph in the same namespace: a user who may create pods or Jobs there
+    needs no graph for it. `is_signed` has compared the reports.
+    """
+    if job is None:
+        return False
+    copier = _named(job.spec.template.spec, "containers").get(COPIER) or {}
+    if not {"copy-output", COPIER} & set(copier.get("args") or ()):
+        return True  # the copier of an earlier operator reports nothing
+    return any(report for pod in pods if controls(job, pod) for report in _reports(pod))
+
+
+def runs_template(template: Object, pod: Object) -> bool:
+    """Whether a pod runs the programs of a template, with the same ServiceAccount and the same volumes.
+
+    Admission may add containers, such as sidecars, but they must not mount volumes of the template.
+    """
+    same = ("serviceAccountName", "shareProcessNamespace", "hostPID")
+    if any(template.get(field) != pod.get(field) for field in same):
+        return False
+    volumes, theirs = _named(template, "volumes"), _named(pod, "volumes")
+    if any(theirs.get(name) != volume for name, volume in volumes.items()):
+        return False
+    containers = _named(template, "containers")
+    added = [
+        container
+        for kind in _CONTAINERS
+        for container in pod.get(kind) or ()
+        if kind != "containers" or container["name"] not in containers
+    ]
+    if any(mount["name"] in volumes for container in added for mount in _mounts(container)):
+        return False
+    running = _named(pod, "containers")
+    return all(_runs(container, running.get(name)) for name, container in containers.items())
+
+
+def _runs(container: Object, running: Object | None) -> bool:
+    if running is None or any(container.get(name) != running.get(name) for name in _PROGRAM):
+        return False
+    declared, mounts = _mounts(container), _mounts(running)
+    added = [mount for mount in mounts if mount not in declared]
+    return all(mount in mounts for mount in declared) and all(
+        mount["mountPath"] == TOKEN_FOLDER for mount in added
+    )
+
+
+def _named(spec: Object, field: str) -> Object:
+    return {item["name"]: item for item in spec.get(field) or ()}
+
+
+def _mounts(container: Object) -> list[Any]:
+    return container.get("volumeMounts") or []
+
+
+def _reports(pod: JobPodInFull) -> Iterator[dict[str, str]]:
+    """Yield the digests by file that the copier reported, if it succeeded."""
+    for container in pod.status.container_statuses:
+        ended = container.state.terminated
+        has_copied = container.name == COPIER and ended is not None and not ended.exit_code
+        if report := _digests(ended.message) if ended is not None and has_copied else {}:
+            yield report
+
+
+def _digests(text: str) -> dict[str, str]:
+    digests: dict[str, str] = {}
+    for line in text.splitlines():
+        digest, _, name = line.partition("  ")
+        if name in _SIGNED and len(digest) == _DIGEST_LENGTH:
+            digests[name] = digest
+    return digests

@@ -23,7 +23,7 @@ from dynamo_operator.requests.api import (
     accepted_spec,
     recorded,
 )
-from dynamo_operator.requests.plan import (
+from dynamo_operator.requests.decide import (
     Destination,
     RequestFacts,
     Stage,

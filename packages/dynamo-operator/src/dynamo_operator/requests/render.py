@@ -39,7 +39,7 @@ What the profiler must do:
 The copier writes the ConfigMap `dgdr-output-REQUEST` in the namespace of the request, owned by the
 request, with the labels `dgdr.nvidia.com/name` and `nvidia.com/managed-by`, and each of these files as a
 key of `data`. `profiler_status.yaml` may be written before the others. Its termination message has the
-digests of the results, by which the operator verifies them (`requests/plan.py`).
+digests of the results, by which the operator verifies them (`requests/decide.py`).
 """
 
 from functools import cache

@@ -15,14 +15,17 @@ from dynamo_operator import names
 from dynamo_operator.component.pods import pod_report
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests.api import (
+    FIXED,
     DeploymentStatus,
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     DynamoGraphDeploymentRequestStatus,
     JobPod,
+    RequestConditionType,
+    RequestReason,
+    RequestState,
     as_accepted,
 )
-from dynamo_operator.requests.plan import FIXED, RequestConditionType, RequestReason, RequestState
 from dynamo_operator.requests.results import ProfilingProgress, ProfilingResult
 from dynamo_operator.shared.conditions import POD_REASONS, GraphReason, GraphState, StatusEvent
 from kube_runtime.types.kinds import ContainerStatus, Job

@@ -22,8 +22,7 @@ from dynamo_operator.labels import FINALIZER
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.models.plan import ModelReason
 from dynamo_operator.names import is_paused
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamo_operator.requests.plan import RequestReason
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, RequestReason
 from dynamo_operator.shared.conditions import (
     CONFLICT_RETRY_SECONDS,
     REJECTED_RETRY_SECONDS,

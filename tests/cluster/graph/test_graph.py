@@ -8,13 +8,12 @@ from cluster.world import PODS, World
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.types.kinds import Deployment, Role, RoleBinding, Service, ServiceAccount
-from kube_runtime.types.meta import Kind, Object
+from kube_runtime.types.meta import Object
 
 GRAPH = DynamoGraphDeployment.KIND
 COMPONENT = DynamoComponentDeployment.KIND
 DEPLOYMENT = Deployment.KIND
 SERVICE = Service.KIND
-QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
@@ -134,14 +133,3 @@ def test_a_removed_service_goes(world: World) -> None:
     world.gone(DEPLOYMENT, "chat-prefill")
     ready = world.eventually(GRAPH, "chat", is_ready)
     assert {"Decode", "Frontend"} == set(ready["status"]["services"])
-
-
-def test_a_refusal_of_the_api_server_is_a_condition(world: World) -> None:
-    quota = {"metadata": {"name": "few"}, "spec": {"hard": {"count/services": "0"}}}
-    world.create(QUOTA, quota)
-    world.eventually(QUOTA, "few", lambda it: "hard" in it.get("status", {}))
-    world.create(GRAPH, graph(Frontend=service("frontend")))
-    refused = world.eventually(COMPONENT, "chat-frontend", _is_blocked)
-    said = condition(refused, "Available")
-    assert "RejectedByApiServer" == said["reason"]
-    assert "exceeded quota" in said["message"]

@@ -1,7 +1,5 @@
 """`dynamoctl why`, `status` and `tree` on a real cluster: what a user reads, and how the commands end."""
 
-import json
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -107,13 +105,6 @@ def test_a_watch_ends_when_the_graph_is_deleted(world: World, admin: Person) -> 
     assert f"error: graph chat not found in namespace {world.namespace}\n" == said
 
 
-@pytest.mark.parametrize("command", ["why", "status", "tree"])
-def test_a_graph_that_is_not_there(admin: Person, command: str) -> None:
-    code, text, said = admin.run(command, "nope")
-    assert (1, "") == (code, text)
-    assert f"error: graph nope not found in namespace {admin.namespace}\n" == said
-
-
 def test_a_user_who_may_not_see_pods(world: World, reader: Person) -> None:
     world.create(GRAPH, graph(Frontend=service("frontend"), Decode=without_image()))
     world.eventually(GRAPH, "chat", lambda it: condition(it).get("reason") == "image_pull_failed")
@@ -125,50 +116,3 @@ def test_a_user_who_may_not_see_pods(world: World, reader: Person) -> None:
     assert "✔ DynamoComponentDeployment chat-frontend" in text
     assert 1 == sum(each.startswith("warning: cannot list pods") for each in said.splitlines())
     assert all(each.startswith("warning: ") for each in said.splitlines())
-
-
-def test_what_a_cluster_says_does_not_rule_the_terminal(world: World, admin: Person) -> None:
-    """The operator leaves the status of a paused graph unchanged."""
-    annotated = graph(Frontend=service("frontend"))
-    annotated["metadata"]["annotations"] = {"nvidia.com/paused": "true"}
-    world.create(GRAPH, annotated)
-    world.eventually(GRAPH, "chat", lambda it: bool(condition(it, "Progressing")))
-    said = {
-        "type": "Ready",
-        "status": "False",
-        "reason": "odd",
-        "message": "\x1b[2J\x1b]0;owned\x07",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-    world.patch(GRAPH, "chat", {"status": {"conditions": [said]}}, "status")
-    for command in ("why", "status"):
-        code, text, _ = admin.run(command, "chat")
-        assert (1, False, True) == (code, "\x1b" in text, "owned" in text)
-
-
-def test_a_tree_reads_the_pods_of_its_graph_only(
-    kinds: ControlPlane, world: World, kubectl: Callable[..., str]
-) -> None:
-    kubectl("create", "serviceaccount", "owner")
-    account = f"--serviceaccount={world.namespace}:owner"
-    kubectl("create", "rolebinding", "owner", "--clusterrole=cluster-admin", account)
-    file = kinds.instance.service_account_kubeconfig(world.namespace, "owner")
-    owner = Person(file, world.namespace)
-    for name in ("chat", "other"):
-        world.create(GRAPH, graph(name))
-        world.eventually(GRAPH, name, is_ready)
-    code, tree = owner.json("tree", "chat")
-    assert (0, 3) == (code, list(kinds_in(tree)).count("Pod"))
-    asked = world.until(lambda: requests(kinds, owner))
-    assert 1 == asked["pods"]
-    assert "podcliques" not in asked
-    assert sum(asked.values()) < 25
-
-
-def requests(kinds: ControlPlane, person: Person) -> Counter[str]:
-    """The requests of a user by resource, once the last of them is in the audit log."""
-    name = f"system:serviceaccount:{person.namespace}:owner"
-    lines = kinds.audit_log.read_text(encoding="utf-8").splitlines()
-    mine = [json.loads(each) for each in lines if name in each and each.endswith("}")]
-    found = Counter(each.get("objectRef", {}).get("resource", "") for each in mine)
-    return found if found["poddisruptionbudgets"] else Counter()

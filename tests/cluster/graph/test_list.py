@@ -1,8 +1,6 @@
 """`dynamoctl get`, `events` and `logs` on a real cluster, and the answer to wrong names."""
 
 import json
-import tarfile
-from pathlib import Path
 
 import pytest
 
@@ -78,22 +76,3 @@ def test_a_namespace_that_does_not_exist(kinds: ControlPlane, world: World) -> N
     assert "/chat" in said.partition("; there is ")[2]
     code, _, said = lost.run("get")
     assert (1, True) == (code, "namespace nowhere does not exist" in said)
-
-
-def test_a_report_has_everything_but_secrets(world: World, admin: Person, tmp_path: Path) -> None:
-    secret = [{"name": "HF_TOKEN", "value": "hf_do-not-show"}]
-    world.create(GRAPH, graph(Frontend=service("frontend") | {"envs": secret}))
-    world.eventually(GRAPH, "chat", is_ready)
-    file = tmp_path / "chat.tar.gz"
-    code, text, _ = admin.run("report", "chat", f"--file={file}")
-    assert (0, f"{file}\n", 0o600) == (code, text, file.stat().st_mode & 0o777)
-    with tarfile.open(file) as archive:
-        names = archive.getnames()
-        texts = [member.read() for name in names if (member := archive.extractfile(name))]
-    assert {"chat/why.txt", "chat/events.txt", "chat/nodes.txt"} <= set(names)
-    assert "chat/objects/DynamoComponentDeployment-chat-frontend.yaml" in names
-    assert any(name.startswith("chat/objects/Pod-chat-frontend-") for name in names)
-    assert any(b"REDACTED" in each for each in texts)
-    assert not any(b"hf_do-not-show" in each for each in texts)
-    code, _, said = admin.run("report", "chat", f"--file={file}")
-    assert (1, f"error: {file}: cannot create it: File exists\n") == (code, said)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cluster.audit import Audit, Call
-from cluster.conditions import condition, is_ready
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.world import World
@@ -23,11 +23,6 @@ GROUP = PodCliqueScalingGroup.KIND
 SERVICE = Service.KIND
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
-
-
-def says(text: str) -> Any:
-    """Whether a graph waits for that."""
-    return lambda body: text in condition(body).get("message", "")
 
 
 def multinode(**fields: Any) -> Object:
@@ -71,25 +66,6 @@ def test_a_graph_is_ready_when_all_that_grove_made_is(world: World, grove_contro
     assert "successful" == found["status"]["state"]
     assert 1 == found["status"]["services"]["Frontend"]["readyReplicas"]
     assert 1 == found["status"]["services"]["Decode"]["availableReplicas"]
-
-
-COUNTS = (
-    ({"readyReplicas": 0}, "desired=1, ready=0"),
-    ({"updatedReplicas": 0}, "desired=1, updated=0"),
-    ({"replicas": 2}, "performing rolling update: desired=1, replicas=2"),
-    ({"observedGeneration": None}, "observedGeneration is nil"),
-)
-
-
-def test_each_count_alone_wakes_the_graph(world: World, grove_controller: Grove) -> None:
-    world.create(GRAPH, graph(Frontend=service("frontend")))
-    world.eventually(SET, "chat")
-    grove_controller.makes(CLIQUE, "chat-0-frontend", 1, **DONE)
-    for change, said in COUNTS:
-        world.eventually(GRAPH, "chat", is_ready)
-        world.patch(CLIQUE, "chat-0-frontend", {"status": change}, "status")
-        world.eventually(GRAPH, "chat", says(f"podclique/chat-0-frontend: {said}"))
-        grove_controller.reports(CLIQUE, "chat-0-frontend", **DONE)
 
 
 def test_a_new_size_goes_to_the_live_clique_and_not_into_the_template(
@@ -140,20 +116,6 @@ def test_a_service_that_goes_takes_its_service_object_along(world: World) -> Non
     world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": None}}})
     world.gone(SERVICE, "chat-decode")
     world.eventually(SET, "chat", lambda it: len(it["spec"]["template"]["cliques"]) == 1)
-
-
-def test_two_graphs_share_the_service_of_a_model(world: World) -> None:
-    model = {"name": "acme/chat-7b"}
-    for name in ("one", "two"):
-        world.create(GRAPH, graph(name, Decode=worker("decode", modelRef=model)))
-    shared = "dynamo-model-8a58cea0"
-
-    def owners(body: Object) -> list[str]:
-        return sorted(each["name"] for each in body["metadata"]["ownerReferences"])
-
-    world.eventually(SERVICE, shared, lambda it: owners(it) == ["one", "two"])
-    world.delete(GRAPH, "one")
-    world.eventually(SERVICE, shared, lambda it: owners(it) == ["two"])
 
 
 def test_a_graph_that_is_moved_leaves_nothing_of_its_old_provider(world: World) -> None:

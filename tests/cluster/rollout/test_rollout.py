@@ -137,19 +137,6 @@ def begun(world: World, generations: int) -> None:
     )
 
 
-def test_a_managed_graph_starts_in_a_generation_of_its_own(world: World, operator: OperatorProcess) -> None:
-    world.create(GRAPH, managed())
-    ready = world.eventually(GRAPH, "chat", is_ready)
-    generation = only_generation(world)
-    noted = world.eventually(GRAPH, "chat", lambda it: CURRENT in it["metadata"]["annotations"])
-    assert generation == noted["metadata"]["annotations"][CURRENT]
-    assert "rollingUpdate" not in ready["status"]
-    ours = environment(world, f"chat-decode-{generation}")
-    assert f"{world.namespace}-chat_" == ours["DYN_NAMESPACE"]
-    assert generation == ours["DYN_NAMESPACE_WORKER_SUFFIX"]
-    assert f"{world.namespace}-chat_" == environment(world, "chat-frontend")["DYN_NAMESPACE_PREFIX"]
-
-
 def test_a_change_replaces_the_workers_within_its_bounds(
     world: World, operator: OperatorProcess, kinds: ControlPlane
 ) -> None:
@@ -230,17 +217,6 @@ def test_a_service_that_says_no_number_keeps_its_one_replica(world: World, opera
         world.eventually(GRAPH, "chat", lambda it: rolling(it).get("phase") == "Completed")
     assert all(total <= 2 and serving >= 1 for total, serving in seen), seen
     world.eventually(GRAPH, "chat", is_ready)
-
-
-def test_back_to_native_the_last_generation_stays_and_is_changed_in_place(
-    world: World, operator: OperatorProcess
-) -> None:
-    first = started(world)
-    world.patch(GRAPH, "chat", {"metadata": {"annotations": {MODE: "native"}}})
-    world.patch(GRAPH, "chat", said("in place"))
-    world.until(lambda: environment(world, f"chat-decode-{first}").get("SAID") == "in place")
-    world.eventually(GRAPH, "chat", is_ready)
-    assert [first] == list(workers(world))
 
 
 def test_a_service_that_is_recreated_never_has_old_and_new_pods_together(

@@ -1,15 +1,12 @@
 """Scaling one service through its adapter, by hand, by an autoscaler and against GitOps."""
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from cluster.audit import Audit, Call
 from cluster.conditions import condition, is_ready
-from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH
 from cluster.world import EVENTS, World
@@ -97,35 +94,6 @@ def test_scale_with_kubectl(world: World, kubectl: Kubectl) -> None:
     world.until(lambda: told <= events(world))
     scale = json.loads(kubectl("get", "--raw", f"{path_of(ADAPTER, world.namespace, NAME)}/scale"))
     assert {"replicas": 4, "selector": SELECTOR} == scale["status"]
-
-
-def test_what_a_change_costs(world: World, kubectl: Kubectl, kinds: ControlPlane) -> None:
-    started(world)
-    audit = Audit(kinds.audit_log)
-    audit.falls_silent(world.namespace)
-    since = audit.now()
-    kubectl("scale", "dgdsa/chat-decode", "--replicas=2")
-    scaled_to(world, 2)
-    world.eventually(GRAPH, "chat", is_ready)
-    audit.falls_silent(world.namespace)
-    calls = audit.calls(namespace=world.namespace, since=since)
-    decides = {
-        Call("patch", "dynamographdeployments"): 1,
-        Call("patch", "dynamocomponentdeployments"): 1,
-        Call("patch", "deployments"): 1,
-    }
-    assert decides == {call: count for call, count in calls.items() if call in decides}
-    others = {call.resource for call in calls if call not in decides}
-    assert others <= {
-        "dynamographdeployments/status",
-        "dynamocomponentdeployments/status",
-        f"{ADAPTER.plural}/status",
-        "events",
-    }
-    assert 2 >= calls[Call("patch", f"{ADAPTER.plural}/status")], calls
-    since = audit.now()
-    time.sleep(2)
-    assert not audit.calls(namespace=world.namespace, since=since)
 
 
 def test_an_apply_that_leaves_the_number_out_keeps_it(world: World, kubectl: Kubectl) -> None:

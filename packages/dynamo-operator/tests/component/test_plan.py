@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_operator.component.plan import (
@@ -23,7 +23,7 @@ from dynamo_operator.component.plan import (
     with_flags,
 )
 from dynamo_operator.component.pod import pod_spec
-from dynamo_operator.component.render import component_objects, component_plan, hosts
+from dynamo_operator.component.render import component_plan, hosts
 from dynamo_operator.names import group_name
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
@@ -185,7 +185,6 @@ def test_nulls_and_empty_lists_are_no_words() -> None:
 
 SETTINGS = RenderSettings(mpi_secret_name="mpi-keys")
 VLLM = ["python3", "-m", "dynamo.vllm"]
-PROBES = {"livenessProbe", "readinessProbe", "startupProbe"}
 
 
 def mains(gpus: str = "8", nodes: int = 2, by: Hosts | None = None, **main: Any) -> list[Object]:
@@ -214,36 +213,6 @@ def elsewhere(name: str) -> Hosts:
         worker_rank=Reference(Fragment("$((INDEX + 1))")),
         rank_term="$((INDEX + 1))",
     )
-
-
-def test_a_model_that_is_cut_over_more_gpus_than_a_node_has_runs_on_ray() -> None:
-    leader, worker = started(
-        command=VLLM, args=["--model", "m", "--tensor-parallel-size", "16"], by=elsewhere("w")
-    )
-    script = (
-        "ray start --head --port=6379 && python3 -m dynamo.vllm --model m --tensor-parallel-size 16 "
-        "--distributed-executor-backend ray"
-    )
-    assert ["/bin/sh", "-c", script] == leader
-    assert ["/bin/sh", "-c", "ray start --address=$(SET)-w-ldr-0:6379 --block"] == worker
-
-
-def test_copies_that_need_more_than_a_node_run_data_parallel() -> None:
-    leader, worker = started(
-        gpus="4",
-        command=["python3"],
-        args=["-m", "dynamo.vllm", "--data-parallel-size", "8"],
-    )
-    common = "-m dynamo.vllm --data-parallel-size 8 --data-parallel-hybrid-lb --data-parallel-size-local 4"
-    port = "--data-parallel-rpc-port 13445"
-    assert (
-        f"python3 {common} --data-parallel-start-rank 0 --data-parallel-address $(LWS_LEADER_ADDRESS) {port}"
-    ).split() == leader
-    script = (
-        f"exec python3 {common} --data-parallel-start-rank $(( 4 * LWS_WORKER_INDEX )) "
-        f"--data-parallel-address $LWS_LEADER_ADDRESS {port}"
-    )
-    assert ["sh", "-c", script] == worker
 
 
 @pytest.mark.parametrize(
@@ -297,24 +266,6 @@ def test_a_script_stays_in_its_own_shell_under_ray(script: str, expected: str) -
     assert ["bash", "-c", f"ray start --head --port=6379 && {expected}"] == leader
 
 
-def test_sglang_is_told_where_its_leader_is() -> None:
-    leader, worker = started(command=["python3", "-m", "dynamo.sglang"], args=["--tp", "16"])
-    flags = "--tp 16 --dist-init-addr $(LWS_LEADER_ADDRESS):29500 --nnodes 2 --node-rank 0"
-    assert ["python3", "-m", "dynamo.sglang", *flags.split()] == leader
-    script = (
-        "exec python3 -m dynamo.sglang --tp 16 --dist-init-addr $LWS_LEADER_ADDRESS:29500 --nnodes 2 "
-        "--node-rank $(LWS_WORKER_INDEX)"
-    )
-    assert ["sh", "-c", script] == worker
-
-
-@pytest.mark.parametrize("framework", ["vllm", "sglang"])
-def test_only_the_leader_of_a_group_keeps_its_probes(framework: str) -> None:
-    leader, worker = mains(command=["python3", "-m", f"dynamo.{framework}"], args=["-tp", "16"])
-    assert PROBES <= leader.keys()
-    assert not PROBES & worker.keys()
-
-
 @pytest.mark.parametrize(
     ("framework", "args", "listens"),
     [
@@ -336,13 +287,6 @@ def test_a_follower_has_the_port_that_is_scraped_only_if_it_listens(
     assert (ports if listens else [own]) == worker["ports"]
 
 
-def test_a_worker_of_tensorrt_llm_is_ready_when_it_lets_others_in() -> None:
-    leader, worker = mains(command=["python3", "-m", "dynamo.trtllm"])
-    assert PROBES <= leader.keys()
-    assert {"readinessProbe"} == PROBES & worker.keys()
-    assert {"port": 2222} == worker["readinessProbe"]["tcpSocket"]
-
-
 @pytest.mark.parametrize(
     ("context", "may_be_root"),
     [
@@ -356,12 +300,6 @@ def test_root_is_allowed_only_where_there_may_be_root(context: Object, may_be_ro
     leader, worker = started(command=["python3", "-m", "dynamo.trtllm"], securityContext=context)
     assert may_be_root == ("--allow-run-as-root" in leader[2])
     assert may_be_root == ("PermitRootLogin yes" in worker[2])
-
-
-def test_paths_of_ssh_follow_the_home_of_the_process() -> None:
-    for each in started(command=["python3", "-m", "dynamo.trtllm"]):
-        assert "~" not in each[2]
-        assert "$HOME/.ssh/id_rsa" in each[2]
 
 
 def test_a_leader_waits_for_names_only_where_they_come_late() -> None:
@@ -396,32 +334,6 @@ def run(script: str, programs: Path, **environment: str) -> str:
     return found.stdout.decode()
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    st.lists(
-        st.text(
-            st.characters(exclude_characters="\0", exclude_categories=["Cs"]),
-            min_size=1,
-            max_size=8,
-        ),
-        max_size=3,
-    )
-)
-def test_arguments_pass_through_two_shells_unharmed(programs: Path, args: list[str]) -> None:
-    leader, _ = started(command=["python3", "-m", "dynamo.trtllm"], args=args)
-    mpirun = leader[2][leader[2].index("mpirun ") :]
-    expected = ["python3", "-m", "dynamo.trtllm", *args]
-    assert expected == run(mpirun, programs, LWS_LEADER_ADDRESS="a.b.c").split("\0")[:-1]
-
-
-def test_the_launcher_stands_before_the_engine_in_a_script(programs: Path) -> None:
-    script = "export A=b && exec /usr/bin/python3 -m dynamo.trtllm --x '1 2' $A"
-    leader, _ = started(command=["bash", "-c"], args=[script])
-    mpirun = leader[2][leader[2].index("mpirun ") :]
-    expected = ["/usr/bin/python3", "-m", "dynamo.trtllm", "--x", "1 2", "b"]
-    assert expected == run(mpirun, programs, LWS_LEADER_ADDRESS="a.b.c").split("\0")[:-1]
-
-
 def test_a_worker_lets_others_in_with_files_below_its_own_home(programs: Path, tmp_path: Path) -> None:
     _, worker = started(command=["python3", "-m", "dynamo.trtllm"])
     keys, home = tmp_path / "keys", tmp_path / "home"
@@ -444,25 +356,9 @@ def test_a_worker_lets_others_in_with_files_below_its_own_home(programs: Path, t
     assert f"AuthorizedKeysFile {home}/.ssh/authorized_keys" == lines[-1]
 
 
-def test_the_names_of_workers_follow_from_that_of_the_leader(programs: Path) -> None:
-    script = " ".join(each.shell.text for each in (hosts(3).leader, *hosts(3).workers))
-    address = "g-w-1-0.g-w-1.prod"
-    expected = f"{address} g-w-1-0-1.g-w-1.prod g-w-1-0-2.g-w-1.prod\n"
-    assert expected == run(f"echo {script}", programs, LWS_LEADER_ADDRESS=address)
-
-
 def test_names_of_groups_leave_room_for_what_is_made_below_them() -> None:
     found = {group_name("a" * 63, index) for index in range(3)} | {group_name("w" * 48, 7)}
     assert 4 == len(found)
     for name in found:
         assert 63 >= len(f"{name}-0-5d4f8c7b99")
     assert "g-w-0" == group_name("g-w", 0)
-
-
-def test_every_replica_is_a_group_with_a_place_of_its_own() -> None:
-    component = a_component(replicas=3, multinode={"nodeCount": 4}, componentType="worker")
-    objects = [
-        (each["kind"], each["metadata"]["name"]) for each in component_objects(component, Facts(), SETTINGS)
-    ]
-    groups = [(kind, f"w-{i}") for i in range(3) for kind in ("PodGroup", "LeaderWorkerSet")]
-    assert [("Service", "w"), *groups] == objects

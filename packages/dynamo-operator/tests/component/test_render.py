@@ -34,23 +34,6 @@ def main(**spec: Any) -> Object:
     return found
 
 
-def test_the_workload_comes_last() -> None:
-    ingress = {"enabled": True, "host": "h", "ingressControllerClassName": "nginx"}
-    assert ["Service", "Ingress", "Deployment"] == [kind for kind, _ in objects(ingress=ingress)]
-
-
-def test_services_for_both_sides_exist_only_while_traffic_is_stolen() -> None:
-    switch = {"nvidia.com/enable-stealing-traffic-debug-mode": "true"}
-    assert [("Service", "w"), ("Deployment", "w")] == list(objects())
-    assert [
-        ("Service", "w"),
-        ("Service", "w-p"),
-        ("Service", "w-d"),
-        ("Deployment", "w"),
-        ("Deployment", "w-d"),
-    ] == list(objects(annotations=switch))
-
-
 def test_the_side_containers_of_the_user_come_before_the_main_one() -> None:
     user = {"mainContainer": {"image": "i"}, "containers": [{"name": "log", "image": "l"}]}
     names = [each["name"] for each in pod(extraPodSpec=user)["containers"]]
@@ -73,11 +56,6 @@ def test_a_pvc_with_the_name_of_a_volume_of_the_role_is_the_only_volume_of_that_
     volumes = pod(componentType="epp", eppConfig=epp, volumeMounts=mounts)["volumes"]
     [cache] = [volume for volume in volumes if volume["name"] == "hf-cache"]
     assert {"claimName": "hf-cache"} == cache["persistentVolumeClaim"]
-
-
-def test_arguments_alone_keep_the_shell() -> None:
-    found = main(extraPodSpec={"mainContainer": {"image": "i", "args": ["run"]}})
-    assert (["/bin/sh", "-c"], ["run"]) == (found["command"], found["args"])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.render import (
     graph_objects,
     graph_shared_objects,
-    pvc_objects,
 )
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
@@ -28,25 +27,6 @@ def objects(
 def components(*args: Any, **spec: Any) -> dict[str, Object]:
     found = (each for each in objects(*args, **spec) if "spec" in each)
     return {each["spec"]["serviceName"]: each["spec"] for each in found}
-
-
-def test_configuration_comes_before_workloads_and_services_are_sorted() -> None:
-    found = objects({"W": a_service(), "Frontend": a_service("frontend"), "a": a_service()})
-    assert [
-        ("ServiceAccount", "chat-k8s-service-discovery"),
-        ("Role", "chat-k8s-service-discovery-role"),
-        ("RoleBinding", "chat-k8s-service-discovery-binding"),
-        ("DynamoComponentDeployment", "chat-frontend"),
-        ("DynamoComponentDeployment", "chat-w"),
-        ("DynamoComponentDeployment", "chat-a"),
-    ] == [(each["kind"], each["metadata"]["name"]) for each in found]
-
-
-def test_without_kubernetes_discovery_there_is_no_account() -> None:
-    metadata = {"annotations": {"nvidia.com/dynamo-discovery-backend": "etcd"}}
-    found = objects({"W": a_service()}, metadata=metadata)
-    assert ["DynamoComponentDeployment"] == [each["kind"] for each in found]
-    assert metadata["annotations"] == found[0]["spec"]["annotations"]
 
 
 def test_a_component_carries_what_its_controller_needs_of_the_graph() -> None:
@@ -140,24 +120,6 @@ def test_sizes_in_the_deployment_config_become_part_of_the_spec() -> None:
     assert 2 == found["Fixed"]["replicas"]
     assert '"F":{"port":8000,"x":1}' in found["F"]["envs"][0]["value"]
     assert SIZES == found["W"]["envs"][0]["value"]
-
-
-def test_only_claims_to_create_become_objects() -> None:
-    wanted = {
-        "name": "models",
-        "create": True,
-        "size": "50Gi",
-        "storageClass": "fast",
-        "volumeAccessMode": "ReadWriteMany",
-    }
-    graph = a_graph({"w": a_service()}, pvcs=[{"name": "mine"}, wanted])
-    [claim] = pvc_objects(graph)
-    assert {"name": "models", "namespace": "prod"} == claim["metadata"]
-    assert {
-        "accessModes": ["ReadWriteMany"],
-        "resources": {"requests": {"storage": "50Gi"}},
-        "storageClassName": "fast",
-    } == claim["spec"]
 
 
 SHARED = ("planner-serviceaccount", "planner-serviceaccount-binding", "dynamo-model-")

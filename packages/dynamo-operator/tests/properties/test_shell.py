@@ -31,22 +31,9 @@ def test_texts_reach_a_program_as_they_are(texts: list[str]) -> None:
     assert texts == read_by_a_shell(line(texts))
 
 
-@settings(deadline=None)
-@given(TEXTS)
-def test_a_script_inside_a_script_is_read_twice_and_stays_the_same(text: str) -> None:
-    inner = line(["printf", "%s", text])
-    outer = line(["sh", "-c", inner])
-    assert text.encode() == output_of(outer)
-
-
 @pytest.mark.parametrize("text", ["--model", "acme/chat-7b", "a=b", "16", "x,y:z", "/opt/a_b.c"])
 def test_a_plain_text_stays_without_quotes(text: str) -> None:
     assert text == quoted(text)
-
-
-@pytest.mark.parametrize("text", ["", "a b", "$(id)", "`id`", "$HOME", "a;b", "*", "~", '{"a": 1}'])
-def test_what_a_shell_would_read_gets_quotes(text: str) -> None:
-    assert f"'{text}'" == quoted(text)
 
 
 def test_a_fragment_is_for_the_shell_and_the_same_text_of_a_user_is_not() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.read import PodIndex
 from dynamo_operator.features.rollouts.plan import Revisions, Rollout, plan_rollout
@@ -17,18 +16,12 @@ from dynamo_operator.graph.decide import observed_revisions
 from dynamo_operator.graph.read import components_of, leaving_pods
 from dynamo_operator.graph.render import component_object
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.report import earliest, patch_metadata
-from kube_runtime.apply.writer import Writer
+from dynamo_operator.shared.report import earliest
 from kube_runtime.cache.store import Cache, Store
-from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE, Result
-from kube_runtime.errors import Conflict
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Key, Object, Resource
-from kube_runtime.wire import path_of
 from simulated.caches import listed
-from simulated.clock import on_simulated_clock
-from simulated.server import Server
 from specs import a_graph, a_service
 
 SETTINGS = RenderSettings()
@@ -99,15 +92,6 @@ def test_workers_that_say_something_else_are_not() -> None:
     assert observed(GRAPH, cache).is_rolling_out
 
 
-@pytest.mark.parametrize(("pods", "expected"), [((GOING,), 0), ((), 1)])
-def test_new_pods_of_a_recreated_service_wait_for_those_on_their_way_out(
-    pods: tuple[Pod, ...], expected: int
-) -> None:
-    cache, index = a_cache(component(envFromSecret="old"), *pods)
-    found = observed(GRAPH, cache)
-    assert expected == next_rollout(GRAPH, found, index).workers.replicas["W"]
-
-
 @pytest.mark.parametrize("each", [GOING, pod()], ids=["on its way out", "vanished with its node"])
 def test_a_pod_of_a_component_that_is_to_have_none_wakes_the_managed_graph(each: Pod) -> None:
     cache, _ = a_cache(GRAPH, component(annotations={}))
@@ -144,17 +128,3 @@ def test_a_rollout_that_may_go_on_by_itself_is_looked_at_in_time() -> None:
     assert Result(5) == earliest(Result(60), waiting.wait_seconds)
     assert Result(1) == earliest(Result(1), waiting.wait_seconds)
     assert DONE == earliest(DONE, Rollout(found, found.target).wait_seconds)
-
-
-@on_simulated_clock
-async def test_what_serves_is_not_noted_on_a_spec_that_it_was_not_made_for() -> None:
-    server, kind = Server(), DynamoGraphDeployment.KIND
-    metadata = {"namespace": "prod", "name": "chat", "annotations": MANAGED["annotations"]}
-    body = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}
-    server.storage.create(path_of(kind), {**body, "spec": {"backendFramework": "vllm"}})
-    client, key = Client(server), Key("prod", "chat")
-    graph = await client.get(DynamoGraphDeployment, key)
-    server.storage.merge(path_of(kind), key, {"spec": {"backendFramework": "sglang"}})
-    hash_ = {labels.CURRENT_WORKER_HASH: "0123456789abcdef"}
-    with pytest.raises(Conflict):
-        await patch_metadata(graph, {"annotations": hash_}, Writer(client, Cache()))

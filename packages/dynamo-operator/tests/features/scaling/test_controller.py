@@ -74,40 +74,12 @@ async def test_several_changes_within_a_second_are_two_writes_and_two_sizes() ->
         assert [1, 2, 11] == [each["decode"] for each in cluster.asked]
 
 
-@on_simulated_clock
-async def test_a_settled_adapter_costs_nothing() -> None:
-    cluster = Cluster()
-    cluster.has_graph()
-    async with cluster.operator():
-        cluster.scale(3)
-        await settle()
-        before = len([each for each in cluster.server.requests if each.method != "GET"])
-        await settle(3600)
-        assert before == len([each for each in cluster.server.requests if each.method != "GET"])
-
-
 async def an_edit_by_hand(cluster: Cluster) -> None:
     cluster.edit(replicas=1)
 
 
 async def an_edit_of_the_image(cluster: Cluster) -> None:
     cluster.edit(image="b")
-
-
-async def an_edit_that_leaves_the_number_out(cluster: Cluster) -> None:
-    cluster.edit(replicas=None)
-
-
-async def an_edit_in_the_same_moment(cluster: Cluster) -> None:
-    cluster.scale(6)
-    cluster.edit(replicas=1)
-    await settle(0.3)
-    cluster.scale(4)
-
-
-async def two_quick_scales(cluster: Cluster) -> None:
-    cluster.scale(2)
-    cluster.scale(4)
 
 
 async def an_apply_of_the_old_manifest(cluster: Cluster) -> None:
@@ -127,33 +99,14 @@ async def labels_that_are_taken_off(cluster: Cluster) -> None:
     cluster.storage.merge(ADAPTERS, ADAPTER, {"metadata": {"labels": None}})
 
 
-async def a_lost_answer(cluster: Cluster) -> None:
-    cluster.scale(2)
-    await settle(2)
-    cluster.server.faults.append(Fault(NO_ANSWER, method="PATCH", after=True))
-    cluster.scale(4)
-
-
-async def another_version_in_between(cluster: Cluster) -> None:
-    cluster.server.lag_seconds = 1.0
-    cluster.edit_graph({"metadata": {"labels": {"team": "b"}}})
-    cluster.scale(2)
-    cluster.scale(4)
-
-
 @pytest.mark.parametrize(
     "event",
     [
         an_edit_by_hand,
         an_edit_of_the_image,
-        an_edit_that_leaves_the_number_out,
-        an_edit_in_the_same_moment,
-        two_quick_scales,
         an_apply_of_the_old_manifest,
         a_wrong_reference,
         labels_that_are_taken_off,
-        a_lost_answer,
-        another_version_in_between,
     ],
 )
 @on_simulated_clock
@@ -184,22 +137,6 @@ async def test_a_number_that_is_put_back_is_told_with_the_way_to_change_it() -> 
         "chat-decode owns its number; scale that instead"
     )
     assert ("chat", "Scaled", text) in cluster.events()
-
-
-@on_simulated_clock
-async def test_a_stop_between_the_two_writes_loses_nothing() -> None:
-    cluster = Cluster()
-    cluster.has_graph()
-    async with cluster.operator():
-        await settle()
-    cluster.scale(4)
-    cluster.edit(replicas=4)  # all that the operator did before it was stopped
-    async with cluster.operator():
-        await settle()
-        assert (4, 4, 4) == cluster.numbers()
-        status = cluster.adapter()["status"]
-        assert 4 == status["desiredReplicas"]
-        assert "lastScaleTime" in status
 
 
 @on_simulated_clock

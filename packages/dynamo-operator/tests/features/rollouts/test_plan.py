@@ -1,7 +1,6 @@
 """What a rollout promises, in a world where pods start, die and get stuck, and the operator is killed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,9 +21,7 @@ from dynamo_operator.features.rollouts.plan import (
     WorkerRevision,
     budget,
     is_recreated,
-    is_through,
     plan_rollout,
-    recreating_step,
     rolling_step,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -97,155 +94,6 @@ def test_old_generations_never_grow(
     step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
     for side, asked in zip(old, step.old, strict=True):
         assert 0 <= asked <= side.replicas
-
-
-@dataclass
-class World:
-    """One service: what is asked for, and the pods. A generation's pods are flags: does it serve?"""
-
-    wanted: int
-    budget: Budget
-    new: list[bool] = field(default_factory=list)
-    old: list[list[bool]] = field(default_factory=list)
-    new_asked: int = 0
-    old_asked: list[int] = field(default_factory=list)
-    is_settled: bool = False
-    is_recreated: bool = False
-
-    def plan(self) -> RolloutStep:
-        new = RevisionScale(self.new_asked, sum(self.new), len(self.new))
-        old = self.olds()
-        if self.is_recreated:
-            is_gone = not any(each.replicas or each.pods for each in old)
-            return recreating_step(self.wanted, new, old, is_gone=is_gone)
-        return rolling_step(self.wanted, self.budget, new, old, is_settled=self.is_settled)
-
-    def olds(self) -> list[RevisionScale]:
-        pairs = zip(self.old_asked, self.old, strict=True)
-        return [RevisionScale(asked, sum(pods), len(pods)) for asked, pods in pairs]
-
-    def writes(self, step: RolloutStep) -> list[tuple[int, int]]:
-        """The writes of a step in their order: where, and how many. -1 is the new generation."""
-        olds = [(at, n) for at, n in enumerate(step.old) if n != self.old_asked[at]]
-        return [(-1, step.new), *olds]
-
-    def write(self, at: int, asked: int) -> None:
-        if at < 0:
-            self.new_asked = asked
-        else:
-            self.old_asked[at] = asked
-
-    def controllers_run(self) -> None:
-        """Deployments make and delete pods; those that do not serve go first."""
-        self.new = self._sized(self.new, self.new_asked)
-        self.old = list(map(self._sized, self.old, self.old_asked))
-
-    def pods_start(self) -> None:
-        self.new = [True for _ in self.new]
-
-    @staticmethod
-    def _sized(pods: list[bool], asked: int) -> list[bool]:
-        kept = sorted(pods, reverse=True)[:asked]
-        return [*kept, *[False] * (asked - len(kept))]
-
-    @property
-    def staying(self) -> int:
-        """Pods that serve and stay: one that came up after it was given up is deleted all the same."""
-        asked, pods = (self.new_asked, *self.old_asked), (self.new, *self.old)
-        return sum(min(sum(each), n) for n, each in zip(asked, pods, strict=True))
-
-    @property
-    def is_over(self) -> bool:
-        new = RevisionScale(self.new_asked, sum(self.new), len(self.new))
-        return is_through(self.wanted, new, self.olds())
-
-
-def a_world(wanted: int, budget: Budget, old: list[list[bool]], **more: bool) -> World:
-    return World(wanted, budget, [], old, 0, list(map(len, old)), **more)
-
-
-worlds = st.builds(
-    a_world,
-    st.integers(0, 5),
-    budgets,
-    st.lists(st.lists(st.booleans(), max_size=4), min_size=1, max_size=3),
-    is_recreated=st.booleans(),
-)
-
-
-def run_to_its_end(world: World) -> None:
-    for _ in range(100):
-        if world.is_over:
-            return
-        for at, asked in world.writes(world.plan()):
-            world.write(at, asked)
-        world.controllers_run()
-        world.pods_start()
-        world.is_settled = all(world.new)
-    raise AssertionError(f"it does not end: {world}")
-
-
-@given(worlds)
-def test_every_rollout_ends_when_new_pods_become_available(world: World) -> None:
-    run_to_its_end(world)
-    assert world.wanted == len(world.new) == sum(world.new)
-    assert not any(world.old)
-
-
-def something_happens(world: World, data: st.DataObject) -> None:
-    """A pod comes up, or some die, or old ones recover."""
-    event: str = data.draw(st.sampled_from(("start", "die", "recover")))
-    if event == "start" and world.new:
-        world.new[data.draw(st.integers(0, len(world.new) - 1))] = True
-    for pods in (world.new, *world.old) if event == "die" else ():
-        dies: bool = data.draw(st.booleans())
-        if pods and dies:
-            pods[data.draw(st.integers(0, len(pods) - 1))] = False
-    for pods in world.old if event == "recover" else ():
-        recovers: bool = data.draw(st.booleans())
-        pods[:] = [each or recovers for each in pods]
-
-
-def one_pass(world: World, data: st.DataObject) -> None:
-    """The operator plans and writes; it may be killed after any of the writes. All promises are kept."""
-    cap, floor = world.wanted + world.budget.surge, world.wanted - world.budget.unavailable
-    asked = world.new_asked + sum(world.old_asked)
-    available = world.staying
-    writes = world.writes(world.plan())
-    for at, replicas in writes[: data.draw(st.integers(0, len(writes)))]:
-        world.write(at, replicas)
-    if data.draw(st.booleans()):
-        world.controllers_run()
-    assert world.new_asked + sum(world.old_asked) <= max(cap, asked)
-    if not world.is_recreated:
-        assert min(floor, available) <= world.staying
-
-
-@given(worlds, st.data())
-def test_whatever_happens_in_between_the_promises_hold_and_the_end_is_the_same(
-    world: World, data: st.DataObject
-) -> None:
-    for _ in range(data.draw(st.integers(0, 12))):
-        if data.draw(st.booleans()):
-            something_happens(world, data)
-        else:
-            one_pass(world, data)
-        world.is_settled = data.draw(st.booleans())
-    world.controllers_run()
-    run_to_its_end(world)
-    assert world.wanted == len(world.new) == sum(world.new)
-    assert not any(world.old)
-
-
-@given(worlds)
-def test_where_pods_must_not_meet_they_never_do(world: World) -> None:
-    world = replace(world, is_recreated=True)
-    for _ in range(20):
-        for at, asked in world.writes(world.plan()):
-            world.write(at, asked)
-        assert not (world.new_asked and any(world.old))
-        world.controllers_run()
-        world.pods_start()
 
 
 @given(st.integers(1, 6), budgets, sides, sides)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.features.rollouts.plan import Rollout, budget, plan_rollout
+from dynamo_operator.features.rollouts.plan import Rollout, budget, is_recreated, plan_rollout
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import observed_revisions
 from dynamo_operator.graph.render import graph_objects
@@ -29,6 +29,12 @@ OWNER = {"kind": "DynamoGraphDeployment", "name": "chat", "uid": "uid", "control
 LONG_AGO = "2026-01-01T00:00:00Z"
 WORKERS = ("Decode", "Prefill")
 KIND = DynamoComponentDeployment.KIND.name
+STRATEGIES = (
+    {},
+    {labels.STRATEGY: "Recreate"},
+    {labels.MAX_SURGE: "0", labels.MAX_UNAVAILABLE: "2"},
+    {labels.MAX_SURGE: "2", labels.MAX_UNAVAILABLE: "0"},
+)
 
 
 @dataclass
@@ -133,21 +139,31 @@ class World:
                 found[key] += sum(each.pods)
         return found
 
-    def floors(self) -> dict[str, int]:
-        found = {}
-        for key in self.services:
-            service = self.graph().spec.services[key]
-            wanted = service.replicas or 0
-            found[key] = wanted - budget(service, wanted).unavailable
+    def asked(self) -> dict[str, int]:
+        found = dict.fromkeys(self.services, 0)
+        for each in self.components.values():
+            key = each.body["spec"]["serviceName"]
+            if key in found:
+                found[key] += each.asked
         return found
 
+    def bounds(self) -> Iterator[tuple[str, int, int]]:
+        """The fewest replicas of each service that may serve, and the most that may be asked for."""
+        for key, service in self.graph().spec.services.items():
+            wanted = service.replicas or 0
+            allowed = budget(service, wanted)
+            is_free = is_recreated(service)
+            if key in self.services:
+                yield key, 0 if is_free else wanted - allowed.unavailable, wanted + allowed.surge
+
     def passes(self, most: int | None = None) -> None:
-        """One pass, or so many of its writes; after each of them the promise holds."""
-        before, floors = self.serving(), self.floors()
+        """One pass, or so many of its writes; after each of them the promises hold."""
+        before, asked, bounds = self.serving(), self.asked(), list(self.bounds())
         for done, _ in enumerate(self.writes(), start=1):
             after = self.serving()
-            for key, floor in floors.items():
+            for key, floor, cap in bounds:
                 assert min(floor, before[key]) <= after[key], (key, floor, before, after)
+                assert self.asked()[key] <= max(cap, asked[key]), (key, cap, asked, self.asked())
             before = after
             if done == most:
                 return
@@ -173,7 +189,8 @@ class World:
 
 
 def edited(world: World, data: st.DataObject) -> None:
-    what = data.draw(st.sampled_from(("mode", "global", "global", "replicas", "content", "note")))
+    edits = ("mode", "global", "global", "replicas", "content", "note", "strategy")
+    what = data.draw(st.sampled_from(edits))
     service = world.services[data.draw(st.sampled_from(WORKERS))]
     if what == "mode":
         mode = data.draw(st.sampled_from(("managed", "native")))
@@ -184,6 +201,8 @@ def edited(world: World, data: st.DataObject) -> None:
         service["replicas"] = data.draw(st.integers(0, 4))
     elif what == "content":
         service["envs"] = [{"name": "A", "value": str(data.draw(st.integers(0, 2)))}]
+    elif what == "strategy":
+        service["annotations"] = data.draw(st.sampled_from(STRATEGIES))
     elif what == "note":
         world.annotations.pop(labels.CURRENT_WORKER_HASH, None)
 

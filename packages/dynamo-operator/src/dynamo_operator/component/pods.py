@@ -250,13 +250,11 @@ def _pending(container: ContainerStatus, running: str, since: str | None) -> tup
 
 
 def _probe(container: ContainerStatus) -> str:
-    match container.started:
-        case False:
-            return "its startup probe has not succeeded"
-        case True:
-            return "its readiness probe has been failing"
-        case _:
-            return "it has not been ready"
+    if container.started is None:
+        return "it has not been ready"
+    return (
+        "its readiness probe has been failing" if container.started else "its startup probe has not succeeded"
+    )
 
 
 def _blockage(

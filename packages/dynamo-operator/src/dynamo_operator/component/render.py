@@ -63,6 +63,7 @@ from dynamo_operator.shared.cluster import (
     VirtualService,
     registry_of_image,
 )
+from kube_runtime.types.kinds import Deployment, Ingress, Service
 from kube_runtime.types.meta import Object
 
 _DEFAULT_BOUND = "25%"
@@ -84,17 +85,14 @@ def _deployments(plan: ComponentPlan) -> tuple[Object, ...]:
 
 def _deployment(plan: ComponentPlan, name: str, replicas: int, *, is_debug: bool) -> Object:
     annotations = plan.annotations | namespace_defaults_record(plan)
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": object_metadata(plan.namespace, name, plan.labels, annotations),
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {plan.workload_label: name}},
-            "strategy": _strategy(plan),
-            "template": pod_template(plan, name, is_debug=is_debug),
-        },
+    spec = {
+        "replicas": replicas,
+        "selector": {"matchLabels": {plan.workload_label: name}},
+        "strategy": _strategy(plan),
+        "template": pod_template(plan, name, is_debug=is_debug),
     }
+    metadata = object_metadata(plan.namespace, name, plan.labels, annotations)
+    return Deployment.KIND.manifest(metadata, spec=spec)
 
 
 def _strategy(plan: ComponentPlan) -> Object:
@@ -411,15 +409,11 @@ def _service(plan: ComponentPlan, suffix: str, selector: dict[str, str]) -> Obje
             own[labels.DISCOVERY_ENABLED] = "true"
     name = names.service_name(plan.name, suffix)
     serving = plan.orchestrator.serving_labels
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": object_metadata(plan.namespace, name, plan.labels | own, plan.annotations),
-        "spec": {
-            "selector": plan.selector | serving | selector,
-            "ports": [dict(port) for port in plan.role.service_ports],
-        },
-    }
+    ports = [dict(port) for port in plan.role.service_ports]
+    metadata = object_metadata(plan.namespace, name, plan.labels | own, plan.annotations)
+    return Service.KIND.manifest(
+        metadata, spec={"selector": plan.selector | serving | selector, "ports": ports}
+    )
 
 
 def ingresses(plan: ComponentPlan) -> tuple[Object, ...]:
@@ -438,14 +432,7 @@ def ingresses(plan: ComponentPlan) -> tuple[Object, ...]:
     if ingress.tls is not None:
         secret = {"secretName": ingress.tls.secret_name} if ingress.tls.secret_name else {}
         spec["tls"] = [{"hosts": [host], **secret}]
-    return (
-        {
-            "apiVersion": "networking.k8s.io/v1",
-            "kind": "Ingress",
-            "metadata": _outside_metadata(plan, ingress),
-            "spec": spec,
-        },
-    )
+    return (Ingress.KIND.manifest(_outside_metadata(plan, ingress), spec=spec),)
 
 
 def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
@@ -469,11 +456,7 @@ def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
     # A route for sidecars must not affect other namespaces. A gateway may run in any namespace.
     if ingress.virtual_service_gateway == MESH:
         spec["exportTo"] = ["."]
-    virtual_service = VirtualService.KIND.manifest(
-        _outside_metadata(plan, ingress),
-        spec=spec,
-    )
-    return (virtual_service,)
+    return (VirtualService.KIND.manifest(_outside_metadata(plan, ingress), spec=spec),)
 
 
 def _outside_metadata(plan: ComponentPlan, ingress: IngressSpec) -> Object:
@@ -500,20 +483,7 @@ def model_services(namespace: str, spec: ComponentSpec) -> tuple[Object, ...]:
     model = spec.model_ref.name
     port = {"name": "system", "port": SYSTEM_PORT, "targetPort": SYSTEM_PORT, "protocol": "TCP"}
     hashed = {labels.BASE_MODEL_HASH: names.model_hash(model)}
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": object_metadata(
-            namespace,
-            names.model_service_name(model),
-            {**hashed, labels.MANAGED_BY: labels.MANAGER},
-            {labels.BASE_MODEL: model},
-        ),
-        "spec": {
-            "clusterIP": "None",
-            "publishNotReadyAddresses": False,
-            "selector": hashed,
-            "ports": [port],
-        },
-    }
-    return (service,)
+    own = {**hashed, labels.MANAGED_BY: labels.MANAGER}
+    metadata = object_metadata(namespace, names.model_service_name(model), own, {labels.BASE_MODEL: model})
+    rest = {"clusterIP": "None", "publishNotReadyAddresses": False, "selector": hashed, "ports": [port]}
+    return (Service.KIND.manifest(metadata, spec=rest),)

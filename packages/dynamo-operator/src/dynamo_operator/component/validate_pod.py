@@ -16,6 +16,7 @@ from dynamo_operator.component.api import (
     VolumeMount,
 )
 from dynamo_operator.component.framework import GPU, cache_path
+from dynamo_operator.component.plan import HANDLERS
 from dynamo_operator.graph.service import VARIABLE, folded
 from dynamo_operator.names import (
     PLANNER_SERVICE_ACCOUNT,
@@ -230,17 +231,19 @@ Shape: TypeAlias = "type | Mapping[str, Shape] | list[Shape]"
 ENTRIES: Mapping[str, Shape] = {}
 """An object whose fields are not read one by one."""
 
+_NUMBERS = (
+    *("initialDelaySeconds", "periodSeconds", "timeoutSeconds"),
+    *("successThreshold", "failureThreshold"),
+)
+"""Fields of a probe that must not be negative."""
+
 ENVIRONMENT: Shape = [{"name": str, "value": str, "valueFrom": ENTRIES}]
 PROBE: Mapping[str, Shape] = {
     "exec": {"command": [str]},
     "httpGet": {"path": str, "host": str, "scheme": str},
     "tcpSocket": {"host": str},
     "grpc": {"port": int, "service": str},
-    "initialDelaySeconds": int,
-    "periodSeconds": int,
-    "timeoutSeconds": int,
-    "successThreshold": int,
-    "failureThreshold": int,
+    **dict.fromkeys(_NUMBERS, int),
 }
 CONTAINER: Mapping[str, Shape] = {
     "name": str,
@@ -434,14 +437,6 @@ _PROBES = {
     "startupProbe": WORKER_TYPES,
 }
 """The component types for which the main container's probe is merged over a default."""
-HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
-_NUMBERS = (
-    "initialDelaySeconds",
-    "periodSeconds",
-    "timeoutSeconds",
-    "successThreshold",
-    "failureThreshold",
-)
 _NOT_IN_DEPLOYMENTS = ("activeDeadlineSeconds", "ephemeralContainers")
 _PLANNER = "planner"
 _DEBUGGER = "debugger"

@@ -28,7 +28,6 @@ class SuspensionReason(StrEnum):
 class Suspension:
     """`zero` are the services to scale to zero now; `condition` is None if the graph was never suspended."""
 
-    is_wanted: bool = False
     zero: frozenset[str] = frozenset()
     condition: Condition | None = None
 
@@ -68,7 +67,7 @@ def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
     else:
         text = f"All services have zero replicas; remove the annotation {labels.SUSPEND} to resume"
         status, reason = "True", SuspensionReason.SUSPENDED
-    return Suspension(is_wanted=True, zero=zero, condition=_condition(graph, status, reason, text))
+    return Suspension(zero=zero, condition=_condition(graph, status, reason, text))
 
 
 def _at_zero(graph: DynamoGraphDeployment, observed: Observed) -> frozenset[str]:

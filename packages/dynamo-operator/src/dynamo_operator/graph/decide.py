@@ -458,14 +458,6 @@ def _plan_restart(decision: Decision) -> Decision:
     return replace(decision, restart=plan)
 
 
-def _restart_status(decision: Decision, status: DynamoGraphDeploymentStatus) -> DynamoGraphDeploymentStatus:
-    return msgspec.structs.replace(status, restart=decision.restart.status)
-
-
-def _plan_suspension(decision: Decision) -> Decision:
-    return replace(decision, suspension=suspension(decision.graph, decision.inputs.services))
-
-
 def _suspension_status(
     decision: Decision, status: DynamoGraphDeploymentStatus
 ) -> DynamoGraphDeploymentStatus:
@@ -506,14 +498,14 @@ RESTART = Feature(
         or any(live.restart for live in inputs.services.values())
     ),
     plan=_plan_restart,
-    status=_restart_status,
+    status=lambda decision, status: msgspec.structs.replace(status, restart=decision.restart.status),
 )
 SUSPENSION = Feature(
     lambda graph, _: (
         labels.SUSPEND in graph.metadata.annotations
         or condition(graph.status.conditions, SUSPENDED) is not None
     ),
-    plan=_plan_suspension,
+    plan=lambda decision: replace(decision, suspension=suspension(decision.graph, decision.inputs.services)),
     status=_suspension_status,
 )
 CLAIMS = Feature(

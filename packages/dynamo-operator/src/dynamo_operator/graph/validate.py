@@ -35,6 +35,7 @@ from dynamo_operator.component.framework import (
     several_flags,
     started,
 )
+from dynamo_operator.component.plan import HANDLERS
 from dynamo_operator.component.validate import (
     WITH_COMMAND,
     graph_annotation_problems,
@@ -42,11 +43,7 @@ from dynamo_operator.component.validate import (
     host_problems,
     spec_problems,
 )
-from dynamo_operator.component.validate_pod import (
-    HANDLERS,
-    quantity_problems,
-    shared_environment_problems,
-)
+from dynamo_operator.component.validate_pod import quantity_problems, shared_environment_problems
 from dynamo_operator.features.picker import TYPE as PICKER
 from dynamo_operator.features.picker import graph_picker_problems
 from dynamo_operator.graph.api import (

@@ -29,7 +29,7 @@ OWNER = {"kind": "DynamoGraphDeployment", "name": "chat", "uid": "uid", "control
 LONG_AGO = "2026-01-01T00:00:00Z"
 WORKERS = ("Decode", "Prefill")
 KIND = DynamoComponentDeployment.KIND.name
-STRATEGIES = (
+STRATEGIES: tuple[dict[str, str], ...] = (
     {},
     {labels.STRATEGY: "Recreate"},
     {labels.MAX_SURGE: "0", labels.MAX_UNAVAILABLE: "2"},

@@ -595,7 +595,6 @@ def plan_rollout(
     now: datetime,
     *,
     leaving: Mapping[str, int] | None = None,
-    settle_seconds: float = SETTLE_SECONDS,
 ) -> Rollout:
     """Plan the next step for a graph whose services have their effective replicas.
 
@@ -604,11 +603,11 @@ def plan_rollout(
     """
     if not revisions.old:
         return Rollout(revisions, revisions.target, through=tuple(revised_services(graph)))
-    clock, left = _Clock(now, settle_seconds), leaving or {}
+    left = leaving or {}
     # Also services that no longer have revisions.
     replaced = revised_services(graph).keys() | {member.service for member in revisions.old}
     planned = {
-        key: _planned(key, service, revisions, left, clock)
+        key: _planned(key, service, revisions, left, now)
         for key, service in sorted(graph.spec.services.items())
         if key in replaced
     }
@@ -617,10 +616,7 @@ def plan_rollout(
     waits = [service_plan.wait_seconds for service_plan in planned.values() if service_plan.wait_seconds]
     return Rollout(
         revisions,
-        replace(
-            revisions.target,
-            replicas={key: service_plan.step.new for key, service_plan in planned.items()},
-        ),
+        replace(revisions.target, replicas={key: service.step.new for key, service in planned.items()}),
         () if is_over else tuple(_resized(planned.values())),
         frozenset() if is_over else frozenset((_KIND, member.component.key) for member in revisions.old),
         through,
@@ -629,18 +625,13 @@ def plan_rollout(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Clock:
-    now: datetime
-    settle_seconds: float
-
-    def seconds_to_settle(self, new: Member | None) -> float | None:
-        """Seconds until new workers count as settled; None while some are not available."""
-        available = condition(new.component.status.conditions, "Available") if new else None
-        if available is None or available.status != "True":
-            return None
-        passed = seconds_between(available.last_transition_time, self.now)
-        return None if passed is None else max(0.0, self.settle_seconds - passed)
+def _seconds_to_settle(new: Member | None, now: datetime) -> float | None:
+    """Seconds until new workers count as settled; None while some are not available."""
+    available = condition(new.component.status.conditions, "Available") if new else None
+    if available is None or available.status != "True":
+        return None
+    passed = seconds_between(available.last_transition_time, now)
+    return None if passed is None else max(0.0, SETTLE_SECONDS - passed)
 
 
 def _planned(
@@ -648,7 +639,7 @@ def _planned(
     service: ComponentSpec,
     revisions: Revisions,
     leaving: Mapping[str, int],
-    clock: _Clock,
+    now: datetime,
 ) -> _Planned:
     desired = service.desired_replicas
     candidates = (*revisions.new, *revisions.successors)
@@ -661,7 +652,7 @@ def _planned(
     if is_recreated(service):
         is_gone = is_left and not any(scale.replicas or scale.pods for scale in scales)
         return _Planned(recreating_step(desired, new, scales, is_gone=is_gone), old, is_complete)
-    left = clock.seconds_to_settle(member)
+    left = _seconds_to_settle(member, now)
     step = rolling_step(desired, budget(service, desired), new, scales, is_settled=left == 0)
     wait = left if left and step.awaits_settling else 0.0
     return _Planned(step, old, is_complete, wait)

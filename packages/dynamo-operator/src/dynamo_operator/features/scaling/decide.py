@@ -1,23 +1,24 @@
 """Decide what one reconcile of an adapter writes: the replicas of its service, and its status.
 
-The adapter takes precedence over the graph's number.
+The adapter takes precedence over the graph's number. An autoscaler computes from the numbers in its status,
+so `replicas` is the observed number, never the requested one, and absent until it is known.
 """
 
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import has_adapter
-from dynamo_operator.features.scaling.api import (
-    DynamoGraphDeploymentScalingAdapter,
-    DynamoGraphDeploymentScalingAdapterSpec,
-    DynamoGraphDeploymentScalingAdapterStatus,
-)
-from dynamo_operator.features.scaling.status import acting_status, held_status
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterSpec as AdapterSpec
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterStatus as AdapterStatus
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import base_replicas
+from dynamo_operator.graph.service import base_replicas, selector
 from dynamo_operator.names import is_paused
 from dynamo_operator.shared.conditions import REJECTED_RETRY_SECONDS, ScalingReason
 from kube_runtime.apply.result import Blocked, controls
+from kube_runtime.types.meta import new_condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class ScalingDecision:
     `event` is the text of the Event about it, a warning with `is_refused`. An `is_paced` status may wait.
     """
 
-    status: DynamoGraphDeploymentScalingAdapterStatus
+    status: AdapterStatus
     replicas: int | None = None
     event: str = ""
     is_refused: bool = False
@@ -36,10 +37,7 @@ class ScalingDecision:
 
 
 def decide(
-    adapter: DynamoGraphDeploymentScalingAdapter,
-    spec: DynamoGraphDeploymentScalingAdapterSpec,
-    graph: DynamoGraphDeployment | None,
-    now: str,
+    adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment | None, now: str
 ) -> ScalingDecision:
     """Decide what to write for an adapter of a graph; None if that does not exist."""
     held: tuple[ScalingReason, str] | None  # until a change of the adapter or of the graph
@@ -49,41 +47,31 @@ def decide(
         held = ScalingReason.GRAPH_NOT_FOUND, f"DynamoGraphDeployment {spec.dgd_ref.name} not found"
     elif (held := _hold(adapter, spec, graph)) is None:
         return _scale(adapter, spec, graph, now)
-    return ScalingDecision(held_status(adapter, spec, graph, *held))
+    return ScalingDecision(_held_status(adapter, spec, graph, *held))
 
 
-def _scale(
-    adapter: DynamoGraphDeploymentScalingAdapter,
-    spec: DynamoGraphDeploymentScalingAdapterSpec,
-    graph: DynamoGraphDeployment,
-    now: str,
-) -> ScalingDecision:
+def _scale(adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment, now: str) -> ScalingDecision:
     before, reported = base_replicas(graph, spec.dgd_ref.service_name), adapter.status.desired_replicas
     if before != spec.replicas:
-        status = acting_status(adapter, spec, graph, now, is_written=True)
+        status = _acting_status(adapter, spec, graph, now, is_written=True)
         return ScalingDecision(status, spec.replicas, _scaled_text(adapter, spec, before))
     # A number in the graph that our status lacks was written just before the process was stopped.
     is_scaled = reported is not None and reported != spec.replicas
-    status = acting_status(adapter, spec, graph, now if is_scaled else None)
+    status = _acting_status(adapter, spec, graph, now if is_scaled else None)
     return ScalingDecision(status, is_paced=not is_scaled)
 
 
 def refused(
-    adapter: DynamoGraphDeploymentScalingAdapter,
-    spec: DynamoGraphDeploymentScalingAdapterSpec,
-    graph: DynamoGraphDeployment,
-    blocked: Blocked,
+    adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment, blocked: Blocked
 ) -> ScalingDecision:
     """Decide what to write when the API server, or an admission webhook, refuses the number."""
     text = f"Failed to update DGD {blocked.message.removeprefix(f'{blocked.kind} ')}"
-    status = held_status(adapter, spec, graph, ScalingReason.REJECTED, text)
+    status = _held_status(adapter, spec, graph, ScalingReason.REJECTED, text)
     return ScalingDecision(status, event=text, is_refused=True, requeue_after_seconds=REJECTED_RETRY_SECONDS)
 
 
 def _hold(
-    adapter: DynamoGraphDeploymentScalingAdapter,
-    spec: DynamoGraphDeploymentScalingAdapterSpec,
-    graph: DynamoGraphDeployment,
+    adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment
 ) -> tuple[ScalingReason, str] | None:
     """Why the adapter does not act; None if it does.
 
@@ -108,14 +96,73 @@ def _hold(
     return None
 
 
-def _scaled_text(
-    adapter: DynamoGraphDeploymentScalingAdapter,
-    spec: DynamoGraphDeploymentScalingAdapterSpec,
-    before: int,
-) -> str:
+def _scaled_text(adapter: Adapter, spec: AdapterSpec, before: int) -> str:
     """The text of the Event on the adapter and on the graph, with the author of the change."""
     text = f"Scaled service {spec.dgd_ref.service_name} from {before} to {spec.replicas} replicas"
     if adapter.status.desired_replicas == spec.replicas:
         return f"{text}: {adapter.KIND.name} {adapter.metadata.name} owns its number; scale that instead"
     author = adapter.metadata.replicas_set_by
     return f"{text}, requested by {author}" if author else text
+
+
+def _held_status(
+    adapter: Adapter,
+    spec: AdapterSpec,
+    graph: DynamoGraphDeployment | None,
+    reason: ScalingReason,
+    message: str,
+) -> AdapterStatus:
+    """The status of an adapter that does not act; it keeps the last scaling."""
+    state = "Unknown" if reason is ScalingReason.PAUSED else "False"
+    ready = new_condition(adapter, "Ready", state, reason, message)
+    if is_paused(adapter):
+        return adapter.status.with_conditions([ready])
+    status = _observed(adapter, spec, graph).with_conditions([ready])
+    if reason is ScalingReason.REJECTED:  # the newest spec was not applied
+        return replace(status, observed_generation=adapter.status.observed_generation)
+    return status
+
+
+def _acting_status(
+    adapter: Adapter,
+    spec: AdapterSpec,
+    graph: DynamoGraphDeployment,
+    scaled_at: str | None = None,
+    *,
+    is_written: bool = False,
+) -> AdapterStatus:
+    """The status of an adapter whose replicas are in the graph's spec; with `is_written` they get there now.
+
+    `scaled_at` is when they were written; None if they were there before.
+    """
+    status = _observed(adapter, spec, graph)
+    key, desired, present = spec.dgd_ref.service_name, spec.replicas, status.replicas
+    service = f"Service {key} of graph {graph.metadata.name}"
+    # A status from before the change may name the same number by chance.
+    is_current = not is_written and graph.status.observed_generation >= graph.metadata.generation
+    if is_current and present == desired:
+        state, reason = "True", ScalingReason.SCALED
+        text = f"{service} has {_replicas(desired)}"
+    else:
+        state, reason = "False", ScalingReason.SCALING
+        # No count here: it is in `replicas`, and each new text would be one more write.
+        text = f"{service} is scaling to {_replicas(desired)}"
+    ready = new_condition(adapter, "Ready", state, reason, text)
+    status = replace(status, conditions=(ready,), desired_replicas=desired)
+    return replace(status, last_scale_time=scaled_at) if scaled_at else status
+
+
+def _observed(adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment | None) -> AdapterStatus:
+    """The status with the observed replicas and the selector, whether the adapter acts or not."""
+    key = spec.dgd_ref.service_name
+    service = graph.status.services.get(key) if graph else None
+    present = service.replicas if service else None
+    status = replace(adapter.status, observed_generation=adapter.metadata.generation, replicas=present)
+    if graph and key in graph.spec.services:
+        largest = max(spec.replicas, present or 0)
+        return replace(status, selector=selector(graph, key, largest))
+    return status
+
+
+def _replicas(number: int) -> str:
+    return "1 replica" if number == 1 else f"{number} replicas"

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import has_adapter
-from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import Observed, base_replicas
 from dynamo_operator.names import is_paused
@@ -18,7 +18,7 @@ from kube_runtime.apply.result import controls
 from kube_runtime.errors import DecodeError
 from kube_runtime.types.meta import Object, condition
 
-Adapters: TypeAlias = Mapping[str, DynamoGraphDeploymentScalingAdapter]
+Adapters: TypeAlias = Mapping[str, Adapter]
 """By name: those that a graph controls, and foreign ones that occupy a name that it needs."""
 
 
@@ -44,7 +44,7 @@ class AdapterPlan:
     """`desired` should exist, `orphans` should be deleted; `replicas` are what adapters set, by service."""
 
     desired: tuple[Object, ...] = ()
-    orphans: tuple[DynamoGraphDeploymentScalingAdapter, ...] = ()
+    orphans: tuple[Adapter, ...] = ()
     replicas: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
@@ -95,7 +95,7 @@ def adapter_names(graph: DynamoGraphDeployment) -> tuple[str, ...]:
     )
 
 
-def adapter_replicas(adapter: DynamoGraphDeploymentScalingAdapter, own: int) -> int | None:
+def adapter_replicas(adapter: Adapter, own: int) -> int | None:
     """The replicas of a service with this adapter and `own` replicas in the graph; None if it sets none.
 
     While the graph has the number that the adapter's controller last wrote, that number counts: a newer
@@ -123,7 +123,7 @@ def _first_replicas(graph: DynamoGraphDeployment, key: str, observed: Observed) 
 def _adapter_object(graph: DynamoGraphDeployment, key: str, replicas: int) -> Object:
     """The adapter with its first replicas, without owner references."""
     namespace, name = graph.metadata.namespace, graph.metadata.name
-    return DynamoGraphDeploymentScalingAdapter.KIND.manifest(
+    return Adapter.KIND.manifest(
         {
             "name": names.component_name(name, key),
             "namespace": namespace,

@@ -13,6 +13,7 @@ from dynamo_operator import FIELD_MANAGER, labels
 from dynamo_operator.component.api import DynamoComponentDeployment, is_worker
 from dynamo_operator.crds import defaulted
 from dynamo_operator.features.takeover.plan import (
+    WORKLOADS,
     Origin,
     has_kept_templates,
     has_same_pods,
@@ -23,11 +24,8 @@ from dynamo_operator.features.takeover.plan import (
     without_new_drain,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.shared.cluster import LeaderWorkerSet, LiveObjects, PodCliqueSet
-from kube_runtime.types.kinds import Deployment
+from dynamo_operator.shared.cluster import LiveObjects
 from kube_runtime.types.meta import Object, Resource, content_of, key_of
-
-_WORKLOADS = frozenset(type_.KIND.name for type_ in (Deployment, LeaderWorkerSet, PodCliqueSet))
 
 
 def adopted_workloads(
@@ -56,7 +54,7 @@ def may_start_to_drain(component: DynamoComponentDeployment, live: LiveObjects) 
     if not is_worker(component.spec):
         return False
     return any(
-        b'"preStop"' not in _spec(workload) for (kind, _), workload in live.items() if kind in _WORKLOADS
+        b'"preStop"' not in _spec(workload) for (kind, _), workload in live.items() if kind in WORKLOADS
     )
 
 
@@ -126,7 +124,7 @@ def _is_carried_out(component: DynamoComponentDeployment) -> bool:
 
 def _running(desired: Object, live: LiveObjects) -> Resource | None:
     """The live workload; None if it does not exist or the object is of another kind."""
-    return live.get((desired["kind"], key_of(desired))) if desired["kind"] in _WORKLOADS else None
+    return live.get((desired["kind"], key_of(desired))) if desired["kind"] in WORKLOADS else None
 
 
 def _spec(live: Resource) -> bytes:

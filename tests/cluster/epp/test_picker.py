@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-import yaml
 
 from cluster.conditions import is_ready
 from cluster.graph.graphs import graph, service
@@ -31,12 +30,6 @@ def picker(weight: int = 10, **fields: Any) -> Object:
     return service("epp", **{"eppConfig": {"config": config}, **fields})
 
 
-def weight(config_map: Object) -> int:
-    document = yaml.safe_load(config_map["data"]["epp-config-dynamo.yaml"])
-    found: int = document["schedulingProfiles"][0]["plugins"][0]["weight"]
-    return found
-
-
 def test_a_graph_with_a_picker_becomes_ready(world: World) -> None:
     world.create(GRAPH, graph(Frontend=service("frontend"), Epp=picker()))
     world.eventually(GRAPH, "chat", is_ready)
@@ -47,13 +40,6 @@ def test_a_graph_with_a_picker_becomes_ready(world: World) -> None:
     binding = world.eventually(RoleBinding.KIND, "epp-serviceaccount-binding")
     assert "view" == binding["roleRef"]["name"]
     assert ["chat"] == [each["name"] for each in binding["metadata"]["ownerReferences"]]
-
-
-def test_a_new_configuration_reaches_the_config_map(world: World) -> None:
-    world.create(GRAPH, graph(Frontend=service("frontend"), Epp=picker(10)))
-    assert 10 == weight(world.eventually(CONFIG, "chat-epp-config"))
-    world.patch(GRAPH, "chat", {"spec": {"services": {"Epp": picker(20)}}})
-    world.eventually(CONFIG, "chat-epp-config", lambda it: weight(it) == 20)
 
 
 def test_what_belongs_to_a_picker_goes_with_it(world: World) -> None:

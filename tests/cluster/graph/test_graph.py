@@ -2,8 +2,10 @@
 
 import pytest
 
+from cluster.audit import Audit
 from cluster.conditions import condition, is_ready
-from cluster.graph.graphs import SERVICES, graph, service
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import SERVICES, graph, service, worker
 from cluster.world import PODS, World
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -58,13 +60,16 @@ def test_a_deleted_graph_leaves_nothing_behind(world: World) -> None:
     assert ["default"] == accounts
 
 
-def test_two_graphs_share_the_planners_account(world: World) -> None:
+def test_two_graphs_share_objects_and_take_no_turns_writing_them(world: World, kinds: ControlPlane) -> None:
+    decode = worker("decode", modelRef={"name": "Qwen/Qwen3-0.6B"}, resources=None)
     for name in ("one", "two"):
-        world.create(GRAPH, graph(name, Planner=service("planner")))
+        world.create(GRAPH, graph(name, Planner=service("planner"), Decode=decode))
     for name in ("one", "two"):
         world.eventually(GRAPH, name, is_ready)
     account = ServiceAccount.KIND
     world.eventually(account, "planner-serviceaccount", lambda it: _owners(it) == ["one", "two"])
+    audit = Audit(kinds.audit_log)
+    audit.falls_silent(world.namespace)
     world.delete(GRAPH, "one")
     world.gone(GRAPH, "one")
     world.eventually(account, "planner-serviceaccount", lambda it: _owners(it) == ["two"])

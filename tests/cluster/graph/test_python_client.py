@@ -1,6 +1,5 @@
 """A Python program with `dynamo_graphs` and `dynamoctl.client` on a real cluster."""
 
-import asyncio
 import re
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from dynamo_graphs.reader import Missing
 from dynamo_operator.component.api import ExtraPodMetadata
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
-from dynamoctl.client import AsyncCluster, Cluster, NotReady
+from dynamoctl.client import Cluster, NotReady
 from kube_runtime.errors import Conflict
 
 # What only a client imports and compiles, once, takes longer than a step of an operator may.
@@ -99,19 +98,6 @@ def test_why_a_graph_is_not_ready(cluster: Cluster, world: World) -> None:
     logs = cluster.logs(broken, "Decode")
     assert [] == logs.lines
     assert 1 == len(logs.unread)
-
-
-async def test_calls_in_a_running_loop(kinds: ControlPlane, namespace: str) -> None:
-    cluster = Cluster(namespace=namespace, kubeconfig=kinds.kubeconfig)
-    assert [] == cluster.graphs()  # as in a cell of a notebook
-    async with AsyncCluster(namespace=namespace, kubeconfig=kinds.kubeconfig) as at:
-        await at.apply(GRAPH)
-        ready = asyncio.create_task(at.wait(GRAPH, seconds=90))
-        async for each in at.watch("chat"):
-            if each.status.ready_services == "2/2":
-                break
-        assert "chat" == (await ready).name
-        await at.delete("chat", seconds=90)
 
 
 @pytest.mark.usefixtures("kubeconfig")

@@ -62,26 +62,6 @@ def test_a_restart_replaces_every_pod_once(world: World) -> None:
     assert {"one"} == {restarted(world, each) for each in ("frontend", "decode")}
 
 
-def test_nothing_is_done_for_a_paused_graph_until_the_pause_ends(world: World) -> None:
-    world.create(GRAPH, small())
-    world.eventually(GRAPH, "chat", is_ready)
-    world.patch(GRAPH, "chat", {"metadata": {"annotations": {"nvidia.com/paused": "true"}}})
-    paused = world.eventually(
-        GRAPH, "chat", lambda body: condition(body, "Progressing").get("status") == "Unknown"
-    )
-    assert "paused" == condition(paused, "Progressing")["reason"]
-    world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": {"replicas": 3}}}})
-    world.delete(COMPONENT, "chat-frontend")
-    world.gone(COMPONENT, "chat-frontend")
-    component = world.get(COMPONENT, "chat-decode")
-    assert component is not None
-    assert 2 == component["spec"]["replicas"]
-    world.patch(GRAPH, "chat", {"metadata": {"annotations": {"nvidia.com/paused": None}}})
-    resumed = world.eventually(GRAPH, "chat", is_ready)
-    assert 3 == resumed["status"]["services"]["Decode"]["replicas"]
-    assert "Unknown" != condition(resumed, "Progressing")["status"]
-
-
 def test_a_paused_graph_can_be_deleted(world: World) -> None:
     body = small()
     body["metadata"]["annotations"] = {"nvidia.com/paused": "true"}

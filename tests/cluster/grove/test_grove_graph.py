@@ -12,7 +12,6 @@ from cluster.world import World
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from kube_runtime.types.kinds import Service
 from kube_runtime.types.meta import Kind, Object
 
 GRAPH = DynamoGraphDeployment.KIND
@@ -20,7 +19,6 @@ COMPONENT = DynamoComponentDeployment.KIND
 SET = PodCliqueSet.KIND
 CLIQUE = PodClique.KIND
 GROUP = PodCliqueScalingGroup.KIND
-SERVICE = Service.KIND
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
@@ -84,38 +82,6 @@ def test_a_new_size_goes_to_the_live_clique_and_not_into_the_template(
     calls = Audit(kinds.audit_log).calls(namespace=world.namespace)
     assert Call("patch", "podcliques/scale") in calls
     assert Call("patch", "podcliques") not in calls
-
-
-def test_a_service_is_scaled_to_zero_and_is_ready_then(world: World, grove_controller: Grove) -> None:
-    world.create(GRAPH, graph(Frontend=service("frontend"), Decode=multinode(replicas=0)))
-    found = world.eventually(SET, "chat")
-    assert 1 == found["spec"]["template"]["podCliqueScalingGroups"][0]["replicas"]
-    grove_controller.makes(CLIQUE, "chat-0-frontend", 1, **DONE)
-    grove_controller.makes(GROUP, "chat-0-decode", 1)
-    world.eventually(GROUP, "chat-0-decode", lambda it: it["spec"]["replicas"] == 0)
-    grove_controller.reports(GROUP, "chat-0-decode", replicas=0)
-    world.eventually(GRAPH, "chat", is_ready)
-
-
-def test_what_grove_does_not_let_us_change_stays(world: World) -> None:
-    """Grove refuses another `minAvailable`, be it a better one than an earlier operator wrote."""
-    world.create(GRAPH, graph(Decode=multinode()))
-    world.eventually(SET, "chat")
-    world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": {"multinode": {"nodeCount": 4}}}}})
-
-    def sizes(body: Object) -> list[tuple[int, int]]:
-        specs = [each["spec"] for each in body["spec"]["template"]["cliques"]]
-        return [(each["replicas"], each["minAvailable"]) for each in specs]
-
-    world.eventually(SET, "chat", lambda it: sizes(it) == [(1, 1), (3, 1)])
-
-
-def test_a_service_that_goes_takes_its_service_object_along(world: World) -> None:
-    world.create(GRAPH, graph(Frontend=service("frontend"), Decode=worker("decode")))
-    world.eventually(SERVICE, "chat-decode")
-    world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": None}}})
-    world.gone(SERVICE, "chat-decode")
-    world.eventually(SET, "chat", lambda it: len(it["spec"]["template"]["cliques"]) == 1)
 
 
 def test_a_graph_that_is_moved_leaves_nothing_of_its_old_provider(world: World) -> None:

@@ -95,22 +95,6 @@ def test_a_rollout_is_distinguished_from_pods_that_are_not_ready(
     )
 
 
-CONSUMED: dict[str, Any] = {
-    "observed_generation": 2,
-    "replicas": 3,
-    "updated_replicas": 1,
-    "available_replicas": 1,
-    "conditions": (Condition("Progressing", "False", "r", "stuck"),),
-}
-
-
-@pytest.mark.parametrize("field", CONSUMED)
-def test_each_field_of_a_deployment_that_is_decoded_makes_a_difference(field: str) -> None:
-    base: dict[str, Any] = {"available_replicas": 0} if field == "conditions" else {}
-    old, new = _deployment(**base), _deployment(**base, **{field: CONSUMED[field]})
-    assert deployment_readiness(old) != deployment_readiness(new)
-
-
 def test_replicas_of_an_older_spec_are_not_counted_as_updated() -> None:
     status = DeploymentStatus(observed_generation=1, replicas=3, updated_replicas=3)
     behind = Deployment(Metadata("w", generation=2), status=status)

@@ -14,6 +14,7 @@ from dynamo_operator.component.validate import component_problems
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import component_of
 from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.names import COMPONENT, GROVE, recorded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object, key_of
@@ -82,9 +83,9 @@ def test_the_components_of_a_graph_without_problems_have_none(graph: DynamoGraph
     assert [()] * len(components) == [component_problems(component, SETTINGS) for component in components]
 
 
-@given(odd_graphs())
-def test_no_json_inside_a_pod_spec_makes_rendering_raise(graph: DynamoGraphDeployment) -> None:
-    rendered(graph)
+@given(odd_graphs(), st.sampled_from((COMPONENT, GROVE)))
+def test_no_json_inside_a_pod_spec_makes_rendering_raise(graph: DynamoGraphDeployment, provider: str) -> None:
+    rendered(recorded(graph, provider))
 
 
 @given(

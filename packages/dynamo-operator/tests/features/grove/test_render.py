@@ -15,7 +15,7 @@ from dynamo_operator.names import COMPONENT, GROVE, grove_names, recorded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveTemplate
 from kube_runtime.types.meta import Object
-from specs import IMAGE, a_graph, a_service, graphs, odd_graphs
+from specs import IMAGE, a_graph, a_service, graphs
 
 ON_GROVE = Facts(grove_served=True)
 SETTINGS = RenderSettings(mpi_secret_name="keys", epp_cluster_role_name="epp")
@@ -42,11 +42,6 @@ def spread(nodes: int = 3, framework: str = "sglang", **fields: Any) -> Object:
     limits = {"limits": {"gpu": "8"}}
     more = {"multinode": {"nodeCount": nodes}, "extraPodSpec": pod, "resources": limits}
     return a_service("worker", **{**more, **fields})
-
-
-def test_a_graph_on_grove_has_no_components() -> None:
-    kinds = {each["kind"] for each in objects(a_graph({"w": a_service()}))}
-    assert {"ServiceAccount", "Role", "RoleBinding", "Service", "PodCliqueSet"} == kinds
 
 
 def test_the_pods_of_all_nodes_are_a_gang() -> None:
@@ -178,14 +173,6 @@ def test_what_validation_lets_through_is_rendered_and_fits_grove(
     assert len(set(names)) == len(names)
     for name in names:
         assert len(found["metadata"]["name"]) + len(name) <= 45
-
-
-@patient
-@given(odd_graphs())
-def test_no_json_inside_a_pod_spec_makes_rendering_raise(graph: DynamoGraphDeployment) -> None:
-    graph = recorded(graph, GROVE)
-    if not graph_problems(graph, SETTINGS):
-        objects(graph)
 
 
 TEXTS = st.text(st.sampled_from("abcXYZ019.-_"), min_size=1, max_size=70).filter(

@@ -163,27 +163,3 @@ def test_our_schema_takes_our_status(status: DynamoGraphDeploymentStatus) -> Non
     conditions = with_transition_times(status.conditions, (), now="2026-01-01T00:00:00Z")
     stored = msgspec.json.decode(msgspec.json.encode(status.with_conditions(conditions)))
     assert () == status_problems(DynamoGraphDeployment, stored)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"observed_generation": 3},
-        {"replicas": 3},
-        {"updated_replicas": 1},
-        {"ready_replicas": 1},
-        {"generation": 5},
-        {"size": 3},
-    ],
-)
-def test_each_field_of_a_clique_that_is_decoded_makes_a_difference(
-    changed: dict[str, int],
-) -> None:
-    assert of(clique()) != of(clique(**changed))
-
-
-@pytest.mark.parametrize(
-    "field", ["observed_generation", "replicas", "updated_replicas", "available_replicas"]
-)
-def test_each_field_of_a_scaling_group_that_is_decoded_makes_a_difference(field: str) -> None:
-    assert of(group()) != of(group(**{field: 0}))

@@ -216,29 +216,18 @@ def test_a_content_of_an_unknown_version_is_no_content() -> None:
     assert WANTED == found.target.content
 
 
-def test_replicas_and_what_is_beside_the_pods_make_no_generation() -> None:
-    more: Object = {
-        "replicas": 9,
-        "scalingAdapter": {"enabled": True},
-        "ingress": {"enabled": True},
-        "autoscaling": {"enabled": True},
-        "disruptionBudget": {"minAvailable": 1},
-        "dynamoNamespace": "x",
-        "serviceName": "x",
-        "annotations": {
-            "nvidia.com/restartAt": "now",
-            "nvidia.com/deployment-strategy": "Recreate",
-            "nvidia.com/deployment-rolling-update-max-surge": "2",
-            "nvidia.com/deployment-rolling-update-max-unavailable": "2",
-        },
+def test_replicas_of_the_graph_and_annotations_of_rollouts_make_no_generation() -> None:
+    annotations = {
+        "nvidia.com/restartAt": "now",
+        "nvidia.com/deployment-strategy": "Recreate",
+        "nvidia.com/deployment-rolling-update-max-surge": "2",
+        "nvidia.com/deployment-rolling-update-max-unavailable": "2",
     }
-    assert WANTED == content_of(workers={"Decode": a_service(**more)}, replicas=3)
+    assert WANTED == content_of(workers={"Decode": a_service(annotations=annotations)}, replicas=3)
 
 
 def test_everything_else_that_is_said_of_workers_does() -> None:
     changes: list[Object] = [
-        {"workers": {"Decode": a_service(envFromSecret="s")}},
-        {"workers": {"Decode": a_service(annotations={"example.com/a": "b"})}},
         {"workers": {"Decode": a_service(), "Prefill": a_service("prefill")}},
         {"workers": {"decode": a_service()}},
         {"envs": [{"name": "A", "value": "b"}]},

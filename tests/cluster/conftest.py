@@ -19,8 +19,9 @@ import pytest
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import NAMESPACES, World
 from devcluster.instance import Instance
-from dynamo_operator.crds import custom_resource_definitions
+from dynamo_operator.crds import custom_resource_definition, custom_resource_definitions
 from kube_runtime.types.kinds import ServiceAccount
+from kube_runtime.types.meta import Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,14 @@ def _tls(ca: Path, cert: Path, key: Path) -> ssl.SSLContext:
     return context
 
 
+def definitions(folder: Path, *more: type[Resource]) -> Path:
+    """A file in that folder with our CRDs, and with those of more kinds."""
+    items = [*custom_resource_definitions(), *map(custom_resource_definition, more)]
+    file = folder / "definitions.json"
+    file.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}))
+    return file
+
+
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """The session's control plane: an empty cluster with four GPU nodes."""
@@ -124,10 +133,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def kinds(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
     """The control plane with our CRDs."""
-    file = tmp_path_factory.mktemp("kinds") / "definitions.json"
-    body = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
-    file.write_bytes(msgspec.json.encode(body))
-    control_plane.install_crds(files=[file])
+    control_plane.install_crds(files=[definitions(tmp_path_factory.mktemp("kinds"))])
     return control_plane
 
 

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,18 @@ from typing import Any
 from cluster.world import PATIENCE_SECONDS
 
 PROGRAM = "import sys; from dynamoctl.main import main; main()"
+
+
+def finished(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    """What becomes of a command."""
+    return subprocess.run(  # noqa: S603 - our own program
+        command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
+
+
+def dynamoctl(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    """What becomes of a command of somebody without a kubeconfig and namespace."""
+    return finished([sys.executable, "-c", PROGRAM, *map(str, arguments)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +40,7 @@ class Person:
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run a command; return exit code, stdout and stderr."""
-        done = subprocess.run(  # noqa: S603 - our own program
-            self.command(*arguments),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE_SECONDS,
-        )
+        done = finished(self.command(*arguments))
         return done.returncode, done.stdout, done.stderr
 
     def json(self, *arguments: str) -> tuple[int, Any]:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from cluster.graph.graphs import graph, service, worker
 from cluster.legacy.deployments import (
     COMPONENT,
     CONFIG,
@@ -14,7 +15,7 @@ from cluster.legacy.deployments import (
     image,
 )
 from kube_runtime.types.kinds import Deployment, Service
-from lifecycle.running import REST_SECONDS, Running, running
+from lifecycle.running import GRAPH, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 
 NAMES = [f"disagg-{entry}" for entry in ("frontend", "prefillworker", "processor", "router", "vllmworker")]
@@ -39,6 +40,19 @@ async def test_a_deployment_becomes_ready_and_costs_nothing_then() -> None:
         before = operator.writes()
         await asyncio.sleep(10 * REST_SECONDS)
         assert operator.writes() == before
+
+
+@on_simulated_clock
+async def test_five_services_cost_about_as_many_writes_as_in_a_graph() -> None:
+    async with running(legacy_kinds=True) as operator:
+        await a_deployment(operator)
+        ours = len(operator.writes())
+    async with running() as operator:
+        workers = {f"Worker{number}": worker("decode") for number in range(4)}
+        operator.create(GRAPH, graph("chat", Frontend=service("frontend"), **workers))
+        await asyncio.sleep(REST_SECONDS)
+        await operator.deployments_run()
+        assert ours <= 1.2 * len(operator.writes()), operator.writes()
 
 
 @on_simulated_clock

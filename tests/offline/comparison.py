@@ -11,53 +11,19 @@ from typing import NamedTuple
 from cluster.world import Refused, World
 from conformance.compare import differences
 from dynamo_operator import FIELD_MANAGER, labels
-from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.controller import ComponentController
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.shared.cluster import (
-    InferencePool,
-    LeaderWorkerSet,
-    PodCliqueSet,
-    PodGroup,
-    VirtualService,
-)
-from kube_runtime.types.kinds import (
-    ConfigMap,
-    Deployment,
-    Ingress,
-    Job,
-    PersistentVolumeClaim,
-    PodDisruptionBudget,
-    Role,
-    RoleBinding,
-    Service,
-    ServiceAccount,
-)
-from kube_runtime.types.meta import Kind, Object
+from dynamo_operator.graph.controller import GraphController
+from dynamo_operator.requests.controller import RequestController
+from kube_runtime.types.kinds import PersistentVolumeClaim
+from kube_runtime.types.meta import Kind, Object, Resource
 
-KINDS: Mapping[str, Kind] = {
-    each.KIND.name: each.KIND
-    for each in (
-        ConfigMap,
-        Deployment,
-        DynamoComponentDeployment,
-        DynamoGraphDeployment,
-        DynamoGraphDeploymentScalingAdapter,
-        InferencePool,
-        Ingress,
-        Job,
-        LeaderWorkerSet,
-        PersistentVolumeClaim,
-        PodCliqueSet,
-        PodDisruptionBudget,
-        PodGroup,
-        Role,
-        RoleBinding,
-        Service,
-        ServiceAccount,
-        VirtualService,
-    )
-}
+_APPLIED: tuple[type[Resource], ...] = (
+    *(*GraphController.owns, *ComponentController.owns, *RequestController.owns),
+    *(DynamoGraphDeployment, DynamoGraphDeploymentScalingAdapter, PersistentVolumeClaim),
+)
+KINDS: Mapping[str, Kind] = {each.KIND.name: each.KIND for each in _APPLIED}
 """What the operator applies."""
 
 BOOKKEEPING = {

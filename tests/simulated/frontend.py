@@ -41,8 +41,8 @@ class Frontends:
 
 
 @contextmanager
-def frontends(pace: Callable[[str], Pace]) -> Iterator[Frontends]:
-    """Serve until the end of the block."""
+def frontends(pace: Callable[[str], Pace], host: str = "127.0.0.1") -> Iterator[Frontends]:
+    """Serve at that address until the end of the block."""
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -77,7 +77,7 @@ def frontends(pace: Callable[[str], Pace]) -> Iterator[Frontends]:
             self.end_headers()
             self.wfile.write(body or b"")
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer((host, 0), Handler) as server:
         served = Frontends(server.server_port, pace)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

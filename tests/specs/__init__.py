@@ -143,25 +143,20 @@ services: st.SearchStrategy[Object] = st.fixed_dictionaries(
 )
 """Services of every sort; nearly all of them are fine."""
 
-several_nodes: st.SearchStrategy[Object] = st.builds(
-    lambda script, replicas, model: {
+_groups: list[Object] = [
+    {
         "componentType": "worker",
         "multinode": {"nodeCount": 3},
-        "replicas": replicas,
         "resources": {"limits": {"gpu": "4"}},
-        "extraPodSpec": {"mainContainer": {"image": IMAGE, "args": [script]}},
-        **({"modelRef": {"name": "acme/chat-7b"}} if model else {}),
-    },
-    st.sampled_from(
-        (
-            "python3 -m dynamo.vllm -tp 16",
-            "python3 -m dynamo.vllm -dp 8",
-            "python3 -m dynamo.sglang",
-            "python3 -m dynamo.trtllm",
-        )
-    ),
+        "extraPodSpec": {"mainContainer": {"image": IMAGE, "args": [f"python3 -m dynamo.{script}"]}},
+    }
+    for script in ("vllm -tp 16", "vllm -dp 8", "sglang", "trtllm")
+]
+several_nodes: st.SearchStrategy[Object] = st.builds(
+    lambda service, replicas, model: {**service, "replicas": replicas, **model},
+    st.sampled_from(_groups),
     st.integers(0, 2),
-    st.booleans(),
+    st.sampled_from(({}, {"modelRef": {"name": "acme/chat-7b"}})),
 )
 """Services on several nodes, of each framework."""
 
@@ -171,20 +166,7 @@ _wrong: st.SearchStrategy[Object] = st.sampled_from(
         {},
         {"replicas": -1},
         {"multinode": {"nodeCount": 2}},
-        *(
-            {
-                "componentType": "worker",
-                "multinode": {"nodeCount": 3},
-                "resources": {"limits": {"gpu": "4"}},
-                "extraPodSpec": {"mainContainer": {"image": IMAGE, "args": [script]}},
-            }
-            for script in (
-                "python3 -m dynamo.vllm -tp 16",
-                "python3 -m dynamo.vllm -dp 8",
-                "python3 -m dynamo.sglang",
-                "python3 -m dynamo.trtllm",
-            )
-        ),
+        *_groups,
         {"componentType": "epp"},
         {"componentType": "epp", "replicas": 1, "eppConfig": {"config": {"plugins": []}}},
         {"componentType": "not a label"},

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 
 from cluster.charts.conftest import DEFINITIONS, PLATFORM
 from cluster.charts.releases import (
@@ -29,11 +28,9 @@ from cluster.permitted import refused
 from cluster.world import Refused, World
 from devcluster.layout import free_ports
 from devcluster.programs import Helm
-from dynamoctl.installation.manifests import Choices, manifests
 
 PREVIOUS = Path(__file__).with_name("previous") / "dynamo-platform-0.0.1.tgz"
 PREVIOUS_DEFINITIONS = PREVIOUS.with_name("dynamo-crds-0.0.1.tgz")
-DEFINED = ("CustomResourceDefinition",)
 
 pytestmark = pytest.mark.cluster
 
@@ -124,17 +121,3 @@ def test_removing_the_platform_leaves_graphs_and_their_pods(
     assert pods_of_graph(world)
     world.delete(GRAPH, "chat")
     world.gone(GRAPH, "chat")
-
-
-@pytest.mark.parametrize("is_restricted", [False, True])
-def test_the_api_server_accepts_what_dynamoctl_prints(
-    kinds: ControlPlane, namespace: str, is_restricted: bool
-) -> None:
-    choices = Choices(namespace, "registry.example.com/op:1", is_restricted)
-    printed = yaml.safe_dump_all(
-        each for each in manifests(choices) if each["kind"] not in ("Namespace", *DEFINED)
-    )
-    kinds.kubectl(
-        *("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-"),
-        input=printed,
-    )

@@ -1,4 +1,4 @@
-"""The journeys of who installs: J-01 to J-12 of the acceptance tests, with Helm, kubectl and `dynamoctl`.
+"""The journeys of who installs: J-01 to J-11 of the acceptance tests, with Helm, kubectl and `dynamoctl`.
 
 | journey | here | in full elsewhere |
 |---|---|---|
@@ -13,13 +13,11 @@
 | J-09 webhooks off | all | |
 | J-10 upgrade | the check before | `test_installed.py`, `admission/test_changes_under_load.py` |
 | J-11 removal | all | |
-| J-12 own image | what pods are made from | |
+| J-12 own image | | golden files `air-gapped` and `values-of-the-reference` |
 """
 
 import base64
 import json
-import subprocess
-import sys
 import urllib.request
 import uuid
 from collections.abc import Iterator
@@ -30,6 +28,7 @@ import pytest
 import yaml
 from cryptography import x509
 
+from cluster import person
 from cluster.charts.conftest import DEFINITIONS, PLATFORM
 from cluster.charts.releases import (
     BESIDE,
@@ -68,10 +67,7 @@ pytestmark = pytest.mark.cluster
 
 def dynamoctl(*arguments: str) -> tuple[int, str]:
     """The exit code, and what is printed."""
-    program = "from dynamoctl.main import main; main()"
-    done = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
-    )
+    done = person.dynamoctl(*arguments)
     return done.returncode, done.stdout
 
 
@@ -432,21 +428,3 @@ def test_j11_removal_in_the_documented_order_leaves_nothing_behind(
     assert [] == [each for each in left.split() if RELEASE in each]
     cluster = kinds.kubectl("get", "clusterrole,clusterrolebinding", "--output=name")
     assert RELEASE not in cluster
-
-
-def test_j12_an_image_of_one_s_own_is_pulled_with_its_secret(
-    kinds: ControlPlane, online: Helm, world: World
-) -> None:
-    image = "dynamo-operator.controllerManager.manager.image"
-    values = (
-        BESIDE,
-        f"--set={image}.repository=reg.example.com:5000/op",
-        f"--set-string={image}.tag=7",
-        "--set=dynamo-operator.imagePullSecrets[0].name=mine",
-    )
-    with installed(online, world, *values):
-        found = world.eventually(Deployment.KIND, DEPLOYMENT)
-        pod = found["spec"]["template"]["spec"]
-    assert [{"name": "mine"}] == pod["imagePullSecrets"]
-    assert ["reg.example.com:5000/op:7"] == [each["image"] for each in pod["containers"]]
-    assert "--operator-version=7" in pod["containers"][0]["args"]

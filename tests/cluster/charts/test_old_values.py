@@ -218,12 +218,6 @@ def test_an_upgrade_does_not_take_the_grove_of_an_old_release_away(
     online("uninstall", *where)
 
 
-def pod_spec(found: list[Object]) -> Object:
-    [manager] = [each for each in found if each["kind"] == "Deployment"]
-    spec: Object = manager["spec"]["template"]["spec"]
-    return spec
-
-
 def test_top_level_switches_are_those_of_the_operator(offline: Helm) -> None:
     assert flags(rendered(offline, "--set=webhook.enabled=false")) == flags(
         rendered(offline, "--set=dynamo-operator.webhook.enabled=false")
@@ -233,19 +227,6 @@ def test_top_level_switches_are_those_of_the_operator(offline: Helm) -> None:
         offline,
         f"--set=dynamo-operator.namespaceRestriction.enabled=true,dynamo-operator.{place}",
     )
-
-
-def test_pull_secrets_and_tolerations_of_the_top_level_reach_the_pods(offline: Helm) -> None:
-    both = "--set=imagePullSecrets[0].name=b,dynamo-operator.imagePullSecrets[0].name=a"
-    spec = pod_spec(rendered(offline, both, "--set=tolerations[0].operator=Exists"))
-    assert [{"name": "a"}, {"name": "b"}] == spec["imagePullSecrets"]
-    assert [{"operator": "Exists"}] == spec["tolerations"]
-
-
-def test_prometheus_of_the_top_level_is_a_default(offline: Helm) -> None:
-    top, own = "prometheusEndpoint=http://a", "dynamo-operator.dynamo.metrics.prometheusEndpoint"
-    assert "--prometheus-endpoint=http://a" in flags(rendered(offline, f"--set={top}"))
-    assert "--prometheus-endpoint=http://b" in flags(rendered(offline, f"--set={top},{own}=http://b"))
 
 
 def test_memory_of_jetstream(offline: Helm) -> None:

@@ -266,14 +266,6 @@ def test_nothing_runs_when_a_release_is_installed_upgraded_or_removed(case: Path
     assert {None, "test"} == hooks
 
 
-@pytest.mark.parametrize("case", ["restricted", "restricted-elsewhere"])
-def test_a_restricted_operator_that_would_certify_itself_has_no_webhooks(case: str) -> None:
-    text = (GOLDEN / case / "objects.yaml").read_text(encoding="utf-8")
-    assert "ValidatingWebhookConfiguration" not in {each["kind"] for each in objects(text)}
-    assert "--enable-webhooks=false" in text
-    assert "validatingwebhookconfigurations" not in text
-
-
 def test_each_alert_is_tested_and_has_its_remedy() -> None:
     tested = yaml.safe_load(TESTED_ALERTS.read_text("utf-8"))
     names = {

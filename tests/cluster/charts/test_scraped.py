@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from cluster.charts.conftest import PLATFORM
-from cluster.charts.prometheus import Prometheus, PrometheusError, promtool, running
+from cluster.charts.prometheus import Prometheus, promtool, running
 from cluster.charts.releases import (
     GRAPH,
     RELEASE,
@@ -222,11 +222,6 @@ def test_a_panel_s_queries_are_answered(scene: Scene, title: str) -> None:
         assert found or title in MAY_BE_EMPTY, query
 
 
-@pytest.mark.parametrize("name", alerts())
-def test_an_alert_s_query_is_answered(scene: Scene, name: str) -> None:
-    scene.prometheus.query(alerts()[name])
-
-
 def test_prometheus_evaluates_all_alerts_and_none_is_on(scene: Scene) -> None:
     def judged(prometheus: Prometheus) -> list[Object]:
         groups = prometheus.get("rules")["groups"]
@@ -260,8 +255,3 @@ def test_a_metric_s_namespace_is_that_of_the_object(scene: Scene) -> None:
 def test_alerts_are_on_when_they_should_be() -> None:
     assert "SUCCESS" in promtool("check", "rules", ALERTS)
     assert "SUCCESS" in promtool("test", "rules", TESTED_ALERTS)
-
-
-def test_a_wrong_query_would_be_noticed(scene: Scene) -> None:
-    with pytest.raises(PrometheusError, match="parse error"):
-        scene.prometheus.query("rate(x[5m)")

@@ -113,19 +113,3 @@ def test_the_versions_are_those_that_are_tried_here() -> None:
     etcd = (CONTROL_PLANE.folder / "go.mod").read_text("utf-8")
     assert f"go.etcd.io/etcd/server/v3 {tag('etcd', 'image', 'tag')}" in etcd
     assert f"{NATS.version.removeprefix('v')}-alpine" == tag("nats", "container", "image", "tag")
-
-
-def test_the_operator_is_given_their_addresses(offline: Helm) -> None:
-    def flags(*values: str) -> list[str]:
-        [deployment] = [each for each in rendered(offline, *values) if each["kind"] == "Deployment"]
-        [only] = deployment["spec"]["template"]["spec"]["containers"]
-        return [each for each in only["args"] if "Addr=" in each]
-
-    both = ("--set=nats.enabled=true", "--set=etcd.enabled=true")
-    assert [] == flags()
-    assert [
-        "--natsAddr=nats://r-nats.ns.svc.cluster.local:4222",
-        "--etcdAddr=r-etcd.ns.svc.cluster.local:2379",
-    ] == flags(*both)
-    mine = ("--set=dynamo-operator.natsAddr=nats://mine:1", "--set=dynamo-operator.etcdAddr=mine:2")
-    assert ["--natsAddr=nats://mine:1", "--etcdAddr=mine:2"] == flags(*both, *mine)

@@ -78,15 +78,3 @@ def test_a_graph_that_does_not_become_ready_in_time(admin: Person, tmp_path: Pat
     assert (1, True, "1 not ready\n") == (code, "image_pull_failed" in text, said)
     code, found = admin.json("why", "--all")
     assert (1, ["chat"]) == (code, [each["name"] for each in found])
-
-
-def test_a_file_with_another_kind_or_namespace(admin: Person, tmp_path: Path) -> None:
-    lost = graph(Frontend=service("frontend"))
-    lost["metadata"]["namespace"] = "elsewhere"
-    code, _, said = admin.run("apply", file_of(tmp_path, lost))
-    assert (1, True) == (code, "does not match the namespace" in said)
-    unknown: Object = {"apiVersion": "v1", "kind": "Podd", "metadata": {"name": "x"}}
-    code, _, said = admin.run("diff", file_of(tmp_path, unknown))
-    assert (1, True) == (code, "v1 Podd is not served by the cluster" in said)
-    assert 2 == admin.run("apply", file_of(tmp_path), "--timeout", "soon")[0]
-    assert 2 == admin.run("why")[0]

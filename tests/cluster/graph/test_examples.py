@@ -16,10 +16,6 @@ EXAMPLES = sorted(each for each in FOLDER.glob("*.yaml") if not each.stem.starts
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 
-def test_there_are_examples() -> None:
-    assert EXAMPLES
-
-
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_becomes_ready(example: Path, world: World) -> None:
     body = yaml.safe_load(example.read_text(encoding="utf-8"))

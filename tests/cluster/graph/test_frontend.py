@@ -2,11 +2,8 @@
 
 import json
 import socket
-import threading
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -19,6 +16,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.client import Cluster
 from kube_runtime.types.kinds import Pod, Service
 from kube_runtime.types.meta import Kind
+from simulated.frontend import Pace, frontends
 
 pytestmark = pytest.mark.cluster
 
@@ -30,27 +28,12 @@ LABELS = {
 }
 
 
-class Model(BaseHTTPRequestHandler):
-    """A model that answers `Hello there` in two tokens."""
+def token(text: str) -> bytes:
+    """A line of a stream."""
+    return f"data: {json.dumps({'choices': [{'delta': {'content': text}}]})}\n\n".encode()
 
-    def do_GET(self) -> None:
-        self._send("application/json", json.dumps({"data": [{"id": "qwen"}]}).encode())
 
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        tokens = [{"choices": [{"delta": {"content": each}}]} for each in ("Hello ", "there")]
-        lines = [f"data: {json.dumps(each)}\n\n" for each in tokens]
-        self._send("text/event-stream", "".join([*lines, "data: [DONE]\n\n"]).encode())
-
-    def _send(self, kind: str, body: bytes) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base
-        """Nothing on stderr."""
+HELLO = Pace(lines=(token("Hello "), token("there"), b"data: [DONE]\n\n"))
 
 
 def own_address() -> str:
@@ -60,26 +43,14 @@ def own_address() -> str:
         return str(probe.getsockname()[0])
 
 
-@contextmanager
-def serving() -> Iterator[tuple[str, int]]:
-    address = own_address()
-    with ThreadingHTTPServer((address, 0), Model) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield address, server.server_address[1]
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.fixture
 def admin(kinds: ControlPlane, namespace: str, world: World, kubectl: Callable[..., str]) -> Iterator[Person]:
     """A user with all permissions, and a graph whose frontend is a server of this test."""
     world.create(GRAPH, graph(Frontend=service("frontend")))
-    with serving() as (address, port):
+    address = own_address()
+    with frontends(lambda _: HELLO, address) as served:
         metadata = {"name": "chat-frontend", "labels": LABELS}
-        ports = [{"name": "http", "port": 8000, "targetPort": port}]
+        ports = [{"name": "http", "port": 8000, "targetPort": served.port}]
         world.create(Service.KIND, {"metadata": metadata, "spec": {"ports": ports}})
         # The API server proxies only to addresses of pods, which it reads from their status.
         spec = {"schedulerName": "none", "containers": [{"name": "main", "image": "none"}]}
@@ -87,7 +58,7 @@ def admin(kinds: ControlPlane, namespace: str, world: World, kubectl: Callable[.
         status = json.dumps({"status": {"podIP": address, "podIPs": [{"ip": address}]}})
         kubectl("patch", "pod", "frontend-0", "--subresource=status", f"--patch={status}")
         target = {"kind": "Pod", "namespace": namespace, "name": "frontend-0"}
-        ports = [{"name": "http", "port": port}]
+        ports = [{"name": "http", "port": served.port}]
         subset = {"addresses": [{"ip": address, "targetRef": target}], "ports": ports}
         world.create(ENDPOINTS, {"metadata": {"name": "chat-frontend"}, "subsets": [subset]})
         yield Person(kinds.kubeconfig, namespace)
@@ -98,11 +69,11 @@ def test_a_user_asks_the_model(admin: Person) -> None:
     assert (0, "Hello there\n") == (code, text)
     assert said.startswith("2 tokens in ")
     code, found = admin.json("chat", "chat", "hi")
-    assert (0, "qwen", "Hello there", 2) == (code, found["model"], found["text"], found["tokens"])
+    assert (0, "served", "Hello there", 2) == (code, found["model"], found["text"], found["tokens"])
     code, _, said = admin.run("chat", "chat", "hi", "--model", "other")
     assert (1, True) == (code, 'does not serve "other"' in said)
     code, text, _ = admin.run("curl", "chat")
-    assert (0, {"data": [{"id": "qwen"}]}) == (code, json.loads(text))
+    assert (0, {"data": [{"id": "served"}]}) == (code, json.loads(text))
 
 
 @pytest.mark.stalls  # what only a client imports and compiles, once
@@ -121,7 +92,7 @@ def test_a_local_port(admin: Person) -> None:
         assert process.stdout
         url = process.stdout.readline().strip()
         with urllib.request.urlopen(f"{url}/v1/models", timeout=60) as answer:  # noqa: S310 - ours
-            assert {"data": [{"id": "qwen"}]} == json.load(answer)
+            assert {"data": [{"id": "served"}]} == json.load(answer)
         process.terminate()
         process.communicate(timeout=PATIENCE_SECONDS)
     assert 0 == process.returncode

@@ -140,6 +140,12 @@ def order_of(user: User, since: str, id_: str) -> list[str]:
     return found
 
 
+def pods(user: User) -> set[str]:
+    """The pods that are not on their way out."""
+    found = (each["metadata"] for each in user.world.list(PODS))
+    return {each["name"] for each in found if "deletionTimestamp" not in each}
+
+
 def test_j24_restart(user: User) -> None:
     started(user)
     services = ["chat-Frontend", "chat-a", "chat-b"]
@@ -154,8 +160,10 @@ def test_j24_restart(user: User) -> None:
     assert 'Restart "r1" started' == user.hears("chat", "RestartStarted")
     assert 'Restart "r1" completed' == user.hears("chat", "RestartCompleted")
 
+    before = pods(user)
     user.edit("dgd/chat", "{spec: {restart: {id: r2, strategy: {type: Parallel}}}}")
     completed(user, "r2")
+    assert not before & pods(user), "an old pod was still there when the restart was reported done"
     assert {"r2"} == {restart_of(user, each.lower()) for each in services}
 
     since = user.world.version()
@@ -241,15 +249,3 @@ def test_j27_a_component_on_its_own(user: User, type_: str) -> None:
     user.kubectl("delete", "dcd/solo")
     user.world.gone(DEPLOYMENT, "solo")
     user.world.gone(SERVICE, "solo")
-
-
-def test_j28_debug_copy(user: User) -> None:
-    switch = 'annotations: {nvidia.com/enable-debug-mode: "true"}\n      componentType'
-    annotated = ALONE.format(name="solo", type="worker").replace("componentType", switch)
-    user.apply(annotated)
-    found = {each["name"]: each for each in user.pod("solo")["containers"]}
-    assert {"main", "debugger"} == set(found)
-    assert "python:3.12-slim" == found["debugger"]["image"]
-    added = found["debugger"]["securityContext"]["capabilities"]["add"]
-    assert ["SYS_PTRACE"] == added
-    assert user.pod("solo")["shareProcessNamespace"]

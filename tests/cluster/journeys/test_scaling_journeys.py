@@ -6,9 +6,8 @@ J-32 (HorizontalPodAutoscaler) is `scaling/test_scaling.py`, its manifest and th
 
 import pytest
 
-from cluster.journeys.user import DEPLOYMENT, GRAPH, User, graph_manifest
+from cluster.journeys.user import DEPLOYMENT, User, graph_manifest
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
-from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 
@@ -30,11 +29,6 @@ GRAPH_G = graph_manifest(
     "g",
 )
 PLAIN, SCALED = (GRAPH_G.replace("IS_SCALED", each) for each in ("false", "true"))
-
-
-def decode(body: Object) -> Object:
-    found: Object = body["spec"]["services"]["decode"]
-    return found
 
 
 def patched(body: str) -> tuple[str, ...]:
@@ -87,23 +81,3 @@ def test_j31_the_number_belongs_to_the_adapter(user: User) -> None:
     assert "g-decode" in user.refused(manifest=SCALED)
     user.apply(SCALED.replace("      replicas: 1\n", ""))
     sized(user, 4)
-
-
-def test_j31_the_adapter_comes_and_goes(user: User) -> None:
-    adapted(user)
-    user.kubectl("scale", "dgdsa/g-decode", "--replicas=3")
-    user.world.eventually(GRAPH, "g", lambda it: 3 == decode(it)["replicas"])
-    before = user.world.eventually(ADAPTER, "g-decode")["metadata"]["uid"]
-    user.kubectl("delete", "dgdsa/g-decode")
-    again = user.world.eventually(ADAPTER, "g-decode", lambda it: before != it["metadata"]["uid"])
-    assert 3 == again["spec"]["replicas"]
-    off = '{"spec": {"services": {"decode": {"scalingAdapter": {"enabled": false}}}}}'
-    user.kubectl(*patched(off))
-    user.world.gone(ADAPTER, "g-decode")
-    sized(user, 3)
-    user.kubectl(*patched(replicas(1)))
-    sized(user, 1)
-    user.kubectl(*patched(off.replace("false", "true")))
-    user.world.eventually(ADAPTER, "g-decode")
-    user.kubectl("delete", "dgd/g")
-    user.world.gone(ADAPTER, "g-decode")

@@ -27,20 +27,6 @@ def with_claim(name: str, claim: str) -> str:
     )
 
 
-MADE = "{create: true, name: models, size: 10Gi, storageClass: standard, volumeAccessMode: ReadWriteMany}"
-
-
-def test_j16_storage_that_the_graph_makes(user: User) -> None:
-    user.apply(with_claim("made", MADE))
-    claim = user.world.eventually(CLAIM, "models")
-    assert ["made"] == [each["name"] for each in claim["metadata"]["ownerReferences"]]
-    for name in ("made-frontend", "made-worker"):
-        pod = user.pod(name)
-        volume = {"name": "models", "persistentVolumeClaim": {"claimName": "models"}}
-        assert volume in pod["volumes"]
-        assert {"name": "models", "mountPath": "/models"} in main(pod)["volumeMounts"]
-
-
 def test_j16_storage_that_is_missing(user: User) -> None:
     """The graph is `pending`, not `failed`: deviation K1. Nothing in it has to be corrected."""
     user.apply(with_claim("waits", "{name: models}"))

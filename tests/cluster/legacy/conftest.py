@@ -1,20 +1,15 @@
 """The kinds of the older generation, and an operator that serves them."""
 
-import msgspec
 import pytest
 
-from cluster.conftest import ControlPlane
+from cluster.conftest import ControlPlane, definitions
 from dynamo_legacy.api import RESOURCES
-from dynamo_operator.crds import custom_resource_definition
 
 
 @pytest.fixture(scope="session")
 def legacy_kinds(kinds: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
     """The control plane, once these kinds are installed too."""
-    file = tmp_path_factory.mktemp("kinds") / "definitions.json"
-    items = [custom_resource_definition(each) for each in RESOURCES]
-    file.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}))
-    kinds.install_crds(files=[file])
+    kinds.install_crds(files=[definitions(tmp_path_factory.mktemp("kinds"), *RESOURCES)])
     return kinds
 
 

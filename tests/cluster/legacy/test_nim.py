@@ -108,13 +108,3 @@ def test_a_spec_that_cannot_be_used_changes_nothing_that_runs(world: World) -> N
     assert before is not None
     assert after is not None
     assert before["metadata"]["generation"] == after["metadata"]["generation"]
-
-
-def test_a_changed_child_is_repaired(world: World) -> None:
-    with_image(world)
-    world.create(COMPONENT, worker())
-    world.eventually(COMPONENT, NAME, is_available)
-    world.patch(Deployment.KIND, NAME, {"spec": {"replicas": 5}})
-    world.eventually(Deployment.KIND, NAME, lambda it: it["spec"]["replicas"] == 1)
-    world.delete(Service.KIND, NAME)
-    world.eventually(Service.KIND, NAME)

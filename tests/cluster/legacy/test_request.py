@@ -114,32 +114,6 @@ def test_an_image_that_exists_is_not_built(world: World, registry: ImageStore) -
     ]
 
 
-def test_an_image_that_is_missing_is_built_and_then_there(world: World) -> None:
-    world.create(REQUEST, request())
-    found = world.eventually(REQUEST, NAME, says("DynamoNimAvailable", "True"))
-    assert condition_of(found, "ImageBuilding")[:2] == ("False", "Succeeded")
-    assert condition_of(found, "ImageExistsChecked")[0] == "False"
-    (job,) = owned_jobs(world)
-    assert [("DynamoNimRequest", NAME, True)] == [
-        (each["kind"], each["name"], each["controller"]) for each in job["metadata"]["ownerReferences"]
-    ]
-    assert world.get(NIM, NAME)
-
-
-def test_a_new_value_of_the_annotation_builds_once_more(world: World) -> None:
-    world.create(REQUEST, request())
-    world.eventually(REQUEST, NAME, says("DynamoNimAvailable", "True"))
-    (first,) = owned_jobs(world)
-    world.patch(REQUEST, NAME, {"metadata": {"annotations": {"nvidia.com/rebuild": "2"}}})
-
-    def is_rebuilt() -> bool:
-        names = [each["metadata"]["name"] for each in owned_jobs(world)]
-        return len(names) == 1 and names != [first["metadata"]["name"]]
-
-    world.until(is_rebuilt)
-    world.eventually(REQUEST, NAME, says("DynamoNimAvailable", "True"))
-
-
 def test_a_failed_build_says_the_last_line_of_its_log(world: World) -> None:
     world.create(REQUEST, request(**unplaceable()))
     world.until(lambda: bool(world.list(PODS)))

@@ -4,15 +4,13 @@ import os
 import uuid
 from collections.abc import Iterator
 
-import msgspec
 import pytest
 
-from cluster.conftest import ControlPlane
+from cluster.conftest import ControlPlane, definitions
 from cluster.multinode.graphs import KEYS, KEYS_NAMESPACE, secret
 from cluster.multinode.leaderworkerset import running
 from cluster.world import World
 from devcluster.instance import Instance
-from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.shared.cluster import SshKeys
 
 
@@ -21,11 +19,8 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """The control plane on which groups form. Volcano's kind is installed, its scheduler is simulated."""
     folder = tmp_path_factory.mktemp("groups")
     instance = Instance(f"groups-{os.getpid()}", folder)
-    ours = folder / "definitions.json"
-    body = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
-    ours.write_bytes(msgspec.json.encode(body))
     try:
-        instance.up(crds=("lws", "podgroup"), crd_files=(ours,))
+        instance.up(crds=("lws", "podgroup"), crd_files=(definitions(folder),))
         with running(instance, tmp_path_factory.mktemp("controller")):
             instance.kubectl("create", "namespace", KEYS_NAMESPACE)
             yield ControlPlane(instance)

@@ -1,12 +1,11 @@
 """An operator from which an administrator has withheld what is installed, until it is granted."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from cluster import person
 from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
@@ -35,9 +34,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 def dynamoctl(kubeconfig: Path, *arguments: str) -> str:
     """What the command prints."""
-    program = "from dynamoctl.main import main; main()"
-    command = [sys.executable, "-c", program, *arguments, f"--kubeconfig={kubeconfig}"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603
+    return person.dynamoctl(*arguments, f"--kubeconfig={kubeconfig}").stdout
 
 
 def test_what_is_forbidden_is_called_so_with_its_value_and_is_used_once_it_is_granted(

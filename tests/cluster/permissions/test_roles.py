@@ -14,7 +14,7 @@ from cluster.operator_process import OFF, OperatorProcess
 from cluster.permissions.conftest import Install
 from cluster.permissions.roles import ACCOUNT, NAMES, Installation
 from cluster.permitted import beyond, refused
-from cluster.requests.playing import QUOTAS, REQUEST, a_request
+from cluster.requests.playing import QUOTAS
 from cluster.world import EVENTS, World
 from devcluster.components import KubectlError
 from dynamo_operator.component.api import DynamoComponentDeployment
@@ -160,35 +160,6 @@ def test_each_role_that_the_operator_grants_can_be_granted_by_it(
         apply_as(kinds, kubeconfig, each)
     found = kinds.kubectl("get", str(RoleBinding.KIND), f"--namespace={namespace}", "--output=name")
     assert 1 + len(GRANTED) == len([each for each in found.split() if each.endswith("-binding")])
-
-
-def test_profiling_that_looks_for_gpus_may_read_nodes_without_anybody_binding_it(
-    kinds: ControlPlane, world: World, install: Install, tmp_path: Path
-) -> None:
-    kubeconfig = install(Installation(world.namespace, CLUSTER_WIDE))
-    roles = {
-        "--dgdr-profiling-cluster-role-name": NAMES[Name.PROFILING_ROLE],
-        "--dgdr-profiling-nodes-cluster-role-name": NAMES[Name.PROFILING_NODES],
-    }
-    named = (f"{flag}={name}" for flag, name in roles.items())
-    more = (*CLUSTER_WIDE_FLAGS, *named, "--operator-image=dynamo-operator:test")
-    elsewhere = World(world.server, world.tls, "default")  # in its own namespace it refuses requests
-    account = f"system:serviceaccount:{elsewhere.namespace}:dgdr-profiling-job"
-
-    def may_read_nodes() -> bool:
-        try:
-            told = kinds.kubectl("auth", "can-i", "list", "nodes", f"--as={account}")
-        except KubectlError:
-            return False
-        return told.startswith("yes")
-
-    with OperatorProcess(kubeconfig, tmp_path / "log", flags(world.namespace, *more)) as operator:
-        operator.ready()
-        assert not may_read_nodes()
-        elsewhere.create(REQUEST, a_request(enableGpuDiscovery=True))
-        elsewhere.until(may_read_nodes)
-        elsewhere.delete(REQUEST, "chat")
-        elsewhere.until(lambda: not may_read_nodes())
 
 
 @pytest.mark.parametrize("role", ["cluster-admin", "edit"])

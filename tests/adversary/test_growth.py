@@ -1,7 +1,7 @@
 """Patterns take time in proportion to their text; `growth` says how that is measured.
 
 No pattern is listed by hand: they are found in all modules, those of the command line too, so a new one is
-measured automatically. Hostile documents and scripts are in `test_hostile_documents.py`.
+measured automatically. Documents and scripts are in `test_growth_of_documents.py`.
 """
 
 import re
@@ -50,17 +50,6 @@ def test_a_pattern_that_goes_back_and_forth_would_be_found() -> None:
         texts = hostile_texts(pattern, LETTERS)
         slow = (each for each in texts if seconds(partial(pattern.search, each)) >= SLOW_SECONDS)
         assert any(is_found_steep(partial(longer, text=each), 600) for each in slow)
-
-
-def test_work_that_grows_with_its_input_is_told_from_the_square_of_it() -> None:
-    def square(size: int) -> Work:
-        return lambda: [1 for one in range(size) for two in range(size) if one == two]
-
-    def line(size: int) -> Work:
-        return lambda: [1 for one in range(size * 400) if one < 0]
-
-    assert is_found_steep(square, 500)
-    assert not is_steep(line, 500)
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,12 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.offline import component_tree
-from dynamo_graphs.schema import schema_problems
-from dynamo_operator.component.validate import component_problems
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import Facts
-from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.types.meta import Object
 from reviews.asking import verdict
 from reviews.rows import component, graph, with_service, worker
-from specs import IMAGE, a_component, a_graph
+from specs import IMAGE, a_graph
 
 SETTINGS = RenderSettings(mpi_secret_name="mpi-keys")
 
@@ -99,51 +94,3 @@ def test_an_update_of_what_was_wrong_in_thousands_of_places_is_judged_quickly(
     assert found.allowed
     assert 800 <= len(found.warning_problems)
     assert seconds(lambda: verdict(labelled, wrong)) < 0.6
-
-
-def test_a_document_full_of_unknown_fields_is_judged_quickly() -> None:
-    odd: Object = {f"imag{number}": 1 for number in range(4000)}
-    document = with_service(replicas="x", extraPodSpec={"mainContainer": odd})
-    assert 100 == len(schema_problems(document))
-    assert seconds(lambda: verdict(document)) < 0.3
-
-
-def test_a_long_key_of_a_users_own_is_not_repeated_for_all_that_is_below_it() -> None:
-    pod = {"mainContainer": {"image": IMAGE}, "x" * 100_000: [1] * 100_000}
-    stored = a_component(extraPodSpec=pod)
-    assert () == component_problems(stored, SETTINGS)
-    assert seconds(lambda: component_problems(stored, SETTINGS)) < 0.3
-
-
-SCRIPTS = {
-    "slashes": ("trtllm", f"{'a/' * 500_000}; python3 -m dynamo.trtllm"),
-    "slashes in one word": ("trtllm", f"{'a/' * 500_000}python3 -m dynamo.trtllm"),
-    "pythons": ("trtllm", f"{'python ' * 140_000}; python3 -m dynamo.trtllm"),
-    "spaces": ("trtllm", f"python{' ' * 1_000_000}; python3 -m dynamo.trtllm"),
-    "pythons of vLLM": ("vllm", f"{'python ' * 140_000}; python3 -m dynamo.vllm -tp 64 'x'"),
-    "names of vLLM": ("vllm", f"python3 -m {'dynamo.vllm ' * 80_000} -tp 64 '"),
-}
-
-
-@pytest.mark.parametrize(("framework", "script"), SCRIPTS.values(), ids=SCRIPTS)
-def test_a_script_of_a_megabyte_is_rendered_quickly(framework: str, script: str) -> None:
-    stored = a_component(
-        multinode={"nodeCount": 2},
-        resources={"limits": {"gpu": "8"}},
-        backendFramework=framework,
-        extraPodSpec={"mainContainer": {"image": IMAGE, "command": ["sh", "-c"], "args": [script]}},
-    )
-    assert () == component_problems(stored, SETTINGS)
-    assert seconds(lambda: component_tree(stored, Facts(), SETTINGS)) < 1
-
-
-def test_a_long_list_is_compared_quickly_with_the_live_object() -> None:
-    env = [{"name": f"NAME_{number}", "value": "x"} for number in range(20_000)]
-    pod = {"containers": [{"name": "main", "image": IMAGE, "env": env}]}
-    wanted: Object = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "w"},
-        "spec": {"template": {"spec": pod}},
-    }
-    assert seconds(lambda: has_no_drift(wanted, wanted)) < 0.5

@@ -12,7 +12,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -23,7 +22,8 @@ import pytest
 
 from adversary.hostile_objects import LARGEST_BYTES, hostile_objects
 from adversary.hostile_reviews import attack
-from cluster.admission.conftest import Install, Installation
+from adversary.probing import probing
+from cluster.admission.conftest import Install
 from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph
@@ -58,55 +58,10 @@ SLACK_SECONDS = 5 if IS_LONG else 30
 """Twice of next to nothing is next to nothing, and other work runs beside a suite."""
 
 
-@dataclass
-class Probing:
-    """Polls `/healthz`, and measures the memory of the process and its children."""
-
-    there: Installation
-    slowest_seconds: float = 0.0
-    most_bytes: int = 0
-    most_own_bytes: int = 0
-    wrong: list[str] = field(default_factory=list)
-
-    @property
-    def url(self) -> str:
-        """Where it is asked."""
-        (flag,) = (each for each in self.there.process.flags if "health-probe" in each)
-        return f"http://{flag.partition('=')[2]}/healthz"
-
-    def ask(self) -> None:
-        began = time.monotonic()
-        try:
-            with urllib.request.urlopen(self.url, timeout=60) as answer:  # noqa: S310
-                answer.read()
-        except OSError as error:
-            self.wrong.append(str(error))
-        self.slowest_seconds = max(self.slowest_seconds, time.monotonic() - began)
-        own, children = resident_bytes(self.there.process.pid)
-        self.most_own_bytes = max(self.most_own_bytes, own)
-        self.most_bytes = max(self.most_bytes, own + children)
-
-    @contextmanager
-    def going_on(self) -> Iterator[None]:
-        ended = threading.Event()
-
-        def ask() -> None:
-            while not ended.wait(0.1):
-                self.ask()
-
-        thread = threading.Thread(target=ask)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
-
-def resident_bytes(pid: int) -> tuple[int, int]:
-    """The memory of a process, and of its children; pages that they share count once, as in a container."""
+def resident_bytes(pid: int) -> int:
+    """The memory of a process and its children; pages that they share count once, as in a container."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
-    return _resident_bytes(str(pid)), sum(map(_resident_bytes, children))
+    return sum(map(_resident_bytes, [str(pid), *children]))
 
 
 def _resident_bytes(pid: str) -> int:
@@ -229,27 +184,26 @@ def test_a_storm_of_objects_and_reviews_holds_up_no_other_tenant(
         holder = system.eventually(Lease.KIND, LEASE)["spec"]["holderIdentity"]
         seconds_until_ready(world, "first")
         calm_seconds = seconds_until_ready(world, "calm")
-        calm_bytes = sum(resident_bytes(there.process.pid))
-        tenant, probing = Tenant(other), Probing(there)
+        used = [resident_bytes(there.process.pid)]
+        tenant = Tenant(other)
         storm = Storm(tenant, there.port)
-        with probing.going_on():
+        with probing(there, lambda: used.append(resident_bytes(there.process.pid))) as probes:
             storm.begin()
             seconds = seconds_until_ready(world, "beside")
             statuses = storm.wait()
         said = there.process.log.read_text("utf-8")
         assert there.process.ended is None, said
         assert holder == system.eventually(Lease.KIND, LEASE)["spec"]["holderIdentity"]
-    more_bytes = probing.most_bytes - calm_bytes
+    calm_bytes, more_bytes = used[0], max(used) - used[0]
     figures = (
         f"{len(tenant.stored)} stored of {STORED}, {tenant.all_bytes / MIB:.0f} MiB, the largest of "
         f"{tenant.largest_bytes} bytes; {SENT} requests: {dict(statuses)}; ready after {calm_seconds:.1f} s "
-        f"in calm, {seconds:.1f} s beside; /healthz after at most {probing.slowest_seconds:.2f} s; "
-        f"{calm_bytes / MIB:.0f} MiB in calm, at most {more_bytes / MIB:.0f} MiB more, and "
-        f"{probing.most_own_bytes / MIB:.0f} MiB without worker processes"
+        f"in calm, {seconds:.1f} s beside; /healthz after at most {probes.slowest_seconds:.2f} s; "
+        f"{calm_bytes / MIB:.0f} MiB in calm, at most {more_bytes / MIB:.0f} MiB more"
     )
     print(figures)  # noqa: T201 - seen with -s; the long storm is also a measurement
-    assert [] == probing.wrong, figures
-    assert probing.slowest_seconds < (1 if IS_LONG else BUSY_SECONDS), figures
+    assert [] == probes.wrong, figures
+    assert probes.slowest_seconds < (1 if IS_LONG else BUSY_SECONDS), figures
     assert {*tenant.refused.values()} <= {400, 413, 422, 500}, tenant.refused
     assert tenant.largest_bytes >= LARGEST_BYTES, figures
     assert sum(statuses.values()) == SENT

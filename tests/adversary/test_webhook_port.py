@@ -2,17 +2,15 @@
 
 import json
 import ssl
-import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
 
 from adversary.hostile_reviews import GRAPHS, look_alike
+from adversary.probing import probing
 from cluster.admission.conftest import Install, Installation
 from cluster.conftest import ControlPlane
 from cluster.world import PATIENCE_SECONDS
@@ -52,37 +50,6 @@ def posted(there: Installation, body: bytes, seconds: float = 30) -> int:
         return 0
 
 
-class Probing:
-    """Asks `/healthz` all the time."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.slowest = 0.0
-        self.asked = 0
-        self.ended = threading.Event()
-
-    def run(self) -> None:
-        while not self.ended.wait(0.1):
-            started = time.monotonic()
-            with urllib.request.urlopen(self.url, timeout=60) as answer:  # noqa: S310
-                assert answer.status == 200
-            self.slowest = max(self.slowest, time.monotonic() - started)
-            self.asked += 1
-
-
-@contextmanager
-def probing(there: Installation) -> Iterator[Probing]:
-    (flag,) = (each for each in there.process.flags if "health-probe" in each)
-    found = Probing(f"http://{flag.partition('=')[2]}/healthz")
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(found.run)
-        try:
-            yield found
-        finally:
-            found.ended.set()
-            running.result()
-
-
 def holder(there: Installation) -> str:
     """Who leads."""
     body = there.asker.get(path_of(Lease.KIND, "dyn", "attacked")).body
@@ -101,8 +68,8 @@ def test_a_stranger_with_small_requests_ends_no_leader(kinds: ControlPlane, inst
             seconds = time.monotonic() - started
         assert set(statuses) <= {200, 503}  # 503: a busy machine had no answer within 8 s
         assert seconds < PATIENCE_SECONDS, "each of them took half a minute once"
-        assert probes.asked
-        assert probes.slowest < SLOW_SECONDS
+        assert [] == probes.wrong
+        assert 0 < probes.slowest_seconds < SLOW_SECONDS
         assert there.process.ended is None
         assert leader
         assert leader == holder(there)

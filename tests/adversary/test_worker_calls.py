@@ -6,20 +6,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
 from dynamo_operator.models.calls import (
-    BODY_LIMIT,
     KnownEndpoints,
-    LoraApi,
     ModelCalls,
-    lora_session,
 )
 from dynamo_operator.models.plan import Call, Ending, Endpoint, LoraVerb, Reply, Work
 from dynamo_operator.process.operator import lora_disabled_reason
 from dynamo_operator.settings import ModelSettings, Settings
 from kube_runtime.client.connect import is_own_cluster
-from kube_runtime.times import FairSemaphore
 from kube_runtime.types.meta import Key
 from simulated.clock import on_simulated_clock
 from simulated.models import Cluster
@@ -95,68 +90,6 @@ async def test_many_namespaces_of_one_tenant_leave_places_to_others() -> None:
         known = begin(calls, "alice", "support", 1, "10.8.0")
         await asyncio.sleep(1)
         assert all(run.task and run.task.done() for run in known.runs.values())
-
-
-@on_simulated_clock
-async def test_places_go_round_the_namespaces_that_wait() -> None:
-    places, order = FairSemaphore(4, most_each=4, reserved=1), list[str]()
-
-    async def hold(namespace: str) -> None:
-        async with places.slot(namespace):
-            order.append(namespace)
-            await asyncio.sleep(1)
-
-    tasks = [asyncio.create_task(hold("a")) for _ in range(8)]
-    await asyncio.sleep(0)
-    tasks += [asyncio.create_task(hold(each)) for each in "bbcc"]
-    await asyncio.gather(*tasks)
-    assert ["a", "a", "a", "b"] == order[:4]
-    assert {"a", "b", "c"} == set(order[4:7])
-
-
-@on_simulated_clock
-async def test_a_place_is_not_lost_when_who_waits_gives_up() -> None:
-    places = FairSemaphore(1, most_each=1)
-
-    async def hold(namespace: str) -> None:
-        async with places.slot(namespace):
-            await asyncio.sleep(1)
-
-    tasks = [asyncio.create_task(hold(each)) for each in "abc"]
-    await asyncio.sleep(0.5)
-    tasks[1].cancel()
-    await asyncio.sleep(0.5)
-    tasks[2].cancel()
-    await asyncio.wait(tasks)
-    async with asyncio.timeout(2):
-        await hold("d")
-
-
-async def test_an_answer_that_does_not_end_is_cut() -> None:
-    sent = 0
-
-    async def endless(request: web.Request) -> web.StreamResponse:
-        nonlocal sent
-        answer = web.StreamResponse()
-        await answer.prepare(request)
-        while sent < 64 * BODY_LIMIT:
-            await answer.write(b" " * 4096)
-            sent += 4096
-        return answer
-
-    app = web.Application()
-    app.router.add_get("/v1/loras", endless)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    base = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    async with lora_session() as session:
-        reply = await LoraApi(session, timeout_seconds=20, dial=lambda _: base).call(
-            "http://10.66.0.1:9090", Call(LoraVerb.LIST)
-        )
-    await runner.cleanup()
-    assert (Ending.FAILED, 64 * 1024) == (reply.ending, BODY_LIMIT)
-    assert f"longer than {BODY_LIMIT} bytes" in reply.message
 
 
 @on_simulated_clock

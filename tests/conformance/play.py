@@ -6,7 +6,6 @@ for a while, so that no case waits long.
 
 import hashlib
 import json
-import ssl
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,8 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import TextIO
 
-import msgspec
-
+from cluster.conftest import ControlPlane, definitions
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import EVENTS, NAMESPACES, PODS, Refused, World
 from conformance.modes import MPI_SECRET, Mode
@@ -29,7 +27,6 @@ from devcluster.instance import Instance
 from dynamo_legacy.api import RESOURCES as LEGACY_RESOURCES
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.crds import custom_resource_definition, custom_resource_definitions
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
@@ -183,17 +180,11 @@ def _sound(operator: OperatorProcess) -> None:
 @contextmanager
 def cluster(mode: Mode, folder: Path) -> Iterator[tuple[Instance, World]]:
     """A control plane with what is installed in a mode, and all of it as its administrator sees it."""
-    definitions = folder / "definitions.json"
-    older = LEGACY_RESOURCES if mode.is_legacy else ()
-    items = [*custom_resource_definitions(), *map(custom_resource_definition, older)]
-    body = {"apiVersion": "v1", "kind": "List", "items": items}
-    definitions.write_bytes(msgspec.json.encode(body))
+    file = definitions(folder, *(LEGACY_RESOURCES if mode.is_legacy else ()))
     instance = Instance(f"conformance-{mode.name}", folder)
     try:
-        instance.up(crds=mode.crds, crd_files=[definitions])
-        tls = ssl.create_default_context(cafile=instance.pki / "ca.crt")
-        tls.load_cert_chain(instance.pki / "admin.crt", instance.pki / "admin.key")
-        everywhere = World(instance.server, tls, "")
+        instance.up(crds=mode.crds, crd_files=[file])
+        everywhere = ControlPlane(instance).world("")
         _furnish(everywhere, mode)
         yield instance, everywhere
     finally:

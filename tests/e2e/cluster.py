@@ -1,8 +1,6 @@
 """The real cluster of a session: the node, what the runtime needs, and our operator in it."""
 
 import json
-import ssl
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -10,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster import person
 from cluster.conftest import ControlPlane
 from cluster.world import PODS, World
 from devcluster.components import KubectlError
@@ -45,12 +44,6 @@ class RealCluster(ControlPlane):
     instance: RealInstance
     inside: Inside
     helm: Helm
-
-    def world(self, namespace: str) -> World:
-        """A namespace, as the administrator sees it."""
-        tls = ssl.create_default_context(cafile=self.ca)
-        tls.load_cert_chain(self.cert, self.key)
-        return World(self.server, tls, namespace)
 
     def install(self, image: str, *verb: str, more: Mapping[str, str] | None = None) -> None:
         """Installs or upgrades the platform by its chart; returns when graphs can be created.
@@ -181,13 +174,6 @@ def first_completion(cluster: RealCluster, world: World, service: str) -> float:
 
 def dynamoctl(*arguments: str | Path) -> str:
     """What the user's tool prints when it ends well."""
-    done = run_dynamoctl(*arguments)
+    done = person.dynamoctl(*arguments)
     assert 0 == done.returncode, done.stderr
     return done.stdout
-
-
-def run_dynamoctl(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
-    """The user's tool, however it ends."""
-    program = "from dynamoctl.main import main; main()"
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603

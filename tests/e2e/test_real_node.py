@@ -69,37 +69,6 @@ def test_what_a_crash_left_is_found_and_removed(instance: RealInstance, folder: 
     assert [] == [pid for pid in left if _is_alive(pid)]
 
 
-def test_a_node_whose_programs_died_is_repaired_in_place(instance: RealInstance) -> None:
-    pod = instance.kubectl("get", "pods", "--namespace=kube-system", "--output=name").split()
-    for name in ("kubelet", "containerd", "kube-apiserver", "forwarder"):
-        pid = instance.status().pids[name]
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-    instance.up()
-    assert instance.status().is_whole
-    after = instance.kubectl("get", "pods", "--namespace=kube-system", "--output=name").split()
-    assert pod == after
-
-
-def test_a_node_that_its_machine_lost_is_made_again(instance: RealInstance, folder: Path) -> None:
-    """As after a new boot: records and folders are there, and nothing else is."""
-    namespaces(Layout(folder / instance.name)).remove()
-    instance.up()
-    assert instance.status().is_whole
-    instance.kubectl("wait", "--for=condition=Ready", "node/node", "--timeout=30s")
-
-
-def test_what_listens_on_the_node_is_not_reached_from_this_machine(instance: RealInstance) -> None:
-    listening = [
-        line.split()[1]
-        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
-        if line.split()[3] == "0A"
-    ]
-    ports = {int(each.split(":")[1], 16) for each in listening}
-    assert int(instance.server.rsplit(":", 1)[1]) in ports
-    assert not {10250, 6443, 2379} & ports
-
-
 def _is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"

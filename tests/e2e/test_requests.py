@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from cluster.person import dynamoctl
 from cluster.requests.playing import CONFIG_MAP, GRAPH, REQUEST, state
 from cluster.world import PODS, World
-from e2e.cluster import FIRST, RealCluster, address, first_completion, run_dynamoctl
+from e2e.cluster import FIRST, RealCluster, address, first_completion
 from e2e.conftest import Report
 from e2e.graphs import RUNTIME
 from e2e.inside import Streamed, streamed
@@ -74,7 +75,7 @@ def test_a_request_becomes_a_graph_that_meets_its_targets(
 
     def is_told() -> bool:
         """With each value that the interval may be too short for: it ends before the first answers do."""
-        done = run_dynamoctl(
+        done = dynamoctl(
             *("requests", "why", "chat", f"--namespace={world.namespace}", "--output=json"),
             *("--kubeconfig", cluster.instance.kubeconfig, "--interval=3s"),
         )

@@ -172,18 +172,6 @@ def test_a_killed_worker_comes_back_and_the_others_go_on(
     assert load.tally().failed <= load.rate_per_second  # those that it had, and a second's worth
 
 
-def test_a_restarted_kubelet_disturbs_nothing(cluster: RealCluster, calm: World, report: Report) -> None:
-    at, before = address(calm, "calm-frontend"), identities(calm)
-    with Load(cluster.inside, at) as load:
-        load.wait_for(10)
-        cluster.instance.restart_kubelet()
-        load.wait_for(90)  # longer than any probe needs to fail
-        calm.eventually(GRAPH, "calm", is_ready)
-    report(load.tally())
-    assert 0 == load.tally().failed
-    assert before == identities(calm)
-
-
 def test_a_killed_operator_ends_what_it_began(cluster: RealCluster, world: World, report: Report) -> None:
     at = serving(
         cluster,

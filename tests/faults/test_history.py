@@ -1,6 +1,5 @@
 """Tests that compare histories read all of them, even from a server that is slow or ends its watches."""
 
-import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 
@@ -10,7 +9,7 @@ from aiohttp import StreamReader, web
 from cluster import history
 from cluster.conftest import ControlPlane
 from cluster.history import recording
-from cluster.world import Refused, World
+from cluster.world import World
 from faults.proxy import Proxy
 from kube_runtime.types.kinds import ConfigMap, Deployment
 from kube_runtime.types.meta import Object
@@ -35,14 +34,6 @@ class Brief(Proxy):
             left -= 1
 
 
-class Expired(Proxy):
-    """A proxy whose API server has forgotten the version that each watch starts at."""
-
-    async def lines(self, _: web.Request, __: StreamReader) -> AsyncGenerator[bytes, None]:
-        status = {"code": 410, "reason": "Expired", "message": "too old resource version"}
-        yield json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
-
-
 def lived(world: World, name: str) -> None:
     """Create a ConfigMap, edit it and delete it."""
     world.create(MAPS, {"metadata": {"name": name}})
@@ -65,28 +56,6 @@ def test_changes_are_complete_though_watches_end_early(world: World, kinds: Cont
         behind = replace(world, server=proxy.url)
         assert LIFE == types(behind.changes(MAPS, since=since), "one")
         assert not proxy.limits
-
-
-def test_changes_end_at_a_version_and_may_be_none(world: World) -> None:
-    start = world.version()
-    lived(world, "one")
-    middle = world.version()
-    lived(world, "two")
-    first = world.changes(MAPS, since=start, until=middle)
-    second = world.changes(MAPS, since=middle)
-    assert (LIFE, []) == (types(first, "one"), types(first, "two"))
-    assert ([], LIFE) == (types(second, "one"), types(second, "two"))
-    assert () == world.changes(Deployment.KIND, since=start)
-
-
-def test_changes_since_a_forgotten_version_are_refused(world: World, kinds: ControlPlane) -> None:
-    since = world.version()
-    lived(world, "one")
-    with (
-        Expired(kinds.server, world.tls).running() as proxy,
-        pytest.raises(Refused, match="410: too old resource version"),
-    ):
-        replace(world, server=proxy.url).changes(MAPS, since=since)
 
 
 def test_a_recording_has_each_change_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A change of a decoded field of a pod, a group or a clique requeues its owner once, and no other key.
+"""A change of a decoded field of a Deployment, pod, group or clique requeues its owner once, and nobody else.
 
 The fields come from the types that decode them (`fields`): readiness and diagnosis read all of them, and
 other fields cannot requeue a key.
@@ -26,7 +26,14 @@ from dynamo_operator.shared.cluster import (
     PodGroup,
 )
 from kube_runtime.controller.controller import ControllerOptions
-from kube_runtime.types.kinds import Pod, PodStatus, StatefulSet, StatefulSetStatus
+from kube_runtime.types.kinds import (
+    Deployment,
+    DeploymentStatus,
+    Pod,
+    PodStatus,
+    StatefulSet,
+    StatefulSetStatus,
+)
 from kube_runtime.types.meta import Kind, Object, Struct
 from lifecycle.fields import changes
 from lifecycle.running import COMPONENT, GRAPH, REST_SECONDS, Running, running
@@ -156,7 +163,12 @@ POD: dict[str, Any] = {
     "unread": {"qosClass": "x", "startTime": LONG_AGO, "phase": "Pending", "podIPs": []},
     "special": {"phase": "Succeeded"},
 }
+RUNS: Object = {"observedGeneration": 1, **COUNTS, "conditions": conditions("Progressing", "True")}
 CASES = {
+    "a Deployment": Case(
+        *((), of_deployments, Deployment.KIND, "chat-decode", DeploymentStatus),
+        *(RUNS, COMPONENT, {"collisionCount": 1}),
+    ),
     "a pod of a Deployment": Case((), of_deployments, reader=COMPONENT, **POD),
     "a pod of a LeaderWorkerSet": Case(GROUPS, of_groups, reader=COMPONENT, **POD),
     "a pod on Grove": Case(GROVE, of_cliques, reader=GRAPH, **POD),

@@ -259,10 +259,5 @@ class RealInstance(Instance):
         startup.images("tag", "--force", name, target)
         startup.images("push", "--plain-http", "--user", login, target)
 
-    def restart_kubelet(self) -> None:
-        """Restart the kubelet. Containers keep running."""
-        stop([process(self._layout, "kubelet")])
-        self._real_startup(SILENT).launch("kubelet")
-
     def _real_startup(self, progress: ProgressReporter) -> RealStartup:
         return RealStartup(self._layout, self._plan(), progress)

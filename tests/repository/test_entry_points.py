@@ -17,9 +17,3 @@ PROGRAMS = sorted(
 def test_the_entry_point_of_a_program_is_a_function(name: str, path: str) -> None:
     module, _, function = path.partition(":")
     assert callable(getattr(import_module(module), function)), name
-
-
-def test_the_programs_are_found() -> None:
-    assert {"dynamo-operator", "dynamo-profiler", "dynamoctl", "kubectl-dynamo"} <= {
-        name for name, _ in PROGRAMS
-    }

@@ -50,13 +50,6 @@ def test_an_example_renders(example: Path) -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_is_named_after_its_file_and_listed(example: Path) -> None:
-    assert example.stem == graph(example)["metadata"]["name"]
-    page = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert f"({example.relative_to(FOLDER)})" in page
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_what_an_example_has_beside_its_graph_refers_to_it(example: Path) -> None:
     expansion = expanded(graph(example), WITH_OTHERS, CHART)
     made = {(each["kind"], each["metadata"]["name"]) for each in expansion.objects}

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -79,12 +78,6 @@ def test_importing_the_library_imports_only_what_declares_graphs() -> None:
     assert [] == [each for each in NOT_WITH_THE_IMPORT if each in names]
     assert "dynamo_graphs.graph" in names
     assert [] == [each for each in imported("import dynamo_graphs") if each.startswith("msgspec")]
-
-
-def test_the_library_needs_few_packages() -> None:
-    page = tomllib.loads((ROOT / "packages/dynamo-graphs/pyproject.toml").read_text("utf-8"))
-    names = {each.partition(">")[0] for each in page["project"]["dependencies"]}
-    assert {"dynamo-operator", "jsonschema-rs", "kube-runtime", "msgspec", "pyyaml"} == names
 
 
 @pytest.mark.parametrize(

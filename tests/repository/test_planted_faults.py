@@ -1,7 +1,5 @@
 """Each planted fault still fits the code (`make planted`, tests/planted/README.md)."""
 
-from collections import Counter
-
 import pytest
 
 from planted.faults import ROOT, Fault, faults
@@ -17,8 +15,3 @@ def test_a_planted_fault_changes_each_of_its_files_in_one_place(fault: Fault) ->
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)
 def test_the_tests_that_should_find_it_exist(fault: Fault) -> None:
     assert [] == [part for part in fault.parts if not (ROOT / part.split()[0]).exists()]
-
-
-def test_each_fault_has_a_name_of_its_own() -> None:
-    names = Counter(fault.name for fault in faults())
-    assert {} == {name: count for name, count in names.items() if count > 1}

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-from tools.python_page import page
-
 TUTORIAL = Path(__file__).parents[2] / "docs/python.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -16,11 +14,3 @@ def test_the_programs_without_a_cluster_run() -> None:
     names: dict[str, object] = {}
     for block in blocks:
         exec(block, names)  # noqa: S102  our own page
-
-
-def test_every_public_name_and_method_is_documented() -> None:
-    text = page()
-    sections = re.split(r"^(?=#{3,4} )", text, flags=re.MULTILINE)[1:]
-    bare = [each for each in sections if not BLOCK.sub("", each).partition("\n")[2].strip()]
-    assert [] == bare
-    assert 'role: Literal["", "prefill", "decode"] = "",' in text

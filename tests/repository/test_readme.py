@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -48,22 +47,6 @@ def root_of(path: str) -> Path | None:
     if first in IMPORTED:
         return IMPORTED[first]
     return ROOT if first in FOLDERS else None
-
-
-def test_the_readme_names_recipes_that_exist() -> None:
-    recipes = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    named = set(re.findall(r"\bmake ([a-z0-9]+)", (ROOT / "README.md").read_text(encoding="utf-8")))
-    assert named <= recipes
-
-
-def test_the_readme_waits_for_the_graph_that_it_applies() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    applied = re.search(r"kubectl apply -f (examples/\S+)\n", text)
-    waited = re.search(r"kubectl wait \S+ dgd/(\S+) ", text)
-    assert applied
-    assert waited
-    body = yaml.safe_load((ROOT / applied[1]).read_text(encoding="utf-8"))
-    assert body["metadata"]["name"] == waited[1]
 
 
 def test_every_folder_of_cluster_tests_is_run() -> None:

@@ -150,6 +150,39 @@ async def test_a_change_during_a_reconcile_runs_it_once_more_and_never_twice_at_
     assert 1 == world.controller.most_active
 
 
+@pytest.mark.parametrize(
+    ("version", "runs"), [("1", [A]), ("2", [A, A])], ids=["as created", "changed since"]
+)
+async def test_a_child_that_the_reconcile_created_wakes_only_when_it_has_changed(
+    version: str, runs: list[Key]
+) -> None:
+    async with running() as world:
+        child = deployment(controlled_by(A))
+        seen = replace(child, metadata=replace(child.metadata, resource_version=version))
+
+        async def creates() -> Result:
+            world.children.on_watch_event(Changed(seen))
+            return Result(created=(child,))
+
+        world.controller.script[A] = iter([creates])
+        world.list(widget(A))
+        await asyncio.sleep(1)
+    assert runs == world.controller.keys()
+
+
+async def test_a_child_that_another_client_creates_during_the_reconcile_wakes() -> None:
+    async with running() as world:
+
+        async def meanwhile() -> Result:
+            world.children.on_watch_event(Changed(deployment(controlled_by(A))))
+            return DONE
+
+        world.controller.script[A] = iter([meanwhile])
+        world.list(widget(A))
+        await asyncio.sleep(1)
+    assert [A, A] == world.controller.keys()
+
+
 async def test_no_more_reconciles_run_at_once_than_there_are_workers() -> None:
     async with running() as world:
 

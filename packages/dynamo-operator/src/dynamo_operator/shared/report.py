@@ -118,8 +118,9 @@ class Reporter:
         """
         # Before the status, whose write may fail: the next reconcile does not know what this one changed.
         record_changes(self.recorder, resource, applied)
+        created = applied.created
         if wait := self.limit.wait(resource, status):
-            return earliest(Result(wait, failure=applied.failure), *seconds)
+            return earliest(Result(wait, created=created, failure=applied.failure), *seconds)
         stored = await patch_status(self.writer, resource, status, limit=self.limit)
         graphs = [it for it in (resource, stored) if isinstance(it, DynamoGraphDeployment)]
         if any(graph.status.rolling_update for graph in graphs):
@@ -131,7 +132,7 @@ class Reporter:
             again = CONFLICT_RETRY_SECONDS if is_cheap else REJECTED_RETRY_SECONDS
         elif applied.contested:
             again = CONTEST_SECONDS
-        return earliest(Result(again, stored, applied.failure), *seconds)
+        return earliest(Result(again, stored, created, applied.failure), *seconds)
 
 
 def earliest(result: Result, *seconds: float | None) -> Result:

@@ -275,12 +275,16 @@ class Result:
     based on, so a change by another client before it makes it fail, and one after it has another version.
     Without `written` every event requeues, which suits a reconciler that continues from its own status.
 
+    `created` are the objects that this reconcile created, and on which its status is based. That they exist
+    does not requeue the key: nobody can have changed them before.
+
     `failure` is an error that the status reports: it is logged and retried like one that is raised, but the
     write of the status itself does not requeue the key.
     """
 
     requeue_after_seconds: float | None = None
     written: Resource | None = None
+    created: tuple[Resource, ...] = ()
     failure: OperatorError | None = None
 
 
@@ -353,6 +357,7 @@ class Controller:
         self._queue = WorkQueue(is_ahead=self._options.is_ahead)
         self._started: dict[Key, float] = {}
         self._own_changes: dict[Key, list[Change[Resource]]] = {}  # of an object during its reconcile
+        self._appeared: dict[Key, list[Resource]] = {}  # others that would queue it, during its reconcile
         self.kind = reconciler.reconciles.KIND
         queue = self._queue
         metrics.observe_queue(
@@ -434,7 +439,10 @@ class Controller:
             if state is None or (label and label not in state.metadata.labels):
                 continue
             for key in keys(state):
-                self._queue.add(key, priority=priority, after_seconds=after_seconds)
+                if change.old is None and key in self._appeared:
+                    self._appeared[key].append(state)
+                else:
+                    self._queue.add(key, priority=priority, after_seconds=after_seconds)
 
     def wake(self, key: Key) -> None:
         """Queue a key for a reason that no watch reports, delayed like the change of a child."""
@@ -482,7 +490,8 @@ class Controller:
         """Reconcile once. This is the only place that catches every exception."""
         started = self._started[key] = loop_time()
         changes = self._own_changes.setdefault(key, [])
-        sent, written = RequestCount(), DONE.written
+        appeared = self._appeared.setdefault(key, [])
+        sent, outcome = RequestCount(), DONE
         try:
             with counting_requests() as sent:
                 async with asyncio.timeout(self._options.timeout_seconds):
@@ -501,17 +510,21 @@ class Controller:
                 self._failed(key, error)
                 result = "error"
         else:
-            result, written = self._ended(key, outcome), outcome.written
+            result = self._ended(key, outcome)
         finally:
-            del self._started[key], self._own_changes[key]
+            del self._started[key], self._own_changes[key], self._appeared[key]
             if sent.requests:
                 self._activity.record()
             # Those after the state `written`, which is based on all before it.
             states = [change.new and _state(change.new) for change in changes]
+            written = outcome.written
             if written is not None and _state(written) in states:
                 del changes[: states.index(_state(written)) + 1]
             for change in changes:
                 self._queue.add(key, priority=_priority(change))
+            created = {(each.metadata.uid, *_state(each)) for each in outcome.created}
+            if any((each.metadata.uid, *_state(each)) not in created for each in appeared):
+                self.wake(key)
             self._queue.done(key)
         seconds = loop_time() - started
         self._metrics.reconciled(self.kind.name, key.namespace, result, seconds)

@@ -57,12 +57,9 @@ class Exclusions:
         self.namespaces: Mapping[str, object] = self._marks
         """The excluded namespaces now: another operator owns them, so that this one must not act there."""
         self._changed = asyncio.Event()
-        self._ended: list[Callable[[str], None]] = []
+        self.on_end: Callable[[str], None] = lambda _: None
+        """Called with each namespace that is no longer excluded."""
         store.subscribe(self._on_change)
-
-    def on_end(self, handler: Callable[[str], None]) -> None:
-        """Call `handler` with each namespace that is no longer excluded."""
-        self._ended.append(handler)
 
     async def run(self) -> NoReturn:
         """Include namespaces again when their Leases expire, until cancelled."""
@@ -139,8 +136,7 @@ class Exclusions:
             return
         _log.info("Resuming namespace processing in cluster-wide operator", namespace=namespace)
         self._changed.set()
-        for handler in self._ended:
-            handler(namespace)
+        self.on_end(namespace)
 
 
 def _is_renewed(before: Lease, lease: Lease) -> bool:
@@ -212,15 +208,12 @@ class NamespaceLease:
         self._stale: tuple[str, ...] = ()
         self._is_ours = True
         """Whether the last log line says that the namespace is ours."""
-        self._regained: list[Callable[[str], None]] = []
+        self.on_regained: Callable[[str], None] = lambda _: None
+        """Called with the namespace when the Lease is renewed after it was about to expire."""
 
     def holds_lease(self) -> bool:
         """Whether writes are allowed: false once the Lease is about to expire."""
         return loop_time() < self._renewed_at + self._terms.write_seconds
-
-    def on_regained(self, handler: Callable[[str], None]) -> None:
-        """Call `handler` with the namespace when the Lease is renewed after it was about to expire."""
-        self._regained.append(handler)
 
     async def claim(self) -> None:
         """Mark the namespace. Call it before anything is written there.
@@ -244,14 +237,12 @@ class NamespaceLease:
                 async with asyncio.timeout(self._terms.renew_seconds / 2):
                     await self._write()
             except (OperatorError, TimeoutError) as error:
-                text = str(error) or "no answer in time"
-                _log.warning("marker lease not renewed", lease=str(self._key), error=text)
+                _log.warning("marker lease not renewed", lease=str(self._key), error=_text(error))
             else:
                 if not self._is_ours:
                     self._is_ours = True
                     _log.info("namespace counts as ours again", lease=str(self._key))
-                    for handler in self._regained:
-                        handler(self._key.namespace)
+                    self.on_regained(self._key.namespace)
 
     async def _wait_until(self, due_at: float) -> None:
         """Wait, and log when the Lease is about to expire."""
@@ -277,8 +268,7 @@ class NamespaceLease:
         except NotFound:
             return
         except (OperatorError, TimeoutError) as error:
-            text = str(error) or "no answer in time"
-            _log.warning("marker lease not released", lease=str(self._key), error=text)
+            _log.warning("marker lease not released", lease=str(self._key), error=_text(error))
 
     async def _leave(self) -> None:
         patch: Object = {"metadata": {"annotations": {self._own: None}}}

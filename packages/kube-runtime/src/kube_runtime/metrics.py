@@ -243,7 +243,7 @@ _CONTENT_VERBS = {
 }
 
 
-_METHOD_VERBS = {"POST": "create", "PUT": "update", "DELETE": "delete"}
+_METHOD_VERBS = {"POST": "create", "DELETE": "delete"}
 
 
 @dataclass(frozen=True, slots=True)

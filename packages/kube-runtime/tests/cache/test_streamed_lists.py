@@ -156,39 +156,28 @@ async def test_an_end_without_a_version_is_no_end() -> None:
     assert ["stream of all", "page", "changes"] == asked(world)
 
 
-@pytest.mark.parametrize("code", [NO_ANSWER, 400, 403, 404, 410, 500, 504])
+PAGES = ["stream of all", "page", "changes"]
+
+
+@pytest.mark.parametrize(
+    ("code", "times", "expected"),
+    [
+        *((code, 1, PAGES) for code in (NO_ANSWER, 400, 403, 404, 410, 500, 504)),
+        *((code, 2, ["stream of all", "page", "stream of all"]) for code in (404, 410)),
+        (429, 3, ["stream of all"] * 4),  # a server with too much to do: pages cost it more
+    ],
+)
 @on_simulated_clock
-async def test_after_a_failure_pages_are_tried(code: int) -> None:
+async def test_after_a_failure_pages_are_tried_and_then_a_stream(
+    code: int, times: int, expected: list[str]
+) -> None:
     world = a_world()
     world.has("a", 1)
-    world.server.faults.append(Fault(code))
+    world.server.faults.append(Fault(code, times=times))
     async with world.running():
         await settle(60)
         assert {"a": 1} == world.sizes()
-    assert ["stream of all", "page", "changes"] == asked(world)
-
-
-@pytest.mark.parametrize("code", [404, 410])
-@on_simulated_clock
-async def test_after_pages_that_failed_a_stream_is_tried(code: int) -> None:
-    world = a_world()
-    world.has("a", 1)
-    world.server.faults.append(Fault(code, times=2))
-    async with world.running():
-        await settle(60)
-        assert {"a": 1} == world.sizes()
-    assert ["stream of all", "page", "stream of all"] == asked(world)
-
-
-@on_simulated_clock
-async def test_a_server_with_too_much_to_do_is_asked_for_a_stream_again() -> None:
-    world = a_world()
-    world.has("a", 1)
-    world.server.faults.append(Fault(429, times=3))
-    async with world.running():
-        await settle(60)
-        assert {"a": 1} == world.sizes()
-    assert ["stream of all"] * 4 == asked(world)
+    assert expected == asked(world)
 
 
 @on_simulated_clock

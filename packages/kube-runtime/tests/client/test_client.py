@@ -211,10 +211,6 @@ CALLS: dict[str, tuple[Call, Expected]] = {
         lambda client: client.create(Deployment, WANTED),
         ("POST", COLLECTION, "application/json", QUERY, WANTED),
     ),
-    "replace": (
-        lambda client: client.replace(Deployment, KEY, WANTED),
-        ("PUT", PATH, "application/json", QUERY, WANTED),
-    ),
     "delete": (
         lambda client: client.delete(Deployment, KEY, uid=UID),
         ("DELETE", PATH, "application/json", {}, DELETION),

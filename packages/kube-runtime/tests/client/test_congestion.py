@@ -107,29 +107,3 @@ def test_watches_and_leases_never_wait(request_: Request) -> None:
         await asyncio.gather(*waiting)
 
     scenario()
-
-
-@on_simulated_clock
-async def test_who_gives_up_waiting_takes_nobody_s_place() -> None:
-    server = Overloaded(room=1000)
-    congestion = Congestion(server, most_at_once=1)
-    tasks = [asyncio.create_task(congestion.send(GRAPHS)) for _ in range(6)]
-    await asyncio.sleep(0.5)
-    for each in tasks[1:4]:
-        each.cancel()
-    await asyncio.sleep(10)
-    tasks.append(asyncio.create_task(congestion.send(GRAPHS)))
-    ended = await asyncio.gather(*tasks, return_exceptions=True)
-    assert 3 == sum(isinstance(each, asyncio.CancelledError) for each in ended)
-    assert (4, 1) == (len(server.paths), server.most)
-
-
-@on_simulated_clock
-async def test_who_is_cancelled_just_when_its_turn_comes_gives_it_on() -> None:
-    server = Overloaded(room=1000)
-    congestion = Congestion(server, most_at_once=1)
-    first, second, third = (asyncio.create_task(congestion.send(GRAPHS)) for _ in range(3))
-    first.add_done_callback(lambda _: second.cancel())
-    await asyncio.wait([third], timeout=10)
-    assert third.done()
-    assert second.done()

@@ -33,8 +33,8 @@ class World:
     """Every place where credentials may be."""
 
     def __init__(self, folder: Path) -> None:
-        self.flag = a_kubeconfig(folder / "flag", "https://flag")
-        self.one = a_kubeconfig(folder / "one", "https://one")
+        for name in ("flag", "one"):
+            a_kubeconfig(folder / name, f"https://{name}")
         self.home = folder / "home"
         a_kubeconfig(self.home / ".kube" / "config", "https://home")
         self.pod = folder / "pod"
@@ -46,65 +46,51 @@ class World:
 
     async def server(
         self,
-        kubeconfig: Path | None = None,
+        environ: dict[str, str],
+        flag: Path | None = None,
         context: str | None = None,
-        environ: dict[str, str] | None = None,
         home: Path | None = None,
     ) -> str:
         transport = await connect(
-            kubeconfig,
-            context,
-            environ=environ or {},
-            home=home or self.home,
-            service_account=self.pod,
+            flag, context, environ=environ, home=home or self.home, service_account=self.pod
         )
         await transport.aclose()
         return (await transport.credentials.config()).server
 
 
-async def test_the_flag_wins(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("flag", "context", "variable", "is_pod", "server"),
+    [
+        ("flag", None, ["one"], True, "https://flag"),
+        (None, None, ["nothing", "", "one", "flag"], True, "https://one"),
+        (None, None, [], True, "https://10.0.0.1:443"),
+        (None, "other", [], True, "https://other"),
+        (None, None, [], False, "https://home"),
+    ],
+    ids=["flag", "KUBECONFIG, missing files left out", "pod", "a context is in files only", "home"],
+)
+async def test_the_first_place_with_credentials_counts(
+    tmp_path: Path, flag: str | None, context: str | None, variable: list[str], is_pod: bool, server: str
+) -> None:
     world = World(tmp_path)
-    environ = {"KUBECONFIG": str(world.one), **POD}
-    assert "https://flag" == await world.server(world.flag, environ=environ)
-
-
-async def test_then_the_environment_its_missing_files_left_out(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    environ = {"KUBECONFIG": f"{world.nothing}::{world.one}:{world.flag}", **POD}
-    assert "https://one" == await world.server(environ=environ)
-
-
-async def test_then_the_pod(tmp_path: Path) -> None:
-    assert "https://10.0.0.1:443" == await World(tmp_path).server(environ=POD)
-
-
-async def test_a_named_context_is_looked_for_in_files_only(tmp_path: Path) -> None:
-    assert "https://other" == await World(tmp_path).server(context="other", environ=POD)
-
-
-async def test_then_the_home_folder(tmp_path: Path) -> None:
-    assert "https://home" == await World(tmp_path).server()
+    environ = dict(POD) if is_pod else {}
+    if variable:
+        environ["KUBECONFIG"] = ":".join(name and str(tmp_path / name) for name in variable)
+    assert server == await world.server(environ, tmp_path / flag if flag else None, context)
 
 
 async def test_when_there_is_nothing_it_says_what_was_tried(tmp_path: Path) -> None:
     world = World(tmp_path)
     with pytest.raises(ConfigError) as caught:
-        await world.server(home=world.nothing)
+        await world.server({}, home=world.nothing)
     assert (
         "credentials: none found: no --kubeconfig, KUBECONFIG is not set, not in a pod, "
         f"no {world.nothing}/.kube/config"
     ) == str(caught.value)
-
-
-async def test_a_kubeconfig_variable_that_leads_nowhere_is_an_error(tmp_path: Path) -> None:
-    world = World(tmp_path)
     with pytest.raises(ConfigError, match=r"^KUBECONFIG: no such file: .*nothing$"):
-        await world.server(environ={"KUBECONFIG": str(world.nothing), **POD})
-
-
-async def test_unusable_credentials_fail_at_once_not_at_the_first_request(tmp_path: Path) -> None:
+        await world.server({"KUBECONFIG": str(world.nothing), **POD})
     with pytest.raises(ConfigError, match="No such file"):
-        await connect(tmp_path / "nothing")
+        await connect(world.nothing)  # at once, not at the first request
 
 
 @pytest.mark.parametrize(

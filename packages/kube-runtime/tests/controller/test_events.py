@@ -169,17 +169,6 @@ async def test_a_restarted_process_goes_on_with_the_event_of_the_one_before() ->
     assert ("thrice", 3) == (event["message"], event["count"])
 
 
-async def test_events_of_an_object_that_was_forgotten_continue_the_one_that_exists() -> None:
-    async with running() as world:
-        world.happens("once")
-        await asyncio.sleep(1)
-        world.writer.forget("uid-g")
-        world.happens("twice")
-        await asyncio.sleep(1)
-        (event,) = world.events
-    assert ("twice", 2) == (event["message"], event["count"])
-
-
 async def test_an_event_that_the_server_has_forgotten_is_made_anew() -> None:
     async with running() as world:
         world.happens("once")
@@ -254,27 +243,6 @@ async def test_a_missing_permission_is_said_once_and_harms_nobody() -> None:
         assert ["event not written"] == [each["event"] for each in logs if "error" in each]
         assert 1 == len(world.events)
         assert 3 == world.dropped("refused")
-
-
-async def test_an_outage_is_waited_out() -> None:
-    async with running() as world:
-        world.server.faults.append(Fault(503, times=3, method="POST"))
-        world.happens("x")
-        await asyncio.sleep(30)
-        assert 1 == len(world.events)
-
-
-async def test_a_long_outage_drops_events_and_goes_on() -> None:
-    async with running() as world:
-        outage = Fault(0, times=1000, method="POST")
-        world.server.faults.append(outage)
-        world.happens("x")
-        await asyncio.sleep(100)
-        assert 1 == world.dropped("unreachable")
-        outage.times = 0
-        world.happens("y")
-        await asyncio.sleep(1)
-        assert 1 == len(world.events)
 
 
 async def test_a_namespace_that_is_gone_is_no_news() -> None:

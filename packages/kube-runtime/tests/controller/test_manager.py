@@ -289,12 +289,6 @@ async def test_a_watch_that_hears_nothing_for_too_long_is_not_alive() -> None:
         assert ("gadgets.example.com: watch is silent",) == world.manager.alive().problems
 
 
-async def test_one_type_has_one_informer() -> None:
-    world = World(a_server())
-    with pytest.raises(ValueError, match="watched twice"):
-        world.manager.inform(Informer(Gadget))
-
-
 async def test_a_settled_process_asks_for_nothing() -> None:
     world = World(a_server("g", "h"))
     world.controller.tells = False

@@ -60,7 +60,7 @@ class World:
     async def work(self) -> None:
         loop = asyncio.get_running_loop()
         while taken := await self.queue.take():
-            key, started = taken.key, loop.time()
+            key, started = taken[0], loop.time()
             self.active[key] += 1
             assert 1 == self.active[key], "one key, two workers"
             work = self.works[self.runs % len(self.works)] if self.runs < 40 else Work(0, fails=False)
@@ -124,7 +124,7 @@ def test_due_keys_come_out_by_priority_and_then_by_when_they_were_due(
             queue.add(step.key, priority=step.priority, after_seconds=step.after)
             due[step.key] = after_add(due.get(step.key), step, loop.time())
         await asyncio.sleep(100)
-        order = [taken.key for _ in due if (taken := await queue.take()) is not None]
+        order = [taken[0] for _ in due if (taken := await queue.take()) is not None]
         assert set(due) == set(order)
         return [(due[key].priority, due[key].at) for key in order]
 

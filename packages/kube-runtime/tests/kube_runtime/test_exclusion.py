@@ -42,7 +42,7 @@ class World:
         self.exclusions = Exclusions(
             self.client, self.informer.store, wall_clock=lambda: wall_clock(self.clock_error)
         )
-        self.exclusions.on_end(lambda namespace: self.ended.append((now(), namespace)))
+        self.exclusions.on_end = lambda namespace: self.ended.append((now(), namespace))
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:

@@ -153,7 +153,7 @@ async def test_who_cannot_renew_writes_nothing_until_the_lease_is_held_again(han
     server = Server()
     replica = await Replica(server).start()
     regained: list[str] = []
-    replica.marker.on_regained(regained.append)
+    replica.marker.on_regained = regained.append
     replica.line.is_cut, replica.line.hangs = True, hangs
     with capture_logs() as logs:
         await asyncio.sleep(24)

@@ -108,10 +108,10 @@ class Scope:
             manager.inform(informer)
         if self.marker is not None:
             manager.serve(self.marker)
-            self.marker.on_regained(manager.wake_namespace)
+            self.marker.on_regained = manager.wake_namespace
         if self.exclusions is not None:
             manager.serve(self.exclusions)
-            self.exclusions.on_end(manager.wake_namespace)
+            self.exclusions.on_end = manager.wake_namespace
 
 
 def scope_of(client: Client, settings: Settings) -> Scope:

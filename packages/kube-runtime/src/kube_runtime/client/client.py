@@ -591,16 +591,6 @@ class Client:
         )
         return await self._write(request, type_, key, uid, repeatable=uid is not None)
 
-    async def replace(self, type_: type[R], key: Key, desired: Object) -> R:
-        """Replace an object as a whole, and return it.
-
-        Raises:
-            Conflict: the `metadata.resourceVersion` in `desired` is not the present one.
-        """
-        body = msgspec.json.encode(desired)
-        request = Request("PUT", path_of(type_.KIND, *key), self._query, body)
-        return await self._write(request, type_, key, None, repeatable=False)
-
     async def delete(
         self,
         type_: type[Resource],

@@ -211,7 +211,7 @@ class AiohttpTransport:
                 proxy=config.proxy,
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise _failure(error, f"{server}: {_why(error, request)}", request) from error
+            raise _failure(error, server, request) from error
         lower = {name.lower(): value for name, value in response.headers.items()}
         return Answer(response.status, lower, _Body(response, server, request), partial(_end, response))
 
@@ -271,7 +271,7 @@ class _Body:
         try:
             return await anext(self._chunks)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{self._server}: {_why(error, self._request)}") from error
+            raise Unreachable(str(_failure(error, self._server, self._request))) from error
         except RuntimeError as error:  # aiohttp raises this for a connection that we closed
             raise Unreachable(f"{self._server}: the connection was closed") from error
 
@@ -287,57 +287,37 @@ def _end(response: aiohttp.ClientResponse) -> None:
     response.close()
 
 
-def _failure(error: Exception, text: str, request: Request) -> Unreachable:
-    """The error for a request without a response."""
+def _failure(error: Exception, server: str, request: Request) -> Unreachable:
+    """The error for a request without a response, or without all of it: what went wrong, in one line."""
+    asked, type_ = f"{request.method} {request.path}", Unreachable
     match error:
-        case aiohttp.ClientConnectorCertificateError():
-            return Untrusted(text)
-        case aiohttp.ConnectionTimeoutError():
-            return Unreachable(text)
-        case TimeoutError():
-            return NoAnswer(text, request.timeout_seconds or 0.0)
-        case _:
-            return Unreachable(text)
-
-
-def _why(error: Exception, request: Request) -> str:
-    """What went wrong, in one line."""
-    match error:
-        case aiohttp.ClientConnectorError() | aiohttp.ClientConnectorCertificateError():
-            line = _why_not_connected(error)
+        case aiohttp.ClientConnectorCertificateError(host=host, certificate_error=cause):
+            type_ = Untrusted
+            detail = getattr(cause, "verify_message", "") or str(cause)
+            line = f"the certificate of {host} is not trusted: {detail}"
+        case aiohttp.ClientProxyConnectionError(host=host, port=port):
+            line = f"the proxy {host}:{port} cannot be reached: {error.os_error}"
+        case aiohttp.ClientConnectorDNSError(host=host):
+            line = f"the name {host} cannot be resolved"
+        case aiohttp.ClientConnectorSSLError(host=host, port=port):
+            line = f"no TLS connection to {host}:{port}: {error.os_error}"
+        case aiohttp.ClientConnectorError(host=host, port=port, os_error=ConnectionRefusedError()):
+            line = f"nothing listens on {host}:{port}: connection refused"
+        case aiohttp.ClientConnectorError(host=host, port=port):
+            line = f"no connection to {host}:{port}: {error.os_error}"
         case aiohttp.ClientHttpProxyError():
             line = f"the proxy refused: {error.status} {error.message}"
         case aiohttp.ConnectionTimeoutError():
             line = f"no connection within {CONNECT_SECONDS:g} s"
         case TimeoutError():
-            line = f"no answer to {request.method} {request.path}"
-            if request.timeout_seconds is not None:
-                line += f" within {request.timeout_seconds:g} s"
+            seconds = request.timeout_seconds
+            within = "" if seconds is None else f" within {seconds:g} s"
+            return NoAnswer(f"{server}: no answer to {asked}{within}", seconds or 0.0)
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
-            line = f"the connection was cut during {request.method} {request.path}"
+            line = f"the connection was cut during {asked}"
         case _:
-            line = f"{request.method} {request.path}: {str(error) or type(error).__name__}"
-    return " ".join(line.split())
-
-
-def _why_not_connected(
-    error: aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError,
-) -> str:
-    address = f"{error.host}:{error.port}"
-    match error:
-        case aiohttp.ClientConnectorCertificateError():
-            cause = error.certificate_error
-            detail = getattr(cause, "verify_message", "") or str(cause)
-            return f"the certificate of {error.host} is not trusted: {detail}"
-        case aiohttp.ClientProxyConnectionError():
-            return f"the proxy {address} cannot be reached: {error.os_error}"
-        case aiohttp.ClientConnectorDNSError():
-            return f"the name {error.host} cannot be resolved"
-        case aiohttp.ClientConnectorSSLError():
-            return f"no TLS connection to {address}: {error.os_error}"
-        case aiohttp.ClientConnectorError(os_error=ConnectionRefusedError()):
-            return f"nothing listens on {address}: connection refused"
-    return f"no connection to {address}: {error.os_error}"
+            line = f"{asked}: {str(error) or type(error).__name__}"
+    return type_(" ".join(f"{server}: {line}".split()))
 
 
 FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")

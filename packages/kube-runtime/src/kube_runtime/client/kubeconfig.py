@@ -96,26 +96,20 @@ class _Context(_Part, frozen=True):
     namespace: str | None = None
 
 
-class _NamedCluster(_Part, frozen=True):
-    name: str
-    cluster: Cluster | None = None
+class _Entry(_Part, frozen=True):
+    """A named entry of any of the lists."""
 
-
-class _NamedUser(_Part, frozen=True):
-    name: str
-    user: User | None = None
-
-
-class _NamedContext(_Part, frozen=True):
     name: str
     context: _Context | None = None
+    cluster: Cluster | None = None
+    user: User | None = None
 
 
 class _File(_Part, frozen=True):
     current_context: str | None = None
-    contexts: list[_NamedContext] | None = None
-    clusters: list[_NamedCluster] | None = None
-    users: list[_NamedUser] | None = None
+    contexts: list[_Entry] | None = None
+    clusters: list[_Entry] | None = None
+    users: list[_Entry] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,35 +153,25 @@ def choose(paths: Sequence[Path], context: str | None) -> Choice:
     current = context or next((f.current_context for f in files.values() if f.current_context), "")
     if not current:
         raise ConfigError(source, "no current-context is set; name a context")
-    contexts = [
-        Named(path, entry.name, entry.context or _Context())
-        for path, file in files.items()
-        for entry in file.contexts or ()
-    ]
-    clusters = [
-        Named(path, entry.name, entry.cluster or Cluster())
-        for path, file in files.items()
-        for entry in file.clusters or ()
-    ]
-    users = [
-        Named(path, entry.name, entry.user or User())
-        for path, file in files.items()
-        for entry in file.users or ()
-    ]
-    chosen = _named(contexts, current, "context", source)
-    cluster = _named(clusters, chosen.value.cluster, "cluster", source)
-    user = Named(chosen.path, "(no user)", User())
-    if chosen.value.user:
-        user = _named(users, chosen.value.user, "user", source)
-    return Choice(cluster, user, chosen.value.namespace or "")
 
+    def named(section: str, name: str) -> tuple[Path, _Entry]:
+        """The file and the entry of that name; the first one counts."""
+        lists = [(path, getattr(file, f"{section}s") or ()) for path, file in files.items()]
+        entries = [(path, entry) for path, listed in lists for entry in listed]
+        for path, entry in entries:
+            if entry.name == name:
+                return path, entry
+        names = ", ".join(sorted({entry.name for _, entry in entries})) or "none"
+        raise ConfigError(source, f"there is no {section} {name!r}; known: {names}")
 
-def _named(entries: list[Named[T]], name: str, section: str, source: str) -> Named[T]:
-    for entry in entries:
-        if entry.name == name:
-            return entry
-    names = ", ".join(sorted({entry.name for entry in entries})) or "none"
-    raise ConfigError(source, f"there is no {section} {name!r}; known: {names}")
+    path, entry = named("context", current)
+    chosen, user = entry.context or _Context(), Named(path, "(no user)", User())
+    path, entry = named("cluster", chosen.cluster)
+    cluster = Named(path, entry.name, entry.cluster or Cluster())
+    if chosen.user:
+        path, entry = named("user", chosen.user)
+        user = Named(path, entry.name, entry.user or User())
+    return Choice(cluster, user, chosen.namespace or "")
 
 
 def _read(path: Path) -> _File:

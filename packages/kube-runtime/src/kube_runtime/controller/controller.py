@@ -63,15 +63,6 @@ SERVER_TIMEOUT_SECONDS = 34.0
 
 
 @dataclass(frozen=True, slots=True)
-class WorkItem:
-    """A key for a worker, and how long it was due."""
-
-    key: Key
-    priority: Priority
-    waited_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class _Delayed:
     timer: asyncio.TimerHandle
     priority: Priority
@@ -131,8 +122,11 @@ class WorkQueue:
             timer = loop.call_at(due, lambda: self._make_due(key, self._delayed.pop(key).priority))
             self._delayed[key] = _Delayed(timer, priority)
 
-    async def take(self) -> WorkItem | None:
-        """Wait for the next key, for which the caller must call `done`. None when the queue is closed."""
+    async def take(self) -> tuple[Key, float] | None:
+        """Wait for the next key, for which the caller must call `done`. None when the queue is closed.
+
+        With the key comes how many seconds it was due.
+        """
         while not self._closed:
             priority = self._next()
             if priority is not None:
@@ -141,8 +135,7 @@ class WorkQueue:
                 since = keys.pop(key)
                 self._working[key] = priority
                 self._taken += 1
-                waited = loop_time() - since
-                return WorkItem(key, priority, waited)
+                return key, loop_time() - since
             self._wake.clear()
             await self._wake.wait()
         return None
@@ -209,36 +202,22 @@ class WorkQueue:
         return list(self._working.values()).count(Priority.NEW) < AHEAD
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """When to retry after an error, and the level to log it; ERROR has a traceback."""
+def _retry(error: BaseException, failures: int) -> tuple[Backoff, int]:
+    """The backoff after an error, and the level to log it; ERROR has a traceback.
 
-    backoff: Backoff
-    level: int
-    at_least_seconds: float = 0.0
-
-
-def retry(error: BaseException, failures: int) -> Retry:
-    """The retry after an error: a conflict passes at once, an outage later, a refusal needs a user.
-
-    `failures` is the number of consecutive failures before.
+    A conflict passes at once, an outage later, a refusal needs a user. `failures` is the number of
+    consecutive failures before.
     """
-    at_least = _least_seconds(error)
     match error:
         case Conflict():
-            return Retry(
-                CONFLICT,
-                logging.DEBUG if failures < _QUIET_CONFLICTS else logging.WARNING,
-                at_least,
-            )
+            return CONFLICT, logging.DEBUG if failures < _QUIET_CONFLICTS else logging.WARNING
         case NotFound():  # what is missing may exist in a moment
-            return Retry(OUTAGE, logging.WARNING, at_least)
+            return OUTAGE, logging.WARNING
         case Refused() | RecursionError():  # the last: an object nested too deeply
-            return Retry(REFUSAL, logging.WARNING, at_least)
+            return REFUSAL, logging.WARNING
         case OperatorError() | TimeoutError():
-            return Retry(OUTAGE, logging.WARNING, at_least)
-        case _:
-            return Retry(OUTAGE, logging.ERROR)
+            return OUTAGE, logging.WARNING
+    return OUTAGE, logging.ERROR
 
 
 def _least_seconds(error: BaseException) -> float:
@@ -470,18 +449,19 @@ class Controller:
         return (Key(child.metadata.namespace if self.kind.namespaced else "", owner.name),)
 
     async def _work(self) -> None:
-        while item := await self._queue.take():
-            self._metrics.waited(self.kind.name, item.waited_seconds)
+        while taken := await self._queue.take():
+            key, waited_seconds = taken
+            self._metrics.waited(self.kind.name, waited_seconds)
             structlog.contextvars.clear_contextvars()  # of the previous reconcile
             with structlog.contextvars.bound_contextvars(
-                controller=self.kind.name, key=str(item.key), namespace=item.key.namespace
+                controller=self.kind.name, key=str(key), namespace=key.namespace
             ):
-                if item.key.namespace in self._excluded:
+                if key.namespace in self._excluded:
                     _log.debug("skipped, the namespace belongs to another operator")
-                    self._queue.succeeded(item.key)
-                    self._queue.done(item.key)
+                    self._queue.succeeded(key)
+                    self._queue.done(key)
                 else:
-                    await self._reconcile(item.key)
+                    await self._reconcile(key)
             # A reconcile of a settled object sends no request, so it never yields. A thousand of them in a
             # row would keep watches, probes and other controllers waiting for seconds.
             await asyncio.sleep(0)
@@ -566,15 +546,15 @@ class Controller:
 
     def _failed(self, key: Key, error: BaseException) -> None:
         self._metrics.reconcile_failed(self.kind.name, key.namespace, error)
-        how = retry(error, self._queue.failures(key))
-        seconds = self._queue.failed(key, how.backoff, at_least_seconds=how.at_least_seconds)
+        backoff, level = _retry(error, self._queue.failures(key))
+        seconds = self._queue.failed(key, backoff, at_least_seconds=_least_seconds(error))
         _log.log(
-            how.level,
+            level,
             "reconcile failed",
             error=str(error) or type(error).__name__,
             error_type=type(error).__name__,
             retry_in_seconds=round(seconds, 2),
-            exc_info=error if how.level == logging.ERROR else None,
+            exc_info=error if level == logging.ERROR else None,
         )
 
     async def _resync(self) -> None:

@@ -195,8 +195,10 @@ class EventWriter:
             "resourceVersion": metadata.resource_version,
         }
         same = self._pending[series.warning]
-        pending = same.get(series)
-        if pending is None:
+        now_pending = _Pending(series, reference, now + COLLECT_SECONDS, today, today, 1, [message])
+        if pending := same.get(series):
+            pending.merge(now_pending)
+        else:
             budget = self._objects.setdefault(series.uid, _ObjectState(BURST, now))
             self._objects.move_to_end(series.uid)
             if len(self._objects) > WRITTEN_LIMIT:
@@ -207,13 +209,8 @@ class EventWriter:
             if len(same) >= PENDING_LIMIT:
                 same.popitem(last=False)
                 self._metrics.event_dropped("queue_full")
-            due = now + COLLECT_SECONDS
-            pending = same[series] = _Pending(series, reference, due, today, today)
+            same[series] = now_pending
             self._arrived.set()
-        pending.regarding, pending.until = reference, today
-        pending.count += 1
-        if message not in pending.messages:
-            pending.messages.append(message)
 
     async def _write_next(self, *, ignore_due: bool = False) -> None:
         for same in self._pending.values():

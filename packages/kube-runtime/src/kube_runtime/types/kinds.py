@@ -33,7 +33,7 @@ class SliceEndpoint(Struct):
 class EndpointSlice(Resource):
     """Some of the endpoints of a Service, with the labels of the Service, and one with its name."""
 
-    KIND = Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
+    KIND = Kind("discovery.k8s.io", "v1", "EndpointSlice")
 
     endpoints: tuple[SliceEndpoint, ...] | None = None
 
@@ -57,27 +57,21 @@ class TokenReviewStatus(Struct):
 class TokenReview(Resource):
     """Asks for the user of a token. The API server returns the token, which is not decoded."""
 
-    KIND = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
+    KIND = Kind("authentication.k8s.io", "v1", "TokenReview", namespaced=False)
 
     status: TokenReviewStatus = TokenReviewStatus()
-
-
-class UserName(Struct):
-    """The name of a user."""
-
-    username: str = ""
 
 
 class SelfSubjectReviewStatus(Struct):
     """The result of a review."""
 
-    user_info: UserName = UserName()
+    user_info: UserInfo = UserInfo()
 
 
 class SelfSubjectReview(Resource):
     """Asks for the user of the request itself."""
 
-    KIND = Kind("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False)
+    KIND = Kind("authentication.k8s.io", "v1", "SelfSubjectReview", namespaced=False)
 
     status: SelfSubjectReviewStatus = SelfSubjectReviewStatus()
 
@@ -91,13 +85,7 @@ class AccessReviewStatus(Struct):
 class SubjectAccessReview(Resource):
     """Asks whether a user may do something."""
 
-    KIND = Kind(
-        "authorization.k8s.io",
-        "v1",
-        "SubjectAccessReview",
-        "subjectaccessreviews",
-        namespaced=False,
-    )
+    KIND = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", namespaced=False)
 
     status: AccessReviewStatus = AccessReviewStatus()
 
@@ -105,13 +93,7 @@ class SubjectAccessReview(Resource):
 class SelfSubjectAccessReview(Resource):
     """Asks whether the user of the request may do something."""
 
-    KIND = Kind(
-        "authorization.k8s.io",
-        "v1",
-        "SelfSubjectAccessReview",
-        "selfsubjectaccessreviews",
-        namespaced=False,
-    )
+    KIND = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", namespaced=False)
 
     status: AccessReviewStatus = AccessReviewStatus()
 
@@ -134,7 +116,7 @@ def subject(user: UserInfo) -> Object:
 class Role(Resource):
     """A Role, with its rules as JSON text."""
 
-    KIND = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
+    KIND = Kind("rbac.authorization.k8s.io", "v1", "Role")
 
     rules: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -142,7 +124,7 @@ class Role(Resource):
 class RoleBinding(Resource):
     """A RoleBinding, with its role and subjects as JSON text."""
 
-    KIND = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
+    KIND = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding")
 
     role_ref: msgspec.Raw = msgspec.Raw(b"null")
     subjects: msgspec.Raw = msgspec.Raw(b"null")
@@ -159,13 +141,7 @@ class Subject(Struct):
 class ClusterRoleBinding(Resource):
     """A ClusterRoleBinding, with its subjects."""
 
-    KIND = Kind(
-        "rbac.authorization.k8s.io",
-        "v1",
-        "ClusterRoleBinding",
-        "clusterrolebindings",
-        namespaced=False,
-    )
+    KIND = Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", namespaced=False)
 
     subjects: tuple[Subject, ...] = ()
 
@@ -181,13 +157,13 @@ class Ingress(Resource):
 class ServiceAccount(Resource):
     """A ServiceAccount, with its metadata only."""
 
-    KIND = Kind("", "v1", "ServiceAccount", "serviceaccounts")
+    KIND = Kind("", "v1", "ServiceAccount")
 
 
 class Service(Resource):
     """A Service; its spec stays JSON text for the comparison with the desired state."""
 
-    KIND = Kind("", "v1", "Service", "services")
+    KIND = Kind("", "v1", "Service")
 
     spec: msgspec.Raw = msgspec.Raw(b"{}")
 
@@ -195,7 +171,7 @@ class Service(Resource):
 class ConfigMap(Resource):
     """A ConfigMap; its data stays JSON text for the comparison with the desired state."""
 
-    KIND = Kind("", "v1", "ConfigMap", "configmaps")
+    KIND = Kind("", "v1", "ConfigMap")
 
     data: msgspec.Raw = msgspec.Raw(b"{}")
 
@@ -203,14 +179,14 @@ class ConfigMap(Resource):
 class PersistentVolumeClaim(Resource):
     """The metadata of a PersistentVolumeClaim."""
 
-    KIND = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+    KIND = Kind("", "v1", "PersistentVolumeClaim")
     METADATA_ONLY: ClassVar[bool] = True
 
 
 class Event(Resource):
     """A Kubernetes Event; written, never read."""
 
-    KIND = Kind("", "v1", "Event", "events")
+    KIND = Kind("", "v1", "Event")
 
     count: int = 1
 
@@ -274,7 +250,7 @@ class PodStatus(Struct):
 class Pod(Resource):
     """A pod, with the fields that explain why it is not ready."""
 
-    KIND = Kind("", "v1", "Pod", "pods")
+    KIND = Kind("", "v1", "Pod")
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
@@ -289,7 +265,7 @@ class NodeStatus(Struct):
 class Node(Resource):
     """A node; labels describe its GPUs."""
 
-    KIND = Kind("", "v1", "Node", "nodes", namespaced=False)
+    KIND = Kind("", "v1", "Node", namespaced=False)
 
     status: NodeStatus = NodeStatus()
 
@@ -304,7 +280,7 @@ class JobStatus(Struct):
 class Job(Resource):
     """A Job. It is created once and never changed, so its spec is not decoded."""
 
-    KIND = Kind("batch", "v1", "Job", "jobs")
+    KIND = Kind("batch", "v1", "Job")
 
     status: JobStatus = JobStatus()
 
@@ -334,13 +310,7 @@ class Webhook(Struct):
 class ValidatingWebhookConfiguration(Resource):
     """The validating webhooks for requests before they are stored."""
 
-    KIND = Kind(
-        "admissionregistration.k8s.io",
-        "v1",
-        "ValidatingWebhookConfiguration",
-        "validatingwebhookconfigurations",
-        namespaced=False,
-    )
+    KIND = Kind("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", namespaced=False)
 
     webhooks: tuple[Webhook, ...] = ()
 
@@ -348,7 +318,7 @@ class ValidatingWebhookConfiguration(Resource):
 class HorizontalPodAutoscaler(Resource):
     """A HorizontalPodAutoscaler; its spec stays JSON text for the comparison with the desired state."""
 
-    KIND = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+    KIND = Kind("autoscaling", "v2", "HorizontalPodAutoscaler")
 
     spec: msgspec.Raw = msgspec.Raw(b"{}")
 
@@ -356,7 +326,7 @@ class HorizontalPodAutoscaler(Resource):
 class PodDisruptionBudget(Resource):
     """A PodDisruptionBudget; its spec stays JSON text for the comparison with the desired state."""
 
-    KIND = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+    KIND = Kind("policy", "v1", "PodDisruptionBudget")
 
     spec: msgspec.Raw = msgspec.Raw(b"{}")
 
@@ -382,7 +352,7 @@ class DeploymentStatus(Struct):
 class Deployment(Resource):
     """A Deployment; its spec stays JSON text for the comparison with the desired state."""
 
-    KIND = Kind("apps", "v1", "Deployment", "deployments")
+    KIND = Kind("apps", "v1", "Deployment")
 
     spec: msgspec.Raw = msgspec.Raw(b"{}")
     status: DeploymentStatus = DeploymentStatus()
@@ -403,7 +373,7 @@ class ReplicaSetStatus(Struct):
 class ReplicaSet(Resource):
     """One revision of a Deployment."""
 
-    KIND = Kind("apps", "v1", "ReplicaSet", "replicasets")
+    KIND = Kind("apps", "v1", "ReplicaSet")
 
     spec: ReplicaSetSpec = ReplicaSetSpec()
     status: ReplicaSetStatus = ReplicaSetStatus()
@@ -431,7 +401,7 @@ class StatefulSetStatus(Struct):
 class StatefulSet(Resource):
     """A StatefulSet, read only."""
 
-    KIND = Kind("apps", "v1", "StatefulSet", "statefulsets")
+    KIND = Kind("apps", "v1", "StatefulSet")
 
     spec: StatefulSetSpec = StatefulSetSpec()
     status: StatefulSetStatus = StatefulSetStatus()
@@ -440,7 +410,7 @@ class StatefulSet(Resource):
 class ControllerRevision(Resource):
     """The metadata of a ControllerRevision; its `data` is written once and not read."""
 
-    KIND = Kind("apps", "v1", "ControllerRevision", "controllerrevisions")
+    KIND = Kind("apps", "v1", "ControllerRevision")
     METADATA_ONLY: ClassVar[bool] = True
 
 
@@ -457,7 +427,7 @@ class LeaseSpec(Struct):
 class Lease(Resource):
     """A Lease, for leader election and the ownership of namespaces."""
 
-    KIND = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+    KIND = Kind("coordination.k8s.io", "v1", "Lease")
 
     spec: LeaseSpec = LeaseSpec()
 
@@ -465,11 +435,5 @@ class Lease(Resource):
 class CustomResourceDefinition(Resource):
     """The metadata of a CRD, whose name is `str` of its kind. Its schemas may have megabytes."""
 
-    KIND = Kind(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-        namespaced=False,
-    )
+    KIND = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", namespaced=False)
     METADATA_ONLY: ClassVar[bool] = True

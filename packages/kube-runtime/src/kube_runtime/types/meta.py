@@ -30,12 +30,15 @@ Fields: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of the Kubernetes API: its group ("" is the core group), version, name, plural and scope."""
+    """A kind of the Kubernetes API: its group ("" is the core group), version, name, plural and scope.
+
+    By default the plural is the name in lower case with an "s".
+    """
 
     group: str
     version: str
     name: str
-    plural: str
+    plural: str = ""
     namespaced: bool = True
     api_version: str = field(init=False, compare=False)
     """The `apiVersion` of objects, such as `v1` or `apps/v1`."""
@@ -43,6 +46,7 @@ class Kind:
     def __post_init__(self) -> None:
         api_version = f"{self.group}/{self.version}" if self.group else self.version
         object.__setattr__(self, "api_version", api_version)
+        object.__setattr__(self, "plural", self.plural or f"{self.name.lower()}s")
 
     def manifest(self, metadata: Object, **fields: object) -> Object:
         """An object of this kind, to be written."""

@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import pytest
 
+from kube_runtime.apply.applier import controller_reference
 from kube_runtime.client.client import ABSENT, Client
 from kube_runtime.client.connect import connect
+from kube_runtime.crd import Field, custom_resource_definition
 from kube_runtime.errors import Conflict, Forbidden, Invalid, NotFound, ServerFailure
+from kube_runtime.types.kinds import CustomResourceDefinition
 from kube_runtime.types.meta import Key, Kind, Object, Resource
 from kube_runtime.wire import decode
 
@@ -24,56 +27,17 @@ GROUP = "client.test"
 
 
 class ConfigMap(Resource, frozen=True):
-    KIND = Kind("", "v1", "ConfigMap", "configmaps")
+    KIND = Kind("", "v1", "ConfigMap")
 
     data: dict[str, str] = {}
 
 
 class Thing(Resource, frozen=True):
-    KIND = Kind(GROUP, "v1", "Thing", "things")
+    """A kind of this test."""
 
-    status: msgspec.Raw = msgspec.Raw(b"null")
+    KIND = Kind(GROUP, "v1", "Thing")
 
-
-class Definition(Resource, frozen=True):
-    KIND = Kind(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-        namespaced=False,
-    )
-
-
-THING_DEFINITION: Object = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"things.{GROUP}"},
-    "spec": {
-        "group": GROUP,
-        "scope": "Namespaced",
-        "names": {
-            "plural": "things",
-            "singular": "thing",
-            "kind": "Thing",
-            "listKind": "ThingList",
-        },
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
+    status: Annotated[msgspec.Raw, Field("Anything.")] = msgspec.Raw(b"null")
 
 
 @pytest.fixture
@@ -83,39 +47,24 @@ async def client(control_plane: "ControlPlane") -> AsyncIterator[Client]:
 
 
 def a_config_map(namespace: str, name: str = "a", **metadata: object) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": namespace, **metadata},
-        "data": {"k": "1"},
-    }
+    return ConfigMap.KIND.manifest({"name": name, "namespace": namespace, **metadata}, data={"k": "1"})
 
 
-def a_thing(namespace: str, name: str = "a") -> Object:
-    return {
-        "apiVersion": f"{GROUP}/v1",
-        "kind": "Thing",
-        "metadata": {"name": name, "namespace": namespace},
-    }
+def a_thing(namespace: str) -> Object:
+    return Thing.KIND.manifest({"name": "a", "namespace": namespace})
 
 
 async def owned(client: Client, owner: str, body: Object) -> Object:
     """The object with a new owner of that name; an owner that does not exist would be collected."""
     created = await client.create(ConfigMap, a_config_map(body["metadata"]["namespace"], owner))
-    reference = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "name": owner,
-        "uid": created.metadata.uid,
-        "controller": True,
-    }
+    reference = controller_reference(created)
     return {**body, "metadata": {**body["metadata"], "ownerReferences": [reference]}}
 
 
 @pytest.fixture
 async def things(control_plane: "ControlPlane", client: Client) -> None:
     """The kind Thing is served."""
-    await client.apply(Definition, THING_DEFINITION, force=True)
+    await client.apply(CustomResourceDefinition, custom_resource_definition(Thing), force=True)
     name = f"crd/things.{GROUP}"
     await asyncio.to_thread(
         control_plane.kubectl, "wait", "--for=condition=Established", "--timeout=180s", name

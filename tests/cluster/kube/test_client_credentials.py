@@ -12,7 +12,8 @@ import yaml
 from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
 from kube_runtime.errors import Unauthorized, Unreachable
-from kube_runtime.types.meta import Kind, Object, Resource
+from kube_runtime.types.kinds import SelfSubjectReview, question
+from kube_runtime.types.meta import Object
 
 if TYPE_CHECKING:
     from cluster.conftest import ControlPlane
@@ -20,25 +21,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.cluster
 
 
-class UserInfo(Resource, frozen=True, rename="camel"):
-    username: str = ""
-
-
-class Review(Resource, frozen=True):
-    KIND = Kind("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False)
-
-    status: dict[str, Object] = {}
-
-
 async def who_am_i(client: Client) -> str:
     """The name under which the API server knows us."""
-    body: Object = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "SelfSubjectReview",
-        "metadata": {"name": ""},
-    }
-    review = await client.create(Review, body)
-    return str(review.status["userInfo"]["username"])
+    review = await client.create(SelfSubjectReview, question(SelfSubjectReview.KIND, {}))
+    return review.status.user_info.username
 
 
 def with_user(control_plane: "ControlPlane", folder: Path, user: Object) -> Path:

@@ -15,31 +15,19 @@ from kube_runtime.cache.informer import CrdInformer, OptionalInformer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
+from kube_runtime.crd import custom_resource_definition
 from kube_runtime.types.meta import Kind, Object, Resource
 
 pytestmark = pytest.mark.cluster
-
-GROUP = "optional.test"
 
 
 class Guest(Resource):
     """A kind that is installed by a test."""
 
-    KIND = Kind(GROUP, "v1", "Guest", "guests")
+    KIND = Kind("optional.test", "v1", "Guest")
 
 
-SCHEMA = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-DEFINITION: Object = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": str(Guest.KIND), "annotations": {"note": "x" * 100_000}},
-    "spec": {
-        "group": GROUP,
-        "scope": "Namespaced",
-        "names": {"plural": "guests", "singular": "guest", "kind": "Guest"},
-        "versions": [{"name": "v1", "served": True, "storage": True, "schema": SCHEMA}],
-    },
-}
+DEFINITION = custom_resource_definition(Guest, {"note": "x" * 100_000})
 
 
 @dataclass
@@ -92,7 +80,7 @@ async def watching(control_plane: ControlPlane, kubeconfig: Path) -> AsyncIterat
 
 async def test_a_kind_is_watched_while_it_is_installed(control_plane: ControlPlane, namespace: str) -> None:
     metadata = {"name": "one", "namespace": namespace}
-    guest = {"apiVersion": Guest.KIND.api_version, "kind": "Guest", "metadata": metadata}
+    guest = Guest.KIND.manifest(metadata)
     async with watching(control_plane, control_plane.kubeconfig) as world:
         assert not world.is_served()
         for _ in range(2):

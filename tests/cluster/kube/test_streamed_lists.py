@@ -18,7 +18,7 @@ pytestmark = pytest.mark.cluster
 class ConfigMap(Resource):
     """An object that is quickly made."""
 
-    KIND = Kind("", "v1", "ConfigMap", "configmaps")
+    KIND = Kind("", "v1", "ConfigMap")
 
     data: dict[str, str] = {}
 
@@ -44,7 +44,7 @@ async def noting(control_plane: ControlPlane) -> AsyncIterator[Noting]:
 
 def a_config_map(namespace: str, name: str, **labels: str) -> Object:
     metadata = {"name": name, "namespace": namespace, "labels": labels}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"k": "1"}}
+    return ConfigMap.KIND.manifest(metadata, data={"k": "1"})
 
 
 async def listed_in_pages(

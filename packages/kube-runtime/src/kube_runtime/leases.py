@@ -6,8 +6,8 @@ import socket
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import NoReturn
 
 import structlog
@@ -15,7 +15,7 @@ import structlog
 from kube_runtime.cache.store import Change, Store
 from kube_runtime.client.client import Client
 from kube_runtime.errors import Conflict, NotFound, OperatorError
-from kube_runtime.times import loop_time, microtime, seconds_between
+from kube_runtime.times import loop_time, microtime, seconds_between, wall_clock
 from kube_runtime.types.kinds import Lease, LeaseSpec
 from kube_runtime.types.meta import Key, Object
 
@@ -41,25 +41,27 @@ class _Mark:
     until: float
 
 
+@dataclass(slots=True, eq=False)
 class Exclusions:
-    """The namespaces with a valid marker Lease."""
+    """The namespaces with a valid marker Lease, of which `store` has all.
 
-    def __init__(
-        self,
-        client: Client,
-        store: Store[Lease],
-        *,
-        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._client = client
-        self._wall_clock = wall_clock
-        self._marks: dict[str, _Mark] = {}
-        self.namespaces: Mapping[str, object] = self._marks
+    `on_end` is called with each namespace that is no longer excluded.
+    """
+
+    client: Client
+    store: Store[Lease]
+    wall_clock: Callable[[], datetime] = wall_clock
+    on_end: Callable[[str], None] = lambda _: None
+    _marks: dict[str, _Mark] = field(default_factory=dict[str, _Mark], init=False)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def __post_init__(self) -> None:
+        self.store.subscribe(self._on_change)
+
+    @property
+    def namespaces(self) -> Mapping[str, object]:
         """The excluded namespaces now: another operator owns them, so that this one must not act there."""
-        self._changed = asyncio.Event()
-        self.on_end: Callable[[str], None] = lambda _: None
-        """Called with each namespace that is no longer excluded."""
-        store.subscribe(self._on_change)
+        return self._marks
 
     async def run(self) -> NoReturn:
         """Include namespaces again when their Leases expire, until cancelled."""
@@ -104,7 +106,7 @@ class Exclusions:
 
     async def _read(self, key: Key) -> Lease | None:
         """Read a Lease by a list of one, which needs no more permission than the watch."""
-        pages = self._client.pages(Lease, namespace=key.namespace, fields=f"metadata.name={key.name}")
+        pages = self.client.pages(Lease, namespace=key.namespace, fields=f"metadata.name={key.name}")
         async with aclosing(pages):
             async for page in pages:
                 return next(iter(page.items), None)
@@ -118,7 +120,7 @@ class Exclusions:
         mark = self._marks.get(lease.metadata.namespace)
         if mark is not None and mark.lease.spec == lease.spec:
             return mark.until - loop_time()
-        age = seconds_between(lease.spec.renew_time, self._wall_clock())
+        age = seconds_between(lease.spec.renew_time, self.wall_clock())
         return 0.0 if age is None else min(duration - age, duration)
 
     def _mark(self, namespace: str, mark: _Mark) -> None:
@@ -181,39 +183,33 @@ class MarkerTerms:
         return self.lease_seconds - min(self.renew_seconds, spare) / 2
 
 
+@dataclass(slots=True, eq=False)
 class NamespaceLease:
     """The marker Lease of a namespace, as one replica holds it.
 
     `holder` is the same for all replicas of an installation; `replicas` is the prefix of their annotations.
+    `on_regained` is called with the namespace when the Lease is renewed after it was about to expire.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        key: Key,
-        *,
-        holder: str,
-        replicas: str,
-        terms: MarkerTerms | None = None,
-        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._client = client
-        self._key = key
-        self._holder = holder
-        self._prefix = f"{replicas}/"
-        self._own = self._prefix + uuid.uuid4().hex
-        self._terms = terms or MarkerTerms()
-        self._wall_clock = wall_clock
-        self._renewed_at = float("-inf")
-        self._stale: tuple[str, ...] = ()
-        self._is_ours = True
-        """Whether the last log line says that the namespace is ours."""
-        self.on_regained: Callable[[str], None] = lambda _: None
-        """Called with the namespace when the Lease is renewed after it was about to expire."""
+    client: Client
+    key: Key
+    holder: str
+    replicas: str
+    terms: MarkerTerms = field(default_factory=MarkerTerms)
+    wall_clock: Callable[[], datetime] = wall_clock
+    on_regained: Callable[[str], None] = lambda _: None
+    _own: str = field(init=False)
+    _renewed_at: float = field(default=float("-inf"), init=False)
+    _stale: tuple[str, ...] = field(default=(), init=False)
+    _is_ours: bool = field(default=True, init=False)
+    """Whether the last log line says that the namespace is ours."""
+
+    def __post_init__(self) -> None:
+        self._own = f"{self.replicas}/{uuid.uuid4().hex}"
 
     def holds_lease(self) -> bool:
         """Whether writes are allowed: false once the Lease is about to expire."""
-        return loop_time() < self._renewed_at + self._terms.write_seconds
+        return loop_time() < self._renewed_at + self.terms.write_seconds
 
     async def claim(self) -> None:
         """Mark the namespace. Call it before anything is written there.
@@ -222,7 +218,7 @@ class NamespaceLease:
             OperatorError: the Lease could not be written.
         """
         await self._write()
-        _log.info("namespace marked as ours", lease=str(self._key), holderIdentity=self._holder)
+        _log.info("namespace marked as ours", lease=str(self.key), holderIdentity=self.holder)
 
     async def run(self) -> NoReturn:
         """Renew the Lease until cancelled.
@@ -231,29 +227,29 @@ class NamespaceLease:
         """
         due_at = loop_time()
         while True:
-            due_at = max(loop_time(), due_at + self._terms.renew_seconds)
+            due_at = max(loop_time(), due_at + self.terms.renew_seconds)
             await self._wait_until(due_at)
             try:
-                async with asyncio.timeout(self._terms.renew_seconds / 2):
+                async with asyncio.timeout(self.terms.renew_seconds / 2):
                     await self._write()
             except (OperatorError, TimeoutError) as error:
-                _log.warning("marker lease not renewed", lease=str(self._key), error=_text(error))
+                _log.warning("marker lease not renewed", lease=str(self.key), error=_text(error))
             else:
                 if not self._is_ours:
                     self._is_ours = True
-                    _log.info("namespace counts as ours again", lease=str(self._key))
-                    self.on_regained(self._key.namespace)
+                    _log.info("namespace counts as ours again", lease=str(self.key))
+                    self.on_regained(self.key.namespace)
 
     async def _wait_until(self, due_at: float) -> None:
         """Wait, and log when the Lease is about to expire."""
-        lapses_at = self._renewed_at + self._terms.write_seconds
+        lapses_at = self._renewed_at + self.terms.write_seconds
         if self._is_ours and lapses_at <= due_at:
             await asyncio.sleep(max(0.0, lapses_at - loop_time()))
             self._is_ours = False
             _log.error(
                 "namespace does not count as ours any more: nothing is written until the marker lease is "
                 "renewed",
-                lease=str(self._key),
+                lease=str(self.key),
             )
         await asyncio.sleep(due_at - loop_time())
 
@@ -263,56 +259,56 @@ class NamespaceLease:
         Best effort: if it fails, the Lease expires.
         """
         try:
-            async with asyncio.timeout(self._terms.release_seconds):
+            async with asyncio.timeout(self.terms.release_seconds):
                 await self._leave()
         except NotFound:
             return
         except (OperatorError, TimeoutError) as error:
-            _log.warning("marker lease not released", lease=str(self._key), error=_text(error))
+            _log.warning("marker lease not released", lease=str(self.key), error=_text(error))
 
     async def _leave(self) -> None:
         patch: Object = {"metadata": {"annotations": {self._own: None}}}
-        lease = await self._client.merge_patch(Lease, self._key, patch)
-        if lease.spec.holder_identity != self._holder or self._others(lease, are_fresh=True):
-            _log.info("marker lease left to another replica", lease=str(self._key))
+        lease = await self.client.merge_patch(Lease, self.key, patch)
+        if lease.spec.holder_identity != self.holder or self._others(lease, are_fresh=True):
+            _log.info("marker lease left to another replica", lease=str(self.key))
             return
         uid, version = lease.metadata.uid, lease.metadata.resource_version
         try:
-            await self._client.delete(Lease, self._key, uid=uid, resource_version=version)
+            await self.client.delete(Lease, self.key, uid=uid, resource_version=version)
         except Conflict:
             return  # another replica has started
 
     async def _write(self) -> None:
         """Renew or create the Lease; it counts from the moment of the request."""
         sent_at = loop_time()
-        now = microtime(self._wall_clock())
+        now = microtime(self.wall_clock())
         spec: Object = {
-            "holderIdentity": self._holder,
-            "leaseDurationSeconds": int(self._terms.lease_seconds) or 1,
+            "holderIdentity": self.holder,
+            "leaseDurationSeconds": int(self.terms.lease_seconds) or 1,
             "renewTime": now,
         }
         annotations = {self._own: now, **dict.fromkeys(self._stale)}
         patch: Object = {"metadata": {"annotations": annotations}, "spec": spec}
         try:
-            lease = await self._client.merge_patch(Lease, self._key, patch)
+            lease = await self.client.merge_patch(Lease, self.key, patch)
         except NotFound:
             lease = await self._create(now, spec)
         self._renewed_at = sent_at
         self._stale = self._others(lease, are_fresh=False)
 
     async def _create(self, now: str, spec: Object) -> Lease:
-        metadata = {**self._key._asdict(), "annotations": {self._own: now}}
+        metadata = {**self.key._asdict(), "annotations": {self._own: now}}
         body = Lease.KIND.manifest(metadata, spec={"acquireTime": now, **spec})
-        return await self._client.create(Lease, body)
+        return await self.client.create(Lease, body)
 
     def _others(self, lease: Lease, *, are_fresh: bool) -> tuple[str, ...]:
         """The annotations of other replicas: of running ones, or of killed ones."""
-        now = self._wall_clock()
+        now = self.wall_clock()
         annotations: list[str] = []
         for name, renewed in lease.metadata.annotations.items():
-            if name.startswith(self._prefix) and name != self._own:
+            if name.startswith(f"{self.replicas}/") and name != self._own:
                 age = seconds_between(renewed, now)
-                is_fresh = age is not None and abs(age) <= self._terms.lease_seconds
+                is_fresh = age is not None and abs(age) <= self.terms.lease_seconds
                 if is_fresh is are_fresh:
                     annotations.append(name)
         return tuple(annotations)
@@ -350,43 +346,34 @@ def identity() -> str:
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
+@dataclass(slots=True, eq=False)
 class Election:
     """One candidate for one Lease. Create a new one for each run.
 
     `mark` is an annotation, as name and value, that all candidates of one installation write on the Lease.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        key: Key,
-        *,
-        identity: str,
-        terms: Terms | None = None,
-        mark: tuple[str, str] | None = None,
-        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._client = client
-        self._key = key
-        self._identity = identity
-        self._terms = terms or Terms()
-        self._mark = mark
-        self._wall_clock = wall_clock
-        self._seen: Lease | None = None
-        self._seen_at = 0.0
-        self._leader: str | None = None  # the last leader that was logged
-        self._renewed_at = 0.0
-        self._may_hold = False
-        self._has_ended = False
-        self.rival = ""
-        """The mark of another installation that holds the Lease, "" if none does."""
-        self.elected = asyncio.Event()
-        """Set once this candidate has been elected."""
+    client: Client
+    key: Key
+    identity: str
+    terms: Terms = field(default_factory=Terms)
+    mark: tuple[str, str] | None = None
+    wall_clock: Callable[[], datetime] = wall_clock
+    rival: str = field(default="", init=False)
+    """The mark of another installation that holds the Lease, "" if none does."""
+    elected: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    """Set once this candidate has been elected."""
+    _seen: Lease | None = field(default=None, init=False)
+    _seen_at: float = field(default=0.0, init=False)
+    _leader: str | None = field(default=None, init=False)  # the last leader that was logged
+    _renewed_at: float = field(default=0.0, init=False)
+    _may_hold: bool = field(default=False, init=False)
+    _has_ended: bool = field(default=False, init=False)
 
     @property
     def leads(self) -> bool:
         """Whether this candidate leads, and no other one can have taken over."""
-        is_in_time = loop_time() < self._renewed_at + self._terms.deadline_seconds
+        is_in_time = loop_time() < self._renewed_at + self.terms.deadline_seconds
         return self.elected.is_set() and is_in_time and not self._has_ended
 
     def holds_lease(self) -> bool:
@@ -401,11 +388,11 @@ class Election:
         """
         await self._campaign()
         self.elected.set()
-        _log.info("elected", lease=str(self._key), identity=self._identity)
+        _log.info("elected", lease=str(self.key), identity=self.identity)
         try:
             while True:
-                left = self._renewed_at + self._terms.deadline_seconds - loop_time()
-                await asyncio.sleep(min(self._terms.retry_seconds, left))
+                left = self._renewed_at + self.terms.deadline_seconds - loop_time()
+                await asyncio.sleep(min(self.terms.retry_seconds, left))
                 await self._renew()
         finally:
             self._has_ended = True
@@ -419,36 +406,39 @@ class Election:
             return
         self._may_hold = False
         try:
-            async with asyncio.timeout(self._terms.release_seconds):
-                lease = await self._client.get(Lease, self._key)
-                if lease.spec.holder_identity == self._identity:
-                    now = microtime(self._wall_clock())
+            async with asyncio.timeout(self.terms.release_seconds):
+                lease = await self.client.get(Lease, self.key)
+                if lease.spec.holder_identity == self.identity:
+                    now = microtime(self.wall_clock())
                     released = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
-                    await self._client.merge_patch(Lease, self._key, _guarded(lease, released))
+                    await self.client.merge_patch(Lease, self.key, _guarded(lease, released))
         except (OperatorError, TimeoutError) as error:
-            _log.warning("lease not released", lease=str(self._key), error=_text(error))
+            _log.warning("lease not released", lease=str(self.key), error=_text(error))
 
     async def _campaign(self) -> None:
         logged: set[str] = set()
         while True:
             try:
-                async with asyncio.timeout(self._terms.deadline_seconds / 2):
+                async with asyncio.timeout(self.terms.deadline_seconds / 2):
                     if await self._try_to_take():
                         return
             except (OperatorError, TimeoutError) as error:
                 if (text := _text(error)) not in logged:  # once per outage
-                    _log.warning("lease attempt failed, retrying", lease=str(self._key), error=text)
+                    _log.warning("lease attempt failed, retrying", lease=str(self.key), error=text)
                     logged.add(text)
             spread = 1 + 0.2 * random.random()  # noqa: S311  # spreads load, guards nothing
-            await asyncio.sleep(self._terms.retry_seconds * spread)
+            await asyncio.sleep(self.terms.retry_seconds * spread)
 
     async def _try_to_take(self) -> bool:
         """Take the Lease if it is free or has expired. False: another candidate holds it, or was faster."""
         await self._read()
-        if self._seen and self._seen.spec.holder_identity not in (None, "", self._identity):
-            duration = self._seen.spec.lease_duration_seconds or self._terms.lease_seconds
+        if self._seen and self._seen.spec.holder_identity not in (None, "", self.identity):
+            duration = self._seen.spec.lease_duration_seconds or self.terms.lease_seconds
             if loop_time() < self._seen_at + duration:
-                self._stand_by(self._seen.spec.holder_identity)
+                holder = self._seen.spec.holder_identity
+                if holder != self._leader:
+                    self._leader = holder
+                    _log.info("standby: another replica leads", lease=str(self.key), holderIdentity=holder)
                 return False
         try:
             await self._write()
@@ -456,24 +446,19 @@ class Election:
             return False
         return True
 
-    def _stand_by(self, holder: str | None) -> None:
-        if holder != self._leader:
-            self._leader = holder
-            _log.info("standby: another replica leads", lease=str(self._key), holderIdentity=holder)
-
     async def _renew(self) -> None:
         """Renew once. Errors are tolerated until the deadline, another holder is not."""
-        deadline = self._renewed_at + self._terms.deadline_seconds
+        deadline = self._renewed_at + self.terms.deadline_seconds
         try:
-            async with asyncio.timeout_at(min(deadline, loop_time() + self._terms.deadline_seconds / 2)):
+            async with asyncio.timeout_at(min(deadline, loop_time() + self.terms.deadline_seconds / 2)):
                 await self._write_or_reread()
         except LeadershipLost:
             raise
         except (OperatorError, TimeoutError) as error:
-            _log.warning("lease not renewed", lease=str(self._key), error=_text(error))
-        if loop_time() >= self._renewed_at + self._terms.deadline_seconds:
-            seconds = self._terms.deadline_seconds
-            raise LeadershipLost(f"lease {self._key}: not renewed for {seconds:g} s")
+            _log.warning("lease not renewed", lease=str(self.key), error=_text(error))
+        if loop_time() >= self._renewed_at + self.terms.deadline_seconds:
+            seconds = self.terms.deadline_seconds
+            raise LeadershipLost(f"lease {self.key}: not renewed for {seconds:g} s")
 
     async def _write_or_reread(self) -> None:
         try:
@@ -482,14 +467,14 @@ class Election:
             # A renewal of ours without a response, another change of the Lease, its deletion, or another
             # holder.
             await self._read()
-            if self._seen and self._seen.spec.holder_identity != self._identity:
+            if self._seen and self._seen.spec.holder_identity != self.identity:
                 holder = self._seen.spec.holder_identity or "nobody"
-                raise LeadershipLost(f"lease {self._key}: now held by {holder}") from None
+                raise LeadershipLost(f"lease {self.key}: now held by {holder}") from None
             await self._write()
 
     async def _read(self) -> None:
         try:
-            self._observe(await self._client.get(Lease, self._key))
+            self._observe(await self.client.get(Lease, self.key))
         except NotFound:
             self._observe(None)
 
@@ -503,14 +488,14 @@ class Election:
         """Detect that another installation uses the same Lease; this one would look like its standby."""
         holder = lease.spec.holder_identity if lease else ""
         rival = ""
-        if self._mark and lease and holder and holder != self._identity:
-            name, own = self._mark
+        if self.mark and lease and holder and holder != self.identity:
+            name, own = self.mark
             theirs = lease.metadata.annotations.get(name, "")
             rival = theirs if theirs != own else ""
         if rival and rival != self.rival:
             _log.error(
                 "another installation of the operator leads: this one does nothing until that is gone",
-                lease=str(self._key),
+                lease=str(self.key),
                 installation=rival,
                 holderIdentity=holder,
             )
@@ -523,25 +508,25 @@ class Election:
         spec = self._desired_spec(self._seen.spec if self._seen else None)
         if self._seen:
             patch = _guarded(self._seen, spec, self._annotations())
-            lease = await self._client.merge_patch(Lease, self._key, patch)
+            lease = await self.client.merge_patch(Lease, self.key, patch)
         else:
-            metadata = {**self._key._asdict(), **self._annotations()}
-            lease = await self._client.create(Lease, Lease.KIND.manifest(metadata, spec=spec))
+            metadata = {**self.key._asdict(), **self._annotations()}
+            lease = await self.client.create(Lease, Lease.KIND.manifest(metadata, spec=spec))
         self._observe(lease)
         self._renewed_at = sent_at
 
     def _annotations(self) -> Object:
         """The metadata with the mark of this installation."""
-        return {"annotations": dict([self._mark])} if self._mark else {}
+        return {"annotations": dict([self.mark])} if self.mark else {}
 
     def _desired_spec(self, before: LeaseSpec | None) -> Object:
-        now = microtime(self._wall_clock())
+        now = microtime(self.wall_clock())
         spec: Object = {
-            "holderIdentity": self._identity,
-            "leaseDurationSeconds": self._terms.lease_seconds,
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": self.terms.lease_seconds,
             "renewTime": now,
         }
-        if before is None or before.holder_identity != self._identity:
+        if before is None or before.holder_identity != self.identity:
             spec["acquireTime"] = now
             spec["leaseTransitions"] = before.lease_transitions + 1 if before else 0
         return spec

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 
 def loop_time() -> float:
@@ -19,9 +20,13 @@ def rfc3339(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+wall_clock = partial(datetime.now, UTC)
+"""The current time."""
+
+
 def utc_now() -> str:
     """The current time in whole seconds."""
-    return rfc3339(datetime.now(UTC))
+    return rfc3339(wall_clock())
 
 
 def microtime(time: datetime) -> str:

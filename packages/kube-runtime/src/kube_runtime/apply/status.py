@@ -97,6 +97,7 @@ def _changes_for_log(resource: Resource, desired: Status) -> Object:
     return {**moved, **({"conditions": flipped} if flipped else {})}
 
 
+@dataclass(slots=True, eq=False)
 class StatusRateLimit:
     """Delays statuses, so that an object's status is not written more often than readers can use it.
 
@@ -116,25 +117,18 @@ class StatusRateLimit:
     the reconciler depend, such as the progress of a restart. A change of one is written at once.
     """
 
-    def __init__(
-        self,
-        seconds: float = 1.0,
-        *,
-        goal: str = "",
-        first_at_once: bool = False,
-        never_delayed: Collection[str] = (),
-        transient_states: Collection[str] = (),
-        activity: WriteActivity | None = None,
-    ) -> None:
-        self._seconds = seconds
-        self._goal = goal
-        self._first_at_once = first_at_once
-        self._never_delayed = frozenset(never_delayed)
-        self._transient_states = frozenset(transient_states)
-        self._activity = activity or WriteActivity()
-        self._written = Since(seconds)
-        self._settling = Since(FORGOTTEN_SECONDS)
-        self._progress = Since(FORGOTTEN_SECONDS)
+    seconds: float = 1.0
+    goal: str = ""
+    first_at_once: bool = False
+    never_delayed: Collection[str] = ()
+    transient_states: Collection[str] = ()
+    activity: WriteActivity = field(default_factory=WriteActivity)
+    _written: Since = field(init=False)
+    _settling: Since = field(default_factory=lambda: Since(FORGOTTEN_SECONDS), init=False)
+    _progress: Since = field(default_factory=lambda: Since(FORGOTTEN_SECONDS), init=False)
+
+    def __post_init__(self) -> None:
+        self._written = Since(self.seconds)
 
     @property
     def remembered(self) -> int:
@@ -143,14 +137,14 @@ class StatusRateLimit:
 
     def wait(self, resource: Resource, desired: Status) -> float:
         """Seconds to wait before this status is written; 0 means now."""
-        uid, is_busy = resource.metadata.uid, self._activity.is_high
+        uid, is_busy = resource.metadata.uid, self.activity.is_high
         patch = difference(resource, desired)
         if not patch:
             self._progress.pop(uid, None)
             return 0.0
         stored = {(old.type, old.status) for old in status_of(resource).conditions}
         flipped = {new.type for new in desired.conditions if (new.type, new.status) not in stored}
-        is_never_delayed = bool(self._never_delayed & (patch.keys() | flipped))
+        is_never_delayed = not (patch.keys() | flipped).isdisjoint(self.never_delayed)
         if is_never_delayed or not self._may_wait_for_goal(resource, desired):
             self._settling.pop(uid, None)
         elif left := self._settling.left_of_wait(uid, BUSY_SECONDS if is_busy else SETTLE_SECONDS):
@@ -158,7 +152,7 @@ class StatusRateLimit:
         if is_never_delayed or self._is_transition(resource, desired):
             return 0.0
         busy_wait = self._progress.left_of_wait(uid, BUSY_SECONDS) if is_busy else 0.0
-        return max(self._written.left(uid, self._seconds), busy_wait)
+        return max(self._written.left(uid, self.seconds), busy_wait)
 
     def record_write(self, resource: Resource) -> None:
         """Record that a status of that object was written."""
@@ -170,7 +164,7 @@ class StatusRateLimit:
         stored = status_of(resource)
         for name in _AWAITED_FIELDS:
             old, new = getattr(stored, name, None), getattr(desired, name, None)
-            if old != new and not (name == "state" and {old, new} <= self._transient_states):
+            if old != new and not (name == "state" and {old, new} <= {*self.transient_states}):
                 return True
         reported = {_reported(condition) for condition in stored.conditions}
         return any(_reported(condition) not in reported for condition in desired.conditions)
@@ -178,11 +172,11 @@ class StatusRateLimit:
     def _may_wait_for_goal(self, resource: Resource, desired: Status) -> bool:
         """Whether the stored status is of an older spec, and the desired one is not the final one."""
         observed = getattr(status_of(resource), "observed_generation", 0)
-        if not self._goal or observed == resource.metadata.generation:
+        if not self.goal or observed == resource.metadata.generation:
             return False
-        if self._first_at_once and not observed and not self._activity.is_high:
+        if self.first_at_once and not observed and not self.activity.is_high:
             return False
-        return not any(new.type == self._goal and new.status == "True" for new in desired.conditions)
+        return not any(new.type == self.goal and new.status == "True" for new in desired.conditions)
 
 
 def _reported(condition: Condition) -> tuple[str, str, str, int | None]:

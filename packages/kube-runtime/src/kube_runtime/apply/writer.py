@@ -7,7 +7,7 @@ might not be that of the last write. The store decides how long it shows an answ
 import asyncio
 from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, NoReturn, Protocol
 from weakref import WeakValueDictionary
@@ -30,6 +30,7 @@ class HeldLease(Protocol):
         ...
 
 
+@dataclass(slots=True, eq=False)
 class Writer:
     """A client for writes; what it returns is already in the cache, if the type is watched.
 
@@ -42,23 +43,17 @@ class Writer:
         OperatorError: as from `Client`; the cache then changes when the watch brings the result.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        cache: Cache,
-        *,
-        leases: Sequence[HeldLease] = (),
-        excluded: Container[str] = (),
-    ) -> None:
-        self.client = client
-        self._leases = leases
-        self._excluded = excluded
-        self.cache = cache
-        self._turns: WeakValueDictionary[tuple[Kind, Key], asyncio.Lock] = WeakValueDictionary()
+    client: Client
+    cache: Cache
+    leases: Sequence[HeldLease] = ()
+    excluded: Container[str] = ()
+    _turns: WeakValueDictionary[tuple[Kind, Key], asyncio.Lock] = field(
+        default_factory=WeakValueDictionary[tuple[Kind, Key], asyncio.Lock], init=False
+    )
 
     def may_write(self, namespace: str) -> bool:
         """Whether this process may act in a namespace now."""
-        return namespace not in self._excluded and all(lease.holds_lease() for lease in self._leases)
+        return namespace not in self.excluded and all(lease.holds_lease() for lease in self.leases)
 
     async def apply(self, type_: type[R], desired: Object, *, force: bool, uid: str | None = None) -> R:
         """Apply server-side; see `Client.apply`."""
@@ -167,9 +162,9 @@ class Writer:
     async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[InFlightWrite[R]]:
         """Wait for other writes of the object, and record what the watch brings during this one."""
         async with self._turns.setdefault((type_.KIND, key), asyncio.Lock()):
-            if not all(lease.holds_lease() for lease in self._leases):
+            if not all(lease.holds_lease() for lease in self.leases):
                 raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")
-            if key.namespace in self._excluded:
+            if key.namespace in self.excluded:
                 raise NamespaceExcluded(f"{type_.KIND} {key}: not written, another operator's namespace")
             if not self.cache.holds(type_):
                 yield InFlightWrite()
@@ -203,6 +198,7 @@ _log = structlog.get_logger()
 # Each process lists them when it begins to lead: page by page, and only metadata. While some of
 # ours are left it lists again, for five minutes: a reconcile that met one first may have seen it
 # for a moment only.
+@dataclass(frozen=True, slots=True)
 class UnselectedObjects:
     """Puts such objects into the cache. Run it as a server of the manager, while leading.
 
@@ -210,22 +206,15 @@ class UnselectedObjects:
     `is_ours` decides by the metadata which of them belong to this operator.
     """
 
-    def __init__(
-        self,
-        writer: Writer,
-        *,
-        selectors: Mapping[type[Resource], Selector],
-        is_ours: Callable[[Resource], bool],
-    ) -> None:
-        self._writer = writer
-        self._selectors = selectors
-        self._is_ours = is_ours
+    writer: Writer
+    selectors: Mapping[type[Resource], Selector]
+    is_ours: Callable[[Resource], bool]
 
     async def run(self) -> NoReturn:
         """List them until none of ours is left, for `SHOWN_SECONDS` at most; then wait to be cancelled."""
-        left = [type_ for type_ in self._selectors if self._writer.cache.serves(type_)]
+        left = [type_ for type_ in self.selectors if self.writer.cache.serves(type_)]
         for _ in range(round(SHOWN_SECONDS / AGAIN_SECONDS)):
-            left = [type_ for type_ in left if await self._finds(type_, self._selectors[type_])]
+            left = [type_ for type_ in left if await self._finds(type_, self.selectors[type_])]
             if not left:
                 break
             await asyncio.sleep(AGAIN_SECONDS)
@@ -253,13 +242,13 @@ class UnselectedObjects:
 
     async def _list(self, type_: type[Resource], selector: Selector) -> bool:
         has_ours = False
-        async for page in self._writer.client.pages(metadata_type(type_), **selector.query()):
+        async for page in self.writer.client.pages(metadata_type(type_), **selector.query()):
             for live in page.items:
-                if self._is_ours(live):
+                if self.is_ours(live):
                     has_ours = True
                     _log.info("object lacks its label", kind=str(type_.KIND), name=str(live.key))
-                    await self._writer.read_existing(
-                        *(type_, live.key), is_ours=self._is_ours, seconds=SHOWN_SECONDS
+                    await self.writer.read_existing(
+                        *(type_, live.key), is_ours=self.is_ours, seconds=SHOWN_SECONDS
                     )
         return has_ours
 

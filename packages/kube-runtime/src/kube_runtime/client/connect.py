@@ -79,8 +79,6 @@ def _credentials(
             text = f"no --kubeconfig, KUBECONFIG is not set, not in a pod, no {paths[0]}"
             raise ConfigError("credentials", f"none found: {text}")
     # Imported here, because a pod needs neither kubeconfig files nor logins.
-
-    # Imported here, because a pod needs neither kubeconfig files nor logins.
     from kube_runtime.client.kubeconfig import Kubeconfig
 
     return Kubeconfig(paths, context)

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 import structlog
@@ -31,7 +31,7 @@ from kube_runtime.errors import (
     Unreachable,
 )
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.times import Backoff, TokenBucket, loop_time, rfc3339
+from kube_runtime.times import Backoff, TokenBucket, loop_time, rfc3339, wall_clock
 from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Key, Object, Resource, fitted
 
@@ -102,31 +102,26 @@ class _ObjectState(TokenBucket):
     counts: dict[_Series, int] = field(default_factory=dict[_Series, int])
 
 
+@dataclass(slots=True, eq=False)
 class EventWriter:
     """Writes recorded Events, one request at a time. The manager runs it."""
 
-    def __init__(
-        self,
-        client: Client,
-        *,
-        instance: str,
-        metrics: RuntimeMetrics,
-        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._client = client
-        self._instance = instance
-        self._metrics = metrics
-        self._wall_clock = wall_clock
-        # By whether they are warnings; the oldest first.
-        self._pending: dict[bool, OrderedDict[_Series, _Pending]] = {
-            warning: OrderedDict() for warning in (True, False)
-        }
-        self._objects: OrderedDict[str, _ObjectState] = OrderedDict()  # by uid
-        self._arrived = asyncio.Event()
-        self._writing = asyncio.Lock()
-        """Held during one request, never during a pause, so that `flush` can start at once."""
-        self._paused_until = 0.0
-        self._has_logged_forbidden = False
+    client: Client
+    instance: str
+    metrics: RuntimeMetrics
+    wall_clock: Callable[[], datetime] = wall_clock
+    # By whether they are warnings; the oldest first.
+    _pending: dict[bool, OrderedDict[_Series, _Pending]] = field(
+        default_factory=lambda: {warning: OrderedDict() for warning in (True, False)}, init=False
+    )
+    _objects: OrderedDict[str, _ObjectState] = field(
+        default_factory=OrderedDict[str, _ObjectState], init=False
+    )  # by uid
+    _arrived: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    """Held during one request, never during a pause, so that `flush` can start at once."""
+    _paused_until: float = field(default=0.0, init=False)
+    _has_logged_forbidden: bool = field(default=False, init=False)
 
     def recorder(self, component: str) -> "Recorder":
         """A recorder for one controller, with that component name."""
@@ -159,7 +154,7 @@ class EventWriter:
         """Drop all pending Events, and return their number."""
         left = sum(map(len, self._pending.values()))
         for _ in range(left):
-            self._metrics.event_dropped("stopped")
+            self.metrics.event_dropped("stopped")
         for pending in self._pending.values():
             pending.clear()
         return left
@@ -183,7 +178,7 @@ class EventWriter:
 
     def add(self, series: _Series, regarding: Resource, message: str) -> None:
         """Add one occurrence: merged with a pending Event of its series, or dropped if there are too many."""
-        now, today = loop_time(), self._wall_clock()
+        now, today = loop_time(), self.wall_clock()
         metadata = regarding.metadata
         # Not the object itself: thousands of Events may wait.
         reference: Object = {
@@ -195,22 +190,25 @@ class EventWriter:
             "resourceVersion": metadata.resource_version,
         }
         same = self._pending[series.warning]
-        now_pending = _Pending(series, reference, now + COLLECT_SECONDS, today, today, 1, [message])
-        if pending := same.get(series):
-            pending.merge(now_pending)
-        else:
+        pending = same.get(series)
+        if pending is None:
             budget = self._objects.setdefault(series.uid, _ObjectState(BURST, now))
             self._objects.move_to_end(series.uid)
             if len(self._objects) > WRITTEN_LIMIT:
                 self._objects.popitem(last=False)
             if not budget.take(BURST, REFILL_SECONDS, now):
-                self._metrics.event_dropped("budget")
+                self.metrics.event_dropped("budget")
                 return
             if len(same) >= PENDING_LIMIT:
                 same.popitem(last=False)
-                self._metrics.event_dropped("queue_full")
-            same[series] = now_pending
+                self.metrics.event_dropped("queue_full")
+            due = now + COLLECT_SECONDS
+            pending = same[series] = _Pending(series, reference, due, today, today)
             self._arrived.set()
+        pending.regarding, pending.until = reference, today
+        pending.count += 1
+        if message not in pending.messages:
+            pending.messages.append(message)
 
     async def _write_next(self, *, ignore_due: bool = False) -> None:
         for same in self._pending.values():
@@ -227,7 +225,7 @@ class EventWriter:
         except (Unreachable, ServerFailure, Throttled) as error:
             pending.attempts += 1
             if pending.attempts == ATTEMPTS:
-                self._metrics.event_dropped("unreachable")
+                self.metrics.event_dropped("unreachable")
                 return
             asked = error.retry_after_seconds if isinstance(error, ApiError) else None
             pause = min(asked or OUTAGE.seconds(pending.attempts), LONGEST_PAUSE_SECONDS)
@@ -256,7 +254,7 @@ class EventWriter:
             else:
                 return
         try:
-            await self._client.create(Event, self._new(pending))
+            await self.client.create(Event, self._new(pending))
         except Conflict:  # created before a restart; the answer to the first patch has its count
             event = await self._raise_count(pending, None)
             await self._raise_count(pending, event.count + pending.count)
@@ -267,7 +265,7 @@ class EventWriter:
         patch: Object = {"message": pending.message, "lastTimestamp": rfc3339(pending.until)}
         if count is not None:
             patch["count"] = count
-        event = await self._client.merge_patch(Event, pending.key, patch)
+        event = await self.client.merge_patch(Event, pending.key, patch)
         if count is not None:
             self._remember(pending.series, count)
         return event
@@ -289,14 +287,14 @@ class EventWriter:
             lastTimestamp=rfc3339(pending.until),
             source={"component": series.component},
             reportingComponent=series.component,
-            reportingInstance=self._instance,
+            reportingInstance=self.instance,
         )
 
     def _on_refusal(self, pending: _Pending, error: OperatorError) -> None:
         if _is_namespace_terminating(error):
-            self._metrics.event_dropped("namespace_gone")
+            self.metrics.event_dropped("namespace_gone")
             return
-        self._metrics.event_dropped("refused")
+        self.metrics.event_dropped("refused")
         if isinstance(error, Forbidden):
             if self._has_logged_forbidden:
                 return

@@ -102,6 +102,24 @@ async def test_no_place_is_lost_whoever_gives_up_waiting() -> None:
         assert 0 == turns.waiting
 
 
+@on_simulated_clock
+async def test_who_is_cancelled_just_when_its_turn_comes_gives_it_on() -> None:
+    turns = FairSemaphore(1)
+
+    async def hold() -> None:
+        async with turns.slot("a"):
+            await asyncio.sleep(1)
+
+    async def hold_and_cancel() -> None:
+        await hold()
+        second.cancel()
+
+    tasks = [asyncio.create_task(work()) for work in (hold_and_cancel, hold, hold)]
+    _, second, third = tasks
+    await asyncio.wait(tasks, timeout=10)
+    assert (True, True) == (second.cancelled(), third.done())
+
+
 @pytest.mark.parametrize(
     ("address", "client"),
     [

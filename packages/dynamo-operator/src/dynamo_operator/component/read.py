@@ -1,7 +1,7 @@
 """Read what a component depends on, from the cache only; and the index of its pods."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from dynamo_operator import labels, names
@@ -20,20 +20,16 @@ from dynamo_operator.shared.cluster import (
     ISTIO,
     KAI,
     LEADER_WORKER_SET,
+    OPTIONAL_APIS,
     SET_NAME,
     Facts,
-    InferencePool,
     LeaderWorkerSet,
     LiveObjects,
     OptionalApi,
-    PodClique,
-    PodCliqueScalingGroup,
-    PodCliqueSet,
     PodGroup,
     PodServiceAccount,
     PullSecret,
     Queue,
-    VirtualService,
 )
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache, Change
@@ -131,14 +127,6 @@ def _service(pod: Pod) -> tuple[Key, str]:
     return graph, pod_labels.get(labels.COMPONENT, "")
 
 
-_TYPES: Mapping[OptionalApi, tuple[type[Resource], ...]] = {
-    GROVE: (PodCliqueSet, PodClique, PodCliqueScalingGroup),
-    KAI: (Queue,),
-    LEADER_WORKER_SET: (LeaderWorkerSet, PodGroup),
-    INFERENCE_POOL: (InferencePool,),
-    ISTIO: (VirtualService,),
-}
-
 _BESIDE: tuple[type[Resource], ...] = (PullSecret, PodServiceAccount)
 """The types beside its children that a component is rendered from; a change wakes it."""
 
@@ -168,8 +156,8 @@ def read_facts(namespace: str, cache: Cache) -> Facts:
 def withheld(cache: Cache) -> dict[OptionalApi, tuple[Kind, ...]]:
     """The optional APIs that are installed but forbidden, each with its forbidden kinds."""
     forbidden: dict[OptionalApi, tuple[Kind, ...]] = {}
-    for api, types in _TYPES.items():
-        missing = tuple(type_ for type_ in types if not cache.serves(type_))
+    for api in OPTIONAL_APIS:
+        missing = tuple(type_ for type_ in api.types if not cache.serves(type_))
         if missing and all(cache.forbids(type_) for type_ in missing):
             forbidden[api] = tuple(type_.KIND for type_ in missing)
     return forbidden
@@ -177,7 +165,7 @@ def withheld(cache: Cache) -> dict[OptionalApi, tuple[Kind, ...]]:
 
 def serves(cache: Cache, api: OptionalApi) -> bool:
     """Whether all kinds of an optional API are installed and allowed."""
-    return all(cache.serves(type_) for type_ in _TYPES[api])
+    return all(map(cache.serves, api.types))
 
 
 def namespace_facts(pull_secrets: Iterable[PullSecret], accounts: Iterable[ServiceAccount]) -> Facts:

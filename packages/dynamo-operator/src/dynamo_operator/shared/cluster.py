@@ -228,11 +228,16 @@ _VALUES = "dynamo-operator.optionalApis"
 
 @dataclass(frozen=True, slots=True)
 class OptionalApi:
-    """An optional API: title, kinds that the operator uses, and key under `optionalApis` in the chart."""
+    """An optional API: title, types that the operator uses, and key under `optionalApis` in the chart."""
 
     title: str
-    kinds: tuple[Kind, ...]
+    types: tuple[type[Resource], ...]
     key: str
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of its types."""
+        return tuple(type_.KIND for type_ in self.types)
 
     @property
     def value(self) -> str:
@@ -240,13 +245,13 @@ class OptionalApi:
         return f"{_VALUES}.{self.key}"
 
 
-GROVE = OptionalApi("Grove", (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND), "grove")
-KAI = OptionalApi("KAI scheduler", (Queue.KIND,), "kai")
+GROVE = OptionalApi("Grove", (PodCliqueSet, PodClique, PodCliqueScalingGroup), "grove")
+KAI = OptionalApi("KAI scheduler", (Queue,), "kai")
 LEADER_WORKER_SET = OptionalApi(
-    "LeaderWorkerSet with Volcano", (LeaderWorkerSet.KIND, PodGroup.KIND), "leaderWorkerSet"
+    "LeaderWorkerSet with Volcano", (LeaderWorkerSet, PodGroup), "leaderWorkerSet"
 )
-INFERENCE_POOL = OptionalApi("Inference extension", (InferencePool.KIND,), "inferencePool")
-ISTIO = OptionalApi("Istio", (VirtualService.KIND,), "istio")
+INFERENCE_POOL = OptionalApi("Inference extension", (InferencePool,), "inferencePool")
+ISTIO = OptionalApi("Istio", (VirtualService,), "istio")
 
 OPTIONAL_APIS = (GROVE, KAI, LEADER_WORKER_SET, INFERENCE_POOL, ISTIO)
 

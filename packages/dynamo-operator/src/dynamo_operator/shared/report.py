@@ -72,6 +72,7 @@ from kube_runtime.types.meta import (
 )
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Status)
 
 _CHECKED_IN_CACHE = frozenset(
     (Obstacle.NAME_CONFLICT, Obstacle.PREDECESSOR, Obstacle.NOT_SERVED, Obstacle.FORBIDDEN)
@@ -438,12 +439,7 @@ async def report_unreadable(
         text = f"Cannot read the object: {error.message}"
         reason, event = reasons.unreadable, "DecodeFailed"
     text = cut(text, _MESSAGE_LIMIT)
-    status = bare.status.with_conditions(
-        Condition(condition, "False", reason, text, observed_generation=generation)
-        for condition in reasons.conditions
-    )
-    if type_ is DynamoGraphDeployment:
-        status = structs.replace(status, state=str(GraphState.FAILED))
+    status = _failed(type_, bare.status, generation, reason, text)
     if type_ is DynamoModel:  # the schema wants both in every status
         status = structs.replace(
             status,
@@ -479,13 +475,8 @@ async def report_refusal(
     if isinstance(error, ServerFailure):  # the next attempt may not meet it
         raise error
     text = cut(rejected(error.kind.name, error.key.name, error).message, _MESSAGE_LIMIT)
-    reasons, generation = FAILURE_REASONS[type_], resource.metadata.generation
-    status = status_of(resource).with_conditions(
-        Condition(condition, "False", reasons.rejected, text, observed_generation=generation)
-        for condition in reasons.conditions
-    )
-    if type_ is DynamoGraphDeployment:
-        status = structs.replace(status, state=str(GraphState.FAILED))
+    reason, generation = FAILURE_REASONS[type_].rejected, resource.metadata.generation
+    status = _failed(type_, status_of(resource), generation, reason, text)
     try:
         stored = await patch_status(reporter.writer, resource, status)
     except (Forbidden, Invalid):  # the Event and the log remain
@@ -495,6 +486,16 @@ async def report_refusal(
     if stored is not resource:
         reporter.recorder.event(resource, reason=Obstacle.REJECTED, message=text, warning=True)
     return Result(REJECTED_RETRY_SECONDS, stored, failure=error)
+
+
+def _failed(type_: type[Resource], status: S, generation: int, reason: str, text: str) -> S:
+    """The status of an object of that type for which the operator can do nothing."""
+    status = status.with_conditions(
+        Condition(condition, "False", reason, text, observed_generation=generation)
+        for condition in FAILURE_REASONS[type_].conditions
+    )
+    is_graph = type_ is DynamoGraphDeployment
+    return structs.replace(status, state=str(GraphState.FAILED)) if is_graph else status
 
 
 _SUSPENSIONS = {"True": "Suspended", "False": "Resumed"}

@@ -10,7 +10,8 @@ Grove replaces all pods when it changes, and its webhook rejects the change if c
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
@@ -42,27 +43,6 @@ from kube_runtime.types.meta import Object
 _KAI = "kai-scheduler"
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
-    """A service in a set. `name` is its name within the set."""
-
-    name: str
-    plan: ComponentPlan
-
-
-@dataclass(frozen=True, slots=True)
-class _Set:
-    """A graph's PodCliqueSet. With `has_kai`, the KAI scheduler places its pods, in `queue`."""
-
-    name: str
-    namespace: str
-    members: tuple[_Member, ...]
-    has_kai: bool
-    queue: str
-    termination_delay_seconds: int
-    present: Mapping[str, LiveTemplate]
-
-
 def grove_objects(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings) -> tuple[Object, ...]:
     """Return Services, Ingresses or VirtualServices, ConfigMaps, and the PodCliqueSet of a graph."""
     plans = {key: _plan(graph, key, facts, settings) for key in sorted(graph.spec.services)}
@@ -74,17 +54,7 @@ def grove_objects(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSe
             objects += (*ingresses(plan), *virtual_services(plan))
     for plan in plans.values():
         objects += wait_config_maps(plan)
-    grove_names = grove_names_of(graph)
-    clique_set = _Set(
-        name=grove_names.set,
-        namespace=graph.metadata.namespace,
-        members=tuple(_Member(grove_names.services[key], plan) for key, plan in plans.items()),
-        has_kai=facts.kai_served,
-        queue=kai_queue(graph),
-        termination_delay_seconds=settings.grove_termination_delay_seconds,
-        present=facts.live_templates,
-    )
-    return (*objects, _pod_clique_set(clique_set))
+    return (*objects, _pod_clique_set(graph, plans, facts, settings))
 
 
 def grove_model_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
@@ -155,27 +125,26 @@ def _services(plan: ComponentPlan) -> tuple[Object, ...]:
     return rendered
 
 
-def _pod_clique_set(clique_set: _Set) -> Object:
-    """The PodCliqueSet of a graph."""
-    record = namespace_defaults_record(*(member.plan for member in clique_set.members))
-    is_ordered = any(_starts_leader_last(member) for member in clique_set.members)
-    startup = "CliqueStartupTypeExplicit" if is_ordered else "CliqueStartupTypeAnyOrder"
-    cliques = [clique for member in clique_set.members for clique in _cliques(clique_set, member)]
+def _pod_clique_set(
+    graph: DynamoGraphDeployment, plans: Mapping[str, ComponentPlan], facts: Facts, settings: RenderSettings
+) -> Object:
+    """The PodCliqueSet of a graph with these plans of its services."""
+    grove_names, present = grove_names_of(graph), facts.live_templates
+    members = [(grove_names.services[key], plan) for key, plan in plans.items()]
+    is_ordered = any(map(_starts_leader_last, plans.values()))
+    cliques = [clique for name, plan in members for clique in _cliques(graph, facts, plan, name)]
     template: Object = {
-        "cliques": _in_live_order(cliques, clique_set.present),
-        "cliqueStartupType": startup,
+        "cliques": _in_live_order(cliques, present),
+        "cliqueStartupType": f"CliqueStartupType{'Explicit' if is_ordered else 'AnyOrder'}",
         "headlessServiceConfig": {"publishNotReadyAddresses": True},
     }
-    if groups := [
-        _scaling_group(clique_set, member) for member in clique_set.members if member.plan.nodes > 1
-    ]:
-        template["podCliqueScalingGroups"] = _in_live_order(groups, clique_set.present)
-    if clique_set.termination_delay_seconds > 0:
-        template["terminationDelay"] = _duration(clique_set.termination_delay_seconds)
-    return PodCliqueSet.KIND.manifest(
-        object_metadata(clique_set.namespace, clique_set.name, {}, record),
-        spec={"replicas": 1, "template": template},
-    )
+    if groups := [_scaling_group(facts, plan, name) for name, plan in members if plan.nodes > 1]:
+        template["podCliqueScalingGroups"] = _in_live_order(groups, present)
+    if settings.grove_termination_delay_seconds > 0:
+        template["terminationDelay"] = _duration(settings.grove_termination_delay_seconds)
+    record = namespace_defaults_record(*plans.values())
+    metadata = object_metadata(graph.metadata.namespace, grove_names.set, {}, record)
+    return PodCliqueSet.KIND.manifest(metadata, spec={"replicas": 1, "template": template})
 
 
 def _in_live_order(entries: Sequence[Object], present: Mapping[str, object]) -> list[Object]:
@@ -184,38 +153,42 @@ def _in_live_order(entries: Sequence[Object], present: Mapping[str, object]) -> 
     return sorted(entries, key=lambda entry: position.get(entry["name"], len(position)))
 
 
-def _starts_leader_last(member: _Member) -> bool:
-    return member.plan.nodes > 1 and member.plan.backend.starts_leader_last
+def _starts_leader_last(plan: ComponentPlan) -> bool:
+    return plan.nodes > 1 and plan.backend.starts_leader_last
 
 
-def _cliques(clique_set: _Set, member: _Member) -> Sequence[Object]:
-    """The clique of a service; for a multinode service those of its leader and its workers."""
-    plan, name = member.plan, member.name
+def _cliques(graph: DynamoGraphDeployment, facts: Facts, plan: ComponentPlan, name: str) -> Sequence[Object]:
+    """The clique of a service, which has that name in the set; for several nodes, of leader and workers."""
+    clique = partial(_clique, graph, facts, plan)
     if plan.nodes == 1:
-        return (
-            _clique(clique_set, member, name, None, size=_size(clique_set, name, plan.replicas), least=1),
-        )
+        return (clique(name, None, size=_size(facts, name, plan.replicas), least=1),)
     leader, workers = f"{name}{LEADER_SUFFIX}", f"{name}{WORKER_SUFFIX}"
     hosts = _hosts(name, plan.nodes)
-    first = _clique(clique_set, member, leader, GroupNode(is_leader=True, hosts=hosts), size=1, least=1)
-    if _starts_leader_last(member):
+    first = clique(leader, GroupNode(is_leader=True, hosts=hosts), size=1, least=1)
+    if _starts_leader_last(plan):
         first["spec"]["startsAfter"] = [workers]
     rest = plan.nodes - 1
     node = GroupNode(is_leader=False, hosts=hosts)
-    return (first, _clique(clique_set, member, workers, node, size=rest, least=rest))
+    return (first, clique(workers, node, size=rest, least=rest))
 
 
 def _clique(
-    clique_set: _Set, member: _Member, name: str, node: GroupNode | None, *, size: int, least: int
+    graph: DynamoGraphDeployment,
+    facts: Facts,
+    plan: ComponentPlan,
+    name: str,
+    node: GroupNode | None,
+    *,
+    size: int,
+    least: int,
 ) -> Object:
-    plan = member.plan
     template = pod_template(plan, plan.name, node=node)
     metadata, pod = template["metadata"], template["spec"]
-    present = clique_set.present.get(name, LiveTemplate())
-    has_kai = clique_set.has_kai if present.scheduler is None else present.scheduler == _KAI
+    present = facts.live_templates.get(name, LiveTemplate())
+    has_kai = facts.kai_served if present.scheduler is None else present.scheduler == _KAI
     if has_kai and pod.get("schedulerName", _KAI) == _KAI:
         pod["schedulerName"] = _KAI
-        metadata["labels"][labels.KAI_QUEUE_LABEL] = clique_set.queue
+        metadata["labels"][labels.KAI_QUEUE_LABEL] = kai_queue(graph)
     if present.restart:
         kept = {labels.RESTART_AT: present.restart}
         metadata["annotations"] = kept | metadata.get("annotations", {})
@@ -228,19 +201,18 @@ def _clique(
     return {"name": name, **metadata, "spec": spec}
 
 
-def _scaling_group(clique_set: _Set, member: _Member) -> Object:
-    name = member.name
+def _scaling_group(facts: Facts, plan: ComponentPlan, name: str) -> Object:
     return {
         "name": name,
         "cliqueNames": [f"{name}{LEADER_SUFFIX}", f"{name}{WORKER_SUFFIX}"],
-        "replicas": _size(clique_set, name, member.plan.replicas),
+        "replicas": _size(facts, name, plan.replicas),
         "minAvailable": 1,
     }
 
 
-def _size(clique_set: _Set, name: str, replicas: int) -> int:
+def _size(facts: Facts, name: str, replicas: int) -> int:
     """The size in the template. Grove rejects 0 there, so the live object is scaled to zero instead."""
-    present = clique_set.present.get(name, LiveTemplate()).replicas
+    present = facts.live_templates.get(name, LiveTemplate()).replicas
     return max(1, replicas) if present is None else present
 
 

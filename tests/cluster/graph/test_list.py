@@ -58,15 +58,6 @@ def test_the_events_of_a_graph_and_its_pods(world: World, admin: Person) -> None
     assert (0, "LAST SEEN") == (code, text[:9])
 
 
-def test_logs_of_a_pod_that_has_none(world: World, admin: Person) -> None:
-    world.create(GRAPH, graph(Frontend=service("frontend")))
-    world.eventually(GRAPH, "chat", is_ready)
-    code, text, said = admin.run("logs", "chat/Frontend")
-    assert (1, "", True) == (code, text, said.startswith("warning: chat-frontend-"))
-    code, _, said = admin.run("logs", "chat/frontent")
-    assert (1, True) == (code, 'service "frontent" not found; did you mean "Frontend"?' in said)
-
-
 def test_a_namespace_that_does_not_exist(kinds: ControlPlane, world: World) -> None:
     world.create(GRAPH, graph(Frontend=service("frontend")))
     lost = Person(kinds.kubeconfig, "nowhere")

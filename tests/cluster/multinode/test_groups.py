@@ -10,7 +10,7 @@ from cluster.world import PODS, World
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup, SshKeys
-from kube_runtime.types.meta import Kind, Object
+from kube_runtime.types.meta import Kind
 
 GRAPH = DynamoGraphDeployment.KIND
 COMPONENT = DynamoComponentDeployment.KIND
@@ -97,20 +97,6 @@ def test_a_new_template_is_ready_when_all_pods_have_it(place: World) -> None:
         place.patch(GRAPH, "g", {"spec": graph("vllm", image=image)["spec"]})
         place.eventually(GRAPH, "g", is_ready)
         assert {image} == {pod["spec"]["containers"][0]["image"] for pod in place.list(PODS)}
-
-
-def test_a_group_that_does_not_start_is_named(place: World) -> None:
-    stuck = {"annotations": {"fake-kubelet": "never-starts"}}
-    place.create(GRAPH, graph("sglang", extraPodMetadata=stuck))
-
-    def blocked(body: Object) -> list[str]:
-        service = body["status"].get("services", {}).get("W", {})
-        return [pod["name"] for pod in service.get("blockedPods", ())]
-
-    waiting = place.eventually(GRAPH, "g", lambda body: ["g-w-0-0", "g-w-0-0-1"] == blocked(body))
-    assert "pending" == waiting["status"]["state"]
-    message = condition(waiting, "Ready")["message"]
-    assert message.startswith("W: 0/1 ready; pod g-w-0-0 NotReady: "), message
 
 
 def test_a_settled_group_costs_no_request(groups: ControlPlane, place: World) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.conditions import condition, is_ready
-from cluster.multinode.graphs import KEYS, KEYS_NAMESPACE, encoded, graph, secret
+from cluster.conditions import is_ready
+from cluster.multinode.graphs import KEYS, encoded, graph, secret
 from cluster.operator_process import OperatorProcess
 from cluster.world import World
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -40,28 +40,6 @@ def test_graphs_of_a_namespace_share_a_copy_that_follows_its_source(source: Worl
     place.eventually(SECRET, KEYS, lambda body: len(body["metadata"]["ownerReferences"]) == 1)
     place.delete(GRAPH, "b")
     place.gone(SECRET, KEYS)
-
-
-def test_keys_of_the_namespace_itself_are_left_alone(source: World, place: World) -> None:
-    place.create(SECRET, secret("own"))
-    place.create(GRAPH, graph("trtllm"))
-    place.eventually(GRAPH, "g", is_ready)
-    source.apply(SECRET, secret("new"))
-    place.delete(GRAPH, "g")
-    place.gone(GRAPH, "g")
-    found = place.get(SECRET, KEYS)
-    assert found is not None
-    assert holds("own", found)
-
-
-def test_a_graph_without_keys_says_so_and_goes_on_when_they_come(source: World, place: World) -> None:
-    source.delete(SECRET, KEYS)
-    place.create(GRAPH, graph("trtllm"))
-    waiting = place.eventually(GRAPH, "g", lambda body: bool(condition(body, "Ready")))
-    assert "failed_to_reconcile_the_resources" == condition(waiting, "Ready")["reason"]
-    assert f"Secret {KEYS_NAMESPACE}/{KEYS} not found" in condition(waiting, "Ready")["message"]
-    source.apply(SECRET, secret("late"))
-    place.eventually(GRAPH, "g", is_ready)
 
 
 def test_the_log_never_has_a_key(operator: OperatorProcess, source: World, place: World) -> None:

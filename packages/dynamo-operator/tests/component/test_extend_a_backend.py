@@ -59,11 +59,6 @@ def environment(container: Object) -> dict[str, Any]:
     return {entry["name"]: entry.get("value") for entry in container["env"]}
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_every_module_of_the_table_has_a_backend(name: str) -> None:
-    assert isinstance(BACKENDS[name], Backend)
-
-
 def test_a_component_on_one_node_learns_its_cache_and_nothing_else(quill: Backend) -> None:
     component = a_worker()
     (main,) = pod_spec(planned(quill, component), None)["containers"]
@@ -100,23 +95,16 @@ def mains(group: Object) -> list[Object]:
     return [pod["containers"][-1] for pod in pods]
 
 
-def test_what_the_page_changes_is_all_that_is_needed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("declared", ["  backendFramework: quill\n", ""], ids=["declared", "in the command"])
+def test_what_the_page_changes_is_all_that_is_needed(tmp_path: Path, declared: str) -> None:
     where = as_the_page_says(tmp_path)
     (document,) = blocks("yaml")
-    answer = rendered(where, document)
+    answer = rendered(where, document.replace("  backendFramework: quill\n", declared))
     (group,) = (each for each in answer if each["kind"] == "LeaderWorkerSet")
     leader, _ = mains(group)
     (said,) = blocks("text")
     assert said.split() == leader["args"]
     assert "/kernels" == environment(leader)["QUILL_CACHE"]
-
-
-def test_the_framework_is_found_in_a_command_alone(tmp_path: Path) -> None:
-    where = as_the_page_says(tmp_path)
-    (document,) = blocks("yaml")
-    answer = rendered(where, document.replace("  backendFramework: quill\n", ""))
-    (group,) = (each for each in answer if each["kind"] == "LeaderWorkerSet")
-    assert "--meet-at" in mains(group)[0]["args"]
 
 
 def as_the_page_says(folder: Path) -> Path:

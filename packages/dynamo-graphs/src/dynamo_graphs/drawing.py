@@ -10,10 +10,10 @@ from html import escape
 from itertools import pairwise
 
 from dynamo_graphs.ages import counted
+from dynamo_graphs.services import Service, services
 from dynamo_operator.component.api import ComponentSpec, is_worker
 from dynamo_operator.component.framework import gpus
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import Service, services
 from dynamo_operator.shared.conditions import is_ready
 
 _WIDTH, _HEIGHT, _GAP, _LEFT, _TOP = 230, 74, 18, 20, 52

@@ -13,11 +13,11 @@ from datetime import UTC, datetime, timedelta
 from dynamo_graphs.ages import age, ago, since
 from dynamo_graphs.catalog import NO_ACTION, meaning, pod_advice
 from dynamo_graphs.reader import Reading
+from dynamo_graphs.services import Service, services
 from dynamo_operator.component.api import GROUP, BlockedPod, DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph import status as configuration
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import Service, services
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.names import is_paused
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, RequestConditionType, RequestReason

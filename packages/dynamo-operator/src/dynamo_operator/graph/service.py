@@ -16,12 +16,10 @@ from msgspec.structs import replace
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import (
     MAX_GROUPS,
-    BlockedPod,
     ComponentSpec,
     DynamoComponentDeployment,
     ResourceItem,
     Resources,
-    ServiceReplicaStatus,
     is_under_factor,
 )
 from dynamo_operator.component.plan import (
@@ -33,7 +31,6 @@ from dynamo_operator.component.plan import (
     service_labels,
     variable,
 )
-from dynamo_operator.component.pods import ServiceView, ready_replicas
 from dynamo_operator.features.rollouts.plan import (
     NAMESPACE_PREFIX_VARIABLE,
     PLAIN,
@@ -45,7 +42,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, is_on_grove
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import CLIQUE_NAME
-from dynamo_operator.shared.conditions import SUSPENDED, Stated
+from dynamo_operator.shared.conditions import SUSPENDED
 from kube_runtime.types.meta import Fields, Object, OwnerReference, R, condition
 
 S = TypeVar("S", bound=ComponentSpec)
@@ -240,65 +237,6 @@ def _cliques(graph: DynamoGraphDeployment, service: str, replicas: int, suffix: 
     gang = grove_names_of(graph)
     group, name = gang.child(service), f"{gang.services[service]}{suffix}"
     return (f"{group}-{index}-{name}" for index in range(min(max(1, replicas), MAX_GROUPS)))
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """One row: the desired replicas of a service, and what the status reports.
-
-    None means unknown; for `ready`, that its workload has no such count.
-    """
-
-    name: str
-    desired: int
-    ready: int | None = None
-    updated: int | None = None
-    ready_of_newest: int = 0
-    reason: str = ""
-    message: str = ""
-    blocked_pods: tuple[BlockedPod, ...] = ()
-
-
-def services(stated: Stated) -> list[Service]:
-    """The services of a graph or component, by name; other kinds have none."""
-    match stated:
-        case DynamoGraphDeployment():
-            return _of_graph(stated)
-        case DynamoComponentDeployment(spec=spec, status=status):
-            desired = spec.desired_replicas
-            return [_service(spec.service_name or stated.metadata.name, desired, status.service)]
-        case _:
-            return []
-
-
-def _of_graph(graph: DynamoGraphDeployment) -> list[Service]:
-    # The operator copies the replicas of scaling adapters into the spec, so adapters are not read here.
-    suspended = condition(graph.status.conditions, SUSPENDED)
-    is_at_zero = suspended is not None and suspended.status == "True"
-    replicas = effective_replicas(graph, {}, graph.spec.services if is_at_zero else ())
-    return [
-        _service(
-            key,
-            base_replicas(graph, key) if desired is None else desired,
-            graph.status.services.get(key),
-        )
-        for key, desired in sorted(replicas.items())
-    ]
-
-
-def _service(name: str, desired: int, counts: ServiceReplicaStatus | None) -> Service:
-    if counts is None:
-        return Service(name, desired)
-    return Service(
-        name,
-        desired,
-        ready=ready_replicas(counts),
-        updated=counts.updated_replicas,
-        ready_of_newest=ServiceView(name, counts, desired).ready_of_newest,
-        reason=counts.reason or "",
-        message=counts.message or "",
-        blocked_pods=counts.blocked_pods,
-    )
 
 
 _INHERITED = (labels.ENABLE_METRICS, labels.DISCOVERY_BACKEND)

@@ -493,23 +493,3 @@ def _ineffective(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     if ingress.tls and ingress.use_virtual_service and not ingress.ingress_controller_class_name:
         message = "has no effect on a VirtualService: the certificate belongs to its gateway"
         yield Problem(f"{at}.tls", message)
-
-
-def without_switch(document: Object) -> Iterator[Problem]:
-    """Warnings of objects that are off because `enabled` was left out, in a document as it was written.
-
-    The API server adds the default, so that later nothing shows whether a user meant it.
-    """
-    spec = document.get("spec")
-    services = spec.get("services") if isinstance(spec, dict) else None
-    places = {"spec": spec}
-    if isinstance(services, dict):
-        places = {service_path(key): service for key, service in services.items()}
-    for path, place in places.items():
-        adapter, ingress = (
-            (place.get(field) if isinstance(place, dict) else None) for field in ("scalingAdapter", "ingress")
-        )
-        if isinstance(adapter, dict) and "enabled" not in adapter:
-            yield Problem(f"{path}.scalingAdapter", "has no effect without enabled: true")
-        if isinstance(ingress, dict) and ingress and "enabled" not in ingress:
-            yield Problem(f"{path}.ingress", "exposes nothing without enabled: true")

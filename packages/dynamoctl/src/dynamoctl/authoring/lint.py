@@ -26,10 +26,9 @@ from dynamo_operator.admission.decide import RULES, ReviewContext
 from dynamo_operator.component.api import GROUP
 from dynamo_operator.crds import KINDS as DEFINED
 from dynamo_operator.crds import filled, whole_schema
-from dynamo_operator.graph.validate import without_switch
 from dynamo_operator.graph.warnings import UNKNOWN, ClusterContext
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.problems import Problem, later_version, nearest
+from dynamo_operator.shared.problems import Problem, later_version, nearest, service_path
 from dynamoctl.authoring.render import DEFAULT_NAMESPACE, KINDS, Manifest, kinds_by_name, readable, selected
 from dynamoctl.installation.manifests import render_settings
 from dynamoctl.screen import Styled, show, show_json, table
@@ -127,7 +126,7 @@ def findings_of(
     reported = {problem.path for problem in wrong}
     both: tuple[tuple[Level, Iterable[Problem]], ...] = (
         ("error", rules.problems(sound, at)),
-        ("warning", chain(rules.warnings(sound, at), without_switch(manifest.value))),
+        ("warning", chain(rules.warnings(sound, at), _without_switch(manifest.value))),
     )
     for level, problems in both:
         for problem in dict.fromkeys(problems):
@@ -359,3 +358,23 @@ def _inner(schema: Object) -> Object:
         if keyword in schema:
             return _inner(schema[keyword])
     return schema
+
+
+def _without_switch(document: Object) -> Iterator[Problem]:
+    """Warnings of objects that are off because `enabled` was left out, in a document as it was written.
+
+    The API server adds the default, so that later nothing shows whether a user meant it.
+    """
+    spec = document.get("spec")
+    services = spec.get("services") if isinstance(spec, dict) else None
+    places = {"spec": spec}
+    if isinstance(services, dict):
+        places = {service_path(key): service for key, service in services.items()}
+    for path, place in places.items():
+        adapter, ingress = (
+            (place.get(field) if isinstance(place, dict) else None) for field in ("scalingAdapter", "ingress")
+        )
+        if isinstance(adapter, dict) and "enabled" not in adapter:
+            yield Problem(f"{path}.scalingAdapter", "has no effect without enabled: true")
+        if isinstance(ingress, dict) and ingress and "enabled" not in ingress:
+            yield Problem(f"{path}.ingress", "exposes nothing without enabled: true")

@@ -23,7 +23,7 @@ from dynamo_graphs.reader import (
     stored_type,
     warn,
 )
-from dynamo_operator.graph.service import services
+from dynamo_graphs.services import services
 from dynamo_operator.names import is_paused
 from dynamo_operator.shared.conditions import Stated, is_behind, is_ready, seen_generation
 from dynamoctl.options import Where

@@ -86,7 +86,7 @@ def _table(rules: Iterable[Rule]) -> list[str]:
     rows = []
     for rule in rules:
         resources = ", ".join(f"`{resource}`" for resource in rule.resources)
-        names = [_NAMES[name] if isinstance(name, Name) else f"`{name}`" for name in rule.names]
+        names = [_NAMES[Name(name)] if name[0] == "$" else f"`{name}`" for name in rule.names]
         feature = "" if rule.feature is Feature.ALWAYS else f"`{rule.feature.value}`"
         verbs = ", ".join(rule.verbs)
         group = f"`{rule.group}`" if rule.group else ""

@@ -10,23 +10,20 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import Literal
 
-import msgspec
-
 from dynamo_graphs.ages import counted
 from dynamo_graphs.offline import expanded
 from dynamo_graphs.operators import running_settings
-from dynamo_graphs.reader import MANAGER, Reading, served_groups, warn
+from dynamo_graphs.reader import Reading, served_groups, warn
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.documents import write_yaml
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings, installed_settings
 from dynamo_operator.shared.cluster import OPTIONAL_APIS, Facts, LeaderWorkerSet, PodCliqueSet
-from kube_runtime.client.client import APPLY_PATCH, Request
+from kube_runtime.client.client import APPLY_PATCH
 from kube_runtime.errors import ApiError, ConfigError, Conflict
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.types.meta import Fields, Key, Kind, Object, key_of
-from kube_runtime.wire import path_of
+from kube_runtime.types.meta import Fields, Kind, Object, key_of
 
 RENDERED = (DynamoGraphDeployment.KIND.name, DynamoComponentDeployment.KIND.name)
 """The kinds whose effects on pods are known."""
@@ -67,19 +64,10 @@ async def server_apply(reading: Reading, kind: Kind, body: Object, *, is_dry: bo
     """
     how = {"force": "true" if force else "false"}
     try:
-        return await patched(reading, kind, key_of(body), body, APPLY_PATCH, is_dry=is_dry, **how)
+        return await reading.patched(kind, key_of(body), body, APPLY_PATCH, is_dry=is_dry, **how)
     except Conflict as error:
         error.message += "; --force-conflicts takes these fields over"
         raise
-
-
-async def patched(
-    reading: Reading, kind: Kind, key: Key, patch: Object, media_type: str, *, is_dry: bool, **query: str
-) -> Object:
-    """Patch an object as the field manager of people; the result, with `is_dry` of a dry run."""
-    whole = {"fieldManager": MANAGER, **query, **({"dryRun": "All"} if is_dry else {})}
-    request = Request("PATCH", path_of(kind, *key), whole, msgspec.json.encode(patch), media_type)
-    return await reading.send(request, kind, key)
 
 
 def comparable(body: Object | None) -> Object:

@@ -1,7 +1,4 @@
-"""A connection to a cluster, its objects, and the object that an action is about.
-
-All writes here are dry runs.
-"""
+"""A connection to a cluster, its objects, and the object that an action is about."""
 
 import asyncio
 import re
@@ -75,6 +72,7 @@ NOUNS: Mapping[type[Resource], str] = {
 }
 
 _DRY = {"dryRun": "All", "fieldManager": FIELD_MANAGER}
+_FORCED = {"fieldManager": FIELD_MANAGER, "force": "true"}
 
 
 def warn(text: str) -> None:
@@ -149,11 +147,16 @@ class Reading:
         return ""
 
     async def applied(self, kind: Kind, body: Object) -> Object:
-        """Dry-run a forced apply; the object as it would be."""
-        path = path_of(kind, *key_of(body))
-        query = {**_DRY, "force": "true"}
-        request = Request("PATCH", path, query, msgspec.json.encode(body), APPLY_PATCH)
-        return await self.send(request, kind)
+        """Dry-run a forced apply of the operator; the object as it would be."""
+        return await self.patched(kind, key_of(body), body, APPLY_PATCH, is_dry=True, **_FORCED)
+
+    async def patched(
+        self, kind: Kind, key: Key, patch: Object, media_type: str, *, is_dry: bool, **query: str
+    ) -> Object:
+        """Patch an object as the field manager of people, unless `query` has another; the result."""
+        whole = {"fieldManager": MANAGER, **query, **({"dryRun": "All"} if is_dry else {})}
+        request = Request("PATCH", path_of(kind, *key), whole, msgspec.json.encode(patch), media_type)
+        return await self.send(request, kind, key)
 
     async def raw(self, kind: Kind, key: Key) -> Object | None:
         """The whole object; None if it does not exist."""

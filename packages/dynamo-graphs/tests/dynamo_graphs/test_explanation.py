@@ -124,6 +124,7 @@ def test_a_refused_spec_is_not_explained_by_services_from_before() -> None:
     found = told(a_graph(refused, services=services, generation=2))
     assert "The operator reports: spec.x: is wrong" in found.said
     assert "ImagePullBackOff" not in text(found)
+    assert "reconciled" not in text(found)
 
 
 def test_a_service_whose_cause_is_unknown_is_told_beside_the_others() -> None:
@@ -228,11 +229,6 @@ def test_a_spec_that_nobody_has_looked_at() -> None:
     assert "12 minutes ago" in text(told(edited, THEN))
 
 
-def test_a_spec_that_was_refused_has_been_looked_at() -> None:
-    refused = unready("ValidationFailed", "spec.x: is wrong", generation=2)
-    assert "reconciled" not in text(told(a_graph(refused, generation=2)))
-
-
 def test_a_reason_that_this_version_does_not_know() -> None:
     found = told(a_graph(unready("solar_flare", "the sun")))
     assert {"Ready is False: solar_flare.", "The operator reports: the sun"} <= set(found.said)
@@ -286,12 +282,6 @@ def test_every_row_of_the_table_is_found() -> None:
     for row in MEANINGS:
         for type_ in row.condition.split(", "):
             assert row == meaning(row.kind, Condition(type_, row.status, row.reason))
-
-
-def test_a_time_that_is_none_is_shown_as_it_is() -> None:
-    pod = a_pod("Error", since="yesterday")
-    found = told(a_graph(unready("pods_crashing"), services={"w": late("pods_crashing", pod)}))
-    assert "Error since yesterday" in text(found)
 
 
 def test_when_the_spec_was_changed_is_when_anything_but_the_status_was() -> None:

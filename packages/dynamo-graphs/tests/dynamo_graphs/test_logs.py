@@ -3,15 +3,13 @@
 import msgspec
 import pytest
 
-from dynamo_graphs.logs import LINE_BYTES, PodLog, bounded_lines, log_line, log_query, pod_selector
-from dynamo_graphs.reader import Missing
+from dynamo_graphs.logs import LINE_BYTES, PodLog, bounded_lines, log_line, log_query
 from dynamoctl.inspect.logs import LogPrinter
 from dynamoctl.screen import console
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Invalid
 from kube_runtime.types.kinds import Pod
 from scripted.transport import answer, chunks
-from stated import a_graph, counts
 
 WAITING = b'{"kind":"Status","code":400,"message":"container \\"main\\" is waiting to start"}'
 
@@ -58,12 +56,6 @@ async def test_a_container_that_has_not_started() -> None:
 def test_the_query_of_all_options() -> None:
     query = log_query("copier", -1, since_seconds=7200, previous=True)
     assert {"container": "copier", "timestamps": "true", "sinceSeconds": "7200", "previous": "true"} == query
-
-
-def test_a_service_that_is_not_there_is_suggested() -> None:
-    graph = a_graph(services={"Decode": counts()})
-    with pytest.raises(Missing, match='service "decod" not found; did you mean "Decode"'):
-        pod_selector(graph, "decod")
 
 
 @pytest.mark.parametrize(

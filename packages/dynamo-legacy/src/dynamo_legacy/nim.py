@@ -80,12 +80,18 @@ def read_nim(
     workload = names.workload_name(name)
     live = live_objects(nim, cache, owns)
     deployment = live.get((Deployment.KIND.name, Key(namespace, workload)))
+    replicas = None
+    if isinstance(deployment, Deployment):
+        replicas = msgspec.json.decode(deployment.spec, type=DeploymentSpec).replicas
+    facts = read_facts(namespace, cache)
+    marked = (account.metadata.name for account in cache.list(ServicePodAccount, namespace))
+    service_account = min(marked, default=facts.component_service_account)
     return NimInputs(
-        facts=_facts(namespace, cache),
+        facts=replace(facts, component_service_account=service_account),
         image=cache.get(DynamoNim, named),
         request=cache.get(DynamoNimRequest, named),
         live=live,
-        live_replicas=_replicas(deployment) if isinstance(deployment, Deployment) else None,
+        live_replicas=replicas,
         has_claim=cache.get(PersistentVolumeClaim, Key(namespace, claim_name(nim))) is not None,
         pods=pods.of_workload(namespace, workload),
     )
@@ -115,18 +121,6 @@ def nim_watches(cache: Cache) -> tuple[Watches, ...]:
         Watches(ServicePodAccount, of_namespace),
         component_pod_watch(cache, DynamoNimDeployment.KIND),
     )
-
-
-def _facts(namespace: str, cache: Cache) -> Facts:
-    """The facts of the namespace, with the ServiceAccount that has the label of that generation."""
-    facts = read_facts(namespace, cache)
-    marked = (account.metadata.name for account in cache.list(ServicePodAccount, namespace))
-    account = min(marked, default=facts.component_service_account)
-    return replace(facts, component_service_account=account)
-
-
-def _replicas(deployment: Deployment) -> int:
-    return msgspec.json.decode(deployment.spec, type=DeploymentSpec).replicas
 
 
 # A reconcile has the steps of today's components (`dynamo_operator/component/controller.py`): it

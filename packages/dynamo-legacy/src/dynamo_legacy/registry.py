@@ -10,8 +10,7 @@ import errno
 import ipaddress
 import re
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
@@ -151,18 +150,14 @@ def login_of(config: bytes, host: str) -> Login | None:
     return None
 
 
-@asynccontextmanager
-async def registry_session(
-    factory: SocketFactory | None = None,
-) -> AsyncIterator[aiohttp.ClientSession]:
+def registry_session(factory: SocketFactory | None = None) -> aiohttp.ClientSession:
     """A session for registries, with sockets of the factory."""
-    async with aiohttp.ClientSession(
+    return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=8, force_close=True, socket_factory=factory),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=SECONDS, sock_read=SECONDS),
         trust_env=False,
-    ) as session:
-        yield session
+    )
 
 
 @dataclass(slots=True)

@@ -23,7 +23,6 @@ from dynamo_legacy.build.source import (
     SHARED_MARKER,
     BuilderSettings,
     BuiltImage,
-    Fetch,
     SourceUnavailable,
     builder_settings,
     built_image,
@@ -138,7 +137,7 @@ def pod_watch(cache: Cache) -> Watches:
     return Watches(BuildPod, keys)
 
 
-# A reconcile reads once (`read.py`), plans (`dynamo_legacy.build.plan`), acts, and reports. Only
+# A reconcile reads once, plans (`dynamo_legacy.build.plan`), acts, and reports. Only
 # the step PROBE sends a request outside the cluster; its result goes into the next plan and the
 # status.
 @dataclass(frozen=True, slots=True)
@@ -192,39 +191,32 @@ class ImageRequestController:
         snapshot: RequestSnapshot,
     ) -> tuple[BuildPlan, Applied]:
         """Run the step of the plan; return the changes, and the plan or the one that refuses the request."""
-        logins = list(self._logins(request, image))
+        namespace, logins = request.metadata.namespace, list[Object]()
+        if image.secret and not request.spec.docker_config_json_secret_name:
+            logins.append(registry_secret(namespace, self.legacy))
         if plan.step is Next.RECORD:
             nim = dynamo_nim(request, image.name, image.secret)
-            desired: list[DesiredObjects] = [self._shared(logins), *_config(request, snapshot)]
+            desired: list[DesiredObjects] = [_shared(logins), *_config(request, snapshot)]
             return plan, await self.applier.apply(request, *desired, Controlled([nim], (DynamoNim,)))
         if plan.step is not Next.BUILD:
             return plan, await self.applier.apply(request, *_config(request, snapshot))
-        job_or_refusal = self._job(request, image, snapshot)
-        if isinstance(job_or_refusal, BuildPlan):
-            return job_or_refusal, Applied()
-        job, fetch = job_or_refusal
-        shared = self._shared([*logins, *self._token(request, fetch)])
-        applied = await self.applier.apply(request, shared)
+        if snapshot.builder_error:
+            text = snapshot.builder_error
+            return refused(request, image.name, Reason.VALIDATION_FAILED, text), Applied()
+        try:
+            fetch = fetch_of(request, self.legacy)
+            build = Build(image, fetch, self.legacy, snapshot.builder, snapshot.account)
+            job = build_job(request, build)
+        except ValueError as error:
+            is_source = isinstance(error, SourceUnavailable)
+            reason = Reason.SOURCE_UNAVAILABLE if is_source else Reason.VALIDATION_FAILED
+            return refused(request, image.name, reason, str(error)), Applied()
+        tokens = [token_secret(namespace, self.legacy)] if fetch.is_store else []
+        applied = await self.applier.apply(request, _shared([*logins, *tokens]))
         if applied.blocked:
             return plan, applied
         created = await self.applier.apply(request, CreateOnly([job], (BuildJob,)))
         return plan, merge((applied, created))
-
-    def _job(
-        self, request: DynamoNimRequest, image: BuiltImage, snapshot: RequestSnapshot
-    ) -> tuple[Object, Fetch] | BuildPlan:
-        """The Job, and how it fetches the archive; or the plan that refuses the request."""
-        if snapshot.builder_error:
-            text = snapshot.builder_error
-            return refused(request, image.name, Reason.VALIDATION_FAILED, text)
-        try:
-            fetch = fetch_of(request, self.legacy)
-            build = Build(image, fetch, self.legacy, snapshot.builder, snapshot.account)
-            return build_job(request, build), fetch
-        except SourceUnavailable as error:
-            return refused(request, image.name, Reason.SOURCE_UNAVAILABLE, str(error))
-        except ValueError as error:
-            return refused(request, image.name, Reason.VALIDATION_FAILED, str(error))
 
     async def _delete_stale(self, request: DynamoNimRequest, plan: BuildPlan) -> None:
         """Delete the Jobs of earlier states of the request, with their pods."""
@@ -237,17 +229,9 @@ class ImageRequestController:
         status = request_status(request, plan, applied.blocked)
         return await self.reporter.applied(request, status, applied, plan.requeue_after_seconds)
 
-    def _logins(self, request: DynamoNimRequest, image: BuiltImage) -> Iterator[Object]:
-        if image.secret and not request.spec.docker_config_json_secret_name:
-            yield registry_secret(request.metadata.namespace, self.legacy)
 
-    def _token(self, request: DynamoNimRequest, fetch: Fetch) -> Iterator[Object]:
-        if fetch.is_store:
-            yield token_secret(request.metadata.namespace, self.legacy)
-
-    @staticmethod
-    def _shared(secrets: list[Object]) -> Shared:
-        return Shared(secrets, (SharedSecret,), SHARED_MARKER)
+def _shared(secrets: list[Object]) -> Shared:
+    return Shared(secrets, (SharedSecret,), SHARED_MARKER)
 
 
 def _config(request: DynamoNimRequest, snapshot: RequestSnapshot) -> Iterator[CreateOnly]:

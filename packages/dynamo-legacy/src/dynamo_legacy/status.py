@@ -178,14 +178,9 @@ def _status(
 _FAILED = "Failed to reconcile DynamoNimDeployment: "
 
 
-def stopped_status(nim: DynamoNimDeployment, problems: Iterable[str]) -> DynamoNimDeploymentStatus:
-    """The status of a component with an invalid spec; running pods stay."""
-    return _nim_status(nim, _failed(nim, problems))
-
-
 def refusal(nim: DynamoNimDeployment, problems: tuple[Problem, ...]) -> Stop:
-    """Stop a reconcile because the spec has problems."""
-    return refused(stopped_status(nim, map(str, problems)), problems)
+    """Stop a reconcile because the spec has problems; running pods stay."""
+    return refused(_nim_status(nim, _failed(nim, map(str, problems))), problems)
 
 
 def claimless_status(

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from dynamo_graphs.ages import short_age
-from dynamo_graphs.changes import changes_of, differences, patched, some_of
+from dynamo_graphs.changes import changes_of, differences, some_of
 from dynamo_graphs.edits import Edited, Unwritable, obstacles
 from dynamo_graphs.reader import GRAPHS, Target
 from dynamo_operator import labels
@@ -168,7 +168,7 @@ async def _patched(
     """Patch the graph, with `is_dry` as a dry run; the result."""
     version = {"uid": graph.metadata.uid, "resourceVersion": graph.metadata.resource_version}
     body: Object = {"metadata": version, "spec": patch}
-    return await patched(at.reading, graph.KIND, graph.key, body, MERGE_PATCH, is_dry=is_dry)
+    return await at.reading.patched(graph.KIND, graph.key, body, MERGE_PATCH, is_dry=is_dry)
 
 
 def _numbered(graph: DynamoGraphDeployment, revisions: Sequence[Revision], number: int) -> Revision:

@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter, validators
 
@@ -16,10 +16,6 @@ from devcluster.programs import find
 from devcluster.progress import Silent, shown
 from kube_runtime.commandline import ExitCode, application
 from kube_runtime.errors import ConfigError
-
-if TYPE_CHECKING:
-    from dynamoctl.dev.playground import Playground
-
 
 _CHUNK = 1 << 16
 _BETWEEN_READS_SECONDS = 0.2
@@ -77,7 +73,9 @@ def up(
         if no_operator:
             instance.up(nodes=nodes, crds=kinds, progress=progress)
         else:
-            _playground(instance).up(progress, nodes=nodes, crds=kinds)
+            from dynamoctl.dev import playground
+
+            playground.up(instance, progress, nodes=nodes, crds=kinds)
     print(f"{name} is up at {instance.server}")
     print(f"export KUBECONFIG={instance.kubeconfig}")
     if not no_operator:
@@ -143,8 +141,10 @@ def restart(name: str = DEFAULT_NAME, /) -> None:
     name
         Instance.
     """
+    from dynamoctl.dev import playground
+
     with shown() as progress:
-        _playground(Instance(name)).restart(progress)
+        playground.restart(Instance(name), progress)
 
 
 @app.command
@@ -208,12 +208,6 @@ def install(*names: str, instance: InstanceOption = DEFAULT_NAME) -> None:
     """
     with shown() as progress:
         Instance(instance).install_crds(names or optional_crds.NAMES, progress=progress)
-
-
-def _playground(instance: Instance) -> "Playground":
-    from dynamoctl.dev.playground import Playground
-
-    return Playground(instance)
 
 
 def _show(instance: Instance) -> ExitCode:

@@ -23,8 +23,8 @@ from dynamo_operator import user_agent
 from dynamo_operator.documents import ShallowLoader
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.conditions import is_ready, summary
+from dynamoctl.dev import playground
 from dynamoctl.dev.commands import print_next, program
-from dynamoctl.dev.playground import Playground
 from dynamoctl.inspect.tree import drawn, tree_of
 from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
@@ -61,7 +61,7 @@ def demo(
     instance = Instance(name)
     try:
         with shown() as progress:
-            Playground(instance).up(progress)
+            playground.up(instance, progress)
             drawn = asyncio.run(_show(instance, desired, progress))
         Console().print(drawn)
     finally:

@@ -302,102 +302,82 @@ _PROGRAM = "dynamoctl.dev.playground"
 
 # All state is in the instance's files, so a command may be killed half way and the next one
 # continues.
-@dataclass(frozen=True, slots=True)
-class Playground:
-    """An instance with the operator."""
+def up(
+    instance: Instance, progress: ProgressReporter, *, nodes: int | None = None, crds: Sequence[str] = ()
+) -> None:
+    """Start the control plane and the operator unless they run; return when the operator is ready.
 
-    instance: Instance
+    Raises:
+        OperatorError: something does not start.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "definitions.json")
+        file.write_text(_list(custom_resource_definitions()), encoding="utf-8")
+        instance.up(nodes=nodes, crds=crds, crd_files=[file], progress=progress)
+    _start_operator(instance, progress)
 
-    @property
-    def log(self) -> Path:
-        """The operator's output, over all restarts."""
-        return self.instance.companion.log
 
-    def up(self, progress: ProgressReporter, *, nodes: int | None = None, crds: Sequence[str] = ()) -> None:
-        """Start the control plane and the operator unless they run; return when the operator is ready.
+def restart(instance: Instance, progress: ProgressReporter) -> None:
+    """Stop the operator gracefully, and start it with the current code.
 
-        Raises:
-            OperatorError: something does not start.
-        """
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "definitions.json")
-            file.write_text(_list(custom_resource_definitions()), encoding="utf-8")
-            self.instance.up(nodes=nodes, crds=crds, crd_files=[file], progress=progress)
-        self.start(progress)
+    Raises:
+        ProcessError: it does not end, or does not start.
+    """
+    stop([instance.companion])
+    _start_operator(instance, progress)
 
-    def start(self, progress: ProgressReporter) -> None:
-        """Install and start the operator unless it runs; return when it is ready.
 
-        Raises:
-            ProcessError: it ended, or is not ready in time.
-        """
-        if self.instance.status().version is None:
-            name = self.instance.name
-            raise ConfigError(name, f"is not running; start it with: dynamoctl dev up {name}")
-        with self.instance.installing(progress):
-            health = self._health_port()
-            if health is None:
-                progress.step("starting the operator")
-                health = self._launch(progress)
-            self._wait(health)
+def _start_operator(instance: Instance, progress: ProgressReporter) -> None:
+    """Install and start the operator unless it runs; return when it is ready.
 
-    def _launch(self, progress: ProgressReporter) -> int:
-        """Install and start the operator; the port of its health probes."""
-        ports = Ports(*free_ports(3, reserved=self.instance.ports))
-        self._install(ports)
-        token = (NAMESPACE, account())
-        kubeconfig = self.instance.service_account_kubeconfig(*token, duration=_TOKEN_LIFE)
-        variables = {ADMINISTRATOR: str(self.instance.kubeconfig), "KUBECONFIG": str(kubeconfig)}
-        command = (sys.executable, "-m", _PROGRAM, "run", *operator_flags(ports))
-        self.instance.run_companion(command, variables, progress=progress)
-        return ports.health
+    Raises:
+        ProcessError: it ended, or is not ready in time.
+    """
+    if instance.status().version is None:
+        advice = f"is not running; start it with: dynamoctl dev up {instance.name}"
+        raise ConfigError(instance.name, advice)
+    with instance.installing(progress):
+        health = _health_port(instance)
+        if health is None:
+            progress.step("starting the operator")
+            health = _launch(instance, progress)
+        _wait(instance, health)
 
-    def _health_port(self) -> int | None:
-        """The health port of the running operator; None if it does not run."""
-        pid = self.instance.companion.pid()
-        if pid is None:
-            return None
-        try:
-            command = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
-        except FileNotFoundError:  # it ended just now
-            return None
-        flags = [flag for flag in command if flag.startswith(HEALTH_FLAG)]
-        return int(flags[-1].rpartition(":")[2]) if flags else None
 
-    def restart(self, progress: ProgressReporter) -> None:
-        """Stop the operator gracefully, and start it with the current code.
+def _launch(instance: Instance, progress: ProgressReporter) -> int:
+    """Install and start the operator; the port of its health probes."""
+    ports = Ports(*free_ports(3, reserved=instance.ports))
+    installed = _list([*objects(ports), *profiling_policy()])
+    instance.kubectl(*("apply", "--server-side", "--force-conflicts", "--filename=-"), stdin=installed)
+    kubeconfig = instance.service_account_kubeconfig(NAMESPACE, account(), duration=_TOKEN_LIFE)
+    variables = {ADMINISTRATOR: str(instance.kubeconfig), "KUBECONFIG": str(kubeconfig)}
+    command = (sys.executable, "-m", _PROGRAM, "run", *operator_flags(ports))
+    instance.run_companion(command, variables, progress=progress)
+    return ports.health
 
-        Raises:
-            ProcessError: it does not end, or does not start.
-        """
-        self.stop()
-        self.start(progress)
 
-    def stop(self) -> None:
-        """Stop the operator; the control plane stays.
+def _health_port(instance: Instance) -> int | None:
+    """The health port of the running operator; None if it does not run."""
+    pid = instance.companion.pid()
+    if pid is None:
+        return None
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
+    except FileNotFoundError:  # it ended just now
+        return None
+    flags = [flag for flag in command if flag.startswith(HEALTH_FLAG)]
+    return int(flags[-1].rpartition(":")[2]) if flags else None
 
-        Raises:
-            ProcessError: it does not end.
-        """
-        stop([self.instance.companion])
 
-    def _install(self, ports: Ports) -> None:
-        installed = [*objects(ports), *profiling_policy()]
-        self.instance.kubectl(
-            *("apply", "--server-side", "--force-conflicts", "--filename=-"),
-            stdin=_list(installed),
-        )
-
-    def _wait(self, health_port: int) -> None:
-        deadline = time.monotonic() + _READY_SECONDS
-        while not _is_ready(health_port):
-            if first_ended([self.instance.companion], within_seconds=_BETWEEN_PROBES_SECONDS):
-                lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-                last = lines[-1] if lines else "no output"
-                raise ProcessError(f"the operator ended: {last}; log: {self.log}")
-            if time.monotonic() > deadline:
-                text = f"the operator is not ready after {_READY_SECONDS:g} s; log: {self.log}"
-                raise ProcessError(text)
+def _wait(instance: Instance, health_port: int) -> None:
+    deadline, log = time.monotonic() + _READY_SECONDS, instance.companion.log
+    while not _is_ready(health_port):
+        if first_ended([instance.companion], within_seconds=_BETWEEN_PROBES_SECONDS):
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+            last = lines[-1] if lines else "no output"
+            raise ProcessError(f"the operator ended: {last}; log: {log}")
+        if time.monotonic() > deadline:
+            raise ProcessError(f"the operator is not ready after {_READY_SECONDS:g} s; log: {log}")
 
 
 def _list(items: Iterable[Object]) -> str:

@@ -4,11 +4,11 @@ Kubernetes lets no client grant permissions that it does not hold. So the operat
 discovery Role, and may `bind` the ClusterRoles of planners and the like by name, without holding theirs.
 """
 
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from importlib.resources import files
+
+import msgspec
 
 from dynamo_graphs.reader import Reading
 from kube_runtime.types.kinds import SelfSubjectAccessReview, SubjectAccessReview, question
@@ -48,7 +48,7 @@ class Feature(Enum):
     LEGACY_KINDS = "legacyKinds"
 
 
-class Name(Enum):
+class Name(StrEnum):
     """Placeholders for object names that an installation chooses."""
 
     ELECTION_LEASE = "$electionLease"
@@ -62,11 +62,10 @@ class Name(Enum):
     PROFILING_NODES = "$profilingNodes"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule of a role, and why the operator needs it.
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of `permissions.toml`: a rule of a role, and why the operator needs it.
 
-    `names` limits it to these objects; empty is all objects of the resources.
+    `names` limits it to these objects, some of them a `Name`; empty is all objects of the resources.
     """
 
     group: str
@@ -75,7 +74,7 @@ class Rule:
     why: str
     where: Where = Where.GRAPHS
     feature: Feature = Feature.ALWAYS
-    names: tuple[Name | str, ...] = ()
+    names: tuple[str, ...] = ()
 
     def as_policy(self, names: Mapping[Name, str]) -> Object:
         """The rule as roles have it."""
@@ -85,7 +84,9 @@ class Rule:
             "verbs": list(self.verbs),
         }
         if self.names:
-            rule["resourceNames"] = [names[name] if isinstance(name, Name) else name for name in self.names]
+            rule["resourceNames"] = [
+                names[Name(name)] if name.startswith("$") else name for name in self.names
+            ]
         return rule
 
 
@@ -118,8 +119,7 @@ MARKER_LEASE = "dynamo-operator-namespace-scope"
 
 # The operator binds these roles by name and holds none of them. In a restricted installation they are Roles
 # of its namespace with their ServiceAccounts, because a restricted operator may not bind ClusterRoles.
-@dataclass(frozen=True, slots=True)
-class Granted:
+class Granted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A role of such pods; `name` is the suffix of the ClusterRole.
 
     `account`, `role` and `binding` are the names in a restricted installation.
@@ -132,29 +132,22 @@ class Granted:
     rules: tuple[Rule, ...]
 
 
-def _rules(rows: list[Object]) -> tuple[Rule, ...]:
-    """The rules of a table of the file."""
-    return tuple(
-        Rule(
-            row["group"],
-            tuple(row["resources"]),
-            tuple(row["verbs"]),
-            row["why"],
-            Where(row.get("where", "graphs")),
-            Feature(row.get("feature", "always")),
-            tuple(Name(name) if name[0] == "$" else name for name in row.get("names", ())),
-        )
-        for row in rows
-    )
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The tables of `permissions.toml`."""
+
+    operator: tuple[Rule, ...]
+    profiling_nodes: tuple[Rule, ...]
+    granted: tuple[Granted, ...]
 
 
-_FILE = tomllib.loads(files("dynamoctl.installation").joinpath("permissions.toml").read_text("utf-8"))
-
-RULES = _rules(_FILE["operator"])
+_FILE = msgspec.toml.decode(
+    files("dynamoctl.installation").joinpath("permissions.toml").read_bytes(), type=_File
+)
+RULES = _FILE.operator
 """The permissions of the operator."""
-PROFILING_NODES = _rules(_FILE["profiling_nodes"])
+PROFILING_NODES = _FILE.profiling_nodes
 """Separate, because nodes are cluster-scoped: a RoleBinding cannot grant them."""
-GRANTED = tuple(Granted(**{**row, "rules": _rules(row["rules"])}) for row in _FILE["granted"])
+GRANTED = _FILE.granted
 PLANNER, EPP, PROFILING = GRANTED
 
 
@@ -195,7 +188,7 @@ def _asked(namespace: str) -> Iterator[dict[str, str]]:
     """What the rules allow that are the same in all installations."""
     mode = Feature.RESTRICTED if namespace else Feature.CLUSTER_WIDE
     for rule in needed(RULES, (mode,), Where.GRAPHS):
-        if any(isinstance(name, Name) for name in rule.names):
+        if any(name.startswith("$") for name in rule.names):
             continue  # an installation chooses them
         for qualified in rule.resources:
             resource, _, subresource = qualified.partition("/")

@@ -12,26 +12,20 @@ def test_a_name_that_is_no_label_is_refused(name: str, tmp_path: Path) -> None:
         Instance(name, tmp_path)
 
 
-def test_an_instance_that_was_never_made_says_how_to_make_it(tmp_path: Path) -> None:
+def test_what_was_never_made_or_cannot_be_read_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="dynamoctl dev up mine"):
         Instance("mine", tmp_path).status()
-
-
-def test_an_unreadable_plan_says_how_to_get_rid_of_it(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "instance.json").write_text("{}")
     with pytest.raises(ConfigError, match="dynamoctl dev down mine"):
         Instance("mine", tmp_path).status()
 
 
-def test_down_of_what_is_not_there_does_nothing(tmp_path: Path) -> None:
-    Instance("mine", tmp_path).down()
-    assert [] == list(tmp_path.iterdir())
-
-
-def test_down_removes_what_was_half_made(tmp_path: Path) -> None:
-    (tmp_path / "mine" / "pki").mkdir(parents=True)
+def test_down_removes_what_was_half_made_and_nothing_else(tmp_path: Path) -> None:
     instance = Instance("mine", tmp_path)
+    instance.down()
+    assert [] == list(tmp_path.iterdir())
+    (tmp_path / "mine" / "pki").mkdir(parents=True)
     assert not instance.exists
     instance.down()
     assert not (tmp_path / "mine").exists()

@@ -1,5 +1,4 @@
-import base64
-
+import pytest
 import yaml
 
 from devcluster.certificates import Pair
@@ -8,24 +7,16 @@ from devcluster.components import kubeconfig
 SERVER = "https://127.0.0.1:6443"
 
 
-def decoded(text: str) -> bytes:
-    return base64.b64decode(text)
-
-
-def test_a_certificate_is_embedded() -> None:
-    content = yaml.safe_load(
-        kubeconfig(name="here", server=SERVER, authority=b"CA", credential=Pair(b"CERTIFICATE", b"KEY"))
-    )
-    user = content["users"][0]["user"]
-    assert b"CERTIFICATE" == decoded(user["client-certificate-data"])
-    assert b"KEY" == decoded(user["client-key-data"])
-
-
-def test_a_token_is_embedded_and_the_only_context_is_current() -> None:
-    content = yaml.safe_load(kubeconfig(name="here", server=SERVER, authority=b"CA", credential="TOKEN"))
-    cluster = content["clusters"][0]["cluster"]
+@pytest.mark.parametrize(
+    ("credential", "user"),
+    [
+        (Pair(b"CERT", b"KEY"), {"client-certificate-data": "Q0VSVA==", "client-key-data": "S0VZ"}),
+        ("TOKEN", {"token": "TOKEN"}),
+    ],
+)
+def test_the_only_context_has_its_credential_embedded(credential: Pair | str, user: dict[str, str]) -> None:
+    content = yaml.safe_load(kubeconfig(name="here", server=SERVER, authority=b"CA", credential=credential))
     assert "here" == content["current-context"]
     assert {"cluster": "here", "user": "here"} == content["contexts"][0]["context"]
-    assert {"token": "TOKEN"} == content["users"][0]["user"]
-    assert SERVER == cluster["server"]
-    assert b"CA" == decoded(cluster["certificate-authority-data"])
+    assert user == content["users"][0]["user"]
+    assert {"server": SERVER, "certificate-authority-data": "Q0E="} == content["clusters"][0]["cluster"]

@@ -39,18 +39,13 @@ def recorded_file(process: Process) -> Path:
     return process.records / "one.pid"
 
 
-def test_a_started_process_is_known_by_its_pid(process: Process) -> None:
+def test_a_started_process_is_known_by_its_pid_and_leads_its_own_session(process: Process) -> None:
     process.start(["sleep", "60"], ENVIRONMENT)
     pid = process.pid()
     assert pid is not None
     assert b"sleep\x0060\x00" == Path(f"/proc/{pid}/cmdline").read_bytes()
-
-
-def test_a_process_leads_its_own_session(process: Process) -> None:
-    process.start(["sleep", "60"], ENVIRONMENT)
-    pid = process.pid()
-    assert pid is not None
     assert pid == os.getsid(pid)
+    assert first_ended([process], within_seconds=0) is None
 
 
 def test_a_stopped_process_is_gone_and_forgotten(process: Process) -> None:
@@ -61,10 +56,6 @@ def test_a_stopped_process_is_gone_and_forgotten(process: Process) -> None:
     assert process.pid() is None
     assert identity(pid) is None
     assert not recorded_file(process).exists()
-
-
-def test_stopping_what_never_ran_does_nothing(process: Process) -> None:
-    stop([process])
 
 
 def test_a_process_that_ended_by_itself_is_not_running(process: Process) -> None:
@@ -132,11 +123,6 @@ def test_a_process_whose_starter_was_killed_can_still_be_stopped(process: Proces
     assert pid is not None
     stop([process])
     assert identity(pid) is None
-
-
-def test_nobody_ended_while_all_run(process: Process) -> None:
-    process.start(["sleep", "60"], ENVIRONMENT)
-    assert first_ended([process], within_seconds=0) is None
 
 
 def test_a_name_with_parentheses_and_spaces_does_not_confuse_the_identity() -> None:

@@ -194,10 +194,14 @@ def _request_objects(
     spec = accepted_spec(request)
     base = base_config_map(request, spec, config_maps)
     reference = None if base is None else ConfigMapReference(base["metadata"]["name"], BASE_FILE)
+    if not request.status.observed_generation:  # its spec is accepted once its status has the generation
+        generation = request.metadata.generation or 1
+        status = msgspec.structs.replace(request.status, observed_generation=generation)
+        request = msgspec.structs.replace(request, status=status)
     return (
         *account_objects(request.metadata.namespace, spec, settings),
         *(() if base is None else (base,)),
-        profiling_job(_accepted(request), spec, settings, reference),
+        profiling_job(request, spec, settings, reference),
     )
 
 
@@ -222,14 +226,6 @@ def _profiled_objects(request: DynamoGraphDeploymentRequest, config_maps: Config
         profiled = msgspec.structs.replace(request, status=status)
         objects.append(deployed(profiled, spec, at))
     return tuple(objects)
-
-
-def _accepted(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequest:
-    """The request with its spec accepted: its status has the generation."""
-    if request.status.observed_generation:
-        return request
-    status = msgspec.structs.replace(request.status, observed_generation=request.metadata.generation or 1)
-    return msgspec.structs.replace(request, status=status)
 
 
 def _component_problems(

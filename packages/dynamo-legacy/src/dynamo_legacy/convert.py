@@ -102,11 +102,16 @@ def converted_deployment(
     beside: list[Object] = []
     for document, entry in zip(components(deployment, graph), graph.services, strict=True):
         path = f"spec.services.{entry.name}"
-        nim = _nim(document, path)
+        try:
+            nim = msgspec.convert(document, DynamoNimDeployment)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"{path}: {error}") from error
         spec, component_remarks = _component(nim, image, at)
         losses = _losses(deployment.spec.services.get(entry.name) or {})
         remarks += _at(path, (*component_remarks, *losses))
-        services[entry.name] = _without_shared(spec, deployment.spec.envs)
+        if "envs" in spec:  # without those that the graph sets to the same value
+            spec["envs"] = [variable for variable in spec["envs"] if variable not in deployment.spec.envs]
+        services[entry.name] = spec
         if nim.spec.pvc and nim.spec.pvc.mount_point:
             claim, objects = _claim(nim, nim.spec.pvc)
             claims.setdefault(claim["name"], claim)
@@ -145,13 +150,6 @@ def converted_component(
     metadata = _metadata(nim.metadata, name, nim.spec.dynamo_nim)
     converted = object_of(DynamoComponentDeployment, metadata, spec=spec)
     return Conversion(_sorted(beside, converted), tuple(remarks))
-
-
-def _nim(document: Object, path: str) -> DynamoNimDeployment:
-    try:
-        return msgspec.convert(document, DynamoNimDeployment)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def _component(
@@ -238,14 +236,6 @@ def _losses(user_spec: Object) -> Iterator[Remark]:
 def _at(path: str, remarks: Sequence[Remark] | Iterator[Remark]) -> Iterator[Remark]:
     for remark in remarks:
         yield Remark(remark.level, f"{path}.{remark.path}", remark.message)
-
-
-def _without_shared(spec: Object, shared: Sequence[Object]) -> Object:
-    """Remove the variables of a service that the graph sets to the same value."""
-    if "envs" not in spec:
-        return spec
-    own = [entry for entry in spec["envs"] if entry not in shared]
-    return {**spec, "envs": own}
 
 
 def _claim(nim: DynamoNimDeployment, pvc: Pvc) -> tuple[Object, tuple[Object, ...]]:

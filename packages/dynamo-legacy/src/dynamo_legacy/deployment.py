@@ -79,10 +79,11 @@ def read_deployment(deployment: DynamoDeployment, cache: Cache) -> DeploymentInp
     nim_name = names.nim_name(deployment.spec.dynamo_nim)
     config_name = deployment.metadata.annotations.get(names.GRAPH_CONFIG) or nim_name
     config = cache.get(GraphConfigMap, Key(namespace, config_name))
+    data = msgspec.json.decode(config.data, type=dict[str, str]) if config else {}
     return DeploymentInputs(
         nim_name,
         config_name,
-        _text(config) if config else None,
+        data.get(names.GRAPH_CONFIG_KEY, "") if config else None,
         config is not None and names.SHARED_BY in config.metadata.labels,
         cache.get(DynamoNim, Key(namespace, nim_name)),
         cache.get(DynamoNimRequest, Key(namespace, nim_name)),
@@ -108,12 +109,6 @@ def _names(deployment: DynamoDeployment) -> tuple[str, ...]:
     except ValueError:
         return ()
     return nim_name, deployment.metadata.annotations.get(names.GRAPH_CONFIG, "")
-
-
-def _text(config: GraphConfigMap) -> str:
-    """The configuration in the ConfigMap; "" if it has no such key."""
-    data = msgspec.json.decode(config.data, type=dict[str, str])
-    return data.get(names.GRAPH_CONFIG_KEY, "")
 
 
 RETRY_SECONDS: Final = 60.0

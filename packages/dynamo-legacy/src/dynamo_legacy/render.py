@@ -74,14 +74,6 @@ _ROLE = Role(
 """A process that serves HTTP on one port, behind a Service with two; the component sets the rest."""
 
 
-def _backend(environment: Sequence[Object]) -> Backend:
-    """A backend that only sets the environment of that generation.
-
-    Variables keep the user's order: one may refer to an earlier one.
-    """
-    return Backend(container=lambda main, _plan: {**main, "env": list(environment)})
-
-
 def _plan(
     nim: DynamoNimDeployment,
     image: DynamoNimSpec,
@@ -98,11 +90,12 @@ def _plan(
     extra = nim.spec.extra_pod_metadata
     extra_labels = {key: text for key, text in (extra.labels if extra else {}).items() if key not in _OURS}
     tagged = {key: own[key] for key in (legacy_names.REPOSITORY, legacy_names.VERSION)}
+    environment = list(_environment(nim, plan))
     fixed = {todays.COMPONENT: names.label_value(nim.metadata.name), **own}
     return replace(
         plan,
         role=_ROLE,
-        backend=_backend(_environment(nim, plan)),
+        backend=Backend(container=lambda main, _plan: {**main, "env": environment}),
         selector={legacy_names.DEPLOYMENT: own[legacy_names.DEPLOYMENT]},
         workload_label=legacy_names.SELECTOR,
         labels=users | fixed,
@@ -199,7 +192,7 @@ def _labels(nim: DynamoNimDeployment, image: DynamoNimSpec) -> dict[str, str]:
 
 
 def _environment(nim: DynamoNimDeployment, plan: ComponentPlan) -> tuple[Object, ...]:
-    """The user's variables, then the operator's that the user has not set."""
+    """The user's variables in their order, as one may refer to an earlier one, then the operator's others."""
     kept = first_of_each_name((*plan.environment, *plan.main_container.get("env", ())))
     own = {
         "PORT": str(http_port(plan.environment) or HTTP_PORT),
@@ -373,7 +366,12 @@ def components(deployment: DynamoDeployment, graph: GraphConfig) -> tuple[Object
         MissingDependency: a dependency is not a service of the graph.
         ValueError: the tag has no name.
     """
-    addresses = {service.name: _address(deployment, service) for service in graph.services}
+    addresses = {
+        service.name: ("dynamo", f"{service.dynamo_name}/{_dynamo_namespace(deployment, service)}")
+        if service.is_dynamo
+        else ("name", service.name)
+        for service in graph.services
+    }
     return tuple(
         _component(deployment, service.name, _spec(deployment, graph, service, addresses))
         for service in graph.services
@@ -460,12 +458,6 @@ def _spec(
         address = {"deploymentSelectorKey": key, "deploymentSelectorValue": value}
         spec.setdefault("externalServices", {})[name] = address
     return spec
-
-
-def _address(deployment: DynamoDeployment, service: GraphService) -> tuple[str, str]:
-    if not service.is_dynamo:
-        return "name", service.name
-    return "dynamo", f"{service.dynamo_name}/{_dynamo_namespace(deployment, service)}"
 
 
 def _dynamo_namespace(deployment: DynamoDeployment, service: GraphService) -> str:

@@ -76,7 +76,7 @@ _RESTRICTED: Object = {
 _BASE = {"cpu": ("300m", "500m"), "memory": ("500Mi", "1Gi")}
 """Default requests and limits of a component. Source: the recorded operator."""
 _SHARED_MEMORY = "64Mi"
-"""The size of /dev/shm of a component without memory limit."""
+"""The size of /dev/shm of a component without memory limit; else it is half of the limit."""
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 
@@ -86,6 +86,7 @@ def as_component(
     """Translate to the component that runs the service from that image."""
     spec = nim.spec
     service = spec.service_name or nim.metadata.name
+    mount_point = spec.pvc.mount_point if spec.pvc else None
     component = DynamoComponentDeploymentSpec(
         annotations=_annotations(spec.annotations),
         labels=spec.labels,
@@ -94,7 +95,7 @@ def as_component(
         resources=spec.resources,
         envs=_environment(spec, service),
         env_from_secret=spec.env_from_secret,
-        volume_mounts=_mounts(nim),
+        volume_mounts=(VolumeMount(claim_name(nim), mount_point),) if mount_point else (),
         ingress=_ingress(nim, settings, legacy),
         extra_pod_metadata=spec.extra_pod_metadata,
         extra_pod_spec=_pod(spec, image, legacy),
@@ -104,11 +105,9 @@ def as_component(
     )
     component = configured(component, config_of(spec.envs), service)
     resources = _with_base(component.resources)
-    component = msgspec.structs.replace(
-        component,
-        resources=resources,
-        shared_memory=SharedMemory(size=_shared_memory_size(resources)),
-    )
+    limit = amount(resources.limits.memory or "") if resources.limits else None
+    shared_memory = SharedMemory(size=_binary(limit / 2) if limit else _SHARED_MEMORY)
+    component = msgspec.structs.replace(component, resources=resources, shared_memory=shared_memory)
     old = nim.metadata
     metadata = Metadata(
         old.name, old.namespace, old.uid, generation=old.generation, annotations=old.annotations
@@ -229,13 +228,6 @@ def _with_namespace(config: Object, service: str, namespace: str) -> Object:
     return dict(merged(config, {service: {"ServiceArgs": {"dynamo": {"namespace": namespace}}}}))
 
 
-def _mounts(nim: DynamoNimDeployment) -> tuple[VolumeMount, ...]:
-    pvc = nim.spec.pvc
-    if pvc is None or not pvc.mount_point:
-        return ()
-    return (VolumeMount(claim_name(nim), pvc.mount_point),)
-
-
 def _ingress(
     nim: DynamoNimDeployment, settings: RenderSettings, legacy: LegacySettings
 ) -> IngressSpec | None:
@@ -276,12 +268,6 @@ def _with_base(resources: Resources | None) -> Resources:
         ResourceItem(**upper, gpu=limits.gpu, gpu_type=limits.gpu_type, custom=limits.custom),
         given.claims,
     )
-
-
-def _shared_memory_size(resources: Resources) -> str:
-    """The size of /dev/shm: half of the memory limit."""
-    limit = amount(resources.limits.memory or "") if resources.limits else None
-    return _binary(limit / 2) if limit else _SHARED_MEMORY
 
 
 def _given(item: ResourceItem) -> dict[str, str]:

@@ -135,8 +135,12 @@ def shared_size_problem(deployment: DynamoDeployment, graph: GraphConfig, settin
 def _component_problems(
     nim: DynamoNimDeployment, path: str, settings: RenderSettings, legacy: LegacySettings
 ) -> Iterator[Problem]:
-    """Problems of a component whose spec is at `path`."""
-    if wrong_types := tuple(_type_problems(nim.spec, path)):
+    """Problems of a component whose spec is at `path`; first of the JSON types that the translation needs."""
+    wrong_types = (
+        *shape_problems(nim.spec.envs, ENVIRONMENT, f"{path}.envs"),
+        *shape_problems(nim.spec.extra_pod_spec, POD, f"{path}.extraPodSpec"),
+    )
+    if wrong_types:
         yield from wrong_types
         return
     spec = msgspec.structs.replace(nim.spec, envs=_with_config(nim.spec.envs))
@@ -146,12 +150,6 @@ def _component_problems(
     yield from _port_problems(nim.spec.envs, f"{path}.envs")
     yield from _claim_problems(nim.spec.pvc, f"{path}.pvc")
     yield from _autoscaling_problems(nim.spec.autoscaling, f"{path}.autoscaling")
-
-
-def _type_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """Problems of the JSON types that the translation relies on."""
-    yield from shape_problems(spec.envs, ENVIRONMENT, f"{path}.envs")
-    yield from shape_problems(spec.extra_pod_spec, POD, f"{path}.extraPodSpec")
 
 
 def _with_config(environment: tuple[Object, ...]) -> tuple[Object, ...]:
@@ -318,24 +316,17 @@ def _source_problems(source: Source) -> Iterator[Problem]:
         got = " and ".join(given) or "none"
         message = f"expected one of {', '.join(members)}, got {got}"
         yield Problem("spec.source", message, ProblemKind.INVALID if given else ProblemKind.REQUIRED)
-    yield from _reference_problems(source)
-
-
-def _reference_problems(source: Source) -> Iterator[Problem]:
-    """Report names of a source's objects that no object can have."""
-    secrets = {
-        "oci.secretName": source.oci and source.oci.secret_name,
-        "s3.secretName": source.s3 and source.s3.secret_name,
-        "http.headerSecretName": source.http and source.http.header_secret_name,
-    }
-    for field, name in secrets.items():
+    for field, kind, name in (
+        ("oci.secretName", "a Secret", source.oci and source.oci.secret_name),
+        ("s3.secretName", "a Secret", source.s3 and source.s3.secret_name),
+        ("http.headerSecretName", "a Secret", source.http and source.http.header_secret_name),
+    ):
         if name:
-            yield from name_problems(name, f"spec.source.{field}", "a Secret")
+            yield from name_problems(name, f"spec.source.{field}", kind)
     if source.pvc is not None:
         yield from name_problems(source.pvc.claim_name, "spec.source.pvc.claimName", "a PVC")
     if source.config_map is not None:
-        path = "spec.source.configMap.name"
-        yield from name_problems(source.config_map.name, path, "a ConfigMap")
+        yield from name_problems(source.config_map.name, "spec.source.configMap.name", "a ConfigMap")
 
 
 def _opaque(environment: tuple[Object, ...], path: str) -> Iterator[Problem]:

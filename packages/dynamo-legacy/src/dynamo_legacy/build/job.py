@@ -179,7 +179,7 @@ def _pod(request: DynamoNimRequest, build: Build, labels: dict[str, str]) -> Obj
         volumes.append({"name": secret, "secret": {"secretName": secret, "items": items}})
         mounts.append({"name": secret, "mountPath": "/kaniko/.docker/"})
     builder_mounts = list(mounts)
-    if _is_daemonless(build.settings):
+    if build.settings.build_engine == "buildkit-rootless" and not build.settings.buildkit_url:
         volumes.append({"name": "buildkitd", "emptyDir": {}})
         builder_mounts.append({"name": "buildkitd", "mountPath": _BUILDKIT_STATE})
     elif secret := _client_secret(build.settings):
@@ -198,11 +198,6 @@ def _pod(request: DynamoNimRequest, build: Build, labels: dict[str, str]) -> Obj
         "containers": [_builder(request, build, builder_mounts)],
         "volumes": [*volumes, *build.fetch.volumes],
     }
-
-
-def _is_daemonless(settings: LegacySettings) -> bool:
-    """Whether the build's pod runs the daemon of BuildKit."""
-    return settings.build_engine == "buildkit-rootless" and not settings.buildkit_url
 
 
 def _client_secret(settings: LegacySettings) -> str:
@@ -324,21 +319,16 @@ def _engine(request: DynamoNimRequest, build: Build) -> tuple[str, list[str], li
     if settings.buildkit_url:
         is_rootless = settings.build_engine == "buildkit-rootless"
         image = settings.buildkit_rootless_image if is_rootless else settings.buildkit_image
-        client = ["--addr", settings.buildkit_url, *_login(settings)]
+        client = ["--addr", settings.buildkit_url]
+        if _client_secret(settings):
+            files = {"tlscacert": "ca.crt", "tlscert": "tls.crt", "tlskey": "tls.key"}
+            client += (f"--{flag}={_CLIENT}/{file}" for flag, file in files.items())
         return image, ["buildctl"], [*client, "build", *words]
     if settings.build_engine == "buildkit":
         raise ValueError(
             "BUILDKIT_URL is not set: the engine buildkit needs a daemon (buildkit-rootless needs none)"
         )
     return settings.buildkit_rootless_image, ["buildctl-daemonless.sh"], ["build", *words]
-
-
-def _login(settings: LegacySettings) -> list[str]:
-    """The flags of `buildctl` that log in to the daemon."""
-    if not _client_secret(settings):
-        return []
-    files = {"tlscacert": "ca.crt", "tlscert": "tls.crt", "tlskey": "tls.key"}
-    return [f"--{flag}={_CLIENT}/{file}" for flag, file in files.items()]
 
 
 def _buildctl(request: DynamoNimRequest, build: Build) -> list[str]:

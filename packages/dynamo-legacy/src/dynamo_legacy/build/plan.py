@@ -14,7 +14,7 @@ from dynamo_legacy.names import BuildJob, BuildPod, object_of
 from dynamo_legacy.status import NIM_AVAILABLE
 from dynamo_operator.shared.conditions import pause_over
 from kube_runtime.apply.result import Blocked
-from kube_runtime.types.kinds import ContainerStatus, Terminated
+from kube_runtime.types.kinds import ContainerStatus
 from kube_runtime.types.meta import Condition, Object, condition, cut
 
 RETRY_SECONDS = 60.0
@@ -129,12 +129,25 @@ def plan_build(request: DynamoNimRequest, facts: BuildFacts) -> BuildPlan:
     job = next((job for job in facts.jobs if job.metadata.name == name), None)
     if job is not None:
         return _of_job(report, job)
-    if _is_build_requested(request, facts.nim):
-        return _build(report, name)
+    annotations = request.metadata.annotations
+    is_forced = annotations.get(FORCE) == "true" or bool(annotations.get(REBUILD))
+    built = facts.nim.metadata.annotations.get(HASH) if facts.nim is not None else None
+    waiting = f"Image building job {name} is waiting"
+    if is_forced and built != build_hash(request):  # also if the image exists, once for each state
+        return _building(report, Next.BUILD, "Unknown", waiting)
     exists = _true(request.status.conditions, "ImageExists")
     if exists is not None and exists.message == facts.image:
         return _recorded(report, _NOT_BUILT)
-    return _of_probe(report, facts.probe, name)
+    if facts.probe is None:
+        unknown = ("Unknown", Reason.PROBING, "Checking image exists")
+        return report.plan(Next.PROBE, unknown, unknown, exists=None)
+    if facts.probe.error:
+        unknown = ("Unknown", Reason.REGISTRY_UNREACHABLE, facts.probe.error)
+        retry_seconds = facts.probe.retry_seconds
+        return report.plan(Next.NOTHING, unknown, unknown, exists=None, requeue=retry_seconds)
+    if facts.probe.exists:
+        return _recorded(report, _NOT_BUILT, existed=True)
+    return _building(report, Next.BUILD, "Unknown", waiting)
 
 
 def refused(request: DynamoNimRequest, image: str, reason: Reason, text: str) -> BuildPlan:
@@ -200,29 +213,6 @@ def _expanded(message: str) -> str:
         return ""  # not written by our program
 
 
-def _is_build_requested(request: DynamoNimRequest, nim: DynamoNim | None) -> bool:
-    """Whether annotations request a build even if the image exists, and this state was not built yet."""
-    annotations = request.metadata.annotations
-    is_forced = annotations.get(FORCE) == "true" or bool(annotations.get(REBUILD))
-    built = nim.metadata.annotations.get(HASH) if nim is not None else None
-    return is_forced and built != build_hash(request)
-
-
-def _of_probe(report: _Report, probe: Probe | None, name: str) -> BuildPlan:
-    if probe is None:
-        waiting = ("Unknown", Reason.PROBING, "Checking image exists")
-        return report.plan(Next.PROBE, waiting, waiting, exists=None)
-    if probe.error:
-        waiting = ("Unknown", Reason.REGISTRY_UNREACHABLE, probe.error)
-        return report.plan(Next.NOTHING, waiting, waiting, exists=None, requeue=probe.retry_seconds)
-    return _recorded(report, _NOT_BUILT, existed=True) if probe.exists else _build(report, name)
-
-
-def _build(report: _Report, name: str) -> BuildPlan:
-    text = f"Image building job {name} is waiting"
-    return _building(report, Next.BUILD, "Unknown", text)
-
-
 def _building(report: _Report, step: Next, status: str, text: str) -> BuildPlan:
     available = ("Unknown", Reason.BUILDING, "DynamoNim image is building")
     building = (status, Reason.BUILDING, text)
@@ -251,13 +241,13 @@ def _of_job(report: _Report, job: BuildJob) -> BuildPlan:
         reason = Reason.TIMEOUT if is_late else Reason.BUILD_FAILED
         failure = ("False", reason, text)
         return report.plan(Next.NOTHING, failure, failure, exists=False, existed=False)
-    is_active = any(pod.status.phase == "Running" or _has_begun(pod) for pod in pods)
+    is_active = any(
+        pod.status.phase == "Running"
+        or any(container.state.terminated for container in pod.status.init_container_statuses)
+        for pod in pods
+    )
     text = f"Image building job {name} is {'running' if is_active else 'waiting'}"
     return _building(report, Next.WAIT, "True" if is_active else "Unknown", text)
-
-
-def _has_begun(pod: BuildPod) -> bool:
-    return any(container.state.terminated for container in pod.status.init_container_statuses)
 
 
 def _last_words(pods: Sequence[BuildPod]) -> str:
@@ -270,14 +260,11 @@ def _last_words(pods: Sequence[BuildPod]) -> str:
         for container in statuses:
             ended = container.state.terminated
             if container.name in (BUILDER, FETCHER) and ended is not None and ended.exit_code:
-                return f"{container.name}: {_line(ended)}"
+                lines = [line for line in ended.message.splitlines() if line.strip()]
+                text = lines[-1].strip() if lines else ended.reason
+                text = cut(f"{text} (exit code {ended.exit_code})", _MOST_OF_LOG)
+                return f"{container.name}: {text}"
     return ""
-
-
-def _line(ended: Terminated) -> str:
-    lines = [line for line in ended.message.splitlines() if line.strip()]
-    text = lines[-1].strip() if lines else ended.reason
-    return cut(f"{text} (exit code {ended.exit_code})", _MOST_OF_LOG)
 
 
 def _true(conditions: tuple[Condition, ...], type_: str) -> Condition | None:

@@ -109,7 +109,10 @@ def built_image(request: DynamoNimRequest, settings: LegacySettings) -> BuiltIma
         raise ValueError("no registry: set DOCKER_REGISTRY_SERVER at the operator, or image in the request")
     tag = image_tag(request, settings)
     inside = settings.registry_in_cluster_server or settings.registry_server
-    name, pushed = (f"{_repository(server, settings)}:{tag}" for server in (settings.registry_server, inside))
+    name, pushed = (
+        f"{server.rstrip('/')}/{settings.registry_repository}:{tag}"
+        for server in (settings.registry_server, inside)
+    )
     parse_reference(pushed)
     return BuiltImage(
         name=name,
@@ -163,10 +166,6 @@ def shared_secret(namespace: str, name: str, type_: str, content: dict[str, byte
     metadata = {"name": name, "namespace": namespace, "labels": dict([SHARED_MARKER])}
     data = {key: base64.b64encode(value).decode() for key, value in content.items()}
     return object_of(SharedSecret, metadata, type=type_, data=data)
-
-
-def _repository(server: str, settings: LegacySettings) -> str:
-    return f"{server.rstrip('/')}/{settings.registry_repository}"
 
 
 def _host(server: str) -> str:
@@ -345,24 +344,19 @@ def builder_settings(data: Mapping[str, str]) -> BuilderSettings:
     for key, text in data.items():
         if key in fields:
             try:
-                value = _single_document(key, text)
-                if value is not None:
-                    settings[key] = msgspec.convert(value, fields[key].type)
+                loaded = [document.value for document in documents(key, text)]
+                if len(loaded) == 1 and loaded[0] is not None:
+                    settings[key] = msgspec.convert(loaded[0], fields[key].type)
             except ExceptionGroup as group:
                 mistakes = "; ".join(map(str, group.exceptions[:3]))
                 raise ValueError(f"ConfigMap {CONFIG_MAP}: {mistakes}") from group
             except (ConfigError, ValueError) as error:
                 raise ValueError(f"ConfigMap {CONFIG_MAP}: {key}: {error}") from error
+            if len(loaded) > 1:
+                message = f"expected one YAML document, found {len(loaded)}"
+                raise ValueError(f"ConfigMap {CONFIG_MAP}: {key}: {message}")
     settings["extra_pod_spec"] = pod_fields(settings.get("extra_pod_spec", {}))
     return BuilderSettings(**settings)
-
-
-def _single_document(key: str, text: str) -> object:
-    """The value of a YAML document; None if the text is empty."""
-    loaded = documents(key, text)
-    if len(loaded) > 1:
-        raise ValueError(f"expected one YAML document, found {len(loaded)}")
-    return loaded[0].value if loaded else None
 
 
 def pod_fields(pod: Object) -> Object:

@@ -121,7 +121,9 @@ async def _ready(client: Client, desired: Object, progress: ProgressReporter) ->
             aclosing(states(client, DynamoGraphDeployment, graph.key)) as stream,
         ):
             async for graph in stream:
-                _advance(graph, progress)
+                counts = graph.status.services.values()
+                available = sum(bool(service.available_replicas) for service in counts)
+                progress.advance(available, len(graph.spec.services))
                 if is_ready(graph):
                     return graph
     except TimeoutError:
@@ -129,8 +131,3 @@ async def _ready(client: Client, desired: Object, progress: ProgressReporter) ->
     ready = summary(graph)
     cause = ready.message if ready else "it has no status"
     raise DemoError(f"{graph.key} is not ready: {cause}")
-
-
-def _advance(graph: DynamoGraphDeployment, progress: ProgressReporter) -> None:
-    counts = graph.status.services.values()
-    progress.advance(sum(bool(service.available_replicas) for service in counts), len(graph.spec.services))

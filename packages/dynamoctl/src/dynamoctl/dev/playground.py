@@ -187,11 +187,15 @@ async def _outcome(client: Client, pod: JobPodInFull) -> Object:
         except OperatorError as error:
             return _status("Failed", ((PROFILER, 1, str(error)), (COPIER, 0, "")))
         files = await asyncio.to_thread(_files, Path(folder))
-    namespace, name, metadata = _target(containers[COPIER]["args"])
+    target = containers[COPIER]["args"]
+    first = 1 + (target[1] == COPIER)  # after a command, or a script and its name
+    namespace, name, metadata = target[first : first + _COPY]
     output_metadata = {**yaml.safe_load(metadata)["metadata"], "namespace": namespace, "name": name}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": output_metadata, "data": files}
     await client.apply(Output, body, force=True)
-    digests = "".join(_digest(name, text) for name, text in files.items())
+    digests = "".join(
+        f"{hashlib.sha256(text.encode()).hexdigest()}  {name}\n" for name, text in files.items()
+    )
     return _status("Succeeded", ((PROFILER, 0, ""), (COPIER, 0, digests)))
 
 
@@ -199,26 +203,13 @@ def _files(folder: Path) -> dict[str, str]:
     return {file.name: file.read_text("utf-8") for file in sorted(folder.glob("*.yaml"))}
 
 
-def _target(arguments: list[str]) -> list[str]:
-    """The target of the output, after a command, or a script and its name."""
-    first = 1 + (arguments[1] == COPIER)
-    return arguments[first : first + _COPY]
-
-
-def _digest(name: str, text: str) -> str:
-    return f"{hashlib.sha256(text.encode()).hexdigest()}  {name}\n"
-
-
 def _status(phase: str, ended: tuple[tuple[str, int, str], ...]) -> Object:
-    return {"phase": phase, "containerStatuses": list(_containers(ended))}
-
-
-def _containers(ended: tuple[tuple[str, int, str], ...]) -> Iterator[Object]:
+    statuses = []
     for name, code, message in ended:
-        reason = "Error" if code else "Completed"
-        state = {"exitCode": code, "reason": reason, "message": message}
+        state = {"exitCode": code, "reason": "Error" if code else "Completed", "message": message}
         kept = {"name": name, "image": name, "imageID": "", "ready": False, "restartCount": 0}
-        yield kept | {"state": {"terminated": state}}
+        statuses.append(kept | {"state": {"terminated": state}})
+    return {"phase": phase, "containerStatuses": statuses}
 
 
 ADMINISTRATOR = "DYNAMO_PLAYGROUND_ADMINISTRATOR"

@@ -7,7 +7,7 @@ from pathlib import Path
 from dynamo_legacy.api import RESOURCES as LEGACY
 from dynamo_operator.crds import custom_resource_definition, custom_resource_definitions
 from dynamo_operator.documents import write_yaml
-from dynamoctl.installation.permissions import GRANTED, PROFILING_NODES, RULES, as_data
+from dynamoctl.installation.permissions import GRANTED, PROFILING_NODES, RULES, Name, Rule
 from kube_runtime.types.meta import Object
 
 CHARTS = Path(__file__).parents[1] / "charts"
@@ -47,13 +47,20 @@ def _permissions() -> str:
             "account": grant.account,
             "role": grant.role,
             "binding": grant.binding,
-            "rules": [as_data(rule) for rule in grant.rules],
+            "rules": [_as_data(rule) for rule in grant.rules],
         }
         for grant in GRANTED
     ]
-    nodes = [as_data(rule) for rule in PROFILING_NODES]
-    rules = [as_data(rule) for rule in RULES]
+    nodes = [_as_data(rule) for rule in PROFILING_NODES]
+    rules = [_as_data(rule) for rule in RULES]
     return head + _yaml({"operator": rules, "granted": granted, "profilingNodes": nodes})
+
+
+def _as_data(rule: Rule) -> Object:
+    """The rule as the chart reads it."""
+    names = {name: name.value for name in Name}
+    head = {"why": rule.why, "where": rule.where.value, "feature": rule.feature.value}
+    return {**head, **rule.as_policy(names)}
 
 
 def _yaml(value: Object) -> str:

@@ -103,16 +103,6 @@ def policy(
     return [rule.as_policy(names) for rule in needed(rules, features, where)]
 
 
-def as_data(rule: Rule) -> Object:
-    """The rule as the chart reads it."""
-    return {
-        "why": rule.why,
-        "where": rule.where.value,
-        "feature": rule.feature.value,
-        **rule.as_policy({name: name.value for name in Name}),
-    }
-
-
 NVIDIA = "nvidia.com"
 MARKER_LEASE = "dynamo-operator-namespace-scope"
 

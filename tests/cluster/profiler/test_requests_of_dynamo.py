@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.profiler.kubelet import BY_HAND, Kubelet
 from cluster.requests.playing import CONFIG_MAP, GRAPH, REQUEST, state
@@ -25,7 +24,7 @@ CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 COMPUTED = {"useAiConfigurator": True}
 SLA = {"isl": 3000, "osl": 150, "ttft": 200.0, "itl": 20.0}
 BASE = "deepseek-r1-config", "tep16p-dep16d-disagg.yaml"
-SIZES = {"minNumGpusPerEngine": 8, "maxNumGpusPerEngine": 16, "numGpusPerNode": 8}
+SIZES = {"gpuType": "h200_sxm", "minNumGpusPerEngine": 8, "maxNumGpusPerEngine": 16, "numGpusPerNode": 8}
 
 
 def a_request(name: str, model: str, backend: str, config: Object | None, **profiling: Any) -> Object:
@@ -39,12 +38,12 @@ def a_request(name: str, model: str, backend: str, config: Object | None, **prof
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def a_large_request(**hardware: Any) -> Object:
+def a_large_request() -> Object:
     """The one for a mixture of experts."""
     config = {
         "deployment": {"modelCache": {"pvcName": "model-cache", "pvcPath": "deepseek-r1"}},
         "sweep": COMPUTED,
-        "hardware": {**SIZES, **hardware},
+        "hardware": SIZES,
         "sla": SLA,
     }
     base = dict(zip(("name", "key"), BASE, strict=True))
@@ -95,7 +94,7 @@ def _around_the_large_one(world: World) -> None:
 @pytest.mark.usefixtures("_around_the_large_one")
 @pytest.mark.parametrize(
     "request_",
-    [COMPUTING, MEASURING, SHORTEST, a_large_request(gpuType="h200_sxm")],
+    [COMPUTING, MEASURING, SHORTEST, a_large_request()],
     ids=["computing", "measuring", "shortest", "experts"],
 )
 def test_a_request_of_dynamo_ends_in_a_ready_graph(request_: Object, world: World, kubelet: Kubelet) -> None:
@@ -112,13 +111,3 @@ def test_a_request_of_dynamo_ends_in_a_ready_graph(request_: Object, world: Worl
     for each in workers:
         assert int(each["resources"]["limits"]["gpu"]) >= 1
         assert model in yaml.safe_dump(each["extraPodSpec"]["mainContainer"])
-
-
-@pytest.mark.usefixtures("_around_the_large_one")
-def test_the_large_model_does_not_fit_the_gpus_that_are_assumed(world: World, kubelet: Kubelet) -> None:
-    world.create(REQUEST, a_large_request())
-    assert 1 == kubelet.runs("profile-sla-moe")["profiler"]
-    body = world.eventually(REQUEST, "sla-moe", lambda each: state(each) == "Failed")
-    message = condition(body, "Profiling")["message"]
-    assert "need 673 GB, but 8 x h100_sxm have 576 GB" in message
-    assert "assumed, because hardware.gpuType is not set" in kubelet.log("profiler")

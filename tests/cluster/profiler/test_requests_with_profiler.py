@@ -8,7 +8,7 @@ import yaml
 
 from cluster.conditions import condition
 from cluster.profiler.kubelet import BY_HAND, Kubelet
-from cluster.requests.playing import CONFIG_MAP, GRAPH, JOB, REQUEST, state
+from cluster.requests.playing import CONFIG_MAP, GRAPH, REQUEST, state
 from cluster.world import PODS, World
 from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Object
@@ -85,35 +85,15 @@ def test_real_engines_get_the_gpus_and_replicas_that_were_found(world: World, ku
     assert "--min-endpoint=1" in services["Planner"]["extraPodSpec"]["mainContainer"]["args"]
 
 
-@pytest.mark.parametrize(
-    ("model", "config", "cause"),
-    [
-        (
-            "Qwen/Qwen3-8B",
-            {"sla": {"ttft": 1}},
-            "sla.ttft of 1 ms cannot be met: the fastest engine, 8 x h100_sxm (tp8), needs",
-        ),
-        (
-            "acme/secret",
-            {},
-            "unknown size of model 'acme/secret': its name has no number such as 7B",
-        ),
-        (
-            "Qwen/Qwen3-8B",
-            {"sla": {"ttft": 500}, "analytic": {"maxGpus": 1, "requestsPerSecond": 900}},
-            "analytic.maxGpus of 1 is too low: 900 requests per second within the targets need",
-        ),
-    ],
-    ids=["target", "model", "budget"],
-)
 def test_a_graph_that_cannot_be_found_fails_the_request_in_one_sentence(
-    model: str, config: Object, cause: str, world: World, kubelet: Kubelet
+    world: World, kubelet: Kubelet
 ) -> None:
-    world.create(REQUEST, a_request(model=model, profiling={"config": config}))
+    world.create(REQUEST, a_request(profiling={"config": {"sla": {"ttft": 1}}}))
     assert {"profiler": 1, "output-copier": 0} == kubelet.runs("profile-chat")
     body = is_in(world, "Failed")
-    assert cause in condition(body, "Profiling")["message"]
-    assert cause in body["status"]["message"]
+    cause = "sla.ttft of 1 ms cannot be met: the fastest engine, 8 x h100_sxm (tp8), needs"
+    assert 1 == condition(body, "Profiling")["message"].count(cause)
+    assert 1 == body["status"]["message"].count(cause)
     assert [] == world.list(GRAPH)
     assert 1 == len(world.list(PODS))
 
@@ -130,28 +110,6 @@ def test_a_profiler_that_is_killed_fails_the_request_with_its_phase_and_exit_cod
     assert "ProfilingFailed" == condition(body, "Profiling")["reason"]
     assert [] == world.list(GRAPH)
     assert 1 == len(world.list(PODS)), "what was killed for its memory would be killed again"
-
-
-def test_all_mistakes_of_a_configuration_are_in_the_status_and_each_once(
-    world: World, kubelet: Kubelet
-) -> None:
-    config = {
-        "sla": {"isl": 0, "ttft": "fast"},
-        "hardware": {"numGpusPerNode": 1.5, "gpuType": "abacus"},
-        "analytic": {"mode": "both", "requestsPerSecond": -1},
-    }
-    world.create(REQUEST, a_request(profiling={"config": config}))
-    assert {"profiler": 1, "output-copier": 0} == kubelet.runs("profile-chat")
-    said = is_in(world, "Failed")["status"]["message"]
-    mistakes = (
-        "sla.isl must be from 1 to 10000000, and is 0",
-        "sla.ttft must be a number, and is 'fast'",
-        "hardware.numGpusPerNode must be a whole number, and is 1.5",
-        "hardware.gpuType: unknown GPU 'abacus'",
-        "analytic.mode must be aggregated or disaggregated, and is 'both'",
-        "analytic.requestsPerSecond must be above 0 and at most 1e+06, and is -1",
-    )
-    assert dict.fromkeys(mistakes, 1) == {each: said.count(each) for each in mistakes}
 
 
 def test_a_request_shows_how_far_its_profiler_is(world: World, kubelet: Kubelet) -> None:
@@ -174,13 +132,6 @@ def test_gpus_are_those_of_the_nodes_when_the_request_says_so(world: World, kube
     assert 0 == kubelet.runs("profile-chat")["profiler"], kubelet.log("profiler")
     is_in(world, "Ready")
     assert "GPU h100_sxm (given), 1 to 8 per engine" in kubelet.log("profiler")
-
-
-def test_the_job_runs_the_command_that_the_image_has(world: World) -> None:
-    world.create(REQUEST, a_request())
-    job = world.eventually(JOB, "profile-chat")
-    (profiler, _) = job["spec"]["template"]["spec"]["containers"]
-    assert ["python", "-m", "benchmarks.profiler.profile_sla"] == profiler["command"]
 
 
 def _data_name(graph: Object) -> str:

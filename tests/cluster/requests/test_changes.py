@@ -55,16 +55,6 @@ def test_a_late_change_is_told_once_and_has_no_effect(
     assert 1 == player.events().count("SpecChangeRejected")
 
 
-def test_profiling_goes_on_after_a_late_change_and_by_the_old_spec(world: World, player: Player) -> None:
-    world.create(REQUEST, a_request(autoApply=True))
-    player.is_in("Profiling")
-    world.patch(REQUEST, "chat", {"spec": {"autoApply": False, "useMocker": True}})
-    player.finds(a_graph())
-    body = player.is_in("Ready")
-    assert body["status"]["deployment"]["created"]
-    assert world.get(GRAPH, "chat") is not None
-
-
 def test_a_failed_request_starts_anew_with_a_changed_spec(world: World, player: Player) -> None:
     world.create(REQUEST, a_request())
     player.ends("Failed", terminated(1, "no such model"), terminated(0))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -21,6 +21,8 @@ from dynamo_operator.requests.render import script
 from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
+
+Run: TypeAlias = Callable[..., "subprocess.Popen[str]"]
 
 HOSTILE = "a: 1\n\tkey: |\n  $(touch stolen) `id` 'x' \"y\" EOF\n ---\n ü"
 
@@ -42,7 +44,7 @@ def run(
     owner: Object,
     tmp_path: Path,
     request: pytest.FixtureRequest,
-) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+) -> Iterator[Run]:
     """Starts the script over a folder, which is made; `fresh` is its last argument."""
     started: list[subprocess.Popen[str]] = []
     container = {"name": "profiler", "image": "x:1", "resources": BY_HAND}
@@ -85,6 +87,12 @@ def run(
         each.communicate()
 
 
+def ended(copier: "subprocess.Popen[str]") -> tuple[int, str]:
+    """Its exit code, and what it has said."""
+    _, said = copier.communicate(timeout=90)
+    return copier.returncode, said
+
+
 def has(world: World, data: Object) -> bool:
     """Whether the ConfigMap holds just that."""
     found = world.get(CONFIG_MAP, "dgdr-output-chat")
@@ -100,14 +108,13 @@ def ends(world: World, code: int) -> None:
 
 
 def test_results_arrive_byte_for_byte_with_labels_and_an_owner(
-    world: World, run: Callable[..., "subprocess.Popen[str]"], tmp_path: Path, owner: Object
+    world: World, run: Run, tmp_path: Path, owner: Object
 ) -> None:
     for name in ("config_with_planner.yaml", "mocker_config_with_planner.yaml"):
         (tmp_path / "data" / name).write_text(HOSTILE, encoding="utf-8")
     ends(world, 0)
-    copier = run()
-    _, said = copier.communicate(timeout=90)
-    assert 0 == copier.returncode, said
+    code, said = ended(run())
+    assert 0 == code, said
     found = world.get(CONFIG_MAP, "dgdr-output-chat")
     assert found is not None
     assert {
@@ -127,7 +134,7 @@ def test_results_arrive_byte_for_byte_with_labels_and_an_owner(
 
 
 def test_the_status_arrives_while_the_profiler_runs_and_stays_beside_the_results(
-    world: World, run: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+    world: World, run: Run, tmp_path: Path
 ) -> None:
     folder = tmp_path / "data"
     copier = run()
@@ -138,66 +145,57 @@ def test_the_status_arrives_while_the_profiler_runs_and_stays_beside_the_results
         world.until(partial(has, world, told))
     (folder / "config_with_planner.yaml").write_text("a: b", encoding="utf-8")
     ends(world, 0)
-    _, said = copier.communicate(timeout=90)
-    assert 0 == copier.returncode, said
+    code, said = ended(copier)
+    assert 0 == code, said
     found = world.get(CONFIG_MAP, "dgdr-output-chat")
     assert found is not None
     assert {"profiler_status.yaml", "config_with_planner.yaml"} == found["data"].keys()
 
 
 def test_it_ends_when_the_profiler_has_failed_and_leaves_the_blame_there(
-    world: World, run: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+    world: World, run: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "data" / "config_with_planner.yaml").write_text("half", encoding="utf-8")
     ends(world, 2)
-    copier = run()
-    _, said = copier.communicate(timeout=90)
-    assert 0 == copier.returncode
+    code, said = ended(run())
+    assert 0 == code
     assert "the profiler ended with exit code 2: nothing is copied" in said
     assert world.get(CONFIG_MAP, "dgdr-output-chat") is None
 
 
-def test_it_fails_when_there_are_no_results(
-    world: World, run: Callable[..., "subprocess.Popen[str]"]
-) -> None:
+def test_it_fails_when_there_are_no_results(world: World, run: Run) -> None:
     ends(world, 0)
-    copier = run()
-    _, said = copier.communicate(timeout=90)
-    assert 1 == copier.returncode
+    code, said = ended(run())
+    assert 1 == code
     assert re.search("has not written|did not write", said)
 
 
-def test_results_that_no_config_map_holds_are_refused_at_once(
-    world: World, run: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
-) -> None:
+def test_results_that_no_config_map_holds_are_refused_at_once(world: World, run: Run, tmp_path: Path) -> None:
     for name in ("config_with_planner.yaml", "mocker_config_with_planner.yaml"):
         (tmp_path / "data" / name).write_text("x" * 600_000, encoding="utf-8")
     ends(world, 0)
-    copier = run(COPIER_PAUSE_SECONDS="600")
-    _, said = copier.communicate(timeout=90)
-    assert 1 == copier.returncode
+    code, said = ended(run(COPIER_PAUSE_SECONDS="600"))
+    assert 1 == code
     assert re.search("the results have 1200000 bytes(;|, and) a ConfigMap holds 1048576", said)
     assert world.get(CONFIG_MAP, "dgdr-output-chat") is None
 
 
 def test_results_of_an_earlier_run_on_the_same_claim_are_no_results(
-    world: World, run: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+    world: World, run: Run, tmp_path: Path
 ) -> None:
     old = tmp_path / "data" / "config_with_planner.yaml"
     old.write_text("old", encoding="utf-8")
     os.utime(old, (1_000_000_000, 1_000_000_000))
     world.patch(PODS, "pod", {"status": {"startTime": "2026-01-01T00:00:00Z"}}, "status")
     ends(world, 0)
-    copier = run("fresh")
-    _, said = copier.communicate(timeout=90)
-    assert 1 == copier.returncode
+    code, said = ended(run("fresh"))
+    assert 1 == code
     assert re.search("has not written|did not write", said)
 
 
 def test_it_does_not_wait_for_ever_for_an_api_server_that_says_nothing(
-    run: Callable[..., "subprocess.Popen[str]"],
+    run: Run,
 ) -> None:
-    copier = run(HOSTNAME="no-such-pod", COPIER_TRIES="2", COPIER_PAUSE_SECONDS="1")
-    _, said = copier.communicate(timeout=90)
-    assert 1 == copier.returncode
+    code, said = ended(run(HOSTNAME="no-such-pod", COPIER_TRIES="2", COPIER_PAUSE_SECONDS="1"))
+    assert 1 == code
     assert re.search("no answer from the API server for|has not told for 2 seconds", said)

@@ -211,11 +211,6 @@ def test_the_best_nodes_are_those_with_the_most_gpus_then_with_the_most_memory()
     assert ("h100_sxm", 4, 81559 * 2**20) == (gpu.name, count, gpu.memory_bytes)
 
 
-def test_nodes_without_labels_are_refused_with_what_to_do() -> None:
-    with pytest.raises(Refusal, match="install NVIDIA's GPU feature discovery, or"):
-        best_nodes([NodeGpus({}, {"nvidia.com/gpu": "8"})])
-
-
 def test_what_the_nodes_have_counts_more_than_what_is_said() -> None:
     known = a_configuration(hardware={"gpuType": "a10", "maxNumGpusPerEngine": 8})
     found = with_hardware(known, GPUS["h200_sxm"], 4).hardware

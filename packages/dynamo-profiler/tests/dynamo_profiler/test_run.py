@@ -162,22 +162,18 @@ def test_the_base_decides_on_the_mode() -> None:
     assert {"Worker"} == set(workers_of(graph_of(together)))
 
 
-def test_the_image_of_the_request_is_that_of_the_workers_of_a_base() -> None:
-    known = a_configuration(deployment={"dgd_image": "workers:2"})
-    graph = graph_of(results_of(known, Inputs(base=example("vllm-aggregated"))))
-    images = {
-        key: each["extraPodSpec"]["mainContainer"]["image"] for key, each in graph["spec"]["services"].items()
-    }
-    assert "workers:2" == images["Worker"]
-    assert images["Frontend"].startswith("nvcr.io/")
-
-
-def test_without_a_base_the_image_of_the_request_is_that_of_all_services() -> None:
+def test_the_image_of_the_request_is_that_of_the_workers_and_without_a_base_of_all_services() -> None:
     known = a_configuration(deployment={"dgd_image": "all:2"}, planner={})
-    for is_mocked in (False, True):
-        graph = graph_of(results_of(known), is_mocked=is_mocked)
-        for service in graph["spec"]["services"].values():
-            assert "all:2" == service["extraPodSpec"]["mainContainer"]["image"]
+    based = a_configuration(deployment={"dgd_image": "all:2"})
+    base = Inputs(base=example("vllm-aggregated"))
+    for graph, own in (
+        (graph_of(results_of(based, base)), {"Frontend"}),
+        (graph_of(results_of(known)), set[str]()),
+        (graph_of(results_of(known), is_mocked=True), set[str]()),
+    ):
+        for key, service in graph["spec"]["services"].items():
+            image = service["extraPodSpec"]["mainContainer"]["image"]
+            assert (key in own) == (image != "all:2")
 
 
 def test_a_planner_gets_the_curves_the_targets_and_the_users_options() -> None:
@@ -228,23 +224,6 @@ def test_a_planner_in_the_base_is_replaced() -> None:
     assert set(base[0]["spec"]["services"]) == set(services)
     volumes = services["Planner"]["extraPodSpec"]["volumes"]
     assert ["planner-profile-data"] == [volume["configMap"]["name"] for volume in volumes]
-
-
-def test_the_curves_are_whole_and_grow() -> None:
-    known = a_configuration(engine={"maxContextLength": 32768})
-    data = results_of(known).files[MOCKED_RESULTS_FILE][0]["data"]
-    prefill, decode = (json.loads(data[f"{x}_raw_data.json"]) for x in ("prefill", "decode"))
-    assert {"prefill_isl", "prefill_ttft", "prefill_thpt_per_gpu"} == set(prefill)
-    assert 16 == len(prefill["prefill_isl"])
-    assert (100, 32768) == (prefill["prefill_isl"][0], prefill["prefill_isl"][-1])
-    assert sorted(prefill["prefill_ttft"]) == prefill["prefill_ttft"]
-    names = {"x_kv_usage", "y_context_length", "z_itl", "z_thpt_per_gpu"}
-    assert {*names, "max_kv_tokens"} == set(decode)
-    assert {36} == {len(decode[name]) for name in names}
-    assert all(0 < entry <= 1 for entry in decode["x_kv_usage"])
-    for row in range(6):
-        times = decode["z_itl"][6 * row : 6 * row + 6]
-        assert sorted(times) == times
 
 
 def test_the_curves_are_the_formulas_in_milliseconds() -> None:

@@ -31,7 +31,7 @@ SETTINGS = RenderSettings()
 RULES: dict[type[Resource], Callable[[Any], Iterable[Problem]]] = {
     DynamoGraphDeployment: lambda graph: graph_problems(graph, SETTINGS),
     DynamoComponentDeployment: lambda component: component_problems(component, SETTINGS),
-    DynamoGraphDeploymentRequest: lambda request: request_problems(request, SETTINGS, 0),
+    DynamoGraphDeploymentRequest: lambda request: request_problems(request, SETTINGS),
     DynamoNimDeployment: lambda nim: nim_problems(nim, SETTINGS, LegacySettings()),
     DynamoNimRequest: lambda request: build_problems(request, SETTINGS),
 }

@@ -36,7 +36,6 @@ from dynamo_operator.requests.render import (
     BASE_FILE,
     account_objects,
     missing_settings,
-    profiler_config_bytes,
     profiling_job,
 )
 from dynamo_operator.requests.results import (
@@ -167,8 +166,7 @@ def _request(
     spec = request.spec
     if spec is None:
         return Expansion()
-    size = profiler_config_bytes(spec, request.metadata.namespace)
-    if problems := tuple(request_problems(request, settings, size)):
+    if problems := request_problems(request, settings):
         return Expansion(problems=problems)
     if lacks := missing_settings(spec, settings):
         return Expansion(problems=(Problem("spec", lacks, ProblemKind.REQUIRED),))

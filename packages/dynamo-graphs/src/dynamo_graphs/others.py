@@ -165,16 +165,12 @@ class Request(ApiObject):
         return self._typed(DynamoGraphDeploymentRequest)
 
     def _step_problems(self, document: Object) -> tuple[Problem, ...]:
-        from dynamo_operator.requests.render import profiler_config_bytes
         from dynamo_operator.requests.validate import request_problems
         from dynamo_operator.settings import installed_settings
 
         if problems := super()._step_problems(document):
             return problems
-        request = self._made(document).typed
-        spec = request.spec
-        size = 0 if spec is None else profiler_config_bytes(spec, request.metadata.namespace)
-        return request_problems(request, installed_settings(), size)
+        return request_problems(self._made(document).typed, installed_settings())
 
 
 class ScalingAdapter(ApiObject):

@@ -72,8 +72,8 @@ def everything_told() -> Iterator[RequestReport]:
                 yield status.mirrored(request, a_graph(graph))
             yield status.lost(request)
             yield status.settled(request)
-            yield status.paused(request, "paused")
-            yield status.too_large(request, "too large")
+            for reason in (RequestReason.PAUSED, RequestReason.TOO_LARGE):
+                yield status.stopped(request, reason, "text")
         yield status.restated(a_request(state))
 
 

@@ -13,7 +13,7 @@ from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequestStatus,
     ProfilingConfig,
 )
-from dynamo_operator.requests.render import profiler_config_bytes, profiler_config_text
+from dynamo_operator.requests.render import profiler_config_text
 from dynamo_operator.requests.validate import (
     request_problems,
     request_update_problems,
@@ -38,8 +38,7 @@ def a_request(state: str = "", **fields: Any) -> DynamoGraphDeploymentRequest:
 
 def problems_of(request: DynamoGraphDeploymentRequest, **settings: Any) -> list[str]:
     """The problems, one line each."""
-    size = profiler_config_bytes(request.spec, "n") if request.spec else 0
-    return [str(problem) for problem in request_problems(request, RenderSettings(**settings), size)]
+    return [str(problem) for problem in request_problems(request, RenderSettings(**settings))]
 
 
 def test_no_configuration_is_a_configuration() -> None:

@@ -28,7 +28,6 @@ from dynamo_operator.models import validate as models
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests import validate as requests
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamo_operator.requests.render import profiler_config_bytes
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import MOST_PROBLEMS, Problem, service_path
@@ -140,9 +139,7 @@ def _graph_changes(
 
 
 def _request_problems(request: DynamoGraphDeploymentRequest, context: ReviewContext) -> Iterator[Problem]:
-    spec = request.spec
-    size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0
-    yield from requests.request_problems(request, context.settings, size, context.most)
+    yield from requests.request_problems(request, context.settings, context.most)
     yield from requests.request_image_problems(request)
 
 

@@ -126,7 +126,8 @@ class RequestController:
         if request.metadata.deletion_timestamp:
             return DONE  # owner references: the API server deletes the rest
         if is_paused(request):
-            return await self._report(request, Decision(status.paused(request, "the request is paused")))
+            report = status.stopped(request, RequestReason.PAUSED, "the request is paused")
+            return await self._report(request, Decision(report))
         if request.spec is None:
             return await self._report(request, Decision(status.refused(request, ("spec is required",))))
         if accepted_spec(request).enable_gpu_discovery and not may_search(request):
@@ -135,7 +136,7 @@ class RequestController:
             facts = await self.reader.at(request, stage(request))
         except TooLarge as error:  # anyone may change what the request names
             text = f"Cannot read what the request needs: {error}"
-            return await self._report(request, held(status.too_large(request, text)))
+            return await self._report(request, held(status.stopped(request, RequestReason.TOO_LARGE, text)))
         decision = decide(request, facts, datetime.now(UTC))
         return await self._carry_out(request, decision, facts)
 

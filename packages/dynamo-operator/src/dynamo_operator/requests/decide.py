@@ -14,6 +14,8 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests import status
@@ -279,7 +281,11 @@ def _start(request: DynamoGraphDeploymentRequest, facts: RequestFacts, now: date
         return _validate(request, facts)
     output, ours = facts.output, names.label_value(request.metadata.name)
     if output is not None and output.metadata.labels.get(labels.REQUEST) != ours:
-        return held(status.output_taken(request))
+        text = (
+            f"ConfigMap {names.profiling_output(request.metadata.name)} exists and is not from profiling; "
+            "the operator leaves it alone: rename or delete it"
+        )
+        return held(status.not_started(request, RequestReason.NAME_CONFLICT, text))
     return Decision(work=Work.START)
 
 
@@ -359,7 +365,10 @@ def _deploy(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Decis
         if generated is None or free is result:
             return Decision(work=Work.CREATE)
         # Recorded before the graph that mounts them is created.
-        return Decision(status.renamed(request, free), with_results)
+        stored = replace(
+            request.status, generated_deployment=free.graph, additional_resources=free.config_maps
+        )
+        return Decision(RequestReport(stored), with_results)
     if not is_of_request(request, graph):
         text = status.taken_graph(target_of(request))
         return held(status.not_created(request, RequestReason.NAME_CONFLICT, text))

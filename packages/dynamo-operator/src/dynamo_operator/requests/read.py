@@ -34,7 +34,7 @@ from dynamo_operator.requests.decide import (
     target_of,
     was_created,
 )
-from dynamo_operator.requests.render import model_cache, profiler_config_bytes
+from dynamo_operator.requests.render import model_cache
 from dynamo_operator.requests.results import STATUS_LIMIT, named_config_maps, target
 from dynamo_operator.requests.status import taken_graph
 from dynamo_operator.requests.validate import request_problems
@@ -208,8 +208,7 @@ class RequestReader:
         spec = request.spec
         if spec is None:
             return ("spec is required",)
-        size = profiler_config_bytes(spec, request.metadata.namespace)
-        problems = tuple(str(problem) for problem in request_problems(request, self.settings, size))
+        problems = tuple(map(str, request_problems(request, self.settings)))
         graph_key = target(request, spec)
         if refusal := await self.refusal(request, graph_key.namespace):
             return (*problems, refusal)  # more would reveal what is in that namespace
@@ -296,10 +295,10 @@ class RequestReader:
         except NotFound:
             return None
 
-    async def _config_maps(self, namespace: str, output_names: Iterable[str]) -> dict[str, Output]:
+    async def _config_maps(self, namespace: str, names: Iterable[str]) -> dict[str, Output]:
         """The existing ConfigMaps of these names."""
-        live = {name: await self.live(Output, Key(namespace, name)) for name in output_names}
-        return {name: config_map for name, config_map in live.items() if config_map is not None}
+        live = [await self.live(Output, Key(namespace, name)) for name in names]
+        return {config_map.metadata.name: config_map for config_map in live if config_map is not None}
 
     def _pods(self, request: DynamoGraphDeploymentRequest) -> tuple[JobPod, ...]:
         """The cached profiling pods of the request."""

@@ -193,15 +193,6 @@ def watched(
     )
 
 
-def output_taken(request: DynamoGraphDeploymentRequest) -> RequestReport:
-    """The name of the output ConfigMap is taken."""
-    text = (
-        f"ConfigMap {output_name(request)} exists and is not from profiling; the operator leaves it "
-        "alone: rename or delete it"
-    )
-    return not_started(request, _REASON.NAME_CONFLICT, text)
-
-
 def not_started(request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str) -> RequestReport:
     """The Job could not be created."""
     return _failed(request, _TYPE.PROFILING, reason, text, "ProfilingJobFailed")
@@ -248,7 +239,7 @@ def generated(
         earlier=(_completed(request),),
         generated_deployment=result.graph,
         additional_resources=tuple(result.config_maps),
-        profiling_results=f"configmap/{output_name(request)}",
+        profiling_results=f"configmap/{names.profiling_output(request.metadata.name)}",
         deployment=planned or request.status.deployment,
         **_ended(request, progress, now),
     )
@@ -259,16 +250,12 @@ def settled(request: DynamoGraphDeploymentRequest) -> RequestReport:
     return RequestReport(request_status(request, RequestState.READY, message=request.status.message or ""))
 
 
-def paused(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
-    """The request is paused."""
-    held = request_condition(request, _TYPE.SUCCEEDED, "Unknown", _REASON.PAUSED, text)
-    return RequestReport(request.status.with_conditions([held]), (StatusEvent("Paused", text),))
-
-
-def too_large(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
-    """Processing the request exceeded its limit of CPU time or memory."""
-    held = request_condition(request, _TYPE.SUCCEEDED, "False", _REASON.TOO_LARGE, text)
-    event = StatusEvent("TooLarge", text, is_warning=True)
+def stopped(request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str) -> RequestReport:
+    """The operator does nothing for the request: it is paused, or it names something too large."""
+    is_wanted = reason is RequestReason.PAUSED
+    value = "Unknown" if is_wanted else "False"
+    held = request_condition(request, _TYPE.SUCCEEDED, value, reason, text)
+    event = StatusEvent(str(reason), text, is_warning=not is_wanted)
     return RequestReport(request.status.with_conditions([held]), (event,))
 
 
@@ -295,20 +282,14 @@ def has_to_be_restated(request: DynamoGraphDeploymentRequest) -> bool:
     return was_held or bool(change_rejected(request))
 
 
-def output_name(request: DynamoGraphDeploymentRequest) -> str:
-    """The name of the ConfigMap with the results."""
-    return names.profiling_output(request.metadata.name)
-
-
 def restated(request: DynamoGraphDeploymentRequest) -> RequestReport:
     """`Succeeded` as before, for the newest generation of the spec."""
-    succeeded = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
-    if succeeded is None or succeeded.reason in _HELD:
-        status = request.status
+    status = request.status
+    last = condition(status.conditions, RequestConditionType.SUCCEEDED)
+    if last is None or last.reason in _HELD:
         last = summary(request, RequestState(status.state or ""), status.conditions, status.message or "")
-        return RequestReport(status.with_conditions([last]))
-    again = request_condition(request, _TYPE.SUCCEEDED, succeeded.status, succeeded.reason, succeeded.message)
-    return RequestReport(request.status.with_conditions([again]))
+    again = request_condition(request, _TYPE.SUCCEEDED, last.status, last.reason, last.message)
+    return RequestReport(status.with_conditions([again]))
 
 
 def _completed(request: DynamoGraphDeploymentRequest) -> Condition:
@@ -334,17 +315,6 @@ _EXPLAINING = frozenset(GraphReason) - {
     GraphReason.UPDATE_COMPLETE,
 }
 """Reasons of a graph that explain more than that it is not ready yet."""
-
-
-def renamed(request: DynamoGraphDeploymentRequest, result: ProfilingResult) -> RequestReport:
-    """ConfigMaps of the graph have new names; the graph mounts them by these."""
-    return RequestReport(
-        replace(
-            request.status,
-            generated_deployment=result.graph,
-            additional_resources=result.config_maps,
-        )
-    )
 
 
 def created(request: DynamoGraphDeploymentRequest, at: Key, warnings: tuple[str, ...]) -> RequestReport:

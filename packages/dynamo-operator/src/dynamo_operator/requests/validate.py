@@ -18,6 +18,7 @@ from dynamo_operator.requests.api import (
     ProfilingConfig,
     is_variable,
 )
+from dynamo_operator.requests.render import OUTPUT_FOLDER, profiler_config_bytes
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import (
     MOST_PROBLEMS,
@@ -43,10 +44,17 @@ _OWN_LABELS = (
     "job-name",
 )
 _OWN_LABEL_PREFIX = "batch.kubernetes.io/"
-_OUTPUT_FOLDER = "/data"
 _SECTIONS = ("deployment", "engine", "hardware", "planner", "sla", "sweep")
 """Sections that every profiler reads as objects."""
 
+_JSON_TYPES: dict[type, str] = {
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
 _ARGUMENT_LIMIT_BYTES = 128 * 1024 - 1
 """Of one argument, or one variable with its name. Source: MAX_ARG_STRLEN of Linux, less the final NUL."""
 
@@ -56,16 +64,10 @@ _SPEC_LIMIT_BYTES = 200_000
 
 
 def request_problems(
-    request: DynamoGraphDeploymentRequest,
-    settings: RenderSettings,
-    config_bytes: int,
-    most: int = MOST_PROBLEMS,
+    request: DynamoGraphDeploymentRequest, settings: RenderSettings, most: int = MOST_PROBLEMS
 ) -> tuple[Problem, ...]:
-    """The problems of a request, sorted by path; no more than `most`.
-
-    `config_bytes` is the size of the profiler's configuration as the Job passes it.
-    """
-    return first_problems(_problems(request, settings, config_bytes), most)
+    """The problems of a request, sorted by path; no more than `most`."""
+    return first_problems(_problems(request, settings), most)
 
 
 def request_update_problems(
@@ -94,12 +96,13 @@ def request_warnings(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]
     ):
         given = _text(config.get(section), field)
         if given and given != value:
-            yield _overwritten(f"{section}.{field}", given, f"{winner} ({value})")
+            path = f"{CONFIG}.{section}.{field}"
+            yield Problem(path, f"{path} ({given}) will be overwritten by {winner} ({value})")
     for field in ("output_dir", "outputDir"):
         given = _text(config, field)
-        if given and given != _OUTPUT_FOLDER:
-            winner = f"{_OUTPUT_FOLDER}, from which the operator reads results"
-            yield _overwritten(field, given, winner)
+        if given and given != OUTPUT_FOLDER:
+            path, folder = f"{CONFIG}.{field}", f"{OUTPUT_FOLDER}, from which the operator reads results"
+            yield Problem(path, f"{path} ({given}) will be overwritten by {folder}")
 
 
 def request_image_problems(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]:
@@ -121,9 +124,7 @@ def _is_accepted(spec: DynamoGraphDeploymentRequestSpec | None, accepted: Object
         return False
 
 
-def _problems(
-    request: DynamoGraphDeploymentRequest, settings: RenderSettings, config_bytes: int
-) -> Iterator[Problem]:
+def _problems(request: DynamoGraphDeploymentRequest, settings: RenderSettings) -> Iterator[Problem]:
     spec = request.spec
     if spec is None:
         yield Problem("spec", "spec is required", ProblemKind.REQUIRED)
@@ -138,7 +139,7 @@ def _problems(
     yield from _namespace_problems(request.metadata.namespace, settings)
     if settings.restricted_namespace:
         yield from _restricted_problems(spec, settings.restricted_namespace)
-    yield from _size_problems(spec, config_bytes)
+    yield from _size_problems(spec, request.metadata.namespace)
 
 
 def _config_problems(config: Object) -> Iterator[Problem]:
@@ -168,26 +169,18 @@ def _reference_problems(spec: DynamoGraphDeploymentRequestSpec) -> Iterator[Prob
     """Report names that no object can have, before anything is read by them."""
     profiling = spec.profiling_config
     overrides = spec.deployment_overrides or DeploymentOverrides()
-    base = profiling.config_map_ref
     references = (
-        (f"{PROFILING}.configMapRef.name", "a ConfigMap", base.name if base else None),
-        (f"{PROFILING}.outputPVC", "a PVC", profiling.output_pvc or None),
-        (
-            f"{PROFILING}.serviceAccountName",
-            "a ServiceAccount",
-            profiling.service_account_name or None,
-        ),
-        (
-            f"{PROFILING}.priorityClassName",
-            "a PriorityClass",
-            profiling.priority_class_name or None,
-        ),
-        (f"{PROFILING}.runtimeClassName", "a RuntimeClass", profiling.runtime_class_name or None),
-        ("spec.deploymentOverrides.name", "a graph", overrides.name or None),
-        ("spec.deploymentOverrides.namespace", "a namespace", overrides.namespace or None),
+        (f"{PROFILING}.outputPVC", "a PVC", profiling.output_pvc),
+        (f"{PROFILING}.serviceAccountName", "a ServiceAccount", profiling.service_account_name),
+        (f"{PROFILING}.priorityClassName", "a PriorityClass", profiling.priority_class_name),
+        (f"{PROFILING}.runtimeClassName", "a RuntimeClass", profiling.runtime_class_name),
+        ("spec.deploymentOverrides.name", "a graph", overrides.name),
+        ("spec.deploymentOverrides.namespace", "a namespace", overrides.namespace),
     )
+    if base := profiling.config_map_ref:
+        yield from name_problems(base.name, f"{PROFILING}.configMapRef.name", "a ConfigMap")
     for path, kind, name in references:
-        if name is not None:
+        if name:
             yield from name_problems(name, path, kind)
     for index, secret in enumerate(profiling.image_pull_secrets):
         path = f"{PROFILING}.imagePullSecrets[{index}].name"
@@ -196,8 +189,9 @@ def _reference_problems(spec: DynamoGraphDeploymentRequestSpec) -> Iterator[Prob
 
 def _type_problems(form: type, path: str, value: object) -> Iterator[Problem]:
     if value is not None and not isinstance(value, form):
-        expected = "an object" if form is dict else f"a {_json_type(form())}"
-        yield Problem(path, f"{path} must be {expected}, got {_json_type(value)}")
+        expected = "an object" if form is dict else f"a {_JSON_TYPES[form]}"
+        given = _JSON_TYPES.get(type(value), type(value).__name__)
+        yield Problem(path, f"{path} must be {expected}, got {given}")
 
 
 def _reserved_problems(
@@ -246,35 +240,18 @@ def _restricted_problems(spec: DynamoGraphDeploymentRequestSpec, namespace: str)
         yield Problem(path, message, ProblemKind.FORBIDDEN)
 
 
-def _overwritten(field: str, given: str, winner: str) -> Problem:
-    path = f"{CONFIG}.{field}"
-    return Problem(path, f"{path} ({given}) will be overwritten by {winner}")
-
-
-def _json_type(value: object) -> str:
-    names = {
-        bool: "boolean",
-        int: "number",
-        float: "number",
-        str: "string",
-        list: "array",
-        dict: "object",
-    }
-    return names.get(type(value), type(value).__name__)
-
-
 def _text(section: object, field: str) -> str:
     value: object = section.get(field) if isinstance(section, dict) else None
     return value if isinstance(value, str) else ""
 
 
-def _size_problems(spec: DynamoGraphDeploymentRequestSpec, config_bytes: int) -> Iterator[Problem]:
+def _size_problems(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> Iterator[Problem]:
     """Report what is too large for the status, or for the Job to start.
 
     Without this check the API server would accept the Job, and the kubelet would fail to start the container
     without naming the field.
     """
-    problems = [*_argument_problems(spec, config_bytes)]
+    problems = [*_argument_problems(spec, profiler_config_bytes(spec, namespace))]
     yield from problems
     size = len(msgspec.json.encode(spec))
     if size > _SPEC_LIMIT_BYTES and not problems:

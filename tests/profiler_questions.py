@@ -5,7 +5,7 @@ from typing import Any
 
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_profiler.configuration import Configuration, read_configuration
-from dynamo_profiler.run import Inputs, Progress, Results, profile, run_steps
+from dynamo_profiler.run import Inputs, Progress, Results, profile
 from kube_runtime.types.meta import Object
 
 LOOSE = {"isl": 2000, "osl": 200, "ttft": 2000, "itl": 100}
@@ -31,7 +31,7 @@ def steps_and_results(
 ) -> tuple[list[Progress], Results]:
     """Run the profiler; return its steps and results."""
     steps: list[Progress] = []
-    results = run_steps(profile(configuration, inputs or Inputs()), steps.append)
+    results = profile(configuration, inputs or Inputs(), steps.append)
     return steps, results
 
 

@@ -32,7 +32,6 @@ from dynamo_profiler.run import (
     SearchSpace,
     best,
     results,
-    run_steps,
     search,
 )
 from dynamo_profiler.shape import NodeGpus, best_nodes
@@ -76,7 +75,7 @@ def run(
             reporter.report(step)
             time.sleep(pause_seconds)
 
-        space = run_steps(search(configuration, inputs), report)
+        space = search(configuration, inputs, report)
         measured = ""
         if configuration.online is None:
             choice = best(space)
@@ -84,7 +83,7 @@ def run(
             request = Identity.of(environ)
             choice, load = asyncio.run(_measured(space, configuration.online, request, reporter))
             measured = f"; measured: {load.text()}"
-        made = run_steps(results(space, choice), report)
+        made = results(space, choice, report)
         # The file that others wait for comes last.
         for name in sorted(made.files, key=lambda name: name == RESULTS_FILE):
             _write(folder / name, made.files[name])

@@ -23,7 +23,7 @@ from dynamo_profiler.choice import Choice
 from dynamo_profiler.client import Load, Measured, RequestFailed, frontend
 from dynamo_profiler.configuration import Online
 from dynamo_profiler.planner import DATA, mocked_graph
-from dynamo_profiler.run import Phase, Progress, SearchSpace, to_measure
+from dynamo_profiler.run import OnStep, Phase, Progress, SearchSpace, to_measure
 from kube_runtime.client.client import Client
 from kube_runtime.errors import (
     Conflict,
@@ -85,7 +85,7 @@ async def measured_choice(
     online: Online,
     request: Identity,
     client: Client,
-    on_step: Callable[[Progress], object],
+    on_step: OnStep,
 ) -> tuple[Choice, Measured]:
     """The first choice that meets the targets, and its measurement. Calls `on_step` with each step.
 
@@ -131,7 +131,7 @@ class _Bench:
     online: Online
     request: Identity
     client: Client
-    on_step: Callable[[Progress], object]
+    on_step: OnStep
 
     def report(self, text: str) -> None:
         """Report a step."""

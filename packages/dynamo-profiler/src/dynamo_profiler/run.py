@@ -1,16 +1,15 @@
 """One run of the profiler, from its inputs to its results.
 
 `search` finds the engines, then a choice is made, by predictions (`best`) or by measuring (`online`), and
-`results` writes its documents. `search` and `results` are generators that yield their progress, so the caller
-decides where it goes.
+`results` writes its documents. Each calls `on_step` with its progress.
 """
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeVar
+from typing import TypeAlias
 
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_profiler import Refusal
@@ -39,8 +38,6 @@ from dynamo_profiler.shape import Shape, model_named, shape_of
 from dynamo_profiler.workers import graph_in, mode_of, with_choice
 from kube_runtime.types.meta import Fields, Object
 
-T = TypeVar("T")
-
 
 class Phase(Enum):
     """The phases in order."""
@@ -62,16 +59,7 @@ class Progress:
     message: str
 
 
-def run_steps(steps: Generator[Progress, None, T], on_step: Callable[[Progress], object]) -> T:
-    """Run a generator of steps to its end, call `on_step` with each, and return its result."""
-    while True:
-        try:
-            step = next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        on_step(step)
-
+OnStep: TypeAlias = Callable[[Progress], object]
 
 _MAX_NAME_LENGTH = 40
 _MARGINS = (0.25, 0.5, 1.0, 2.0)
@@ -148,18 +136,18 @@ class SearchSpace:
         )
 
 
-def profile(configuration: Configuration, inputs: Inputs) -> Generator[Progress, None, Results]:
-    """Yield each step and return the documents of the best graph by predictions.
+def profile(configuration: Configuration, inputs: Inputs, on_step: OnStep) -> Results:
+    """The documents of the best graph by predictions.
 
     Raises:
         Refusal: a value is invalid, or the targets cannot be met.
     """
-    space = yield from search(configuration, inputs)
-    return (yield from results(space, best(space)))
+    space = search(configuration, inputs, on_step)
+    return results(space, best(space), on_step)
 
 
-def search(configuration: Configuration, inputs: Inputs) -> Generator[Progress, None, SearchSpace]:
-    """Yield each step and return the engines with memory for the model.
+def search(configuration: Configuration, inputs: Inputs, on_step: OnStep) -> SearchSpace:
+    """The engines with memory for the model.
 
     Raises:
         Refusal: a value is invalid, or no engine has enough memory.
@@ -173,7 +161,7 @@ def search(configuration: Configuration, inputs: Inputs) -> Generator[Progress, 
     hardware, targets = configuration.hardware, configuration.targets
     of_model = (shape, hardware.gpu, config, configuration.backend)
     source = source_of(configuration.engine, *of_model)
-    yield Progress(Phase.INITIALIZING, _assumptions(configuration, shape, source))
+    on_step(Progress(Phase.INITIALIZING, _assumptions(configuration, shape, source)))
     longest = configuration.longest_context or shape.longest_context
     need = targets.isl + targets.osl
     if longest and need > longest:
@@ -185,11 +173,11 @@ def search(configuration: Configuration, inputs: Inputs) -> Generator[Progress, 
             raise
         # The database has no table for any possible layout.
         source = replace(source_of("formulas", *of_model), note=str(error))
-        yield Progress(Phase.INITIALIZING, _assumptions(configuration, shape, source))
+        on_step(Progress(Phase.INITIALIZING, _assumptions(configuration, shape, source)))
         engines = fitting_engines(shape, hardware, targets, source.engine)
-    yield Progress(Phase.SWEEPING_PREFILL, f"{len(engines)} layouts of engines by {source.name}")
+    on_step(Progress(Phase.SWEEPING_PREFILL, f"{len(engines)} layouts of engines by {source.name}"))
     prefill = prefill_role(engines, configuration)
-    yield Progress(Phase.SWEEPING_DECODE, f"{len(engines)} layouts of engines by {source.name}")
+    on_step(Progress(Phase.SWEEPING_DECODE, f"{len(engines)} layouts of engines by {source.name}"))
     decode = decode_role(engines, configuration)
     return SearchSpace(
         *(configuration, shape, backend, base, inputs.name, engines, prefill, decode),
@@ -197,23 +185,23 @@ def search(configuration: Configuration, inputs: Inputs) -> Generator[Progress, 
     )
 
 
-def results(space: SearchSpace, choice: Choice) -> Generator[Progress, None, Results]:
-    """Yield each step and return the documents of that choice.
+def results(space: SearchSpace, choice: Choice, on_step: OnStep) -> Results:
+    """The documents of that choice.
 
     Raises:
         Refusal: a worker of the base graph or an option of the planner is invalid.
     """
     configuration = space.configuration
-    yield Progress(Phase.SELECTING_CONFIG, choice.text())
+    on_step(Progress(Phase.SELECTING_CONFIG, choice.text()))
     data = space.curves(choice)
-    yield Progress(Phase.BUILDING_CURVES, "curves for the planner and the simulated engines")
+    on_step(Progress(Phase.BUILDING_CURVES, "curves for the planner and the simulated engines"))
     graph = space.graph(choice)
     mocked = mocked_graph(graph["metadata"]["name"], configuration, space.backend, choice)
     plain = [graph]
     if configuration.planner is not None:
         _add_planner(graph, configuration, choice)
         plain = [data, graph]
-    yield Progress(Phase.GENERATING_DGD, f"graph {graph['metadata']['name']}")
+    on_step(Progress(Phase.GENERATING_DGD, f"graph {graph['metadata']['name']}"))
     files = {RESULTS_FILE: plain, MOCKED_RESULTS_FILE: [data, mocked]}
     return Results(choice, files, candidates(space.engines, space.prefill, configuration))
 

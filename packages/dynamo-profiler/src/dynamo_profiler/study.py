@@ -10,7 +10,7 @@ from dynamo_operator.requests.api import RESULTS_FILE
 from dynamo_profiler.charts import COLUMNS, Candidate, front, html, row, svg
 from dynamo_profiler.choice import Choice
 from dynamo_profiler.configuration import Configuration, read_configuration
-from dynamo_profiler.run import Inputs, Progress, profile, run_steps
+from dynamo_profiler.run import Inputs, Progress, profile
 from dynamo_profiler.shape import model_named, variant_of
 from kube_runtime.types.meta import Object
 
@@ -107,7 +107,7 @@ def study(
     message says what would be possible.
     """
     configuration = _configuration(model, gpu, latency, options)
-    steps = profile(configuration, Inputs(None, options.get("model_config"), options.get("name", "")))
+    inputs = Inputs(None, options.get("model_config"), options.get("name", ""))
     notes: list[str] = []
 
     def note(step: Progress) -> None:
@@ -115,7 +115,7 @@ def study(
         if seen is not None:
             seen(step)
 
-    results = run_steps(steps, note)
+    results = profile(configuration, inputs, note)
     title = f"{configuration.model} on {configuration.hardware.gpu.name}"
     documents = tuple(results.files[RESULTS_FILE])
     return Study(title, notes[0], results.choice, results.considered, documents)

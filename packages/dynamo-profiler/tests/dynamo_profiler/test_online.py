@@ -8,7 +8,7 @@ import pytest
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_profiler import Refusal
 from dynamo_profiler.online import Identity, measured_choice
-from dynamo_profiler.run import Inputs, Progress, SearchSpace, run_steps, search
+from dynamo_profiler.run import Inputs, Progress, SearchSpace, search
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import Unreachable
 from kube_runtime.types.kinds import ConfigMap
@@ -48,7 +48,7 @@ def search_space() -> SearchSpace:
         deployment={"deploymentTimeout": 60},
         online={},
     )
-    return run_steps(search(configuration, Inputs(name="chat")), lambda _: None)
+    return search(configuration, Inputs(name="chat"), lambda _: None)
 
 
 async def measured(flaky: Flaky, said: list[Progress]) -> None:

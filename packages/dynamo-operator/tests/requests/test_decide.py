@@ -22,9 +22,7 @@ from dynamo_operator.requests.api import (
     JobInFull,
     JobPodInFull,
     JobPodStatus,
-    JobSpec,
     Output,
-    PodTemplate,
     ProfilingConfig,
     Record,
     RequestConditionType,
@@ -406,7 +404,7 @@ TEMPLATE: Object = {
     "volumes": [{"name": "results", "emptyDir": {}}],
 }
 JOB_IN_FULL = JobInFull(
-    Metadata(name="profile-r", namespace="n", uid="job"), spec=JobSpec(PodTemplate(TEMPLATE))
+    Metadata(name="profile-r", namespace="n", uid="job"), spec={"template": {"spec": TEMPLATE}}
 )
 DATA = {"config_with_planner.yaml": "graph", "profiler_status.yaml": "phase: Done"}
 
@@ -525,7 +523,7 @@ COPYING = running({"args": ["copy-output", "n"]}, of="output-copier")
 
 
 def test_a_graph_is_created_only_from_results_that_a_pod_of_the_job_reports() -> None:
-    job = replace(JOB_IN_FULL, spec=JobSpec(PodTemplate(COPYING)))
+    job = replace(JOB_IN_FULL, spec={"template": {"spec": COPYING}})
     mutated = pod(report(config_with_planner="graph"), spec={})
     assert is_confirmed(job, [mutated]), "admission may change the pods of a namespace"
     for pods in ([], [pod("")], [pod(report(config_with_planner="graph"), owner="another")]):
@@ -535,7 +533,7 @@ def test_a_graph_is_created_only_from_results_that_a_pod_of_the_job_reports() ->
 
 
 def test_what_is_not_confirmed_is_refused_as_far_as_its_use_requires() -> None:
-    job = replace(JOB_IN_FULL, spec=JobSpec(PodTemplate(COPYING)))
+    job = replace(JOB_IN_FULL, spec={"template": {"spec": COPYING}})
     config = ProfilingConfig("p:1")
     spec = DynamoGraphDeploymentRequestSpec("m", "vllm", config)
     request = DynamoGraphDeploymentRequest(Metadata(name="r", namespace="n"), spec)

@@ -29,24 +29,12 @@ class JobPod(Pod):
     status: JobPodStatus = JobPodStatus()
 
 
-class PodTemplate(Struct):
-    """The pod template of a Job."""
-
-    spec: Object = {}
-
-
-class JobSpec(Struct):
-    """The part of a Job's spec that its pods have. It is immutable."""
-
-    template: PodTemplate = PodTemplate()
-
-
 class JobInFull(Resource):
-    """A Job with its spec, read once to compare its pods with it."""
+    """A Job with its spec, which is immutable, read once to compare its pods with it."""
 
     KIND = Job.KIND
 
-    spec: JobSpec = JobSpec()
+    spec: Object = {}
 
 
 class JobPodInFull(Resource):

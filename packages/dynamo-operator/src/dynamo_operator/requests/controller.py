@@ -46,7 +46,13 @@ from dynamo_operator.requests.read import (
     output_key,
     request_watches,
 )
-from dynamo_operator.requests.render import BASE_FILE, account_objects, missing_settings, profiling_job
+from dynamo_operator.requests.render import (
+    BASE_FILE,
+    account_objects,
+    missing_settings,
+    owner_reference,
+    profiling_job,
+)
 from dynamo_operator.requests.results import (
     BadOutput,
     base_config_map,
@@ -327,7 +333,7 @@ class RequestController:
             try:
                 body = config_map(request, manifest, destination.namespace)
                 if graph is not None:
-                    body["metadata"]["ownerReferences"] = [_owner(graph)]
+                    body["metadata"]["ownerReferences"] = [owner_reference(graph)]
                 await self._config_map(request, body, destination.config_maps)
             except (Refused, BadOutput, ActionBlocked) as error:
                 cause = error.message if isinstance(error, Refused) else str(error)
@@ -382,12 +388,3 @@ class RequestController:
         if decision.record is not None and (desired := decision.record(stored)) != recorded(stored):
             await patch_metadata(stored, {"annotations": annotation(desired)}, self.reporter.writer)
         return Result(decision.requeue_after_seconds)
-
-
-def _owner(graph: DynamoGraphDeployment) -> Object:
-    return {
-        "apiVersion": graph.KIND.api_version,
-        "kind": graph.KIND.name,
-        "name": graph.metadata.name,
-        "uid": graph.metadata.uid,
-    }

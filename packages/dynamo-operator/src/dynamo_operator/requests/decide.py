@@ -440,7 +440,7 @@ def is_signed(job: JobInFull | None, pods: Iterable[JobPodInFull], data: Mapping
             "the output ConfigMap differs from what the profiling Job wrote (the digests that "
             "its pod reported do not match): something else changed it"
         )
-    return any(runs_template(job.spec.template.spec, pod.spec) for pod, _ in reports)
+    return any(runs_template(job.spec["template"]["spec"], pod.spec) for pod, _ in reports)
 
 
 def is_confirmed(job: JobInFull | None, pods: Iterable[JobPodInFull]) -> bool:
@@ -451,7 +451,7 @@ def is_confirmed(job: JobInFull | None, pods: Iterable[JobPodInFull]) -> bool:
     """
     if job is None:
         return False
-    copier = _named(job.spec.template.spec, "containers").get(COPIER) or {}
+    copier = _named(job.spec["template"]["spec"], "containers").get(COPIER) or {}
     if not {"copy-output", COPIER} & set(copier.get("args") or ()):
         return True  # the copier of an earlier operator reports nothing
     return any(report for pod in pods if controls(job, pod) for report in _reports(pod))

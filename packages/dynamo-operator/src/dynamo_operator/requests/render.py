@@ -65,7 +65,7 @@ from dynamo_operator.requests.api import (
 )
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.kinds import Job
-from kube_runtime.types.meta import Object
+from kube_runtime.types.meta import Object, Resource
 
 OUTPUT_FOLDER = "/data"
 BASE_FILE = "disagg.yaml"
@@ -414,18 +414,18 @@ def _copier(request: DynamoGraphDeploymentRequest, settings: RenderSettings, *, 
 
 
 def _output_metadata(request: DynamoGraphDeploymentRequest) -> Object:
-    owner = {
-        "apiVersion": request.KIND.api_version,
-        "kind": request.KIND.name,
-        "name": request.metadata.name,
-        "uid": request.metadata.uid,
-    }
+    own = {labels.REQUEST: names.label_value(request.metadata.name), labels.MANAGED_BY: labels.MANAGER}
+    return {"labels": own, "ownerReferences": [owner_reference(request)]}
+
+
+def owner_reference(owner: Resource) -> Object:
+    """An owner reference that does not make `owner` the controller."""
+    kind, metadata = owner.KIND, owner.metadata
     return {
-        "labels": {
-            labels.REQUEST: names.label_value(request.metadata.name),
-            labels.MANAGED_BY: labels.MANAGER,
-        },
-        "ownerReferences": [owner],
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "name": metadata.name,
+        "uid": metadata.uid,
     }
 
 

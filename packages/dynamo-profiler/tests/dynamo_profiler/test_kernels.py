@@ -110,15 +110,6 @@ def _share_of_tables_not_seen(rows: list[Row]) -> float:
     return within
 
 
-def test_the_page_says_what_was_measured() -> None:
-    page = (Path(__file__).parents[4] / "docs/profiler.md").read_text(encoding="utf-8")
-    assert f"fitted to {len(SWEEPS)} measured points" in page
-    longest = max(int(sweep.load) for sweep in SWEEPS if sweep.metric == FIRST)
-    assert f"Prompts of more than {longest:,} tokens" in page
-    assert 3 == len(TOOL["OF_THE_FIT"])
-    assert "to three tables\nof served requests" in page
-
-
 def test_at_least_forty_published_rows_are_named_with_their_source() -> None:
     assert 40 <= len({point.source for point in POINTS if point.source})
 

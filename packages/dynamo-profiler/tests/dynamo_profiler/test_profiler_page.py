@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from dynamo_profiler import Refusal
-from dynamo_profiler.choice import margined
 from dynamo_profiler.configuration import read_configuration
 from dynamo_profiler.engine import FormulaEngine, Layout
 from dynamo_profiler.kernels import SYSTEMS, KernelEngine
-from dynamo_profiler.shape import GPUS, HEAD_SIZE, Gpu, models, shape_of
+from dynamo_profiler.shape import GPUS, HEAD_SIZE, Gpu, shape_of
 from dynamoctl.main import app
 from kube_runtime.commandline import execute
 
@@ -114,27 +113,6 @@ class NoKernels:
 
     def decode_step_latency(self, gen_tokens: int, isl: int, osl: int) -> float:
         raise NotImplementedError
-
-
-def test_the_margin_of_the_example_is_that_of_formulas() -> None:
-    (predicted, target) = map(
-        int,
-        re.findall(r"formulas must predict (\d+) ms to the first token for\s+a target of (\d+) ms", PAGE)[0],
-    )
-    known = read_configuration(
-        {
-            "engine": {"backend": "vllm"},
-            "deployment": {"model": "a/8B"},
-            "sla": {"ttft": target},
-        }
-    )
-    engine = FormulaEngine(shape_of("a/8B", None, None), GPUS["h100_sxm"], Layout(1))
-    assert predicted == round(1000 * margined(known, engine).ttft)
-
-
-def test_so_many_models_are_built_in() -> None:
-    names = {frozenset(model.variants.values()) for model in models().values()}
-    assert f"The shapes of {len(names)} models" in PAGE
 
 
 def test_a_name_alone_gives_the_shape_that_the_page_says() -> None:

@@ -56,7 +56,7 @@ async def calls_to(workers: Workers) -> AsyncIterator[ModelCalls]:
 
 def begin(calls: ModelCalls, namespace: str, name: str, pods: int, network: str) -> KnownEndpoints:
     key = Key(namespace, name)
-    known = calls.learn(key, f"{namespace}/{name}", {})
+    known = calls.state_of(key, f"{namespace}/{name}")
     ends = (
         Endpoint(f"http://{network}.{pod}:9090", f"{name}-{pod}", is_callable=True) for pod in range(pods)
     )

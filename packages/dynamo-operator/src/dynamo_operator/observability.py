@@ -6,11 +6,10 @@ import logging
 import re
 import time
 from collections import Counter as Counts
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import islice
+from functools import partial
 from typing import Final, NamedTuple, NoReturn, Protocol, TextIO, TypeAlias
 
 import structlog
@@ -518,8 +517,8 @@ TEXT_LIMIT = 2048
 BURST, REFILL_SECONDS = 200, 1.0
 """Lines about one object, and the seconds until one more is allowed: creating a graph of fifty
 services logs fewer than 200."""
-REMEMBERED_LIMIT = 16_384
-"""Most objects whose lines are counted; only those of the last `BURST * REFILL_SECONDS` matter."""
+REMEMBERED_LIMIT = 4096
+"""Most objects whose lines are counted: those that were logged about last."""
 _SECRET = re.compile(r"(?i)(token|secret|passw(or)?d|authorization|credential|api[-_]?key|private[-_]?key)")
 _SHORT = 128
 _FIRST = (
@@ -541,10 +540,14 @@ def configure(settings: LoggingSettings, stream: TextIO) -> None:
     level = logging.getLevelNamesMapping()[settings.level.upper()]
     is_terminal = stream.isatty()
     is_console = settings.format == "console" or (settings.format == "auto" and is_terminal)
+
+    def with_time(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
+        return {**entry, "timestamp": written(time.time_ns(), settings.time_format)}
+
     before: list[Processor] = [
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
-        _Time(settings.time_format),
+        with_time,
         redacted,
     ]
     about: Processor = structlog.contextvars.merge_contextvars
@@ -625,9 +628,7 @@ class LinesPerObject:
     """
 
     clock: Callable[[], float] = time.monotonic
-    _objects: OrderedDict[tuple[object, object], _Tokens] = field(
-        default_factory=OrderedDict[tuple[object, object], _Tokens]
-    )
+    _objects: Recent[_Tokens] = field(default_factory=partial(Recent[_Tokens], REMEMBERED_LIMIT))
 
     def __call__(self, _: WrappedLogger, method: str, entry: EventDict) -> EventDict:
         """Return the entry.
@@ -639,37 +640,13 @@ class LinesPerObject:
         if method == "debug" or about[1] is None:
             return entry
         now = self.clock()
-        tokens = self._objects.setdefault(about, _Tokens(BURST, now))
-        self._objects.move_to_end(about)
-        if len(self._objects) > REMEMBERED_LIMIT:
-            self._objects.popitem(last=False)
-        may_be_written = tokens.take(BURST, REFILL_SECONDS, now)
-        self._forget_quiet(now)
-        if not may_be_written:
+        tokens = self._objects.get(about) or _Tokens(BURST, now)
+        self._objects.put(about, tokens)
+        if not tokens.take(BURST, REFILL_SECONDS, now):
             tokens.dropped += 1
             raise structlog.DropEvent
         if tokens.dropped:
             entry["dropped"], tokens.dropped = tokens.dropped, 0
-        return entry
-
-    def _forget_quiet(self, now: float) -> None:
-        """Forget up to two objects whose tokens are full again: most are deleted from the cluster."""
-        for about, tokens in list(islice(self._objects.items(), 2)):
-            if now - tokens.at < BURST * REFILL_SECONDS:
-                return
-            del self._objects[about]
-            if tokens.dropped:
-                self._objects[about] = tokens  # the next line must still report the number
-
-
-class _Time:
-    """A structlog processor that adds the time in one of zap's formats."""
-
-    def __init__(self, form: TimeFormat) -> None:
-        self.form: TimeFormat = form
-
-    def __call__(self, _: WrappedLogger, __: str, entry: EventDict) -> EventDict:
-        entry["timestamp"] = written(time.time_ns(), self.form)
         return entry
 
 

@@ -13,7 +13,6 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_type_hints
 import msgspec
 
 from dynamo_operator import version
-from kube_runtime.errors import ConfigError
 
 
 class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -159,19 +158,6 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     calls_at_once: int = 20
 
 
-def usable(settings: ModelSettings) -> ModelSettings:
-    """Return the settings if calls can be made with them.
-
-    Raises:
-        ConfigError: the timeout or the limit of concurrent calls is not positive.
-    """
-    if settings.call_timeout_seconds <= 0:
-        raise ConfigError("models.callTimeout", "must be more than 0")
-    if settings.calls_at_once < 1:
-        raise ConfigError("models.callsAtOnce", "must be at least 1")
-    return settings
-
-
 def _level(word: str) -> str:
     """Convert a level of zap: a verbosity such as `2`, or a name such as `warn` or `panic`."""
     if word.isdecimal():
@@ -185,26 +171,6 @@ class LoggingSettings(Section, frozen=True, kw_only=True):
     level: Level = "info"
     format: LogFormat = "auto"
     time_format: TimeFormat = "rfc3339"
-
-
-__all__ = [
-    "HealthSettings",
-    "LeaderElectionSettings",
-    "LogFormat",
-    "LoggingSettings",
-    "MetricsSettings",
-    "ModelSettings",
-    "NamespaceScopeSettings",
-    "RenderSettings",
-    "Section",
-    "Setting",
-    "SettingField",
-    "Settings",
-    "TimeFormat",
-    "WebhookSettings",
-    "fields",
-    "installed_settings",
-]
 
 
 class Settings(Section, frozen=True, kw_only=True):

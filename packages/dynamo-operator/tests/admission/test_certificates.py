@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,10 +15,11 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from dynamo_operator.admission.certificates import (
+    REPAIRS,
     CertificateRotation,
+    CertificateStore,
     FileStore,
     Hosts,
-    PatchBackoff,
     SecretStore,
     Stored,
     StoredCertificates,
@@ -46,7 +46,6 @@ from reviews.asking import SETTINGS
 from reviews.registration import Registration, registration
 from reviews.serving import HOSTS as HOSTS_ROTATION
 from reviews.serving import new_certificate
-from simulated.clock import on_simulated_clock
 from simulated.server import Server
 
 TERMS = Terms.of_life(timedelta(days=90))
@@ -285,9 +284,9 @@ def configured(server: Server, stored: Stored) -> None:
 
 
 @asynccontextmanager
-async def upkeep(server: Server, folder: Path) -> AsyncIterator[CertificateRotation]:
-    """A whole replica, with its certificate in files."""
-    client = Client(server)
+async def upkeep(server: Server, store: CertificateStore) -> AsyncIterator[CertificateRotation]:
+    """A whole replica, with its certificate in that store."""
+    client = Client(server, field_manager="test")
     informer = Informer(ValidatingWebhookConfiguration)
     cache, certificate, identity = Cache([informer.store]), Certificate(), OperatorIdentity(client)
     identity.user = "operator"
@@ -299,9 +298,7 @@ async def upkeep(server: Server, folder: Path) -> AsyncIterator[CertificateRotat
         drain_seconds=0,
     )
     configuration = Configuration(client, cache, NAME)
-    found = CertificateRotation(
-        identity, FileStore(folder), configuration, webhooks, certificate, (informer,)
-    )
+    found = CertificateRotation(identity, store, configuration, webhooks, certificate, (informer,))
     runs = (informer.run(client), webhooks.run(), found.run())
     tasks: list[asyncio.Task[None]] = [asyncio.create_task(each) for each in runs]
     await informer.synced.wait()
@@ -330,7 +327,7 @@ async def test_ready_needs_a_certificate_a_registration_and_a_bundle_that_fits(
     tmp_path: Path,
 ) -> None:
     server, stored = Server(), new_certificate()
-    async with upkeep(server, tmp_path) as found:
+    async with upkeep(server, FileStore(tmp_path)) as found:
         await until(found, "tls.crt: No such file or directory")
         write(tmp_path, stored.serving.certificate, stored.serving.key)
         await until(found, f"no ValidatingWebhookConfiguration {NAME}")
@@ -345,7 +342,7 @@ async def test_files_that_are_no_pair_are_told_and_not_served(tmp_path: Path) ->
     server, stored = Server(), new_certificate()
     configured(server, stored)
     write(tmp_path, stored.serving.certificate, new_certificate().serving.key)
-    async with upkeep(server, tmp_path) as found:
+    async with upkeep(server, FileStore(tmp_path)) as found:
         await until(found, "webhook certificate: cannot be used: KEY_VALUES_MISMATCH")
         write(tmp_path, stored.serving.certificate, stored.serving.key)
         await until(found, "")
@@ -355,27 +352,30 @@ async def test_a_bundle_that_is_no_pem_is_told(tmp_path: Path) -> None:
     server, stored = Server(), new_certificate()
     configured(server, Stored(stored.serving, b"no PEM"))
     write(tmp_path, stored.serving.certificate, stored.serving.key)
-    async with upkeep(server, tmp_path) as found:
+    async with upkeep(server, FileStore(tmp_path)) as found:
         await until(found, "the caBundle is not readable")
 
 
-@on_simulated_clock
-async def test_the_first_repair_is_made_at_once_and_the_others_wait_longer_and_longer() -> None:
-    pace, loop = PatchBackoff(), asyncio.get_running_loop()
-    made = []
-    for _ in range(10):
-        await pace.turn()
-        made.append(loop.time())
-    waits = [later - earlier for earlier, later in itertools.pairwise(made)]
-    assert pytest.approx([1, 2, 4, 8, 16, 32, 60, 60, 60]) == waits
+class FixedStore:
+    """A certificate that never changes."""
+
+    def __init__(self, stored: Stored) -> None:
+        self.stored = StoredCertificates(stored.serving, stored.authorities, 60.0)
+
+    async def step(self, trusted_for: timedelta) -> StoredCertificates:  # noqa: ARG002  never renewed
+        return self.stored
 
 
-@on_simulated_clock
-async def test_after_a_calm_time_the_next_is_the_first_again() -> None:
-    pace, loop = PatchBackoff(), asyncio.get_running_loop()
-    for _ in range(4):
-        await pace.turn()
-    await asyncio.sleep(700)
-    before = loop.time()
-    await pace.turn()
-    assert before == loop.time()
+async def test_a_bundle_that_others_keep_removing_is_repaired_some_times_and_then_told() -> None:
+    server, stored, removed = Server(), new_certificate(), 0
+    configured(server, stored)
+    async with upkeep(server, FixedStore(stored)) as found:
+        async with asyncio.timeout(15):
+            while not _says(found, "another client keeps removing the caBundle"):
+                (first, *_) = server.storage.read(CONFIGURATIONS, Key("", NAME))["webhooks"]
+                if first["clientConfig"].get("caBundle"):
+                    bare = registration(Registration("dynamo-operator", "dyn", url="https://127.0.0.1:1"))
+                    server.storage.merge(CONFIGURATIONS, Key("", NAME), {"webhooks": bare["webhooks"]})
+                    removed += 1
+                await asyncio.sleep(0.02)
+    assert 2 + REPAIRS == removed, "what was there, what was written, and each repair of it"

@@ -170,18 +170,6 @@ def test_an_object_that_says_too_much_is_cut_short_and_others_are_not() -> None:
     assert "dropped" not in line
 
 
-def test_objects_without_lines_for_a_while_are_forgotten_but_not_what_was_dropped() -> None:
-    now = 0.0
-    limit = LinesPerObject(lambda: now)
-    lines_about(limit, "default/loud", BURST + 7)
-    for number in range(1000):
-        now += BURST / 100
-        lines_about(limit, f"default/{number}", 1)
-        assert 104 >= len(limit._objects)
-    (line,) = lines_about(limit, "default/loud", 1)
-    assert 7 == line["dropped"]
-
-
 def test_lines_about_no_object_are_never_dropped() -> None:
     limit = LinesPerObject(lambda: 0.0)
     for _ in range(2 * BURST):

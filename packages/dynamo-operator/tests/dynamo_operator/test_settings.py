@@ -4,8 +4,7 @@ from collections import Counter
 
 import pytest
 
-from dynamo_operator.settings import ModelSettings, SettingField, fields, usable
-from kube_runtime.errors import ConfigError
+from dynamo_operator.settings import SettingField, fields
 
 FIELDS = {field.key: field for field in fields()}
 
@@ -26,22 +25,3 @@ def test_what_rendering_needs_stands_at_the_top_level() -> None:
     assert "natsAddress" in FIELDS
     assert "groveTerminationDelay" in FIELDS
     assert "leaderElection.leaseDuration" in FIELDS
-
-
-@pytest.mark.parametrize(
-    ("settings", "source"),
-    [
-        (ModelSettings(calls_at_once=0), "models.callsAtOnce"),
-        (ModelSettings(call_timeout_seconds=0.0), "models.callTimeout"),
-        (ModelSettings(call_timeout_seconds=-1.0), "models.callTimeout"),
-    ],
-)
-def test_nothing_and_less_is_refused(settings: ModelSettings, source: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        usable(settings)
-    assert source == refused.value.source
-
-
-def test_the_least_is_taken() -> None:
-    settings = ModelSettings(calls_at_once=1, call_timeout_seconds=0.5)
-    assert settings == usable(settings)

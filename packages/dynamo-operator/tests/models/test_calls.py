@@ -1,27 +1,15 @@
 """Each call to a worker ends in a reply, whatever the worker does."""
 
-import asyncio
 import json
 import socket
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
-from dynamo_operator.models.calls import LoraApi, lora_session, understood
-from dynamo_operator.models.plan import (
-    Call,
-    Ending,
-    Endpoint,
-    Lora,
-    LoraVerb,
-    Reply,
-    Work,
-    after,
-    plan,
-)
+from dynamo_operator.models.calls import LoraApi, understood, worker_api
+from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
 from simulated.lora_worker import LoraWorker, Trouble
 
 ADDRESS = "http://10.0.0.1:9090"
@@ -32,8 +20,8 @@ LIST = Call(LoraVerb.LIST)
 
 @asynccontextmanager
 async def reaching(worker: LoraWorker, *, timeout_seconds: float = 5) -> AsyncIterator[LoraApi]:
-    async with worker.serving(), lora_session() as session:
-        yield LoraApi(session, timeout_seconds=timeout_seconds, dial=lambda _: worker.base)
+    async with worker.serving(), worker_api(timeout_seconds, lambda _: worker.base) as api:
+        yield api
 
 
 async def test_an_adapter_is_loaded_listed_and_unloaded() -> None:
@@ -117,8 +105,8 @@ async def test_a_worker_that_is_not_there_is_a_failure() -> None:
     worker = LoraWorker()
     async with worker.serving():
         pass
-    async with lora_session() as session:
-        reply = await LoraApi(session, dial=lambda _: worker.base).call(ADDRESS, LOAD)
+    async with worker_api(60, lambda _: worker.base) as api:
+        reply = await api.call(ADDRESS, LOAD)
     assert Ending.FAILED is reply.ending
     assert reply.message.startswith("no answer: ")
 
@@ -134,8 +122,7 @@ async def test_a_host_that_takes_no_connection_is_told_from_one_that_does_not_an
                 each = waiting.enter_context(socket.socket())
                 each.settimeout(0)
                 each.connect_ex((host, port))
-            async with lora_session(connect_seconds=0.2) as session:
-                api = LoraApi(session, dial=lambda _: f"http://{host}:{port}")
+            async with worker_api(120, lambda _: f"http://{host}:{port}", connect_seconds=0.2) as api:
                 reply = await api.call(ADDRESS, LOAD)
     assert Ending.FAILED is reply.ending
     assert "connection refused or unreachable" in reply.message
@@ -172,33 +159,3 @@ def test_an_endless_text_of_a_worker_is_read_in_no_time() -> None:
     for text in ("a://b:", "http://", "x", "?", "s3://:@"):
         understood(LoraVerb.LOAD, 500, (text * 200_000).encode())
     assert time.monotonic() - started < 5
-
-
-WANTED = Lora("support", "s3://weights/support")
-START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-async def work_at(api: LoraApi, work: Work, now: datetime) -> Endpoint:
-    known = work.endpoint
-    for call in work.calls:
-        known = after(known, call, await api.call(known.address, call), now=now)
-    return known
-
-
-async def test_the_good_are_loaded_in_one_round_and_only_the_others_are_asked_again() -> None:
-    kinds = [Trouble.HANGS, Trouble.BROKEN, Trouble.DROPS, *([Trouble.NONE] * 7)]
-    workers = {trouble: LoraWorker(trouble=trouble) for trouble in set(kinds)}
-    of = {f"http://10.0.0.{number}:9090": kinds[number % 10] for number in range(100)}
-    ends = [Endpoint(address, address, is_callable=True) for address in of]
-    async with AsyncExitStack() as stack:
-        for each in workers.values():
-            await stack.enter_async_context(each.serving())
-        session = await stack.enter_async_context(lora_session())
-        api = LoraApi(session, timeout_seconds=5, dial=lambda each: workers[of[each]].base)
-        first = plan(WANTED, ends, now=START)
-        known = await asyncio.gather(*(work_at(api, each, START) for each in first.work))
-    assert 70 == sum(each.loaded == WANTED for each in known)
-    assert 70 == len(workers[Trouble.NONE].asked)
-    second = plan(WANTED, known, now=START + timedelta(seconds=5))
-    bad = {address for address, trouble in of.items() if trouble is not Trouble.NONE}
-    assert bad == {each.endpoint.address for each in second.work}

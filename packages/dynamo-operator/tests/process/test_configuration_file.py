@@ -145,6 +145,8 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
         ({"worker-liveness-failures": "2147483648"}, "workerLivenessFailures"),
         ({"worker-drain-period": "2147483648s"}, "workerDrainPeriod"),
         ({"largest-object-bytes": "-1"}, "largestObjectBytes"),
+        ({"model-calls-at-once": "0"}, "models.callsAtOnce"),
+        ({"model-call-timeout": "0s"}, "models.callTimeout"),
     ],
 )
 def test_values_that_fit_no_server_or_each_other_are_refused(flags: dict[str, str], blamed: str) -> None:

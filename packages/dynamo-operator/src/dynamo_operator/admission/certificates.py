@@ -27,7 +27,7 @@ from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.controller.manager import Health, Manager
 from kube_runtime.errors import ConfigError, Conflict, Forbidden, Invalid, OperatorError
-from kube_runtime.times import loop_time
+from kube_runtime.times import TokenBucket, loop_time
 from kube_runtime.tls import Certificate, Pair, accept_lax_certificates, new_authority
 from kube_runtime.types.meta import Key, Object
 
@@ -444,38 +444,14 @@ def metrics_certificate(
 
 _HANDSHAKE_SECONDS: Final = 5.0
 _STARTING: Final = ("webhooks: starting",)
-_FIRST_SECONDS: Final = 1.0
-_LONGEST_SECONDS: Final = 60.0
-_CALM_SECONDS: Final = 600.0
-"""Seconds without a repair after which the backoff resets."""
-_COMPETING: Final = 5
-"""Consecutive repairs after which the log reports a competing writer."""
+REPAIRS: Final = 5
+REPAIR_SECONDS: Final = 60.0
+"""A CA bundle that others remove is repaired so many times, and once more after each of these periods."""
 
 
 # Each turn of the loop reconciles Secret, configuration and server, and so repairs what others
 # deleted or changed. Ready means that a TLS connection to this process succeeded with each host
 # name and CA bundle that the API server will use.
-class PatchBackoff:
-    """Delays repairs of the CA bundle with exponential backoff."""
-
-    def __init__(self) -> None:
-        self._last = float("-inf")
-        self._in_a_row = 0
-
-    async def turn(self) -> None:
-        """Wait until the next repair is allowed, and count it."""
-        now = loop_time()
-        if now - self._last > _CALM_SECONDS:
-            self._in_a_row = 0
-        if self._in_a_row:
-            wait = min(_FIRST_SECONDS * 2 ** (self._in_a_row - 1), _LONGEST_SECONDS)
-            await asyncio.sleep(max(0.0, self._last + wait - now))
-        self._in_a_row = min(self._in_a_row + 1, 10)
-        if self._in_a_row == _COMPETING:
-            _log.warning("another client keeps removing the caBundle of the webhooks")
-        self._last = loop_time()
-
-
 class CertificateRotation(Rotation):
     """Renews the certificate and the CA bundle of the webhooks."""
 
@@ -500,7 +476,7 @@ class CertificateRotation(Rotation):
         self._authorities: bytes | None = None
         self._trusted_since: float | None = None
         self._written: bytes | None = None
-        self._backoff = PatchBackoff()
+        self._repairs = TokenBucket(REPAIRS, at=0.0)
 
     def ready(self) -> Health:
         """Ready if the API server can call the webhooks of this process."""
@@ -550,8 +526,9 @@ class CertificateRotation(Rotation):
             source = "webhook certificate" + (f" or client CA {file}" if file else "")
             raise ConfigError(source, f"cannot be used: {error.reason or error}") from error
         if stored.authorities is not None and not self._configuration.trusts(stored.authorities):
-            if stored.authorities == self._written:
-                await self._backoff.turn()
+            is_repair = stored.authorities == self._written
+            if is_repair and not self._repairs.take(REPAIRS, REPAIR_SECONDS, loop_time()):
+                raise OperatorError("another client keeps removing the caBundle of the webhooks")
             await self._configuration.trust(stored.authorities)
             self._written = stored.authorities
 

@@ -9,8 +9,7 @@ connections that the API server has just opened.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
@@ -61,51 +60,26 @@ _BODY_SECONDS: Final = 5.0
 # together and shared among their addresses: those of the API server are unknown, and no client may
 # use up the limit.
 class RequestRefused(Exception):
-    """The request is refused. `status` is a 4xx or 503."""
+    """The request is refused. `status` is a 4xx."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status = status
 
 
-class BodyLimits:
-    """Reads bodies within limits of their size and number."""
+async def _body(http: web.Request) -> bytes:
+    """The body of a request.
 
-    def __init__(self) -> None:
-        self._reviews = ClientShares(ALL_REVIEWS)
-        self._bytes = ClientShares(ALL_BODIES)
-
-    @contextmanager
-    def admitted(self, http: web.Request, client: str) -> Iterator[None]:
-        """Reserve capacity for a client's request while the block reads and validates its body.
-
-        Raises:
-            RequestRefused: a limit is reached.
-        """
-        size = _size(http)
-        try:
-            with (
-                self._reviews.taken(client, 1),
-                self._bytes.taken(client, size if size > SMALL_BODY else 0),
-            ):
-                yield
-        except ShareExhausted:
-            raise RequestRefused(503, "too many requests in progress, retry later") from None
-
-    @staticmethod
-    async def read(http: web.Request) -> bytes:
-        """The body of a request.
-
-        Raises:
-            RequestRefused: it did not arrive.
-        """
-        try:
-            async with asyncio.timeout(_BODY_SECONDS):
-                return await http.read()
-        except TimeoutError:
-            raise RequestRefused(408, "timed out reading the body") from None
-        except (web.RequestPayloadError, ConnectionError) as error:
-            raise RequestRefused(400, f"failed to read the body: {error}") from error
+    Raises:
+        RequestRefused: it did not arrive.
+    """
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            return await http.read()
+    except TimeoutError:
+        raise RequestRefused(408, "timed out reading the body") from None
+    except (web.RequestPayloadError, ConnectionError) as error:
+        raise RequestRefused(400, f"failed to read the body: {error}") from error
 
 
 def _size(http: web.Request) -> int:
@@ -359,7 +333,8 @@ class WebhookServer:
         self._cross_namespace = cross_namespace
         self.decisions = decisions
         self._clients = clients
-        self._limits = BodyLimits()
+        self._reviews = ClientShares(ALL_REVIEWS)
+        self._bytes = ClientShares(ALL_BODIES)
         self._is_ending = False
         self.listening = asyncio.Event()
         self.port = address[1]
@@ -398,16 +373,19 @@ class WebhookServer:
             client = client_of(http.remote)
             try:
                 self._clients.check(http)
-                with self._limits.admitted(http, client):
+                size = _size(http)
+                with (
+                    self._reviews.taken(client, 1),
+                    self._bytes.taken(client, size if size > SMALL_BODY else 0),
+                ):
                     async with asyncio.timeout(REVIEW_SECONDS):
-                        body = await self._limits.read(http)
-                        response = await self._review(rules, body, client)
+                        response = await self._review(rules, await _body(http), client)
             except RequestRefused as error:
                 response = web.Response(status=error.status, text=f"{error}\n")
                 response.force_close()  # the rest of the body is not read
-            except TimeoutError:
-                text = "too many requests in progress, retry later\n"
-                response = web.Response(status=503, text=text)
+            except (ShareExhausted, TimeoutError):
+                response = web.Response(status=503, text="too many requests in progress, retry later\n")
+                response.force_close()
             except NotAReview as error:
                 response = web.Response(status=400, text=f"{error}\n")
             if self._is_ending:

@@ -1,7 +1,7 @@
 """Build the webhooks from settings: server, certificate and informers."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -162,24 +162,24 @@ class Owners(Generic[R]):
         if not namespaces:
             del self.namespaces[name]
 
-    def outside(self, namespace: str) -> "Outside[R]":
+    def outside(self, namespace: str) -> "Names":
         """The names that other namespaces use."""
-        return Outside(self, namespace)
+
+        def is_used(name: str) -> bool:
+            namespaces = self.namespaces.get(name, ())
+            return len(namespaces) > (namespace in namespaces)
+
+        return Names(is_used)
 
 
 @dataclass(frozen=True, slots=True)
-class Outside(Generic[R]):
-    """The names that namespaces other than `namespace` use, looked up on demand."""
+class Names:
+    """Names that are looked up on demand."""
 
-    owners: Owners[R]
-    namespace: str
+    has: Callable[[str], bool]
 
     def __contains__(self, name: object) -> bool:
-        namespaces = self.owners.namespaces.get(str(name), ())
-        return len(namespaces) > (self.namespace in namespaces)
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name in self.owners.namespaces if name in self)
+        return self.has(str(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,39 +212,22 @@ def _hosts(ingress: Ingress) -> frozenset[str]:
     return frozenset(rule.host for rule in rules if rule.host)
 
 
-@dataclass(frozen=True, slots=True)
-class _Named(Generic[R]):
-    """The names of objects in a namespace, looked up on demand."""
-
-    cache: Cache
-    type_: type[R]
-    namespace: str
-
-    def __contains__(self, name: object) -> bool:
-        return self.cache.get(self.type_, Key(self.namespace, str(name))) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class _BaseModels:
-    """The base models of the DynamoModels in a namespace."""
-
-    cache: Cache
-    namespace: str
-
-    def __contains__(self, name: object) -> bool:
-        models = self.cache.list(DynamoModel, self.namespace)
-        return any(model.spec is not None and model.spec.base_model_name == name for model in models)
-
-
 def cluster_context(cache: Cache, namespace: str, shared: SharedNames) -> ClusterContext:
     """The cached state of a namespace, and names that other namespaces use."""
-    claims = _Named(cache, PersistentVolumeClaim, namespace)
+
+    def is_claim(name: str) -> bool:
+        return cache.get(PersistentVolumeClaim, Key(namespace, name)) is not None
+
+    def is_base_model(name: str) -> bool:
+        models = cache.list(DynamoModel, namespace)
+        return any(model.spec is not None and model.spec.base_model_name == name for model in models)
+
     return ClusterContext(
         pools_served=cache.serves(InferencePool) if cache.holds(InferencePool) else None,
         pools_withheld=withheld_text(withheld(cache), (INFERENCE_POOL,)),
         grove_served=serves(cache, GROVE),
-        claims=claims if cache.serves(PersistentVolumeClaim) else None,
-        base_models=_BaseModels(cache, namespace) if cache.serves(DynamoModel) else None,
+        claims=Names(is_claim) if cache.serves(PersistentVolumeClaim) else None,
+        base_models=Names(is_base_model) if cache.serves(DynamoModel) else None,
         foreign_graphs=shared.graphs.outside(namespace),
         foreign_hosts=shared.hosts.outside(namespace),
     )

@@ -9,7 +9,7 @@ no other namespace.
 import asyncio
 import json
 import math
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -33,7 +33,6 @@ from dynamo_operator.models.plan import (
     after,
     pending,
 )
-from dynamo_operator.settings import ModelSettings
 from dynamo_operator.shared.problems import without_credentials
 from kube_runtime.times import FairSemaphore
 from kube_runtime.types.meta import Key, Object
@@ -51,30 +50,24 @@ _NOT_ENABLED: Final = "; check that this worker has DYN_LORA_ENABLED=true and, i
 # A worker responds with 200 even if the engine could not load a LoRA, and with 404, 405 or 501 if
 # it has no such API, which is not a failure of the LoRA. No response raises an exception: each call
 # ends in a `Reply`.
+@dataclass(frozen=True, slots=True)
 class LoraApi:
     """The LoRA API of all workers. `dial` maps an endpoint's base URL to the one to connect to, for tests."""
 
-    def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        *,
-        timeout_seconds: float = 120.0,
-        dial: Callable[[str], str] = str,
-    ) -> None:
-        self._session = session
-        self._timeout_seconds = timeout_seconds
-        self._dial = dial
+    session: aiohttp.ClientSession
+    timeout_seconds: float
+    dial: Callable[[str], str]
 
     async def call(self, address: str, call: Call, *, timeout_seconds: float | None = None) -> Reply:
         """Call the endpoint at that base URL, and return the outcome. Without a timeout: the usual limit."""
-        limit = self._timeout_seconds if timeout_seconds is None else timeout_seconds
+        limit = self.timeout_seconds if timeout_seconds is None else timeout_seconds
         if {".", ".."} & set(call.name.split("/")):
             # Clients and servers normalize such a path, so the LoRA could not be unloaded.
             text = f"invalid LoRA name {call.name} (a part of it is one or two dots)"
             return Reply(Ending.FAILED, _short(text))
         try:
             async with asyncio.timeout(limit):
-                return await self._send(self._dial(address), call)
+                return await self._send(self.dial(address), call)
         except aiohttp.ServerTimeoutError:
             text = "connection refused or unreachable"
         except TimeoutError:
@@ -89,7 +82,7 @@ class LoraApi:
         body = None
         if call.verb is LoraVerb.LOAD:
             body = {"lora_name": call.name, "source": {"uri": call.uri}}
-        async with self._session.request(
+        async with self.session.request(
             _METHODS[call.verb], f"{base}/v1/loras{path}", json=body, allow_redirects=False
         ) as answer:
             received = bytearray()
@@ -101,17 +94,10 @@ class LoraApi:
 
 
 @asynccontextmanager
-async def worker_api(settings: ModelSettings, dial: Callable[[str], str] = str) -> AsyncIterator[LoraApi]:
-    """The LoRA API of all workers, open during the block."""
-    async with lora_session() as session:
-        yield LoraApi(session, timeout_seconds=settings.call_timeout_seconds, dial=dial)
-
-
-@asynccontextmanager
-async def lora_session(
-    connect_seconds: float = _CONNECT_SECONDS,
-) -> AsyncIterator[aiohttp.ClientSession]:
-    """A session without cookies, connection reuse or proxies."""
+async def worker_api(
+    timeout_seconds: float, dial: Callable[[str], str] = str, connect_seconds: float = _CONNECT_SECONDS
+) -> AsyncIterator[LoraApi]:
+    """The LoRA API of all workers, open during the block, without cookies, connection reuse or proxies."""
     # Connections are not reused: calls to one worker are minutes apart, and pods are replaced in between.
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, force_close=True),
@@ -122,7 +108,7 @@ async def lora_session(
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),
         trust_env=False,
     ) as session:
-        yield session
+        yield LoraApi(session, timeout_seconds, dial)
 
 
 def understood(verb: LoraVerb, status: int, body: bytes) -> Reply:
@@ -217,13 +203,14 @@ class Run:
 
 @dataclass(slots=True)
 class KnownEndpoints:
-    """The known state of one model's endpoints.
+    """The known state of the endpoints of the model with that uid.
 
-    `written` is the state in the status, None before the first write. `unloading` is the unloading of a
-    deleted model.
+    `written` is the state in the status, None before that was read. `unloading` is the unloading of a deleted
+    model.
     """
 
-    endpoints: dict[EndpointId, Endpoint]
+    uid: str
+    endpoints: dict[EndpointId, Endpoint] = field(default_factory=dict[EndpointId, Endpoint])
     written: tuple[Infos, Infos] | None = None
     runs: dict[EndpointId, Run] = field(default_factory=dict[EndpointId, Run])
     unloading: "asyncio.Task[int | None] | None" = None
@@ -264,8 +251,7 @@ class ModelCalls:
         self._caller: Caller | None = None
         self._opened = asyncio.Event()
         self._observe = observe
-        self._models: dict[str, KnownEndpoints] = {}
-        self._uids: dict[Key, str] = {}
+        self._models: dict[Key, KnownEndpoints] = {}
 
     async def run(self) -> None:
         """Keep the HTTP session open until cancelled; then cancel every call."""
@@ -275,7 +261,7 @@ class ModelCalls:
             try:
                 await asyncio.Event().wait()
             finally:
-                for key in list(self._uids):
+                for key in list(self._models):
                     self.forget(key)
 
     async def call(
@@ -294,23 +280,17 @@ class ModelCalls:
             self._observe(call, reply, loop.time() - started)
             return reply
 
-    def state_of(self, key: Key, uid: str) -> KnownEndpoints | None:
-        """The known state of the model; None at its first reconcile."""
-        if self._uids.get(key) not in (None, uid):
+    def state_of(self, key: Key, uid: str) -> KnownEndpoints:
+        """The known state of the model; empty at its first reconcile."""
+        state = self._models.get(key)
+        if state is None or state.uid != uid:
             self.forget(key)  # another object of the same name
-        self._uids[key] = uid
-        return self._models.get(uid)
-
-    def learn(self, key: Key, uid: str, endpoints: Mapping[EndpointId, Endpoint]) -> KnownEndpoints:
-        """Store the recorded endpoints of a model; running calls continue."""
-        self._uids[key] = uid
-        state = self._models.setdefault(uid, KnownEndpoints({}))
-        state.endpoints = dict(endpoints)
+            state = self._models[key] = KnownEndpoints(uid)
         return state
 
     def forget(self, key: Key) -> None:
         """Cancel all calls of the deleted model."""
-        state = self._models.pop(self._uids.pop(key, ""), None)
+        state = self._models.pop(key, None)
         if state is None:
             return
         for run in state.runs.values():
@@ -361,7 +341,7 @@ class ModelCalls:
     def begin(self, key: Key, work: Coroutine[object, None, T]) -> asyncio.Task[T]:
         """Run `work` as a task that wakes the model at its end."""
         task = asyncio.create_task(work, name=f"calls of model {key}")
-        task.add_done_callback(lambda _: self.wake(key) if key in self._uids else None)
+        task.add_done_callback(lambda _: self.wake(key) if key in self._models else None)
         return task
 
     async def _run_calls(self, key: Key, run: Run) -> None:

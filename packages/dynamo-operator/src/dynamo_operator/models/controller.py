@@ -24,11 +24,7 @@ from dynamo_operator.models.plan import (
     pod_names,
     siblings,
 )
-from dynamo_operator.models.status import (
-    changes_only_failures,
-    is_recorded,
-    remembered,
-)
+from dynamo_operator.models.status import changes_only_failures, is_recorded, remembered
 from dynamo_operator.names import is_paused
 from dynamo_operator.shared.cluster import ModelService
 from dynamo_operator.shared.report import (
@@ -220,11 +216,9 @@ class ModelController:
 
     def _state(self, model: DynamoModel) -> KnownEndpoints:
         """The known state of the model's endpoints; read from the status if another client wrote that."""
-        key, uid = model.key, model.metadata.uid
-        state = self.calls.state_of(key, uid)
-        if state is None or state.written != _written(model):
-            state = self.calls.learn(key, uid, remembered(model))
-            state.written = _written(model)
+        state = self.calls.state_of(model.key, model.metadata.uid)
+        if state.written != _written(model):
+            state.endpoints, state.written = remembered(model), _written(model)
         self.calls.collect(state)
         return state
 

@@ -297,6 +297,10 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "leaderElection", f"expected {order}, got {_listed(durations)}"
     if settings.webhooks.certificate_life_seconds <= 0:
         yield "webhooks.certificateLife", "must be more than 0"
+    if settings.models.call_timeout_seconds <= 0:
+        yield "models.callTimeout", "must be more than 0"
+    if settings.models.calls_at_once < 1:
+        yield "models.callsAtOnce", "must be at least 1"
     scope = (
         settings.namespace_scope.lease_duration_seconds,
         settings.namespace_scope.renew_interval_seconds,

@@ -44,7 +44,7 @@ from dynamo_operator.process.scope import Scope, informers, unselected
 from dynamo_operator.process.startup import StartupWatch, prepared, until_stopped
 from dynamo_operator.requests.controller import RequestController
 from dynamo_operator.requests.read import GpuDiscoveryRbac, RequestReader
-from dynamo_operator.settings import Settings, usable
+from dynamo_operator.settings import Settings
 from dynamo_operator.shared.conditions import SUSPENDED, GraphState
 from dynamo_operator.shared.report import Reporter, ValidationCache, report_refusal
 from dynamo_operator.shared.transforms import is_controlled_by_us
@@ -146,9 +146,9 @@ def control_graphs(parts: Parts) -> PodIndex:
 
 def control_models(parts: Parts, dial: Callable[[str], str] | None) -> None:
     """Reconcile models. `dial` maps the base URL of a worker to the one to connect to; None: the same."""
-    model_settings = usable(parts.settings.models)
+    model_settings = parts.settings.models
     calls = ModelCalls(
-        partial(worker_api, model_settings, dial or str),
+        partial(worker_api, model_settings.call_timeout_seconds, dial or str),
         silence=lora_disabled_reason(parts.settings, is_dialled=dial is not None),
         at_once=model_settings.calls_at_once,
         may_call=parts.writer.may_write,

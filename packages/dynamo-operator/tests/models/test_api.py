@@ -13,7 +13,3 @@ def test_a_model_is_written_as_it_is_read() -> None:
         "source": {"uri": "s3://bucket/support"},
     }
     assert spec == msgspec.to_builtins(msgspec.convert({"spec": spec}, DynamoModel))["spec"]
-
-
-def test_a_model_has_both_short_names() -> None:
-    assert ("dm", "dmodel") == tuple(DynamoModel.DEFINITION.short_names)

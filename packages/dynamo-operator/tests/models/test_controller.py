@@ -152,21 +152,6 @@ async def test_a_new_name_is_loaded_and_the_old_one_goes() -> None:
 
 
 @on_simulated_clock
-async def test_another_base_model_takes_the_adapter_from_the_old_pods() -> None:
-    cluster = Cluster()
-    old = cluster.has_pods(2)
-    new = cluster.has_pods(2, first=10, base="orion/other")
-    cluster.has_model()
-    async with cluster.operator():
-        await asyncio.sleep(5)
-        cluster.edit(baseModelName="orion/other")
-        await asyncio.sleep(10)
-        assert [{}, {}] == [each.loaded for each in old]
-        assert [{"legal-v2": URI}] * 2 == [each.loaded for each in new]
-        assert "formerEndpoints" not in cluster.status()
-
-
-@on_simulated_clock
 async def test_a_restarted_operator_lists_once_and_loads_nothing_again() -> None:
     cluster = Cluster()
     workers = cluster.has_pods(3)

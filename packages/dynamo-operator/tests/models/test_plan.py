@@ -42,35 +42,6 @@ def later(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def test_an_endpoint_that_has_nothing_is_to_load() -> None:
-    (work,) = plan(NEW, [endpoint()], now=START).work
-    assert (Call(LoraVerb.LOAD, "support", "s3://new"),) == work.calls
-
-
-def test_a_pod_that_is_not_ready_is_not_called() -> None:
-    assert CallPlan((), None) == plan(NEW, [replace(endpoint(), is_callable=False)], now=START)
-
-
-def test_what_is_loaded_is_left_alone_until_its_check() -> None:
-    loaded = endpoint(loaded=NEW)
-    assert CallPlan((), 200.0) == plan(NEW, [loaded], now=later(100))
-    (work,) = plan(NEW, [loaded], now=later(300)).work
-    assert (Call(LoraVerb.LIST),) == work.calls
-
-
-def test_after_a_restart_of_the_operator_one_list_is_enough() -> None:
-    known = replace(endpoint(loaded=NEW), checked_at=None)
-    (work,) = plan(NEW, [known], now=START).work
-    assert (Call(LoraVerb.LIST),) == work.calls
-    known = after(known, Call(LoraVerb.LIST), Reply(Ending.DONE, loaded=frozenset({"support"})), now=START)
-    assert () == plan(NEW, [known], now=later(1)).work
-
-
-def test_an_adapter_that_the_worker_lost_is_loaded_again() -> None:
-    lost = after(endpoint(loaded=NEW), Call(LoraVerb.LIST), Reply(Ending.DONE, loaded=frozenset()), now=START)
-    assert (Call(LoraVerb.LOAD, "support", "s3://new"),) == needed(NEW, lost)
-
-
 def test_a_list_that_fails_says_nothing_about_the_adapter() -> None:
     loaded = after(endpoint(loaded=NEW), Call(LoraVerb.LIST), FAILURE, now=later(300))
     assert CallPlan((), 299.0) == plan(NEW, [loaded], now=later(301))
@@ -101,37 +72,11 @@ def test_a_worker_without_the_api_is_asked_again_after_minutes() -> None:
     assert 240 <= retry_seconds(unable) <= 300
 
 
-def test_new_weights_take_the_old_away_first() -> None:
-    calls = Call(LoraVerb.UNLOAD, "support"), Call(LoraVerb.LOAD, "support", "s3://new")
-    assert calls == needed(NEW, endpoint(loaded=OLD))
-
-
-def test_new_weights_come_to_a_quarter_at_a_time() -> None:
-    ends = [endpoint(number, loaded=OLD) for number in range(9)]
-    assert 2 == len(plan(NEW, ends, now=START).work)
-    ends[0] = after(ends[0], Call(LoraVerb.UNLOAD, "support"), Reply(Ending.DONE), now=START)
-    found = plan(NEW, ends, now=later(1))
-    assert ["uid-0", "uid-1"] == [each.endpoint.pod_uid for each in found.work]
-
-
 def test_an_endpoint_that_never_loaded_does_not_hold_up_new_weights() -> None:
     load = Call(LoraVerb.LOAD, "support", "s3://old")
     broken = after(endpoint(0), load, FAILURE, now=START)
     found = plan(NEW, [broken, endpoint(1, loaded=OLD)], now=later(1))
     assert ["uid-1"] == [each.endpoint.pod_uid for each in found.work]
-
-
-def test_a_new_name_is_loaded_before_the_old_one_goes() -> None:
-    calls = Call(LoraVerb.LOAD, "sales", "s3://new"), Call(LoraVerb.UNLOAD, "support")
-    assert calls == needed(RENAMED, endpoint(loaded=OLD))
-
-
-def test_a_load_that_was_not_answered_may_have_left_other_weights() -> None:
-    load = Call(LoraVerb.LOAD, "support", "s3://old")
-    unsure = after(endpoint(), load, FAILURE, now=START)
-    assert (load,) == needed(OLD, unsure)
-    calls = Call(LoraVerb.UNLOAD, "support"), Call(LoraVerb.LOAD, "support", "s3://new")
-    assert calls == needed(NEW, unsure)
 
 
 def test_an_unload_that_was_not_answered_may_have_taken_the_adapter() -> None:
@@ -307,20 +252,3 @@ def test_a_pod_that_was_not_ready_is_looked_at_again() -> None:
     )
     assert known.loaded == found.loaded
     assert None is found.checked_at
-
-
-def test_only_a_pods_own_address_is_called() -> None:
-    found = slice_(SERVICE, pod("a", "10.8.0.11", "169.254.169.254"))
-    ends = endpoints(BASE, [found], {}, pods("10.8.0.11"))
-    assert [True, False] == [each.is_callable for each in ends]
-    (unknown, _) = endpoints(BASE, [found], {}, lambda _: None)
-    assert not unknown.is_callable
-    (others, _) = endpoints(BASE, [found], {}, pods("10.8.0.11", **{next(iter(HASH)): "other"}))
-    assert not others.is_callable
-
-
-def test_what_an_earlier_operator_noted_goes_by_address() -> None:
-    known = replace(remembered(), pod_uid="")
-    one = slice_(SERVICE, pod("a", "10.8.0.11"))
-    (found,) = endpoints(BASE, [one], {known.id: known}, EVERYWHERE)
-    assert ("uid-a", known.loaded) == (found.pod_uid, found.loaded)

@@ -30,24 +30,6 @@ def test_nothing_given_is_the_defaults() -> None:
     assert Settings() == read_settings({}, environment=NO_ENVIRONMENT)
 
 
-def test_the_command_line_of_the_chart_is_understood() -> None:
-    flags = {
-        "health-probe-bind-address": ":8081",
-        "metrics-bind-address": "127.0.0.1:8080",
-        "leader-elect": "true",
-        "leader-election-id": "dynamo.nvidia.com",
-        "grove-termination-delay": "7m",
-        "discovery-backend": "etcd",
-        "natsAddr": "nats://n:4222",
-    }
-    settings = read_settings(flags, environment=NO_ENVIRONMENT)
-    assert "127.0.0.1:8080" == settings.metrics.bind_address
-    assert settings.leader_election.enabled
-    assert 420 == settings.render.grove_termination_delay_seconds
-    assert "etcd" == settings.render.discovery_backend
-    assert "nats://n:4222" == settings.render.nats_address
-
-
 def test_flags_beat_file_beats_environment_beats_default(tmp_path: Path) -> None:
     environment = {"INTERNAL_IMAGES_DEBUGGER": "environment"}
     flags = {"debugger-image": "flag"}

@@ -1,10 +1,8 @@
 """The reference operator's command lines mean the same here."""
 
-import inspect
-
 import pytest
 
-from dynamo_operator.process.flags import canonical, flags, given, signature
+from dynamo_operator.process.flags import canonical, flags, given
 
 # Every flag of the reference operator, by whether it is a boolean.
 REFERENCE = {
@@ -84,12 +82,6 @@ def test_a_command_line_is_rewritten_as_go_reads_it(line: str, expected: str) ->
 def test_rewriting_twice_changes_nothing() -> None:
     once = canonical(["-leader-elect", "run", "-natsAddr", "x", "-zap-devel=false"])
     assert once == canonical(once)
-
-
-def test_every_parameter_of_run_is_an_optional_text() -> None:
-    parameters = signature().parameters.values()
-    assert {None} == {parameter.default for parameter in parameters}
-    assert {inspect.Parameter.KEYWORD_ONLY} == {parameter.kind for parameter in parameters}
 
 
 def test_what_is_given_has_the_preferred_name() -> None:

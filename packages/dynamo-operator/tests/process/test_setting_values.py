@@ -1,7 +1,5 @@
 """Values of settings are read as Go's flag package reads them."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,14 +102,6 @@ def test_only_a_text_may_be_empty(field: SettingField) -> None:
     else:
         with pytest.raises(ValueError, match="expected"):
             from_text(field, "")
-
-
-def test_a_number_is_a_number_from_a_flag_and_from_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "settings.yaml"
-    file.write_text("models: {callsAtOnce: 7}\n")
-    assert 7 == read_settings({}, file=file, environment={}).models.calls_at_once
-    flags = {"model-calls-at-once": "9"}
-    assert 9 == read_settings(flags, file=file, environment={}).models.calls_at_once
 
 
 @pytest.mark.parametrize("text", ["", "x", "1.5", "true"])

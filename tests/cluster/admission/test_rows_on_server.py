@@ -17,10 +17,9 @@ from dynamo_operator.admission.configuration import entry_name
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Kind, Object
-from kube_runtime.wire import path_of
 from reviews.asking import SETTINGS
 from reviews.mutation import mutated
-from reviews.rows import ROWS, Row, graph, model, with_service
+from reviews.rows import ROWS, Row, graph
 
 KINDS = {each.KIND.name: each.KIND for each in RESOURCES}
 ODD_MANIFESTS = int(os.environ.get("FUZZ_MANIFESTS", "300"))
@@ -87,35 +86,6 @@ def _asked(row: Row, kind: Kind, webhooks: Installation, lab: World) -> Told:
     finally:
         webhooks.asker.delete(kind, "lab", "chat")
         lab.gone(kind, "chat")
-
-
-def test_all_problems_are_told_at_once(webhooks: Installation) -> None:
-    kind = KINDS["DynamoGraphDeployment"]
-    wrong = with_service(ingress={"enabled": True}, sharedMemory={}, envFromSecret="No Such")
-    told = webhooks.asker.create(kind, wrong)
-    assert 3 == len(told.text.partition("denied the request: ")[2].splitlines()), told.text
-
-
-def test_a_status_is_not_reviewed(webhooks: Installation) -> None:
-    kind = KINDS["DynamoModel"]
-    webhooks.asker.create(kind, model(), is_tried_only=False)
-    path = f"{path_of(kind, 'lab', 'chat')}/status"
-    patch = {"status": {"readyEndpoints": 0, "totalEndpoints": 0}}
-    told = webhooks.asker.patch(path, patch, "application/merge-patch+json")
-    webhooks.asker.delete(kind, "lab", "chat")
-    assert 200 == told.code, told.text
-
-
-def test_an_object_on_its_way_out_may_lose_its_finalizer(webhooks: Installation, lab: World) -> None:
-    kind = KINDS["DynamoModel"]
-    held = model()
-    held["metadata"] = {**held["metadata"], "finalizers": ["example.com/hold"]}
-    webhooks.asker.create(kind, held, is_tried_only=False)
-    webhooks.asker.delete(kind, "lab", "chat")
-    patch = {"metadata": {"finalizers": None}, "spec": {"modelName": ""}}
-    told = webhooks.asker.patch(path_of(kind, "lab", "chat"), patch, "application/merge-patch+json")
-    assert 200 == told.code, told.text
-    lab.gone(kind, "chat")
 
 
 def test_a_missing_claim_is_a_warning_until_it_is_there(webhooks: Installation) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from dynamo_operator.crds import RESOURCES
-from kube_runtime.crd import definition_of
 
 ROOT = Path(__file__).parents[3]
 MODEL = """
@@ -16,12 +15,6 @@ apiVersion: nvidia.com/v1alpha1
 kind: DynamoModel
 metadata: {name: m}
 spec: {modelName: a, baseModelName: b}
-"""
-ADAPTER = """
-apiVersion: nvidia.com/v1alpha1
-kind: DynamoGraphDeploymentScalingAdapter
-metadata: {name: a}
-spec: {replicas: 2, dgdRef: {name: graph, serviceName: Decode}}
 """
 LEAVES = (
     "dgd.spec.services.extraPodSpec.mainContainer.livenessProbe.httpGet.port",
@@ -44,13 +37,6 @@ def test_every_definition_is_structural_and_its_names_are_accepted(
         assert "True" != conditions.get("NonStructuralSchema")
 
 
-def test_every_short_name_lists_its_kind(definitions: ControlPlane) -> None:
-    for resource in RESOURCES:
-        for name in definition_of(resource).short_names:
-            listed = json.loads(definitions.kubectl("get", name, "-o", "json"))
-            assert "List" == listed["kind"]
-
-
 def test_one_word_lists_what_users_write(definitions: ControlPlane, namespace: str) -> None:
     definitions.kubectl("create", "-n", namespace, "-f", "-", input=MODEL)
     listed = definitions.kubectl("get", "dynamo", "-n", namespace, "-o", "name").split()
@@ -67,26 +53,6 @@ def test_kubectl_explains_a_leaf(definitions: ControlPlane, leaf: str) -> None:
 def test_kubectl_explains_our_fields_in_our_words(definitions: ControlPlane) -> None:
     text = definitions.kubectl("explain", "dgd.spec.services.multinode.nodeCount")
     assert "Number of nodes of each replica." in " ".join(text.split())
-
-
-def test_the_columns_of_a_model_are_filled(definitions: ControlPlane, namespace: str) -> None:
-    definitions.kubectl("create", "-n", namespace, "-f", "-", input=MODEL)
-    head, row = definitions.kubectl("get", "dmodel", "-n", namespace).splitlines()
-    assert ["NAME", "BASEMODEL", "TYPE", "READY", "TOTAL", "AGE"] == head.split()
-    assert ["m", "b", "base"] == row.split()[:3]
-
-
-def test_an_adapter_is_scaled_through_its_subresource(definitions: ControlPlane, namespace: str) -> None:
-    kubectl = definitions.kubectl
-    kubectl("create", "-n", namespace, "-f", "-", input=ADAPTER)
-    kubectl("scale", "-n", namespace, "dgdsa/a", "--replicas=5")
-    status = '{"status": {"replicas": 5, "selector": "app=x"}}'
-    kubectl("patch", "-n", namespace, "dgdsa/a", "--subresource=status", "--type=merge", "-p", status)
-    path = f"/apis/nvidia.com/v1alpha1/namespaces/{namespace}"
-    plural = "dynamographdeploymentscalingadapters"
-    scale = json.loads(kubectl("get", "--raw", f"{path}/{plural}/a/scale"))
-    assert {"replicas": 5} == scale["spec"]
-    assert {"replicas": 5, "selector": "app=x"} == scale["status"]
 
 
 def test_the_embedded_types_are_those_of_this_api_server(control_plane: ControlPlane) -> None:

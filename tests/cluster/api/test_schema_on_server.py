@@ -42,11 +42,6 @@ def test_the_rule_of_claims_holds_with_each_optional_field_absent(judge: Judge) 
                 assert is_wrong == bool(schema_problems(document)), claim
 
 
-def test_a_typo_in_a_pod_spec_is_named(judge: Judge) -> None:
-    refusal = judge.refusal(service({"extraPodSpec": {"mainContainer": {"imagee": "i"}}}))
-    assert 'unknown field "spec.services.A.extraPodSpec.mainContainer.imagee"' in refusal
-
-
 def test_labels_and_annotations_of_an_embedded_template_survive(judge: Judge) -> None:
     metadata = {"labels": {"a": "b"}, "annotations": {"c": "d"}}
     template = {"metadata": metadata, "spec": {"accessModes": ["ReadWriteOnce"]}}

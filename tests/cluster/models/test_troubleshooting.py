@@ -117,16 +117,3 @@ def test_a_pod_that_ran_out_of_memory(world: World, fleet: Fleet) -> None:
     status = {"containerStatuses": [crashed], "conditions": conditions}
     world.patch(PODS, name, {"status": status}, "status")
     until(world, "NotReady", "1 of them: waiting for pod: main OOMKilled")
-
-
-def test_several_models_live_side_by_side(world: World, fleet: Fleet) -> None:
-    at = served(world)
-    for number in range(3):
-        world.create(MODEL, lora(f"m{number}", modelName=f"org/lora {number}"))
-    for number in range(3):
-        until(world, "AllEndpointsReady", "All 2", f"m{number}")
-    wanted = {f"org/lora {number}" for number in range(3)}
-    assert [wanted, wanted] == [set(fleet.workers[each].loaded) for each in at]
-    world.delete(MODEL, "m1")
-    world.gone(MODEL, "m1")
-    assert [{"org/lora 0", "org/lora 2"}] * 2 == [set(fleet.workers[each].loaded) for each in at]

@@ -36,27 +36,6 @@ def check(kubeconfig: Path, *arguments: str) -> tuple[int, dict[str, dict[str, A
     return done.returncode, {each["name"]: each for each in json.loads(done.stdout)}
 
 
-def test_a_cluster_becomes_whole_step_by_step(kinds: ControlPlane) -> None:
-    code, found = check(kinds.kubeconfig)
-    assert 1 == code
-    verdicts = {name: each["verdict"] for name, each in found.items()}
-    assert "ok" == verdicts["kubectl Connectivity"] == verdicts["Definitions"]
-    assert "fail" == verdicts["Default StorageClass"] == verdicts["GPU Operator"]
-    assert "ok" == verdicts["Cluster GPU Resources"]
-    default = {"storageclass.kubernetes.io/is-default-class": "true"}
-    storage = {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": "standard", "annotations": default},
-        "provisioner": "example.com/none",
-    }
-    kinds.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(storage))
-    kinds.kubectl("run", "gpu", "--image=i", "--labels=app=gpu-operator", "--namespace=default")
-    kinds.kubectl("wait", "pod/gpu", "--for=condition=Ready", "--namespace=default")
-    code, found = check(kinds.kubeconfig)
-    assert (0, {"ok"}) == (code, {each["verdict"] for each in found.values()})
-
-
 def test_permissions_that_an_operator_lacks_are_named(
     kinds: ControlPlane, namespace: str, install: Install
 ) -> None:

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from dynamo_operator.admission.certificates import Stored, Terms, decide, hosts_of
 from dynamo_operator.admission.decide import ReviewContext
 from dynamo_operator.admission.review import Decisions
-from dynamo_operator.admission.server import ANY_CLIENT, Clients, CrossNamespace, WebhookServer
+from dynamo_operator.admission.server import ANY_CLIENT, AccessReviews, Clients, WebhookServer
 from dynamo_operator.observability import WebhookMetrics
 from kube_runtime.tls import Certificate
 from reviews.asking import OPERATOR, SETTINGS
@@ -62,7 +62,7 @@ class Running:
 async def running(
     is_excluded: Callable[[str], bool] = lambda _: False,
     drain_seconds: float = 0,
-    elsewhere: CrossNamespace | None = None,
+    elsewhere: AccessReviews | None = None,
     clients: Clients = ANY_CLIENT,
 ) -> AsyncIterator[Running]:
     """A server with a certificate."""
@@ -77,7 +77,7 @@ async def running(
         ),
         WebhookMetrics(registry),
         drain_seconds=drain_seconds,
-        cross_namespace=elsewhere,
+        access_reviews=elsewhere,
         clients=clients,
     )
     task: asyncio.Task[None] = asyncio.create_task(server.run())

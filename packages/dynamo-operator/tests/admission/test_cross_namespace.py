@@ -18,7 +18,6 @@ from dynamo_operator.admission.server import (
     PATH,
     REFILL_SECONDS,
     AccessReviews,
-    CrossNamespace,
     TooManyAccessReviews,
 )
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
@@ -56,7 +55,7 @@ async def told(reviews: Reviews, namespace: str | None, before: str | None = Non
     new = asked_for(deploymentOverrides={"namespace": namespace})
     old = asked_for(deploymentOverrides={"namespace": before}) if before else None
     found = request_in(review(new, old))
-    return [str(each) for each in await CrossNamespace(AccessReviews(Client(reviews))).problems(found)]
+    return [str(each) for each in await AccessReviews(Client(reviews)).problems(found)]
 
 
 async def test_a_namespace_of_others_is_refused_and_one_where_he_may_create_graphs_is_not() -> None:
@@ -85,7 +84,7 @@ async def test_a_namespace_that_was_stored_may_stay_and_not_be_changed() -> None
 async def test_who_changes_what_will_run_over_there_is_asked_about_like_its_author() -> None:
     old = asked_for(deploymentOverrides={"namespace": "team-b"})
     labelled = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}}
-    elsewhere = CrossNamespace(AccessReviews(Client(Reviews())))
+    elsewhere = AccessReviews(Client(Reviews()))
     assert () == await elsewhere.problems(request_in(review(labelled, old)))
     new = asked_for(deploymentOverrides={"namespace": "team-b", "workersImage": "evil:1"})
     (problem,) = await elsewhere.problems(request_in(review(new, old)))
@@ -98,7 +97,7 @@ async def test_who_changes_the_record_of_what_was_done_is_asked_about_too() -> N
     for annotations in ({labels.REQUEST_RECORD: "{}"}, {labels.REQUEST_RECORD: 1}):
         new = {**old, "metadata": {**old["metadata"], "annotations": annotations}}
         for before, after in ((old, new), (new, old)):
-            elsewhere = CrossNamespace(AccessReviews(Client(Reviews())))
+            elsewhere = AccessReviews(Client(Reviews()))
             (problem,) = await elsewhere.problems(request_in(review(after, before)))
             assert "where you may not create DynamoGraphDeployments" in str(problem)
 
@@ -106,7 +105,7 @@ async def test_who_changes_the_record_of_what_was_done_is_asked_about_too() -> N
 async def test_a_namespace_marked_by_its_tenant_is_no_way_round() -> None:
     path = path_of(DynamoGraphDeploymentRequest.KIND)
     wanted = review(asked_for(deploymentOverrides={"namespace": "team-b"}))
-    elsewhere = CrossNamespace(AccessReviews(Client(Reviews())))
+    elsewhere = AccessReviews(Client(Reviews()))
     async with running(is_excluded=lambda namespace: namespace == "lab", elsewhere=elsewhere) as there:
         _, body = await there.post(path, wanted)
     assert not json.loads(body)["response"]["allowed"]
@@ -162,7 +161,7 @@ async def test_320_reviews_of_a_stranger_are_at_most_20_questions() -> None:
     path = path_of(DynamoGraphDeploymentRequest.KIND)
     wanted = asked_for(deploymentOverrides={"namespace": "open"})
     started = asyncio.get_running_loop().time()
-    async with running(elsewhere=CrossNamespace(AccessReviews(Client(reviews)))) as there:
+    async with running(elsewhere=AccessReviews(Client(reviews))) as there:
         bodies = [review(wanted, user=f"u{number}") for number in range(320)]
         answers = await asyncio.gather(*(there.post(path, each) for each in bodies))
     refused = [body for status, body in answers if status == 200 and b'"allowed":true' in body]
@@ -175,7 +174,7 @@ async def test_nothing_is_asked_about_a_request_that_is_refused_anyway() -> None
     reviews = Reviews()
     path = path_of(DynamoGraphDeploymentRequest.KIND)
     wanted = asked_for(backend="none", deploymentOverrides={"namespace": "open"})
-    async with running(elsewhere=CrossNamespace(AccessReviews(Client(reviews)))) as there:
+    async with running(elsewhere=AccessReviews(Client(reviews))) as there:
         _, body = await there.post(path, review(wanted, user="alice"))
     assert not json.loads(body)["response"]["allowed"]
     assert [] == reviews.asked

@@ -470,13 +470,18 @@ class CertificateRotation(Rotation):
         self._identity = identity
         self._store = store
         self._configuration = configuration
-        self._server = server
+        self.server = server
         self.certificate = certificate
         self._problems: tuple[str, ...] = _STARTING
         self._authorities: bytes | None = None
         self._trusted_since: float | None = None
         self._written: bytes | None = None
         self._repairs = TokenBucket(REPAIRS, at=0.0)
+
+    def join(self, manager: Manager) -> None:
+        """Add the server, the loop and its informers to the manager."""
+        manager.serve(self.server)
+        super().join(manager)
 
     def ready(self) -> Health:
         """Ready if the API server can call the webhooks of this process."""
@@ -541,7 +546,7 @@ class CertificateRotation(Rotation):
             return (f"webhooks: no entry of ours in {self._configuration.name}",)
         try:
             async with asyncio.timeout(_HANDSHAKE_SECONDS):
-                await self._server.listening.wait()
+                await self.server.listening.wait()
         except TimeoutError:
             return _STARTING
         errors = [await self._call(caller) for caller in callers]
@@ -553,7 +558,7 @@ class CertificateRotation(Rotation):
             context = _trusting(caller.bundle)
             async with asyncio.timeout(_HANDSHAKE_SECONDS):
                 _, writer = await asyncio.open_connection(
-                    *self._server.own_address, ssl=context, server_hostname=caller.host
+                    *self.server.own_address, ssl=context, server_hostname=caller.host
                 )
         except (OSError, ValueError) as error:
             return f"TLS to {caller.host}: {error}"
@@ -565,7 +570,7 @@ class CertificateRotation(Rotation):
             if problems:
                 _log.warning("webhooks are not ready", problems=list(problems))
             else:
-                _log.info("webhooks are ready", port=self._server.port)
+                _log.info("webhooks are ready", port=self.server.port)
         self._problems = problems
 
 

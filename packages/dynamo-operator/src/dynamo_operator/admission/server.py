@@ -152,7 +152,7 @@ class TooManyAccessReviews(OperatorError):
 
 
 class AccessReviews:
-    """Sends SubjectAccessReviews.
+    """Sends SubjectAccessReviews, for requests whose graphs are in other namespaces.
 
     `are_clients_known`: all reviews come from the API server, so clients need no rate limit.
     """
@@ -193,13 +193,6 @@ class AccessReviews:
         self._answers.put(key, (review.status.allowed, loop_time() + KEPT_SECONDS))
         return review.status.allowed
 
-
-@dataclass(frozen=True, slots=True)
-class CrossNamespace:
-    """Checks requests for graphs in other namespaces."""
-
-    access_reviews: AccessReviews
-
     async def problems(self, request: Request, client: str = "") -> tuple[Problem, ...]:
         """A problem if the request leads to a namespace where its author may not create graphs.
 
@@ -213,7 +206,7 @@ class CrossNamespace:
             kind = type_.KIND
             try:
                 spec = _may_create(request.user_info, kind, namespace)
-                allowed = await self.access_reviews.allowed(spec, client)
+                allowed = await self.allowed(spec, client)
             except OperatorError as error:
                 text = f"could not check whether you may create {kind.name}s in {namespace}"
                 message = f"{PATH}: {text}: {error}"
@@ -323,14 +316,14 @@ class WebhookServer:
         metrics: WebhookMetrics,
         *,
         drain_seconds: float = _DRAIN_SECONDS,
-        cross_namespace: CrossNamespace | None = None,
+        access_reviews: AccessReviews | None = None,
         clients: Clients = ANY_CLIENT,
     ) -> None:
         self._address = address
         self._certificate = certificate
         self._metrics = metrics
         self._drain_seconds = drain_seconds
-        self._cross_namespace = cross_namespace
+        self._access_reviews = access_reviews
         self.decisions = decisions
         self._clients = clients
         self._reviews = ClientShares(ALL_REVIEWS)
@@ -405,8 +398,8 @@ class WebhookServer:
         decision = self.decisions.decide(rules, request)
         # Checked in excluded namespaces too: a tenant may write and delete the Lease that excludes one.
         is_request = rules.type_ is DynamoGraphDeploymentRequest
-        if is_request and decision.allowed and self._cross_namespace is not None:
-            foreign = await self._cross_namespace.problems(request, client)
+        if is_request and decision.allowed and self._access_reviews is not None:
+            foreign = await self._access_reviews.problems(request, client)
             decision = replace(decision, problems=foreign, reason="forbidden") if foreign else decision
         kind = rules.type_.KIND.name
         seconds = time.perf_counter() - started

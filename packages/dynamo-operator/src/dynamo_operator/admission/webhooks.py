@@ -22,7 +22,7 @@ from dynamo_operator.admission.configuration import Configuration
 from dynamo_operator.admission.decide import ReviewContext, rules_of
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.review import Decisions, Request
-from dynamo_operator.admission.server import AccessReviews, Clients, CrossNamespace, WebhookServer
+from dynamo_operator.admission.server import AccessReviews, Clients, WebhookServer
 from dynamo_operator.component.read import serves, withheld
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.warnings import ClusterContext
@@ -33,7 +33,6 @@ from dynamo_operator.shared.cluster import GROVE, INFERENCE_POOL, InferencePool,
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import Client
-from kube_runtime.controller.manager import Manager
 from kube_runtime.errors import ConfigError
 from kube_runtime.tls import Certificate
 from kube_runtime.types.kinds import Ingress, PersistentVolumeClaim, ValidatingWebhookConfiguration
@@ -46,19 +45,6 @@ _NOT_OWN_BUNDLE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Webhooks:
-    """The server, and the rotation of its certificate."""
-
-    server: WebhookServer
-    rotation: CertificateRotation
-
-    def join(self, manager: Manager) -> None:
-        """Add them to the manager."""
-        manager.serve(self.server)
-        self.rotation.join(manager)
-
-
 def webhooks(
     identity: OperatorIdentity,
     cache: Cache,
@@ -67,8 +53,10 @@ def webhooks(
     namespace: str,
     settings: Settings,
     is_excluded: Callable[[str], bool],
-) -> Webhooks:
-    """The webhooks, not started. `namespace` is that of the Service and the Secret.
+) -> CertificateRotation:
+    """The webhooks and the rotation of their certificate, not started.
+
+    `namespace` is that of the Service and the Secret.
 
     `is_excluded` returns whether another operator manages a namespace.
 
@@ -96,12 +84,11 @@ def webhooks(
         certificate,
         Decisions(context_of, is_managed_by_others, rules),
         WebhookMetrics(registry),
-        cross_namespace=None if own else CrossNamespace(access_reviews),
+        access_reviews=None if own else access_reviews,
         clients=clients,
     )
     configuration = Configuration(client, cache, webhook_settings.configuration_name)
-    rotation = CertificateRotation(identity, store, configuration, server, certificate, informers, clients)
-    return Webhooks(server, rotation)
+    return CertificateRotation(identity, store, configuration, server, certificate, informers, clients)
 
 
 def _context_of(

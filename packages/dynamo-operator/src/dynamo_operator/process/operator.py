@@ -19,9 +19,9 @@ from dynamo_operator import (
     user_agent,
     version,
 )
-from dynamo_operator.admission.certificates import metrics_certificate
+from dynamo_operator.admission.certificates import CertificateRotation, metrics_certificate
 from dynamo_operator.admission.identity import OperatorIdentity
-from dynamo_operator.admission.webhooks import Webhooks, webhooks
+from dynamo_operator.admission.webhooks import webhooks
 from dynamo_operator.component.controller import ComponentController
 from dynamo_operator.component.read import PodIndex
 from dynamo_operator.features.scaling.controller import ScalingController
@@ -195,14 +195,14 @@ def serve_all(parts: Parts, scope: Scope, leads: Election | None, user: str) -> 
     ready: list[Callable[[], Health]] = [manager.ready]
     if hooks := _admission(parts, scope, user):
         hooks.join(manager)
-        ready.append(hooks.rotation.ready)
+        ready.append(hooks.ready)
     elif leads:
         ready.append(partial(_leader_health, leads))
     _serve_probes(parts, ready)
     _serve_metrics(parts)
 
 
-def _admission(parts: Parts, scope: Scope, user: str) -> Webhooks | None:
+def _admission(parts: Parts, scope: Scope, user: str) -> CertificateRotation | None:
     """The admission webhooks; None if they are off."""
     webhook_settings = parts.settings.webhooks
     address = listen_address("webhooks.bindAddress", webhook_settings.bind_address)
@@ -217,7 +217,7 @@ def _admission(parts: Parts, scope: Scope, user: str) -> Webhooks | None:
         parts.settings,
         is_excluded=scope.excluded.__contains__,
     )
-    parts.metrics.observe_certificate("webhooks", lambda: hooks.rotation.certificate.expires)
+    parts.metrics.observe_certificate("webhooks", lambda: hooks.certificate.expires)
     return hooks
 
 

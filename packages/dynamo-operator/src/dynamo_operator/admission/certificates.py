@@ -477,6 +477,7 @@ class CertificateRotation(Rotation):
         self._trusted_since: float | None = None
         self._written: bytes | None = None
         self._repairs = TokenBucket(REPAIRS, at=0.0)
+        self._is_repaired = True
 
     def join(self, manager: Manager) -> None:
         """Add the server, the loop and its informers to the manager."""
@@ -533,7 +534,11 @@ class CertificateRotation(Rotation):
         if stored.authorities is not None and not self._configuration.trusts(stored.authorities):
             is_repair = stored.authorities == self._written
             if is_repair and not self._repairs.take(REPAIRS, REPAIR_SECONDS, loop_time()):
-                raise OperatorError("another client keeps removing the caBundle of the webhooks")
+                if self._is_repaired:
+                    _log.warning("another client keeps removing the caBundle of the webhooks")
+                self._is_repaired = False
+                raise OperatorError("another client keeps removing the caBundle")
+            self._is_repaired = True
             await self._configuration.trust(stored.authorities)
             self._written = stored.authorities
 

@@ -11,8 +11,6 @@ from typing import Any
 import aiohttp
 import pytest
 
-from dynamo_operator.admission.configuration import path_of
-from dynamo_operator.admission.decide import RULES
 from dynamo_operator.admission.server import ALL_BODIES, LARGEST_BODY, Clients
 from kube_runtime.errors import ConfigError
 from reviews.asking import review, verdict
@@ -34,19 +32,6 @@ async def reviewed(there: Running, path: str, *args: Any, **request: Any) -> Any
 
 def sample(there: Running, name: str, **labels: str) -> float | None:
     return there.registry.get_sample_value(f"dynamo_operator_webhook_{name}", labels)
-
-
-def test_the_paths_are_those_of_the_go_operator() -> None:
-    expected = {
-        f"/validate-nvidia-com-v1alpha1-dynamo{kind}"
-        for kind in (
-            "componentdeployment",
-            "graphdeployment",
-            "model",
-            "graphdeploymentrequest",
-        )
-    }
-    assert expected == {path_of(each.type_.KIND) for each in RULES}
 
 
 async def test_a_good_object_is_allowed() -> None:
@@ -301,13 +286,6 @@ async def test_a_common_name_is_asked_for_on_top(tmp_path: Path) -> None:
     async with running(clients=Clients(ours.file, "kube-apiserver")) as there:
         assert 200 == await status_with(there, ours.issue("kube-apiserver"))
         assert 403 == await status_with(there, ours.issue("somebody"))
-
-
-async def test_without_a_client_ca_a_certificate_changes_nothing(tmp_path: Path) -> None:
-    ours, _ = authorities(tmp_path)
-    async with running() as there:
-        assert 200 == await status_with(there, None)
-        assert 200 == await status_with(there, ours.issue("kube-apiserver"))
 
 
 async def test_another_client_ca_counts_for_the_next_connection(tmp_path: Path) -> None:

@@ -216,19 +216,12 @@ async def scraped(reviews: Reviews) -> AsyncIterator[aiohttp.ClientSession]:
         certificate=kept.certificate,
         access=access(reviews),
     )
-    tasks = [asyncio.create_task(each.run()) for each in (kept, server)]
+    keeping = asyncio.create_task(kept.run())
     await kept.certificate.loaded.wait()
-    await server.listening.wait()
-    try:
-        connector = aiohttp.TCPConnector(ssl=False)
-        base = f"https://127.0.0.1:{server.port}"
-        async with aiohttp.ClientSession(base, connector=connector) as session:
-            yield session
-    finally:
-        for task in tasks:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+    async with running(server, "https") as session:
+        yield session
+    keeping.cancel()
+    await asyncio.wait([keeping])
 
 
 @pytest.mark.parametrize(("token", "expected"), [("prometheus", 200), ("tenant", 403), ("", 401)])

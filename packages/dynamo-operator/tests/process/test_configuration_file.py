@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from dynamo_operator.process.flags import read_settings
-from dynamo_operator.settings import Settings, fields
+from dynamo_operator.settings import SettingField, Settings, fields
 
 NO_ENVIRONMENT: Mapping[str, str] = {}
 
@@ -159,8 +160,8 @@ def test_zap_devel_chooses_what_no_flag_chooses(flags: dict[str, str], expected:
 
 def test_every_setting_can_be_given_by_flag_and_by_file(tmp_path: Path) -> None:
     for field in fields():
-        text = _sample(field.key)
-        flag = {field.setting.flags[0]: text.strip('"')}
+        text = _sample(field)
+        flag = {field.setting.flags[0]: text}
         by_flag = read_settings(flag, environment=NO_ENVIRONMENT)
         *sections, key = field.key.split(".")
         indent = "".join(f"{section}:\n  " for section in sections)
@@ -169,36 +170,12 @@ def test_every_setting_can_be_given_by_flag_and_by_file(tmp_path: Path) -> None:
         assert Settings() != by_flag, field.key
 
 
-def _sample(key: str) -> str:
-    samples = {
-        "discoveryBackend": "etcd",
-        "probeProfile": "documented",
-        "workerRollout": "managed",
-        "workerLivenessFailures": "3",
-        "workerDrainPeriod": "20s",
-        "largestObjectBytes": "1000",
-        "legacyKinds": "true",
-        "mpiSecretMade": "true",
-        "groveTerminationDelay": "1m",
-        "logging.level": "debug",
-        "logging.format": "json",
-        "logging.timeFormat": "nano",
-        "metrics.bindAddress": "127.0.0.1:1",
-        "metrics.access": "anybody",
-        "models.calls": "never",
-        "models.callTimeout": "1m",
-        "models.callsAtOnce": "3",
-        "webhooks.bindAddress": "127.0.0.1:2",
-        "webhooks.certificates": "external",
-        "webhooks.certificateLife": "24h",
-        "webhooks.graphsElsewhere": "true",
-        "health.bindAddress": '"0"',
-        "leaderElection.leaseDuration": "16s",
-        "leaderElection.renewDeadline": "9s",
-        "leaderElection.retryPeriod": "1s",
-        "resyncPeriod": "1m",
-        "namespaceScope.leaseDuration": "40s",
-        "namespaceScope.renewInterval": "5s",
-    }
-    is_switch = key.endswith(("enabled", "secure"))
-    return samples.get(key, "true" if is_switch else "x")
+def _sample(field: SettingField) -> str:
+    """A value that is not the default, as text."""
+    if field.key.endswith("bindAddress"):
+        return "127.0.0.1:1"
+    if isinstance(field.default, bool):
+        return str(not field.default).lower()
+    if isinstance(field.default, int | float):
+        return f"{field.default + 1:.0f}{'s' if field.is_duration else ''}"
+    return next((each for each in get_args(field.type_) if each != field.default), "x")

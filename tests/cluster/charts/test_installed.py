@@ -14,7 +14,6 @@ from cluster.charts.releases import (
     GRAPH,
     RELEASE,
     TOGETHER,
-    call_beside,
     installed,
     pod_of_operator,
     pods_of_graph,
@@ -24,8 +23,7 @@ from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.operator_process import OFF, OperatorProcess
-from cluster.permitted import refused
-from cluster.world import Refused, World
+from cluster.world import World
 from devcluster.layout import free_ports
 from devcluster.programs import Helm
 
@@ -33,26 +31,6 @@ PREVIOUS = Path(__file__).with_name("previous") / "dynamo-platform-0.0.1.tgz"
 PREVIOUS_DEFINITIONS = PREVIOUS.with_name("dynamo-crds-0.0.1.tgz")
 
 pytestmark = pytest.mark.cluster
-
-
-def test_webhooks_refuse_and_admit_with_the_chart_s_flags_and_rights(
-    kinds: ControlPlane, online: Helm, world: World, tmp_path: Path
-) -> None:
-    [port] = free_ports(1)
-    log = tmp_path / "log"
-    with installed(online, world, "--set=dynamo-operator.webhook.enabled=true"):
-        call_beside(kinds, port)
-        before = refused(kinds.audit_log)
-        with running(kinds, world, log, f"--webhook-bind-address=127.0.0.1:{port}"):
-            world.until(lambda: '"webhooks are ready"' in log.read_text(), what=log.read_text)
-            world.create(GRAPH, graph())
-            world.eventually(GRAPH, "chat", is_ready)
-            wrong = graph("wrong", Frontend=service("frontend", ingress={"enabled": True}))
-            with pytest.raises(Refused, match=r"403: admission webhook .*ingress\.host"):
-                world.create(GRAPH, wrong)
-            world.delete(GRAPH, "chat")
-            world.gone(GRAPH, "chat")
-        assert set() == refused(kinds.audit_log) - before
 
 
 def bundles(control_plane: ControlPlane) -> set[str]:

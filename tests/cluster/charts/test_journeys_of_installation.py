@@ -46,6 +46,7 @@ from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OperatorProcess
+from cluster.permitted import refused
 from cluster.world import EVENTS, Refused, World
 from devcluster.components import KubectlError
 from devcluster.layout import free_ports
@@ -193,6 +194,7 @@ def test_j03_install_for_the_whole_cluster(
     kinds: ControlPlane, online: Helm, world: World, tmp_path: Path
 ) -> None:
     with installed(online, world, WEBHOOKS):
+        before = refused(kinds.audit_log)
         kinds.kubectl(
             *("rollout", "status", f"deployment/{DEPLOYMENT}", f"--namespace={world.namespace}"),
             "--timeout=180s",
@@ -215,6 +217,9 @@ def test_j03_install_for_the_whole_cluster(
             elsewhere = World(world.server, world.tls, "default")
             elsewhere.create(GRAPH, graph("anywhere"))
             elsewhere.eventually(GRAPH, "anywhere", is_ready)
+            with pytest.raises(Refused, match=r"403: admission webhook .*ingress\.host"):
+                elsewhere.create(GRAPH, WRONG)
+            assert set() == refused(kinds.audit_log) - before
             account, _ = pod_of_operator(world)
             mine = kinds.instance.service_account_kubeconfig(world.namespace, account)
             tried = dynamoctl("check", f"--kubeconfig={mine}", *helm_test(online, world))

@@ -1,8 +1,10 @@
 """Statuses of all kinds, good and bad, with the document that they belong to."""
 
 from cluster.api.documents import document, graph, request
+from dynamo_operator.crds import RESOURCES
 from kube_runtime.types.meta import Object
 
+TYPES = {resource.KIND.name: resource for resource in RESOURCES}
 CONDITION: Object = {
     "type": "Ready",
     "status": "True",

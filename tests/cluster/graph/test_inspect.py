@@ -1,14 +1,14 @@
 """`dynamoctl why`, `status` and `tree` on a real cluster: what a user reads, and how the commands end."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
-from cluster.conditions import condition, is_ready
+from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.person import Person
-from cluster.world import PATIENCE_SECONDS, PODS, World
+from cluster.world import PATIENCE_SECONDS, World
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.types.meta import Object
 
@@ -33,53 +33,6 @@ def reader(kinds: ControlPlane, namespace: str, kubectl: Callable[..., str]) -> 
 def without_image() -> Object:
     annotations = {"fake-kubelet": "no-image"}
     return worker("decode", extraPodMetadata={"annotations": annotations})
-
-
-def kinds_in(node: Object) -> Iterator[str]:
-    yield node["kind"]
-    for each in node["children"]:
-        yield from kinds_in(each)
-
-
-def test_a_ready_graph(world: World, admin: Person) -> None:
-    world.create(GRAPH, graph())
-    made = world.eventually(GRAPH, "chat", is_ready)
-    code, text, _ = admin.run("why", "dgd/chat")
-    since = condition(made)["lastTransitionTime"]
-    assert (0, f"{world.namespace}/chat has been ready since {since} (") == (
-        code,
-        text.partition("(")[0] + "(",
-    )
-    code, found = admin.json("status", "chat")
-    assert (0, True, True) == (code, found["ready"], found["observed"])
-    rows = [(each["name"], each["wanted"], each["ready"]) for each in found["services"]]
-    assert [("Decode", 1, 1), ("Frontend", 1, 1), ("Prefill", 1, 1)] == rows
-    assert 0 == admin.run("status", "chat", "--watch")[0]
-    code, tree = admin.json("tree", "chat")
-    assert (0, True) == (code, tree["ready"])
-    assert 3 == list(kinds_in(tree)).count("Pod")
-    assert {"ServiceAccount", "Role", "ReplicaSet", "EndpointSlice"} <= set(kinds_in(tree))
-
-
-def test_an_image_that_cannot_be_pulled(world: World, admin: Person) -> None:
-    world.create(GRAPH, graph(Frontend=service("frontend"), Decode=without_image()))
-    world.eventually(GRAPH, "chat", lambda it: condition(it).get("reason") == "image_pull_failed")
-    (pod,) = (each["metadata"]["name"] for each in world.list(PODS) if "decode" in str(each))
-    code, text, _ = admin.run("why", "chat")
-    assert 1 == code
-    assert "has not been ready since" in text
-    assert f"pod {pod}, container main: ImagePullBackOff" in text
-    assert "→ Correct the image's name or tag." in text
-    code, text, _ = admin.run("why", "dcd/chat-decode")
-    assert (1, True) == (code, pod in text)
-    code, text, _ = admin.run("tree", "chat")
-    (line,) = (each for each in text.splitlines() if pod in each)
-    assert (1, True, True) == (code, "✘ Pod" in line, "container main: ImagePullBackOff" in line)
-    code, text, _ = admin.run("status", "chat")
-    assert 1 == code
-    assert [["Decode", "1", "0", "1", "image_pull_failed"], ["Frontend", "1", "1", "1", "-"]] == [
-        each.split()[:5] for each in text.splitlines() if each.startswith(("Decode", "Frontend"))
-    ]
 
 
 def test_a_watch_ends_when_the_graph_is_ready(world: World, admin: Person) -> None:

@@ -1,7 +1,5 @@
 """`dynamoctl get`, `events` and `logs` on a real cluster, and the answer to wrong names."""
 
-import json
-
 import pytest
 
 from cluster.conditions import is_ready
@@ -14,21 +12,6 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 GRAPH = DynamoGraphDeployment.KIND
-
-
-def test_graphs_are_listed(world: World, admin: Person) -> None:
-    world.create(GRAPH, graph(Frontend=service("frontend")))
-    world.eventually(GRAPH, "chat", is_ready)
-    code, text, _ = admin.run("get")
-    head, row = text.splitlines()
-    assert (0, ["NAME", "READY"], ["chat", "True"]) == (code, head.split()[:2], row.split()[:2])
-    code, text, _ = admin.run("get", "-A")
-    assert [world.namespace, "chat"] in [row.split()[:2] for row in text.splitlines()]
-    code, text, _ = admin.run("get", "dcd", "-o", "name")
-    assert (0, "dynamocomponentdeployments.nvidia.com/chat-frontend\n") == (code, text)
-    _, found = admin.json("get")
-    assert [("List", "chat")] == [(found["kind"], each["metadata"]["name"]) for each in found["items"]]
-    assert "managedFields" not in json.dumps(found)
 
 
 def test_a_list_is_watched(world: World, admin: Person) -> None:

@@ -92,7 +92,7 @@ async def _queue() -> Step:
         for _ in range(TIMES):
             taken = await queue.take()
             assert taken is not None
-            queue.done(taken.key)
+            queue.done(taken[0])
 
     return Step("a key through the queue", await _best(through) / TIMES)
 

@@ -15,18 +15,13 @@ def loop_time() -> float:
     return asyncio.get_running_loop().time()
 
 
-def rfc3339(time: datetime) -> str:
-    """Format a time in whole seconds, such as `2026-11-22T12:00:00Z`."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 wall_clock = partial(datetime.now, UTC)
 """The current time."""
 
 
-def utc_now() -> str:
-    """The current time in whole seconds."""
-    return rfc3339(wall_clock())
+def rfc3339(time: datetime | None = None) -> str:
+    """Format a time, by default the current one, in whole seconds, such as `2026-11-22T12:00:00Z`."""
+    return (time or wall_clock()).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def microtime(time: datetime) -> str:

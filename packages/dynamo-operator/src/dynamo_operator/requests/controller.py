@@ -80,7 +80,7 @@ from kube_runtime.cache.informer import Watches
 from kube_runtime.client.client import ABSENT
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import Invalid, NotFound, Refused, TooLarge
-from kube_runtime.times import utc_now
+from kube_runtime.times import rfc3339
 from kube_runtime.types.kinds import Job, RoleBinding, ServiceAccount
 from kube_runtime.types.meta import Key, Object, Resource
 
@@ -243,7 +243,7 @@ class RequestController:
         job_progress = progress_of(facts)
         if job_progress.message:
             text = f"{text}. The profiler reports: {job_progress.message}"
-        report = status.not_generated(request, text, job_progress, utc_now())
+        report = status.not_generated(request, text, job_progress, rfc3339())
         return await self._report(request, Decision(report))
 
     async def _results(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Decision:
@@ -270,7 +270,7 @@ class RequestController:
             progress_of(facts),
             target=graph_key if spec.auto_apply else None,
             warnings=tuple(warnings),
-            now=utc_now(),
+            now=rfc3339(),
         )
         return Decision(report, with_results)
 

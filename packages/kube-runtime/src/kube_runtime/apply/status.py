@@ -17,7 +17,7 @@ from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.apply.result import Blocked, Obstructed, rejected
 from kube_runtime.apply.writer import Writer
 from kube_runtime.errors import NotFound, Refused, ServerFailure
-from kube_runtime.times import FORGOTTEN_SECONDS, Since, WriteActivity, loop_time, utc_now
+from kube_runtime.times import FORGOTTEN_SECONDS, Since, WriteActivity, loop_time, rfc3339
 from kube_runtime.types.meta import (
     Condition,
     Fields,
@@ -190,7 +190,7 @@ def difference(resource: Resource, desired: Status) -> Object:
         TypeError: the kind has no status with conditions.
     """
     stored = status_of(resource)
-    conditions = with_transition_times(desired.conditions, stored.conditions, now=utc_now())
+    conditions = with_transition_times(desired.conditions, stored.conditions, now=rfc3339())
     desired = msgspec.structs.replace(desired, conditions=conditions)
     if desired == stored:
         return {}

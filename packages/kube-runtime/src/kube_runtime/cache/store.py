@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from kube_runtime.cache.watch import Broken, Changed, Event, Present, Removed, Started, Synced
 from kube_runtime.errors import DecodeError
-from kube_runtime.times import utc_now
+from kube_runtime.times import rfc3339
 from kube_runtime.types.meta import EVERYTHING, Key, R, Resource, Selector, equal_but_for_version
 
 
@@ -404,7 +404,7 @@ class Store(Generic[R]):
         if shown is None or shown.metadata.uid != uid:
             return
         if shown.metadata.deletion_timestamp is None:
-            metadata = replace(shown.metadata, deletion_timestamp=utc_now())
+            metadata = replace(shown.metadata, deletion_timestamp=rfc3339())
             going, older = replace(shown, metadata=metadata), self._known_versions(key)
             self._show_overlay(key, going, older, OWN_WRITE_SECONDS, is_deletion=True)
 

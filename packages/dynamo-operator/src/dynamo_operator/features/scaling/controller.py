@@ -47,7 +47,7 @@ from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import DecodeError, NotFound, Refused, ServerFailure
-from kube_runtime.times import Since, utc_now
+from kube_runtime.times import Since, rfc3339
 from kube_runtime.types.meta import Key, Object, Resource, key_of
 
 
@@ -140,7 +140,7 @@ class ScalingController:
             return DONE
         adapter, spec, graph = inputs
         bind_contextvars(graph=spec.dgd_ref.name)
-        decision = decide(adapter, spec, graph, utc_now())
+        decision = decide(adapter, spec, graph, rfc3339())
         if graph is not None and decision.replicas is not None:
             if wait := self.last_writes.left(adapter.metadata.uid, WRITE_SECONDS):
                 return Result(wait)

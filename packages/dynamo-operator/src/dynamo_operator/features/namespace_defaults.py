@@ -100,8 +100,6 @@ def _present(now: NamespaceDefaults, templates: Object) -> NamespaceDefaults:
     )
 
 
-# `dynamo_operator.features.namespace_defaults` decides. This module finds the workloads of the
-# components.
 @dataclass(frozen=True, slots=True)
 class Member:
     """A component as part of its workloads: the unit of its templates, its pods, its present defaults."""

@@ -119,7 +119,8 @@ class Reporter:
         """
         # Before the status, whose write may fail: the next reconcile does not know what this one changed.
         record_changes(self.recorder, resource, applied)
-        created = applied.created
+        new = {(change.kind, change.name) for change in applied.changes if change.verb is Verb.CREATE}
+        created = tuple(live for live in applied.objects if (live.KIND.name, live.metadata.name) in new)
         if wait := self.limit.wait(resource, status):
             return earliest(Result(wait, created=created, failure=applied.failure), *seconds)
         stored = await patch_status(self.writer, resource, status, limit=self.limit)

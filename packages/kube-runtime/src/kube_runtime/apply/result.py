@@ -125,12 +125,6 @@ class Applied:
                 return live
         return None
 
-    @property
-    def created(self) -> tuple[Resource, ...]:
-        """The objects that this apply created."""
-        made = {(change.kind, change.name) for change in self.changes if change.verb is Verb.CREATE}
-        return tuple(live for live in self.objects if (live.KIND.name, live.metadata.name) in made)
-
     def by_name(self, type_: type[R]) -> dict[str, R]:
         """The applied objects of that kind."""
         return {live.metadata.name: live for live in self.objects if isinstance(live, type_)}

@@ -17,9 +17,8 @@ from dynamo_operator.shared.cluster import ServingSecret
 from kube_runtime.types.kinds import ValidatingWebhookConfiguration
 from kube_runtime.wire import path_of
 from reviews.asking import OPERATOR
-from reviews.registration import Registration, registration
+from reviews.registration import NAME, registration
 
-RELEASE = "dynamo-platform"
 NAMESPACE = "dyn"
 CONFIGURATIONS = ValidatingWebhookConfiguration.KIND
 SECRET_NAME = "webhook-server-cert"
@@ -76,11 +75,9 @@ def install(
     def installed(*flags: str, url_port: int = 0, registers: bool = True) -> Iterator[Installation]:
         port, health = free_ports(2)
         folder = tmp_path_factory.mktemp("operator")
-        wanted = Registration(RELEASE, NAMESPACE, url=f"https://127.0.0.1:{url_port or port}")
         if registers:
-            file = folder / "registration.json"
-            file.write_text(json.dumps(registration(wanted)))
-            kinds.kubectl("apply", "--server-side", "-f", file)
+            body = registration(f"https://127.0.0.1:{url_port or port}")
+            kinds.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(body))
         process = OperatorProcess(
             account,
             folder / "operator.log",
@@ -97,9 +94,9 @@ def install(
         with process:
             process.ready()
             process.says("webhooks are ready")
-            yield Installation(process, port, wanted.name, asker)
+            yield Installation(process, port, NAME, asker)
         if registers:
-            asker.delete(CONFIGURATIONS, "", wanted.name)
+            asker.delete(CONFIGURATIONS, "", NAME)
             asker.delete(ServingSecret.KIND, NAMESPACE, SECRET_NAME)
 
     return installed

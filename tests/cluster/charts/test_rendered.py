@@ -18,16 +18,12 @@ from dynamo_operator.process import flags
 from dynamo_operator.process.flags import read_settings
 from dynamoctl.installation.manifests import RENDERED, mode
 from kube_runtime.types.meta import Object
-from reviews.registration import Registration, registration
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "charts"
 CASES = sorted(GOLDEN.iterdir())
 NAMESPACE = "dynamo-system"
 # Kinds of other projects, of which this API server has no CRD.
 FOREIGN = ("monitoring.coreos.com/v1", "cert-manager.io/v1")
-NOT_RESTRICTED = {
-    "matchExpressions": [{"key": "dynamo-operator", "operator": "NotIn", "values": ["namespace-restricted"]}]
-}
 
 pytestmark = pytest.mark.cluster
 
@@ -192,48 +188,6 @@ def test_the_operator_understands_each_flag_and_each_has_an_effect(case: Path) -
     assert pending <= {"dgdr-profiling-cluster-role-name"}
     settings = read_settings({name: text or "true" for name, _, text in words}, environment={})
     assert settings.leader_election.enabled
-
-
-@pytest.mark.parametrize(
-    ("case", "wanted"),
-    [
-        ("defaults", Registration("dynamo-platform", NAMESPACE)),
-        (
-            "restricted-with-cert-manager",
-            Registration(
-                "dynamo-platform",
-                NAMESPACE,
-                "team-a",
-                selector={"matchLabels": {"reviewed": "yes"}},
-            ),
-        ),
-        ("legacy-kinds", Registration("dynamo-platform", NAMESPACE, legacy_kinds=True)),
-        (
-            "external-certificate",
-            Registration(
-                "dynamo-platform",
-                NAMESPACE,
-                ca_bundle="LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t",
-            ),
-        ),
-        (
-            "cert-manager-own-issuer",
-            Registration(
-                "dynamo-platform",
-                NAMESPACE,
-                failure_policy="Ignore",
-                timeout_seconds=5,
-                selector=NOT_RESTRICTED,
-            ),
-        ),
-    ],
-)
-def test_webhooks_are_registered_as_the_operator_has_it(case: str, wanted: Registration) -> None:
-    found = of_kind("ValidatingWebhookConfiguration", GOLDEN / case)
-    expected = registration(wanted)
-    assert expected["metadata"]["name"] == found["metadata"]["name"]
-    assert expected["metadata"]["labels"].items() <= found["metadata"]["labels"].items()
-    assert expected["webhooks"] == found["webhooks"]
 
 
 @pytest.mark.parametrize("is_restricted", [False, True])

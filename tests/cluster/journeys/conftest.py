@@ -33,7 +33,7 @@ from cluster.journeys.user import User
 from cluster.operator_process import OperatorProcess
 from cluster.world import World
 from devcluster.layout import free_ports
-from reviews.registration import Registration, registration
+from reviews.registration import registration
 
 INSTALLED_IN = "dynamo-system"
 ACCOUNT = "dynamo-platform-dynamo-operator-controller-manager"
@@ -58,8 +58,8 @@ def installed_operator(
     folder = tmp_path_factory.mktemp("journeys")
     port, health = free_ports(2)
     account = kinds.administrator(INSTALLED_IN, ACCOUNT)
-    wanted = Registration("dynamo-platform", INSTALLED_IN, url=f"https://127.0.0.1:{port}")
-    kinds.kubectl("apply", "--server-side", "--filename=-", input=json.dumps(registration(wanted)))
+    body = registration(f"https://127.0.0.1:{port}")
+    kinds.kubectl("apply", "--server-side", "--filename=-", input=json.dumps(body))
     flags = (
         *FLAGS,
         f"--webhook-bind-address=127.0.0.1:{port}",

@@ -41,9 +41,9 @@ from kube_runtime.client.client import Client
 from kube_runtime.errors import ConfigError
 from kube_runtime.tls import Certificate, Pair
 from kube_runtime.types.kinds import ValidatingWebhookConfiguration
-from kube_runtime.types.meta import Key, Object
+from kube_runtime.types.meta import Key
 from reviews.asking import SETTINGS
-from reviews.registration import Registration, registration
+from reviews.registration import NAME, registration
 from reviews.serving import HOSTS as HOSTS_ROTATION
 from reviews.serving import new_certificate
 from simulated.server import Server
@@ -212,7 +212,6 @@ def test_no_order_of_hearing_makes_a_server_and_a_bundle_that_do_not_fit(
 
 
 KEY = Key("dyn", "webhook-server-cert")
-NAME = "dynamo-operator-validating"
 SECRETS = "/api/v1/secrets"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
@@ -277,10 +276,7 @@ def write(folder: Path, certificate: bytes, key: bytes) -> None:
 def configured(server: Server, stored: Stored) -> None:
     """Register us with that bundle."""
     bundle = base64.b64encode(stored.authorities).decode()
-    wanted = Registration("dynamo-operator", "dyn", ca_bundle=bundle, url="https://127.0.0.1:1")
-    body: Object = registration(wanted)
-    assert NAME == body["metadata"]["name"]
-    server.storage.create(CONFIGURATIONS, body)
+    server.storage.create(CONFIGURATIONS, registration("https://127.0.0.1:1", bundle))
 
 
 @asynccontextmanager

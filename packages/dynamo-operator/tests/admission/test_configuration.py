@@ -1,18 +1,13 @@
-"""The registration object: names, order and paths as installers of the Go operator know them."""
+"""What the chart registers is what the operator reviews: names, order and paths of the Go operator."""
 
-from dataclasses import replace
-from typing import Any
+import pytest
 
 from dynamo_legacy.admission import LEGACY_RULES
-from dynamo_operator.admission.configuration import LEGACY_REVIEWED
-from reviews.registration import Registration, registration
+from dynamo_operator.admission.configuration import LEGACY_REVIEWED, REVIEWED, entry_name, path_of
+from kube_runtime.types.meta import Kind
+from reviews.registration import rendered
 
-CLUSTER = Registration("dynamo-platform", "dyn")
-
-
-def entries(wanted: Registration) -> list[Any]:
-    found: list[Any] = registration(wanted)["webhooks"]
-    return found
+KINDS = tuple(each.KIND for each in REVIEWED)
 
 
 def test_entries_have_their_names_in_their_order() -> None:
@@ -21,17 +16,24 @@ def test_entries_have_their_names_in_their_order() -> None:
         "vdynamographdeployment.kb.io",
         "vdynamomodel.kb.io",
         "vdynamographdeploymentrequest.kb.io",
-    ] == [each["name"] for each in entries(CLUSTER)]
+        "vdynamodeployment.kb.io",
+        "vdynamonimdeployment.kb.io",
+        "vdynamonimrequest.kb.io",
+    ] == [entry_name(each) for each in (*KINDS, *LEGACY_REVIEWED)]
 
 
-def test_entries_of_the_older_generation_come_last() -> None:
-    plain, both = entries(CLUSTER), entries(replace(CLUSTER, legacy_kinds=True))
-    assert both[: len(plain)] == plain
+@pytest.mark.parametrize(
+    ("case", "kinds"), [("defaults", KINDS), ("legacy-kinds", (*KINDS, *LEGACY_REVIEWED))]
+)
+def test_each_kind_that_is_reviewed_is_registered(case: str, kinds: tuple[Kind, ...]) -> None:
+    found = [
+        (each["name"], each["clientConfig"]["service"]["path"], each["rules"])
+        for each in rendered(case)["webhooks"]
+    ]
+    rule = {"apiGroups": ["nvidia.com"], "apiVersions": ["v1alpha1"], "operations": ["CREATE", "UPDATE"]}
     assert [
-        ("vdynamodeployment.kb.io", ["dynamodeployments"]),
-        ("vdynamonimdeployment.kb.io", ["dynamonimdeployments"]),
-        ("vdynamonimrequest.kb.io", ["dynamonimrequests"]),
-    ] == [(each["name"], each["rules"][0]["resources"]) for each in both[len(plain) :]]
+        (entry_name(kind), path_of(kind), [{**rule, "resources": [kind.plural]}]) for kind in kinds
+    ] == found
 
 
 def test_kinds_of_the_older_generation_are_those_that_have_rules() -> None:

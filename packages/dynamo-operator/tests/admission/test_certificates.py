@@ -370,7 +370,7 @@ async def test_a_bundle_that_others_keep_removing_is_repaired_some_times_and_the
             while not _says(found, "another client keeps removing the caBundle"):
                 (first, *_) = server.storage.read(CONFIGURATIONS, Key("", NAME))["webhooks"]
                 if first["clientConfig"].get("caBundle"):
-                    bare = registration(Registration("dynamo-operator", "dyn", url="https://127.0.0.1:1"))
+                    bare = registration("https://127.0.0.1:1", "")
                     server.storage.merge(CONFIGURATIONS, Key("", NAME), {"webhooks": bare["webhooks"]})
                     removed += 1
                 await asyncio.sleep(0.02)

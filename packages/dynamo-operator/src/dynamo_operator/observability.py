@@ -6,10 +6,10 @@ import logging
 import re
 import time
 from collections import Counter as Counts
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final, NamedTuple, NoReturn, Protocol, TextIO, TypeAlias
 
 import structlog
@@ -517,7 +517,7 @@ TEXT_LIMIT = 2048
 BURST, REFILL_SECONDS = 200, 1.0
 """Lines about one object, and the seconds until one more is allowed: creating a graph of fifty
 services logs fewer than 200."""
-REMEMBERED_LIMIT = 4096
+REMEMBERED_LIMIT = 16_384
 """Most objects whose lines are counted: those that were logged about last."""
 _SECRET = re.compile(r"(?i)(token|secret|passw(or)?d|authorization|credential|api[-_]?key|private[-_]?key)")
 _SHORT = 128
@@ -624,11 +624,14 @@ class _Tokens(TokenBucket):
 class LinesPerObject:
     """A structlog processor that drops lines about an object above its rate limit; `debug` lines are exempt.
 
-    The next line that is written has the number of dropped lines in `dropped`.
+    The next line that is written has the number of dropped lines in `dropped`. If the object is forgotten
+    before, a line of its own has the number.
     """
 
     clock: Callable[[], float] = time.monotonic
-    _objects: Recent[_Tokens] = field(default_factory=partial(Recent[_Tokens], REMEMBERED_LIMIT))
+    _objects: OrderedDict[tuple[object, object], _Tokens] = field(
+        default_factory=OrderedDict[tuple[object, object], _Tokens]
+    )
 
     def __call__(self, _: WrappedLogger, method: str, entry: EventDict) -> EventDict:
         """Return the entry.
@@ -640,8 +643,12 @@ class LinesPerObject:
         if method == "debug" or about[1] is None:
             return entry
         now = self.clock()
-        tokens = self._objects.get(about) or _Tokens(BURST, now)
-        self._objects.put(about, tokens)
+        tokens = self._objects.setdefault(about, _Tokens(BURST, now))
+        self._objects.move_to_end(about)
+        if len(self._objects) > REMEMBERED_LIMIT:
+            (_, forgotten), quiet = self._objects.popitem(last=False)
+            if quiet.dropped:
+                _log.warning("dropped lines about an object", object=forgotten, dropped=quiet.dropped)
         if not tokens.take(BURST, REFILL_SECONDS, now):
             tokens.dropped += 1
             raise structlog.DropEvent

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 import structlog
+from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from dynamo_operator.observability import (
     BURST,
     REDACTED,
+    REMEMBERED_LIMIT,
     TEXT_LIMIT,
     LinesPerObject,
     configure,
@@ -163,6 +165,15 @@ def test_an_object_that_says_too_much_is_cut_short_and_others_are_not() -> None:
     now = 2.0
     (line,) = lines_about(limit, "default/loud", 1)
     assert "dropped" not in line
+
+
+def test_an_object_that_is_forgotten_does_not_take_the_number_of_its_lines_along() -> None:
+    limit = LinesPerObject(lambda: 0.0)
+    lines_about(limit, "default/loud", BURST + 7)
+    with capture_logs() as logged:
+        for number in range(REMEMBERED_LIMIT):
+            lines_about(limit, f"default/{number}", 1)
+    assert [("default/loud", 7)] == [(each["object"], each["dropped"]) for each in logged]
 
 
 def test_lines_about_no_object_are_never_dropped() -> None:

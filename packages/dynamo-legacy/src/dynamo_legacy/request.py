@@ -166,12 +166,11 @@ class ImageRequestController:
             return request
         if problems := request_problems(request, self.settings):
             text = fitted([str(problem) for problem in problems], MESSAGE_LIMIT)
-            plan = refused(request, "", Reason.VALIDATION_FAILED, text)
-            return await self._report(request, plan, Applied())
+            return await self._report(request, refused(Reason.VALIDATION_FAILED, text), Applied())
         try:
             image = built_image(request, self.legacy)
         except ValueError as error:
-            plan = refused(request, "", Reason.VALIDATION_FAILED, f"spec: {error}")
+            plan = refused(Reason.VALIDATION_FAILED, f"spec: {error}")
             return await self._report(request, plan, Applied())
         snapshot = read_request(request, self.cache, self.legacy)
         facts = BuildFacts(image.name, snapshot.jobs, snapshot.pods, snapshot.nim)
@@ -201,8 +200,7 @@ class ImageRequestController:
         if plan.step is not Next.BUILD:
             return plan, await self.applier.apply(request, *_config(request, snapshot))
         if snapshot.builder_error:
-            text = snapshot.builder_error
-            return refused(request, image.name, Reason.VALIDATION_FAILED, text), Applied()
+            return refused(Reason.VALIDATION_FAILED, snapshot.builder_error), Applied()
         try:
             fetch = fetch_of(request, self.legacy)
             build = Build(image, fetch, self.legacy, snapshot.builder, snapshot.account)
@@ -210,7 +208,7 @@ class ImageRequestController:
         except ValueError as error:
             is_source = isinstance(error, SourceUnavailable)
             reason = Reason.SOURCE_UNAVAILABLE if is_source else Reason.VALIDATION_FAILED
-            return refused(request, image.name, reason, str(error)), Applied()
+            return refused(reason, str(error)), Applied()
         tokens = [token_secret(namespace, self.legacy)] if fetch.is_store else []
         applied = await self.applier.apply(request, _shared([*logins, *tokens]))
         if applied.blocked:

@@ -3,7 +3,7 @@
 import base64
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 
 import msgspec
@@ -80,97 +80,51 @@ class BuildPlan:
     requeue_after_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Report:
-    """Builds the plans of one request."""
-
-    request: DynamoNimRequest
-    facts: BuildFacts
-    stale: tuple[BuildJob, ...] = ()
-
-    def plan(
-        self,
-        step: Next,
-        available: tuple[str, str, str],
-        building: tuple[str, str, str],
-        exists: bool | None,
-        requeue: float | None = None,
-        existed: bool | None = None,
-    ) -> BuildPlan:
-        """The plan, with conditions from triples of status, reason and message.
-
-        `exists`: the image exists. `existed`: it did before any build of this state of the request. None
-        leaves the condition unchanged.
-        """
-        image = self.facts.image
-        conditions = [
-            self._condition("ImageBuilding", *building),
-            self._condition(NIM_AVAILABLE, *available),
-        ]
-        if exists is not None:
-            text = image if exists else f"Image {image} is not exists"
-            status, reason = ("True", Reason.SUCCEEDED) if exists else ("False", building[1])
-            conditions.append(self._condition("ImageExists", status, reason, text))
-        if existed is not None:
-            text, status = (image, "True") if existed else (f"Image not exists: {image}", "False")
-            conditions.append(self._condition("ImageExistsChecked", status, Reason.PROBING, text))
-        return BuildPlan(step, tuple(conditions), self.stale, requeue)
-
-    def _condition(self, type_: str, status: str, reason: str, message: str) -> Condition:
-        generation = self.request.metadata.generation
-        return Condition(type_, status, reason, message, observed_generation=generation)
-
-
 def plan_build(request: DynamoNimRequest, facts: BuildFacts) -> BuildPlan:
     """Plan the next step of a request."""
     name = job_name(request)
-    stale = tuple(job for job in facts.jobs if job.metadata.name != name)
-    report = _Report(request, facts, stale)
     job = next((job for job in facts.jobs if job.metadata.name == name), None)
-    if job is not None:
-        return _of_job(report, job)
-    annotations = request.metadata.annotations
+    plan = _of_job(job, facts) if job else _without_job(request, facts)
+    return replace(plan, stale=tuple(job for job in facts.jobs if job.metadata.name != name))
+
+
+def _without_job(request: DynamoNimRequest, facts: BuildFacts) -> BuildPlan:
+    annotations, image, probe = request.metadata.annotations, facts.image, facts.probe
     is_forced = annotations.get(FORCE) == "true" or bool(annotations.get(REBUILD))
     built = facts.nim.metadata.annotations.get(HASH) if facts.nim is not None else None
-    waiting = f"Image building job {name} is waiting"
+    build = _building(Next.BUILD, image, "Unknown", f"Image building job {job_name(request)} is waiting")
     if is_forced and built != build_hash(request):  # also if the image exists, once for each state
-        return _building(report, Next.BUILD, "Unknown", waiting)
+        return build
     exists = _true(request.status.conditions, "ImageExists")
-    if exists is not None and exists.message == facts.image:
-        return _recorded(report, _NOT_BUILT)
-    if facts.probe is None:
-        unknown = ("Unknown", Reason.PROBING, "Checking image exists")
-        return report.plan(Next.PROBE, unknown, unknown, exists=None)
-    if facts.probe.error:
-        unknown = ("Unknown", Reason.REGISTRY_UNREACHABLE, facts.probe.error)
-        retry_seconds = facts.probe.retry_seconds
-        return report.plan(Next.NOTHING, unknown, unknown, exists=None, requeue=retry_seconds)
-    if facts.probe.exists:
-        return _recorded(report, _NOT_BUILT, existed=True)
-    return _building(report, Next.BUILD, "Unknown", waiting)
+    if exists is not None and exists.message == image:
+        return _recorded(image, _NOT_BUILT)
+    if probe is None:
+        return _stopped("Unknown", Reason.PROBING, "Checking image exists", Next.PROBE)
+    if probe.error:
+        plan = _stopped("Unknown", Reason.REGISTRY_UNREACHABLE, probe.error)
+        return replace(plan, requeue_after_seconds=probe.retry_seconds)
+    return _recorded(image, _NOT_BUILT, existed=True) if probe.exists else build
 
 
-def refused(request: DynamoNimRequest, image: str, reason: Reason, text: str) -> BuildPlan:
+def refused(reason: Reason, text: str) -> BuildPlan:
     """The plan for a request that cannot be built, with the cause."""
-    report = _Report(request, BuildFacts(image))
-    return report.plan(Next.NOTHING, ("False", reason, text), ("False", reason, text), exists=None)
+    return _stopped("False", reason, text)
 
 
 def request_status(
     request: DynamoNimRequest, plan: BuildPlan, blocked: Sequence[Blocked]
 ) -> DynamoNimRequestStatus:
     """The status after the step. An object that could not be written makes the DynamoNim unavailable."""
-    generation, conditions = request.metadata.generation, plan.conditions
-    if blocked:
-        text = "; ".join(obstruction.message for obstruction in blocked)
-        failed = {"status": "False", "reason": Reason.BUILD_FAILED, "message": text}
-        conditions = tuple(
-            msgspec.structs.replace(reported, **failed) if reported.type == NIM_AVAILABLE else reported
-            for reported in conditions
-        )
-    over = pause_over(generation, request.status.conditions)
+    generation, conditions = request.metadata.generation, list[Condition]()
+    text = "; ".join(obstruction.message for obstruction in blocked)
+    for planned in plan.conditions:
+        said = planned
+        if blocked and planned.type == NIM_AVAILABLE:
+            said = Condition(planned.type, "False", Reason.BUILD_FAILED, text)
+        conditions.append(msgspec.structs.replace(said, observed_generation=generation))
+    conditions += pause_over(generation, request.status.conditions)
     return msgspec.structs.replace(
-        request.status, observed_generation=generation, conditions=(*conditions, *over)
+        request.status, observed_generation=generation, conditions=tuple(conditions)
     )
 
 
@@ -213,41 +167,63 @@ def _expanded(message: str) -> str:
         return ""  # not written by our program
 
 
-def _building(report: _Report, step: Next, status: str, text: str) -> BuildPlan:
-    available = ("Unknown", Reason.BUILDING, "DynamoNim image is building")
-    building = (status, Reason.BUILDING, text)
-    return report.plan(step, available, building, exists=False, existed=False)
+def _stopped(status: str, reason: Reason, text: str, step: Next = Next.NOTHING) -> BuildPlan:
+    """The plan without a build: one cause for both conditions."""
+    conditions = (Condition(type_, status, reason, text) for type_ in ("ImageBuilding", NIM_AVAILABLE))
+    return BuildPlan(step, tuple(conditions))
 
 
-def _recorded(report: _Report, text: str, *, existed: bool | None = None) -> BuildPlan:
-    return report.plan(
-        Next.RECORD,
-        ("True", Reason.SUCCEEDED, "DynamoNim is generated"),
-        ("False", Reason.SUCCEEDED, text),
-        exists=True,
-        existed=existed,
+def _building(step: Next, image: str, status: str, text: str) -> BuildPlan:
+    conditions = (
+        Condition("ImageBuilding", status, Reason.BUILDING, text),
+        Condition(NIM_AVAILABLE, "Unknown", Reason.BUILDING, "DynamoNim image is building"),
+    )
+    return BuildPlan(step, (*conditions, *_missing(image, Reason.BUILDING)))
+
+
+def _missing(image: str, reason: Reason) -> tuple[Condition, Condition]:
+    """The image does not exist, and did not before any build of this state of the request."""
+    return (
+        Condition("ImageExists", "False", reason, f"Image {image} is not exists"),
+        _checked(image, existed=False),
     )
 
 
-def _of_job(report: _Report, job: BuildJob) -> BuildPlan:
-    name = job.metadata.name
-    pods = [pod for pod in report.facts.pods if pod.metadata.labels.get("job-name") == name]
+def _checked(image: str, *, existed: bool) -> Condition:
+    status, text = ("True", image) if existed else ("False", f"Image not exists: {image}")
+    return Condition("ImageExistsChecked", status, Reason.PROBING, text)
+
+
+def _recorded(image: str, text: str, *, existed: bool | None = None) -> BuildPlan:
+    """The plan for an image that exists; `existed` None leaves unchanged whether it did before."""
+    conditions = (
+        Condition("ImageBuilding", "False", Reason.SUCCEEDED, text),
+        Condition(NIM_AVAILABLE, "True", Reason.SUCCEEDED, "DynamoNim is generated"),
+        Condition("ImageExists", "True", Reason.SUCCEEDED, image),
+    )
+    checked = () if existed is None else (_checked(image, existed=existed),)
+    return BuildPlan(Next.RECORD, (*conditions, *checked))
+
+
+def _of_job(job: BuildJob, facts: BuildFacts) -> BuildPlan:
+    name, image = job.metadata.name, facts.image
+    pods = [pod for pod in facts.pods if pod.metadata.labels.get("job-name") == name]
     if _true(job.status.conditions, "Complete"):
-        return _recorded(report, f"Image building job {name} is succeeded.", existed=False)
+        return _recorded(image, f"Image building job {name} is succeeded.", existed=False)
     if failed := _true(job.status.conditions, "Failed"):
         is_late = failed.reason == "DeadlineExceeded"
         words = "imageBuildTimeout is over" if is_late else _last_words(pods) or failed.message
         text = f"Image building job {name} is failed." + (f" {words}" if words else "")
         reason = Reason.TIMEOUT if is_late else Reason.BUILD_FAILED
-        failure = ("False", reason, text)
-        return report.plan(Next.NOTHING, failure, failure, exists=False, existed=False)
+        plan = _stopped("False", reason, text)
+        return replace(plan, conditions=(*plan.conditions, *_missing(image, reason)))
     is_active = any(
         pod.status.phase == "Running"
         or any(container.state.terminated for container in pod.status.init_container_statuses)
         for pod in pods
     )
     text = f"Image building job {name} is {'running' if is_active else 'waiting'}"
-    return _building(report, Next.WAIT, "True" if is_active else "Unknown", text)
+    return _building(Next.WAIT, image, "True" if is_active else "Unknown", text)
 
 
 def _last_words(pods: Sequence[BuildPod]) -> str:

@@ -6,8 +6,8 @@ Sources: the recorded operator for names, labels, volumes and arguments; docs/de
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 import msgspec
@@ -68,6 +68,14 @@ _RESTRICTED: Object = {
 }
 
 
+_UNCONFINED: Object = {  # its user namespace needs syscalls that the default profiles forbid
+    "runAsUser": _USER,
+    "runAsGroup": _USER,
+    "seccompProfile": {"type": "Unconfined"},
+    "appArmorProfile": {"type": "Unconfined"},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Build:
     """The inputs of a Job beside the request. `account` is its ServiceAccount."""
@@ -77,6 +85,19 @@ class Build:
     settings: LegacySettings
     builder: BuilderSettings = NO_SETTINGS
     account: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    """What builds: its container, with the volumes that it alone mounts. kaniko unpacks layers as root."""
+
+    image: str
+    command: str
+    arguments: Sequence[str]
+    variables: Mapping[str, str]
+    security: Object = field(default_factory=dict)
+    volumes: Sequence[Object] = ()
+    mounts: Sequence[Object] = ()
 
 
 def build_hash(request: DynamoNimRequest) -> str:
@@ -178,32 +199,19 @@ def _pod(request: DynamoNimRequest, build: Build, labels: dict[str, str]) -> Obj
         items = [{"key": ".dockerconfigjson", "path": "config.json"}]
         volumes.append({"name": secret, "secret": {"secretName": secret, "items": items}})
         mounts.append({"name": secret, "mountPath": "/kaniko/.docker/"})
-    builder_mounts = list(mounts)
-    if build.settings.build_engine == "buildkit-rootless" and not build.settings.buildkit_url:
-        volumes.append({"name": "buildkitd", "emptyDir": {}})
-        builder_mounts.append({"name": "buildkitd", "mountPath": _BUILDKIT_STATE})
-    elif secret := _client_secret(build.settings):
-        volumes.append({"name": "buildkit-client", "secret": {"secretName": secret}})
-        builder_mounts.append({"name": "buildkit-client", "mountPath": _CLIENT, "readOnly": True})
+    fetcher, engine = _fetcher(request, build, mounts), _engine(request, build)
     pod = build.builder.extra_pod_spec | extra
-    is_kaniko = build.settings.build_engine == "kaniko"
     return {
         **pod,
         "affinity": _affinity(pod.get("affinity") or {}, labels),
         "serviceAccountName": pod.get("serviceAccountName") or build.account,
         "automountServiceAccountToken": False,
         "restartPolicy": "Never",
-        **({} if is_kaniko else {"securityContext": {"fsGroup": _USER}}),
-        "initContainers": [_fetcher(request, build, mounts)],
-        "containers": [_builder(request, build, builder_mounts)],
-        "volumes": [*volumes, *build.fetch.volumes],
+        **({"securityContext": {"fsGroup": _USER}} if engine.security else {}),
+        "initContainers": [fetcher],
+        "containers": [_builder(request, build, engine, mounts)],
+        "volumes": [*volumes, *engine.volumes, *build.fetch.volumes],
     }
-
-
-def _client_secret(settings: LegacySettings) -> str:
-    """The Secret to log in to the daemon with; "" without a daemon, or for one without TLS."""
-    is_client = settings.build_engine != "kaniko" and settings.buildkit_url
-    return settings.buildkit_client_secret if is_client else ""
 
 
 def _affinity(given: Object, labels: dict[str, str]) -> Object:
@@ -250,24 +258,24 @@ def _fetcher(request: DynamoNimRequest, build: Build, mounts: Sequence[Object]) 
     }
 
 
-def _builder(request: DynamoNimRequest, build: Build, mounts: Sequence[Object]) -> Object:
-    settings, spec = build.settings, request.spec
-    image, command, arguments = _engine(request, build)
-    environment = [{"name": "DOCKER_CONFIG", "value": "/kaniko/.docker/"}]
+def _builder(request: DynamoNimRequest, build: Build, engine: _Engine, mounts: Sequence[Object]) -> Object:
     resources = (
-        spec.image_builder_container_resources or build.builder.default_image_builder_container_resources
+        request.spec.image_builder_container_resources
+        or build.builder.default_image_builder_container_resources
     )
+    variables = {"DOCKER_CONFIG": "/kaniko/.docker/", **engine.variables}
+    environment = [{"name": name, "value": value} for name, value in variables.items()]
     return {
         "name": BUILDER,
-        "image": image,
+        "image": engine.image,
         "imagePullPolicy": "Always",
-        "command": command,
-        "args": [_escaped(argument) for argument in arguments],
-        "env": [*environment, *_engine_environment(settings), *_environment(request, build)],
+        "command": [engine.command],
+        "args": [_escaped(argument) for argument in (*engine.arguments, *build.builder.builder_args)],
+        "env": [*environment, *_environment(request, build)],
         **({"resources": resources} if resources else {}),
-        **({"securityContext": context} if (context := _security(settings)) else {}),
+        **({"securityContext": engine.security} if engine.security else {}),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": list(mounts),
+        "volumeMounts": [*mounts, *engine.mounts],
     }
 
 
@@ -276,59 +284,42 @@ def _environment(request: DynamoNimRequest, build: Build) -> Iterable[Object]:
     return (*build.builder.extra_container_env, *request.spec.image_builder_extra_container_env)
 
 
-def _security(settings: LegacySettings) -> Object:
-    match settings.build_engine:
-        case "buildkit":
-            return {**_RESTRICTED, "readOnlyRootFilesystem": True}
-        case "buildkit-rootless":  # its user namespace needs syscalls that the default profiles forbid
-            return {
-                "runAsUser": _USER,
-                "runAsGroup": _USER,
-                "seccompProfile": {"type": "Unconfined"},
-                "appArmorProfile": {"type": "Unconfined"},
-            }
-        case "kaniko":  # unpacks layers as root
-            return {}
-
-
-def _engine_environment(settings: LegacySettings) -> list[Object]:
-    if settings.build_engine == "kaniko":
-        value = "GGCR_EXPERIMENT_ESTARGZ"
-        return [{"name": value, "value": "1"}] if settings.estargz else []
-    if settings.build_engine == "buildkit":
-        return []
-    flags = ["--oci-worker-no-process-sandbox"]
-    if settings.estargz:
-        flags.append("--oci-worker-snapshotter=stargz")
-    return [{"name": "BUILDKITD_FLAGS", "value": " ".join(flags)}]
-
-
-def _engine(request: DynamoNimRequest, build: Build) -> tuple[str, list[str], list[str]]:
-    """The image, the command and the arguments of the builder."""
+def _engine(request: DynamoNimRequest, build: Build) -> _Engine:
     settings = build.settings
     arguments = (*build.builder.build_args, *request.spec.build_args)
     if settings.build_engine == "kaniko":
         if not settings.kaniko_image:
             raise ValueError("no image of kaniko: set INTERNAL_IMAGES_KANIKO at the operator")
         words = _kaniko(request, build) + [f"--build-arg={argument}" for argument in arguments]
-        return settings.kaniko_image, ["/kaniko/executor"], [*words, *build.builder.builder_args]
-    if settings.buildkit_url:  # the last one counts: no build uses the caches of another namespace
-        arguments = (*arguments, f"{_CACHE_NAMESPACE}={request.metadata.namespace}")
-    options = [word for argument in arguments for word in ("--opt", f"build-arg:{argument}")]
-    words = [*_buildctl(request, build), *options, *build.builder.builder_args]
-    if settings.buildkit_url:
-        is_rootless = settings.build_engine == "buildkit-rootless"
-        image = settings.buildkit_rootless_image if is_rootless else settings.buildkit_image
-        client = ["--addr", settings.buildkit_url]
-        if _client_secret(settings):
-            files = {"tlscacert": "ca.crt", "tlscert": "tls.crt", "tlskey": "tls.key"}
-            client += (f"--{flag}={_CLIENT}/{file}" for flag, file in files.items())
-        return image, ["buildctl"], [*client, "build", *words]
-    if settings.build_engine == "buildkit":
+        variables = {"GGCR_EXPERIMENT_ESTARGZ": "1"} if settings.estargz else {}
+        return _Engine(settings.kaniko_image, "/kaniko/executor", words, variables)
+    is_rootless, has_daemon = settings.build_engine == "buildkit-rootless", bool(settings.buildkit_url)
+    if not (is_rootless or has_daemon):
         raise ValueError(
             "BUILDKIT_URL is not set: the engine buildkit needs a daemon (buildkit-rootless needs none)"
         )
-    return settings.buildkit_rootless_image, ["buildctl-daemonless.sh"], ["build", *words]
+    client, volumes, mounts = list[str](), list[Object](), list[Object]()
+    if has_daemon:  # the last one counts: no build uses the caches of another namespace
+        arguments = (*arguments, f"{_CACHE_NAMESPACE}={request.metadata.namespace}")
+        client = ["--addr", settings.buildkit_url]
+    if has_daemon and (secret := settings.buildkit_client_secret):
+        files = {"tlscacert": "ca.crt", "tlscert": "tls.crt", "tlskey": "tls.key"}
+        client += (f"--{flag}={_CLIENT}/{file}" for flag, file in files.items())
+        volumes = [{"name": "buildkit-client", "secret": {"secretName": secret}}]
+        mounts = [{"name": "buildkit-client", "mountPath": _CLIENT, "readOnly": True}]
+    elif not has_daemon:
+        volumes = [{"name": "buildkitd", "emptyDir": {}}]
+        mounts = [{"name": "buildkitd", "mountPath": _BUILDKIT_STATE}]
+    options = [word for argument in arguments for word in ("--opt", f"build-arg:{argument}")]
+    words = [*client, "build", *_buildctl(request, build), *options]
+    command = "buildctl" if has_daemon else "buildctl-daemonless.sh"
+    if not is_rootless:
+        security = {**_RESTRICTED, "readOnlyRootFilesystem": True}
+        return _Engine(settings.buildkit_image, command, words, {}, security, volumes, mounts)
+    flags = "--oci-worker-no-process-sandbox"
+    flags += " --oci-worker-snapshotter=stargz" if settings.estargz else ""
+    variables = {"BUILDKITD_FLAGS": flags}
+    return _Engine(settings.buildkit_rootless_image, command, words, variables, _UNCONFINED, volumes, mounts)
 
 
 def _buildctl(request: DynamoNimRequest, build: Build) -> list[str]:

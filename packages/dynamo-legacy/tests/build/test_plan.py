@@ -72,29 +72,35 @@ def message(plan: BuildPlan, type_: str) -> str:
     return next(reported.message for reported in plan.conditions if reported.type == type_)
 
 
-def test_a_new_request_asks_the_registry_first() -> None:
-    plan = plan_build(request(), BuildFacts(IMAGE))
-    assert Next.PROBE is plan.step
-    assert {"ImageBuilding": "Unknown", "DynamoNimAvailable": "Unknown"} == statuses(plan)
-
-
-def test_an_image_that_exists_is_recorded() -> None:
-    plan = plan_build(request(), BuildFacts(IMAGE, probe=Probe(exists=True)))
-    assert Next.RECORD is plan.step
-    assert {
-        "ImageBuilding": "False",
-        "DynamoNimAvailable": "True",
-        "ImageExists": "True",
-        "ImageExistsChecked": "True",
-    } == statuses(plan)
-    assert IMAGE == message(plan, "ImageExists")
-
-
-def test_an_image_that_is_missing_is_built() -> None:
-    plan = plan_build(request(), BuildFacts(IMAGE, probe=Probe()))
-    assert Next.BUILD is plan.step
-    assert "False" == statuses(plan)["ImageExistsChecked"]
-    assert f"Image not exists: {IMAGE}" == message(plan, "ImageExistsChecked")
+@pytest.mark.parametrize(
+    ("probe", "step", "expected", "said"),
+    [
+        (None, Next.PROBE, ("Unknown", "Unknown"), {}),
+        (
+            Probe(exists=True),
+            *(Next.RECORD, ("False", "True", "True", "True"), {"ImageExists": IMAGE}),
+        ),
+        (
+            Probe(),
+            *(Next.BUILD, ("Unknown", "Unknown", "False", "False")),
+            {"ImageExistsChecked": f"Image not exists: {IMAGE}"},
+        ),
+        (
+            Probe(error="r: too many requests", retry_seconds=90),
+            *(Next.NOTHING, ("Unknown", "Unknown"), {"DynamoNimAvailable": "r: too many requests"}),
+        ),
+    ],
+    ids=["not asked", "there", "missing", "no answer"],
+)
+def test_an_image_is_asked_for_and_recorded_or_built(
+    probe: Probe | None, step: Next, expected: tuple[str, ...], said: dict[str, str]
+) -> None:
+    plan = plan_build(request(), BuildFacts(IMAGE, probe=probe))
+    assert step is plan.step
+    types = ("ImageBuilding", "DynamoNimAvailable", "ImageExists", "ImageExistsChecked")
+    assert dict(zip(types, expected, strict=False)) == statuses(plan)
+    assert said == {type_: message(plan, type_) for type_ in said}
+    assert plan.requeue_after_seconds == (90 if probe and probe.error else None)
 
 
 def test_what_was_found_once_is_not_asked_again() -> None:
@@ -102,13 +108,6 @@ def test_what_was_found_once_is_not_asked_again() -> None:
     assert Next.RECORD is plan_build(request(None, same), BuildFacts(IMAGE)).step
     different = Condition("ImageExists", "True", message="another:1")
     assert Next.PROBE is plan_build(request(None, different), BuildFacts(IMAGE)).step
-
-
-def test_a_registry_without_an_answer_is_asked_again_when_it_says() -> None:
-    probe = Probe(error="r: too many requests", retry_seconds=90)
-    plan = plan_build(request(), BuildFacts(IMAGE, probe=probe))
-    assert (Next.NOTHING, 90) == (plan.step, plan.requeue_after_seconds)
-    assert "r: too many requests" == message(plan, "DynamoNimAvailable")
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Running"])

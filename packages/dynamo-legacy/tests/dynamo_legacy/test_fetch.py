@@ -1,4 +1,4 @@
-"""Archives from each source, and what comes of hostile ones."""
+"""Archives from each source, and the message that a build leaves. `test_archives.py` has hostile ones."""
 
 import asyncio
 import base64
@@ -7,9 +7,7 @@ import hashlib
 import hmac
 import io
 import json
-import os
 import re
-import stat
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
@@ -31,7 +29,6 @@ from dynamo_legacy.fetch import (
     fetch,
     graph_message,
     redirected,
-    unpack,
 )
 from dynamo_legacy.render import parse_graph_config
 from dynamo_legacy.settings import LegacySettings, Secret
@@ -40,31 +37,15 @@ CONFIG = "service: graphs.disagg:Frontend\nservices:\n- name: Frontend\n  image:
 FILES = {"bento.yaml": CONFIG, "env/docker/Dockerfile": "FROM scratch\n", "src/a.py": "pass\n"}
 
 
-def tar(files: dict[str, str], *members: tarfile.TarInfo) -> bytes:
-    """An archive with these files and members."""
+def tar(files: dict[str, str]) -> bytes:
+    """An archive with these files."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for name, text in files.items():
             member = tarfile.TarInfo(name)
             member.size = len(text)
             archive.addfile(member, io.BytesIO(text.encode()))
-        for each in members:
-            archive.addfile(each)
     return buffer.getvalue()
-
-
-def link(name: str, target: str, type_: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
-    """A link, or a device without a target."""
-    member = tarfile.TarInfo(name)
-    member.type, member.linkname = type_, target
-    return member
-
-
-def folder(name: str) -> tarfile.TarInfo:
-    """A folder."""
-    member = tarfile.TarInfo(name)
-    member.type, member.mode = tarfile.DIRTYPE, 0o755
-    return member
 
 
 @pytest.fixture
@@ -315,86 +296,6 @@ def test_a_path_leads_out_of_no_volume(pod: Path, monkeypatch: pytest.MonkeyPatc
     assert 42 == failed(pod, source, monkeypatch)[0]
 
 
-@pytest.mark.parametrize(
-    "member",
-    [
-        tarfile.TarInfo("../out"),
-        tarfile.TarInfo("/etc/x"),
-        tarfile.TarInfo("src/../a"),
-        link("a", "/etc/passwd"),
-        link("a", "../../out"),
-        link("a", "../out", tarfile.LNKTYPE),
-        link("null", "", tarfile.CHRTYPE),
-    ],
-)
-def test_what_leads_out_of_the_folder_is_refused(tmp_path: Path, member: tarfile.TarInfo) -> None:
-    with pytest.raises(BadArchive, match="leads out of its folder"):
-        unpack(io.BytesIO(tar(FILES, member)), tmp_path / "in")
-    assert ["in"] == [each.name for each in tmp_path.iterdir()]
-
-
-def test_links_that_are_harmless_one_by_one_lead_nowhere(tmp_path: Path) -> None:
-    """`a` leads to `b/c/../..`, inside of the folder until `c` becomes a link to the folder itself."""
-    members = (folder("b"), link("a", "b/c/../.."), link("b/c", ".."))
-    with pytest.raises(BadArchive, match="a, through links"):
-        unpack(io.BytesIO(tar(FILES, *members)), tmp_path / "in")
-    with pytest.raises(BadArchive, match="a/out: through a link"):
-        unpack(io.BytesIO(tar(FILES, *members, tarfile.TarInfo("a/out"))), tmp_path / "again")
-    assert {"in", "again"} == {each.name for each in tmp_path.iterdir()}
-
-
-def test_an_archive_may_begin_with_the_folder_itself(tmp_path: Path) -> None:
-    """As `tar -C folder .` makes them."""
-    buffer = io.BytesIO()
-    (tmp_path / "source" / "src").mkdir(parents=True)
-    (tmp_path / "source" / "src" / "a.py").write_text("pass\n")
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        archive.add(tmp_path / "source", arcname=".")
-    unpack(io.BytesIO(buffer.getvalue()), tmp_path / "in")
-    assert "pass\n" == (tmp_path / "in" / "src" / "a.py").read_text()
-
-
-def test_a_loop_of_links_is_kept(tmp_path: Path) -> None:
-    unpack(io.BytesIO(tar(FILES, link("a", "b"), link("b", "a"))), tmp_path / "in")
-    assert (tmp_path / "in/a").is_symlink()
-
-
-def test_links_inside_of_the_folder_stay_and_modes_lose_special_bits(tmp_path: Path) -> None:
-    tool = tarfile.TarInfo("tool")
-    tool.mode, tool.uid = 0o6777, 4242
-    inside = tmp_path / "in"
-    unpack(
-        io.BytesIO(tar(FILES, link("a", "src/a.py"), link("h", "src/a.py", tarfile.LNKTYPE), tool)),
-        inside,
-    )
-    assert "src/a.py" == str((inside / "a").readlink())
-    assert "pass\n" == (inside / "h").read_text()
-    found = (inside / "tool").stat()
-    assert (0o755, os.getuid()) == (stat.S_IMODE(found.st_mode), found.st_uid)
-
-
-def test_too_many_bytes_and_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "MOST_FILES", 2)
-    with pytest.raises(BadArchive, match="too large"):
-        unpack(io.BytesIO(tar(FILES)), tmp_path / "many")
-    monkeypatch.setattr(program, "MOST_UNPACKED_BYTES", 1000)
-    with pytest.raises(BadArchive, match="too large"):
-        unpack(io.BytesIO(gzip.compress(tar({"zeros": "0" * 100_000}))), tmp_path / "bomb")
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        *(b"", b"no tar at all", gzip.compress(tar(FILES))[:60]),
-        *(b"PK\x03\x04" + b"\0" * 600, b"\x28\xb5\x2f\xfd" + b"\0" * 600),
-    ],
-    ids=["empty", "text", "cut", "zip", "zstd"],
-)
-def test_what_is_no_archive_is_said(tmp_path: Path, body: bytes) -> None:
-    with pytest.raises(BadArchive, match="cannot be read"):
-        unpack(io.BytesIO(body), tmp_path / "in")
-
-
 @pytest.mark.parametrize("status", [404, 500])
 def test_a_server_without_the_archive_is_asked_again_by_the_job(
     pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch, status: int
@@ -433,54 +334,6 @@ def test_a_hostile_configuration_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "bento.yaml").write_text(text)
     with pytest.raises(BadArchive, match=r"bento\.yaml"):
         graph_message(tmp_path)
-
-
-def bent(target: str) -> tuple[tarfile.TarInfo, ...]:
-    """A link `a` that leads out since `b/c`, which its target names, has become a link itself."""
-    return (folder("b"), link("a", f"b/c/../../{target}"), link("b/c", ".."))
-
-
-def a_file(name: str) -> tarfile.TarInfo:
-    """An empty file that everyone may read."""
-    member = tarfile.TarInfo(name)
-    member.mode = 0o644
-    return member
-
-
-@pytest.mark.parametrize("member", [a_file("a"), folder("a"), link("h", "a", tarfile.LNKTYPE)])
-def test_no_file_or_folder_is_written_through_a_link_of_its_own_name(
-    tmp_path: Path, member: tarfile.TarInfo
-) -> None:
-    """`in/a` leads to `out` beside the folder that contains `in`."""
-    outside = tmp_path / "out"
-    outside.mkdir(mode=0o700)
-    for target, said in (("out", "through a link|to a"), ("out/new", "through a link|to a")):
-        inside = tmp_path / "folder" / target.replace("/", "-")
-        with pytest.raises(BadArchive, match=said):
-            unpack(io.BytesIO(tar(FILES, *bent(target), member)), inside)
-    assert [] == list(outside.iterdir())
-    assert 0o700 == stat.S_IMODE(outside.stat().st_mode)
-
-
-def test_the_size_of_a_sparse_file_is_that_of_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a file of 1 MiB, the archive has no byte."""
-    member = tarfile.TarInfo("holes")
-    member.pax_headers = {
-        "GNU.sparse.major": "0",
-        "GNU.sparse.minor": "1",
-        "GNU.sparse.map": f"{1024**2},0",
-        "GNU.sparse.size": str(1024**2),
-    }
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        archive.addfile(member)
-    unpack(io.BytesIO(buffer.getvalue()), tmp_path / "in")
-    assert 1024**2 == (tmp_path / "in" / "holes").stat().st_size
-    monkeypatch.setattr(program, "MOST_UNPACKED_BYTES", 1000)
-    with pytest.raises(BadArchive, match="too large"):
-        unpack(io.BytesIO(buffer.getvalue()), tmp_path / "again")
 
 
 def test_a_dockerfile_of_a_volume_is_no_link_out_of_it(pod: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,8 @@
 """Names of the older generation stay what running objects have."""
 
-from dynamo_legacy.names import component_name, default_dynamo_namespace, nim_name, tag_parts
+from dynamo_legacy.names import nim_name
 
 
-def test_a_tag_has_a_name_and_a_version() -> None:
-    assert ("frontend", "jh2o6dqz") == tag_parts("frontend:jh2o6dqz")
-
-
-def test_names_of_objects_do_not_change() -> None:
-    assert "frontend--jh2o6dqz" == nim_name("frontend:jh2o6dqz")
-    assert "chat-worker" == component_name("chat", "Worker")
-    assert "dynamo-chat" == default_dynamo_namespace("chat")
+def test_the_name_of_a_tag() -> None:
+    assert nim_name("frontend:jh2o6dqzpsgfued4") == "frontend--jh2o6dqzpsgfued4"
+    assert nim_name("My_Graph:V1") == "my-graph--v1"

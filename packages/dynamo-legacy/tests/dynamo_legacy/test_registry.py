@@ -47,6 +47,16 @@ async def serve() -> AsyncIterator[Serve]:
         await each.close()
 
 
+def answering(asked: list[str], status: int = 200, **headers: str) -> Handler:
+    """A handler with one answer, which notes the method, the path and the login of each request."""
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(f"{request.method} {request.path} {request.headers.get('Authorization')}")
+        return web.Response(status=status, headers=headers)
+
+    return answer
+
+
 async def has_image(host: str, login: Login | None = None) -> bool:
     """Whether a registry has an image."""
     async with registry_session() as session:
@@ -64,14 +74,9 @@ async def probed(host: str, *, is_own: bool = True, known_registries: str = "") 
 
 @pytest.mark.parametrize(("status", "exists"), [(200, True), (404, False)])
 async def test_it_says_whether_an_image_exists(serve: Serve, status: int, exists: bool) -> None:
-    asked = []
-
-    async def answer(request: web.Request) -> web.Response:
-        asked.append((request.method, request.path))
-        return web.Response(status=status)
-
-    assert exists == await has_image(await serve(answer))
-    assert [("HEAD", "/v2/team/app/manifests/1")] == asked
+    asked: list[str] = []
+    assert exists == await has_image(await serve(answering(asked, status)))
+    assert ["HEAD /v2/team/app/manifests/1 None"] == asked
 
 
 async def test_it_gets_a_token_with_the_login_and_shows_only_the_token(serve: Serve) -> None:
@@ -109,10 +114,7 @@ async def test_it_gets_a_token_with_the_login_and_shows_only_the_token(serve: Se
 async def test_every_other_answer_is_an_error_in_one_line(
     serve: Serve, status: int, headers: dict[str, str], text: str, seconds: float
 ) -> None:
-    async def answer(request: web.Request) -> web.Response:
-        return web.Response(status=status, headers=headers)
-
-    host = await serve(answer)
+    host = await serve(answering([], status, **headers))
     with pytest.raises(RegistryError, match=text) as raised:
         await has_image(host)
     assert seconds == raised.value.retry_seconds
@@ -169,13 +171,8 @@ async def test_an_endless_answer_is_cut(serve: Serve) -> None:
     ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "0", "localhost", "localhost.localdomain"],
 )
 async def test_a_tenants_registry_may_not_be_an_address_inside(serve: Serve, host: str) -> None:
-    asked = []
-
-    async def answer(request: web.Request) -> web.Response:
-        asked.append(request.path)
-        return web.Response()
-
-    port = (await serve(answer)).rpartition(":")[2]
+    asked: list[str] = []
+    port = (await serve(answering(asked))).rpartition(":")[2]
     found = await probed(f"{host}:{port}")
     assert not found.exists
     assert [] == asked
@@ -184,10 +181,7 @@ async def test_a_tenants_registry_may_not_be_an_address_inside(serve: Serve, hos
 
 
 async def test_a_private_registry_is_asked_if_the_administrator_lists_it(serve: Serve) -> None:
-    async def answer(_: web.Request) -> web.Response:
-        return web.Response()
-
-    host = await serve(answer)
+    host = await serve(answering([]))
     assert not (await probed(host)).exists
     assert not (await probed(host, known_registries="127.0.0.1:1")).exists
     assert (await probed(host, known_registries=f"harbor.corp,{host}")).exists
@@ -206,13 +200,8 @@ def names(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("names")
 async def test_a_name_that_points_inside_is_not_connected_to(serve: Serve) -> None:
-    asked = []
-
-    async def answer(request: web.Request) -> web.Response:
-        asked.append(request.path)
-        return web.Response()
-
-    port = (await serve(answer)).rpartition(":")[2]
+    asked: list[str] = []
+    port = (await serve(answering(asked))).rpartition(":")[2]
     assert Probe() == await probed(f"registry.example:{port}")
     assert [] == asked
 
@@ -313,18 +302,13 @@ async def test_no_other_realm_is_followed(
 
 
 async def test_the_administrators_login_reaches_no_registry_of_a_tenant(serve: Serve) -> None:
-    seen = []
-
-    async def answer(request: web.Request) -> web.Response:
-        seen.append(request.headers.get("Authorization"))
-        return web.Response(status=401, headers={"WWW-Authenticate": "Basic"})
-
-    host = await serve(answer)
+    seen: list[str] = []
+    host = await serve(answering(seen, 401, **{"WWW-Authenticate": "Basic"}))
     name = f"{host}/team/app:1"
     settings = LegacySettings(known_registries=host, registry_username="u", registry_password=Secret("p"))
     image = BuiltImage(name, name, is_insecure=True, secret="", is_own=True)
     assert Probe() == await RegistryProbe().asked(image, settings)
-    assert [None] == seen
+    assert ["HEAD /v2/team/app/manifests/1 None"] == seen
 
 
 @pytest.mark.parametrize(

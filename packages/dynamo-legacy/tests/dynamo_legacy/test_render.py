@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from dynamo_legacy.api import DynamoDeployment, DynamoNimDeployment, DynamoNimSpec
-from dynamo_legacy.names import nim_name
 from dynamo_legacy.render import (
     GraphConfig,
     MissingDependency,
@@ -397,11 +396,6 @@ def test_without_a_configuration_the_services_are_the_graph() -> None:
     graph = services_only(made, "graphs.agg:A")
     assert [component["spec"]["dynamoTag"] for component in components(made, graph)] == ["graphs.agg:A"] * 2
     assert components(made, GraphConfig()) == ()
-
-
-def test_the_name_of_a_tag() -> None:
-    assert nim_name("frontend:jh2o6dqzpsgfued4") == "frontend--jh2o6dqzpsgfued4"
-    assert nim_name("My_Graph:V1") == "my-graph--v1"
 
 
 def test_variables_of_all_services_have_a_limit_together() -> None:

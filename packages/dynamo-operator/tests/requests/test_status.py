@@ -64,10 +64,7 @@ def everything_told() -> Iterator[RequestReport]:
                 )
             yield status.created(request, AT, ())
             for type_, reason in RETRIED:
-                report_failure = (
-                    status.not_started if type_ is RequestConditionType.PROFILING else status.not_created
-                )
-                yield report_failure(request, reason, "refused")
+                yield status.blocked(request, type_, reason, "refused")
             for graph in ("", "pending", "failed", "successful"):
                 yield status.mirrored(request, a_graph(graph))
             yield status.lost(request)

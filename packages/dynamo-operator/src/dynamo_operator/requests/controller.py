@@ -18,6 +18,7 @@ from dynamo_operator.requests.api import (
     ConfigMapReference,
     DynamoGraphDeploymentRequest,
     Output,
+    RequestConditionType,
     RequestReason,
     accepted_spec,
     annotation,
@@ -153,28 +154,26 @@ class RequestController:
             await self.writer.ensure_newest(request)  # the decision depends on its present spec
         for gone in decision.deletes:
             await self.writer.delete(gone)
-        match decision.work:
-            case Work.START:
-                decision = await self._start(request, facts)
-            case Work.COLLECT:
-                return await self._collect(request, facts)
-            case Work.CREATE:
-                decision = await self._create(request, facts.destination)
-            case Work.ATTACH if facts.graph is not None:
-                decision = await self._attach(request, facts.graph, facts.destination)
-            case _:
-                pass
-        return await self._report(request, decision)
-
-    async def _start(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Decision:
+        failed = RequestConditionType.PROFILING, RequestReason.JOB_CREATION_FAILED
         try:
-            job = await self._job(request, facts)
+            match decision.work:
+                case None:
+                    pass
+                case Work.START:
+                    decision = begun(request, await self._job(request, facts), datetime.now(UTC))
+                case Work.COLLECT:
+                    return await self._collect(request, facts)
+                case Work.CREATE:
+                    failed = RequestConditionType.DEPLOYED, RequestReason.DEPLOYMENT_CREATION_FAILED
+                    graph = facts.graph or await self.create_graph(request, facts.destination)
+                    config_maps = request.status.additional_resources
+                    problems = await self.create_config_maps(request, config_maps, facts.destination, graph)
+                    decision = Decision(status.created(request, graph.key, problems), with_graph)
         except ActionBlocked as error:
-            reason = RequestReason.NAME_CONFLICT if error.is_taken else RequestReason.JOB_CREATION_FAILED
-            return held(status.not_started(request, reason, str(error)))
-        text = f"Created Job {job.metadata.name}"
-        self.reporter.recorder.event(request, reason="CreateJob", message=text)
-        return begun(request, job, datetime.now(UTC))
+            step, reason = failed
+            reason = RequestReason.NAME_CONFLICT if error.is_taken else reason
+            decision = held(status.blocked(request, step, reason, str(error)))
+        return await self._report(request, decision)
 
     async def _job(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Job:
         """Create the Job. First delete the results of an earlier one, which would pass for its own.
@@ -194,7 +193,10 @@ class RequestController:
         owners = {"ownerReferences": [controller_reference(request)]}
         body = {**desired, "metadata": desired["metadata"] | owners}
         with self._creating(request, Job.KIND.name, job_key(request), body):
-            return await self.writer.apply(Job, body, force=False, uid=ABSENT)
+            job = await self.writer.apply(Job, body, force=False, uid=ABSENT)
+        text = f"Created Job {job.metadata.name}"
+        self.reporter.recorder.event(request, reason="CreateJob", message=text)
+        return job
 
     async def _ensure_account(self, request: DynamoGraphDeploymentRequest) -> None:
         """Ensure the Job's ServiceAccount; the installation of a restricted operator provides it instead."""
@@ -274,14 +276,6 @@ class RequestController:
         )
         return Decision(report, with_results)
 
-    async def _create(self, request: DynamoGraphDeploymentRequest, destination: Destination) -> Decision:
-        try:
-            graph = await self.create_graph(request, destination)
-        except ActionBlocked as error:
-            reason = RequestReason.DEPLOYMENT_CREATION_FAILED
-            return held(status.not_created(request, reason, str(error)))
-        return await self._attach(request, graph, destination)
-
     async def create_graph(
         self, request: DynamoGraphDeploymentRequest, destination: Destination
     ) -> DynamoGraphDeployment:
@@ -298,16 +292,6 @@ class RequestController:
         body = deployed(request, accepted_spec(request), graph_key)
         with self._creating(request, DynamoGraphDeployment.KIND.name, graph_key, body):
             return await self.writer.create(DynamoGraphDeployment, body)
-
-    async def _attach(
-        self,
-        request: DynamoGraphDeploymentRequest,
-        graph: DynamoGraphDeployment,
-        destination: Destination,
-    ) -> Decision:
-        config_maps = request.status.additional_resources
-        problems = await self.create_config_maps(request, config_maps, destination, graph)
-        return Decision(status.created(request, graph.key, problems), with_graph)
 
     async def create_config_maps(
         self,

@@ -226,8 +226,7 @@ class Work(Enum):
 
     START = "create the Job"
     COLLECT = "read the results of profiling, and record them"
-    CREATE = "create the graph"
-    ATTACH = "create the ConfigMaps of the graph, and record that it was created"
+    CREATE = "create the graph unless it exists, and its ConfigMaps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +284,13 @@ def _start(request: DynamoGraphDeploymentRequest, facts: RequestFacts, now: date
             f"ConfigMap {names.profiling_output(request.metadata.name)} exists and is not from profiling; "
             "the operator leaves it alone: rename or delete it"
         )
-        return held(status.not_started(request, RequestReason.NAME_CONFLICT, text))
+        return _taken(request, RequestConditionType.PROFILING, text)
     return Decision(work=Work.START)
+
+
+def _taken(request: DynamoGraphDeploymentRequest, type_: RequestConditionType, text: str) -> Decision:
+    """An object of others has the name."""
+    return held(status.blocked(request, type_, RequestReason.NAME_CONFLICT, text))
 
 
 def _present_job(request: DynamoGraphDeploymentRequest, job: Job, now: datetime) -> Decision:
@@ -295,7 +299,7 @@ def _present_job(request: DynamoGraphDeploymentRequest, job: Job, now: datetime)
         blocked = name_conflict(job, request)
         if blocked.passes_by_itself:
             return held(status.waiting(request, blocked.message), CONFLICT_RETRY_SECONDS)
-        return held(status.not_started(request, RequestReason.NAME_CONFLICT, blocked.message))
+        return _taken(request, RequestConditionType.PROFILING, blocked.message)
     if job.metadata.deletion_timestamp:  # its end requeues the request
         return Decision(status.waiting(request, status.left_over(job, ())))
     # Who may create Jobs may have created an unrecorded one, and so decides the results. That is worth no
@@ -370,12 +374,11 @@ def _deploy(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Decis
         )
         return Decision(RequestReport(stored), with_results)
     if not is_of_request(request, graph):
-        text = status.taken_graph(target_of(request))
-        return held(status.not_created(request, RequestReason.NAME_CONFLICT, text))
+        return _taken(request, RequestConditionType.DEPLOYED, status.taken_graph(target_of(request)))
     record = recorded(request)
     if record is not None and not record.created:
         # A process created it and was killed before it could record that.
-        return Decision(work=Work.ATTACH)
+        return Decision(work=Work.CREATE)
     return Decision(status.mirrored(request, graph), is_paced=True)
 
 

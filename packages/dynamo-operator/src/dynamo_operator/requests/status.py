@@ -193,9 +193,12 @@ def watched(
     )
 
 
-def not_started(request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str) -> RequestReport:
-    """The Job could not be created."""
-    return _failed(request, _TYPE.PROFILING, reason, text, "ProfilingJobFailed")
+def blocked(
+    request: DynamoGraphDeploymentRequest, type_: RequestConditionType, reason: RequestReason, text: str
+) -> RequestReport:
+    """The Job (`Profiling`) or the graph (`DeploymentReady`) could not be created."""
+    event = "ProfilingJobFailed" if type_ is _TYPE.PROFILING else "DeploymentCreationFailed"
+    return _failed(request, type_, reason, text, event)
 
 
 def profiling_failed(
@@ -329,11 +332,6 @@ def created(request: DynamoGraphDeploymentRequest, at: Key, warnings: tuple[str,
         message="; ".join((text, *warnings)),
         deployment=DeploymentStatus(at.name, at.namespace, str(GraphState.PENDING), created=True),
     )
-
-
-def not_created(request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str) -> RequestReport:
-    """The graph could not be created."""
-    return _failed(request, _TYPE.DEPLOYED, reason, text, "DeploymentCreationFailed")
 
 
 def mirrored(request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment) -> RequestReport:

@@ -164,6 +164,12 @@ def left_out(points: Iterable[Point]) -> list[Point]:
     return [point for point in points if point.table not in ("sweeps", *OF_THE_FIT)]
 
 
+def rows_within(points: Iterable[Point], column: str, metric: str, margin: float) -> float:
+    """How many of 100 measured times are within the prediction of that column with that margin."""
+    ratios = [getattr(point, column) for point in points if point.metric == metric]
+    return 100 * sum(ratio * (1 + margin) >= 1 for ratio in ratios) / len(ratios)
+
+
 def error(ratios: Iterable[float]) -> float:
     """The median error as a share of the measurement."""
     return median(abs(ratio - 1) for ratio in ratios)

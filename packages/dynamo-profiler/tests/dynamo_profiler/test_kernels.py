@@ -1,7 +1,5 @@
 """Both engines agree with what was measured, as the page says and as each result is labelled."""
 
-import math
-import re
 import runpy
 import sys
 from pathlib import Path
@@ -10,7 +8,7 @@ from statistics import median
 import pytest
 
 from dynamo_profiler import Refusal
-from dynamo_profiler.engine import Accuracy, FormulaEngine, Layout
+from dynamo_profiler.engine import FormulaEngine, Layout
 from dynamo_profiler.kernels import KernelEngine, kernel_source, source_of
 from dynamo_profiler.shape import GPUS, models
 
@@ -19,7 +17,6 @@ POINTS = tuple(TOOL["all_points"]())
 SWEEPS = tuple(point for point in POINTS if point.table == "sweeps")
 FIRST, BETWEEN = "time to the first token", "time between tokens"
 LLAMA = models()["nvidia/Llama-3.1-70B-Instruct-FP8"]
-SERVED = "nvidia/Llama-3.1-70B-Instruct-FP8", "h100_sxm", "vllm", 4
 
 
 @pytest.mark.parametrize("what", [FIRST, BETWEEN])
@@ -37,77 +34,21 @@ def test_no_point_of_the_sweeps_is_off_by_more_than_thirty_percent() -> None:
 
 def test_the_error_that_a_result_is_labelled_with_is_that_of_tables_left_out_of_the_fit() -> None:
     """Rounded up to the next twentieth."""
-    shape, gpu = LLAMA.shape, GPUS["h100_sxm"]
-    labels: dict[str, Accuracy] = {
-        "ratio": FormulaEngine(shape, gpu, Layout(4)).accuracy,
-        "kernel_ratio": KernelEngine(shape, gpu, Layout(4), kernels=TOOL["recorded"]()(*SERVED)).accuracy,
-    }
     left_out = TOOL["left_out"](POINTS)
     assert 80 <= len(left_out)
-    for name, label in labels.items():
+    for name, label in (("ratio", FormulaEngine.accuracy), ("kernel_ratio", KernelEngine.accuracy)):
         for what, said in ((FIRST, label.ttft), (BETWEEN, label.itl)):
             found = TOOL["error"](getattr(entry, name) for entry in left_out if entry.metric == what)
             assert found <= said < found + 0.05, (name, what)
 
 
-def test_the_page_says_how_many_rows_are_within_the_margin() -> None:
-    page = (Path(__file__).parents[4] / "docs/profiler.md").read_text(encoding="utf-8")
-    said = re.findall(
-        r"\| `(\w+)` \| (\d+) %, (\d+) % \| (\d+) %, (\d+) % \| (\d+) % \|",
-        page.partition("### Margins")[2],
-    )
-    found = [
-        (
-            name,
-            *(f"{100 * margin:.0f}" for margin in margins),
-            *(
-                f"{_share(_rows(column, what), margin):.0f}"
-                for what, margin in zip((FIRST, BETWEEN), margins, strict=True)
-            ),
-            f"{_share_of_tables_not_seen(_rows(column, FIRST)):.0f}",
-        )
-        for name, (column, margins) in MARGINS.items()
-    ]
-    assert said == found
-
-
 def test_four_of_five_rows_are_within_the_margin_and_it_is_not_larger_than_that_takes() -> None:
-    for column, margin in MARGINS.values():
-        assert 80 <= _share(_rows(column, FIRST), margin.ttft)
-        assert 80 <= _share(_rows(column, BETWEEN), margin.itl)
-        assert 80 > _share(_rows(column, FIRST), margin.ttft - 0.05)
-
-
-MARGINS: dict[str, tuple[str, Accuracy]] = {
-    "formulas": ("ratio", FormulaEngine(LLAMA.shape, GPUS["h100_sxm"], Layout(4)).margin),
-    "kernels": (
-        "kernel_ratio",
-        KernelEngine(LLAMA.shape, GPUS["h100_sxm"], Layout(4), kernels=TOOL["recorded"]()(*SERVED)).margin,
-    ),
-}
-Row = tuple[str, float]
-
-
-def _rows(column: str, what: str) -> list[Row]:
-    """Table and ratio of each measured row that nothing is fitted to."""
-    rows = TOOL["left_out"](POINTS)
-    return [(row.table, getattr(row, column)) for row in rows if row.metric == what]
-
-
-def _share(rows: list[Row], margin: float) -> float:
-    """How many of 100 measured times are within the prediction with that margin."""
-    return 100 * sum(ratio * (1 + margin) >= 1 for _, ratio in rows) / len(rows)
-
-
-def _share_of_tables_not_seen(rows: list[Row]) -> float:
-    """The same of each table, with the margin that four of five rows of the other tables need."""
-    within = 0.0
-    for table in {table for table, _ in rows}:
-        needed = sorted(1 / ratio - 1 for other, ratio in rows if other != table)
-        margin = max(0.0, needed[math.ceil(0.8 * len(needed)) - 1])
-        own = [row for row in rows if row[0] == table]
-        within += _share(own, margin) * len(own) / len(rows)
-    return within
+    points, within = TOOL["left_out"](POINTS), TOOL["rows_within"]
+    for column, engine in (("ratio", FormulaEngine), ("kernel_ratio", KernelEngine)):
+        margin = engine.margin
+        assert 80 <= within(points, column, FIRST, margin.ttft)
+        assert 80 <= within(points, column, BETWEEN, margin.itl)
+        assert 80 > within(points, column, FIRST, margin.ttft - 0.05)
 
 
 def test_at_least_forty_published_rows_are_named_with_their_source() -> None:
@@ -121,10 +62,6 @@ def test_the_constants_are_near_their_own_fit() -> None:
     finally:
         TOOL["_set"](kept)
     assert all(0.8 <= fitted[name] / kept[name] <= 1.25 for name in kept), fitted
-
-
-def test_the_page_is_made_of_these_points() -> None:
-    assert TOOL["page"]() == TOOL["PAGE"].read_text(encoding="utf-8")
 
 
 class Folder:

@@ -1,4 +1,4 @@
-"""The page of the profiler is correct: its commands work, its tables are those of the code."""
+"""The page of the profiler is correct: its commands work, its formulas and keys are those of the code."""
 
 import re
 import shlex
@@ -10,7 +10,6 @@ import pytest
 from dynamo_profiler import Refusal
 from dynamo_profiler.configuration import read_configuration
 from dynamo_profiler.engine import FormulaEngine, Layout
-from dynamo_profiler.kernels import SYSTEMS, KernelEngine
 from dynamo_profiler.shape import GPUS, HEAD_SIZE, Gpu, shape_of
 from dynamoctl.main import app
 from kube_runtime.commandline import execute
@@ -45,74 +44,6 @@ def test_a_target_that_is_too_strict_ends_with_what_would_be_possible(
         execute(app(), strict)
     assert 1 == ended.value.code
     assert "sla.itl of 1 ms cannot be met: the fastest engine, " in capsys.readouterr().err
-
-
-def test_the_gpus_are_those_of_the_code() -> None:
-    rows = re.findall(r"\| `(\w+)` \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (yes|no) \|", PAGE)
-    assert {
-        name: (
-            gpu.flops / 1e12,
-            gpu.memory_bytes / 1e9,
-            gpu.bytes_per_second / 1e9,
-            gpu.link_bytes_per_second / 1e9,
-            gpu.has_fp8,
-        )
-        for name, gpu in GPUS.items()
-    } == {name: (*map(float, numbers), has_fp8 == "yes") for name, *numbers, has_fp8 in rows}
-
-
-def test_the_defaults_are_those_of_the_code() -> None:
-    known = read_configuration({"engine": {"backend": "vllm"}, "deployment": {"model": "a/8B"}})
-    targets, hardware = known.targets, known.hardware
-    rows = dict(re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", PAGE, re.MULTILINE))
-    said = {
-        "`sla.isl`, `sla.osl`": f"{targets.isl}, {targets.osl}",
-        "`sla.ttft`, `sla.itl`": f"{1000 * targets.ttft:g}, {1000 * targets.itl:g}",
-        "`hardware.gpuType`, or `sweep.aicSystem`": f"`{hardware.gpu.name}`, reported as assumed",
-        "`hardware.numGpusPerNode`": f"{hardware.per_node}",
-        "`hardware.minNumGpusPerEngine`, `hardware.maxNumGpusPerEngine`": f"{hardware.min_gpus}, a node's",
-        "`hardware.enableGpuDiscovery`, or `--enable-gpu-discovery`": str(known.discovers).lower(),
-        "`sweep.prefillInterpolationGranularity`, `sweep.decodeInterpolationGranularity`": (
-            f"{known.prefill_points}, {known.decode_points}"
-        ),
-        "`outputDir`": f"`{known.output_folder}`",
-        "`requestsPerSecond`": f"{known.requests_per_second:g}",
-        "`engine`": f"`{known.engine}`",
-        "`maxNodesPerEngine`": f"{hardware.nodes}",
-        "`secondsPerPhase`": f"{known.seconds_per_phase:g}",
-    }
-    assert said == {key: rows[key] for key in said}
-    assert hardware.is_assumed
-    assert hardware.max_gpus == hardware.per_node
-    unset = (known.planner, known.mode, known.billions, known.margin, known.budget)
-    assert (None, None, None, None, 0) == unset
-    assert {"unlimited", "the engine's error", "the cheaper", "from the name", "no planner"} <= set(
-        rows.values()
-    )
-
-
-def test_the_engines_have_the_errors_and_gpus_of_the_code() -> None:
-    shape, gpu = shape_of("a/8B", None, None), GPUS["h100_sxm"]
-    engines = (
-        FormulaEngine(shape, gpu, Layout(1)),
-        KernelEngine(shape, gpu, Layout(1), kernels=NoKernels()),
-    )
-    for engine in engines:
-        (row,) = re.findall(rf"^\| `{engine.source}` \|.*\| (\d+ %, \d+ %) \|$", PAGE, re.MULTILINE)
-        assert f"{100 * engine.accuracy.ttft:g} %, {100 * engine.accuracy.itl:g} %" == row
-    (covered,) = re.findall(r"\| (GB200, .* on one node);", PAGE)
-    names = [system.removesuffix("_sxm").upper() for system in SYSTEMS]
-    assert names == re.findall(r"\w*\d+S?\b", covered)
-
-
-class NoKernels:
-    """Kernels that are not asked for a time."""
-
-    def predict_prefill_latency(self, bs: int, isl: int) -> float:
-        raise NotImplementedError
-
-    def decode_step_latency(self, gen_tokens: int, isl: int, osl: int) -> float:
-        raise NotImplementedError
 
 
 def test_a_name_alone_gives_the_shape_that_the_page_says() -> None:

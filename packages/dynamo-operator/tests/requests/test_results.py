@@ -82,6 +82,7 @@ def chain(kind: str, length: int) -> str:
         stream(CURVES, GRAPH),
         "---\n" + stream(GRAPH, CURVES),
         stream(None, "text", {"no": "kind"}, GRAPH, CURVES),
+        stream({**GRAPH, "metadata": {"name": "first"}}, CURVES, GRAPH),
     ],
 )
 def test_the_graph_is_found_wherever_it_stands(text: str) -> None:
@@ -89,20 +90,8 @@ def test_the_graph_is_found_wherever_it_stands(text: str) -> None:
     assert "generated" == result.graph["metadata"]["name"]
     assert ["curves"] == [each["metadata"]["name"] for each in result.config_maps]
     assert {"name": "generated"} == result.graph["metadata"]
+    assert GRAPH["spec"] == result.graph["spec"], "with fields that we do not know"
     assert "status" not in result.graph
-
-
-def test_a_field_that_we_do_not_know_survives() -> None:
-    services = read(stream(GRAPH)).graph["spec"]["services"]
-    assert {"kept": 1} == services["Frontend"]["unknown"]
-
-
-def test_the_last_of_several_graphs_counts() -> None:
-    other = {**GRAPH, "metadata": {"name": "last"}}
-    assert "last" == read(stream(GRAPH, other)).graph["metadata"]["name"]
-
-
-def test_a_graph_without_a_name_gets_that_of_the_request() -> None:
     assert "r" == read(stream({**GRAPH, "metadata": None})).graph["metadata"]["name"]
 
 
@@ -114,9 +103,12 @@ def test_other_kinds_are_left_out_and_named() -> None:
     assert "Service x" in result.warnings[0]
 
 
-def test_a_date_is_a_text_and_a_number_a_key() -> None:
-    text = "kind: ConfigMap\nmetadata: {name: d}\ndata: {2: 2026-11-21, yes: a}\n---\n" + stream(GRAPH)
-    assert {"2": "2026-11-21", "true": "a"} == read(text).config_maps[0]["data"]
+def test_a_date_or_a_time_is_a_text_and_a_number_a_key() -> None:
+    long = ":".join(["1"] * 100_000)
+    data = f"{{2: 2026-11-21, yes: a, at: 1:30, b: {long}}}"
+    text = f"kind: ConfigMap\nmetadata: {{name: d}}\ndata: {data}\n---\n" + stream(GRAPH)
+    expected = {"2": "2026-11-21", "true": "a", "at": "1:30", "b": long}
+    assert expected == read(text).config_maps[0]["data"]
 
 
 @pytest.mark.parametrize(
@@ -192,17 +184,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 @given(st.text(max_size=200) | AWKWARD | TAGGED.map("phase: {}".format))
 def test_any_status_is_read(text: str) -> None:
     assert len(progress({"profiler_status.yaml": text}).message) <= 200
-
-
-@pytest.mark.parametrize("text", ["!!bool maybe", "9" * 5000, "!!timestamp x"])
-def test_a_status_that_cannot_be_read_says_nothing(text: str) -> None:
-    assert progress({"profiler_status.yaml": f"phase: {text}"}).phase == ""
-
-
-def test_a_time_is_a_text_however_long_it_is() -> None:
-    long = ":".join(["1"] * 100_000)
-    text = f"kind: ConfigMap\nmetadata: {{name: d}}\ndata: {{at: 1:30, b: {long}}}\n---\n"
-    assert {"at": "1:30", "b": long} == read(text + stream(GRAPH)).config_maps[0]["data"]
+    assert progress({"profiler_status.yaml": "phase: !!bool maybe"}).phase == ""
 
 
 def test_of_what_a_status_keeps_only_config_maps_with_names_are_read() -> None:
@@ -286,6 +268,9 @@ def test_workers_get_the_placement_and_what_the_base_says_counts_more() -> None:
     worker["extraPodSpec"]["tolerations"] = [TOLERATION]
     worker["envs"].append({"name": "B", "value": "3"})
     assert expected == yaml.safe_load(text)
+    assert text == completed_base(BASE, a_spec(use_mocker=True)), "measured on real engines"
+    assert completed_base(text, a_spec()) is None, "it has all"
+    assert completed_base(BASE, with_config({})) is None, "there is nothing to add"
 
 
 CACHE: Object = {"deployment": {"modelCache": {"pvcName": "weights", "mountPath": "/models"}}}
@@ -331,21 +316,6 @@ def test_variables_of_the_deployment_reach_the_workers_before_those_of_the_profi
     found = {env["name"]: env["value"] for env in services["Decode"]["envs"]}
     assert {"A": "1", "B": "0", "C": "4"} == found
     assert "envs" not in services["Frontend"]
-
-
-def test_simulated_engines_are_measured_on_real_ones() -> None:
-    assert completed_base(BASE, a_spec(use_mocker=True)) == completed_base(BASE, a_spec())
-
-
-def test_a_base_that_has_it_all_stays_as_the_user_wrote_it() -> None:
-    text = completed_base(BASE, a_spec())
-    assert text is not None
-    assert completed_base(text, a_spec()) is None
-
-
-def test_nothing_to_add_leaves_the_base_as_it_is() -> None:
-    plain = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"))
-    assert completed_base(BASE, plain) is None
 
 
 @pytest.mark.parametrize(

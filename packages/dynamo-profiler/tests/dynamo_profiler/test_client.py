@@ -1,7 +1,5 @@
 """What a frontend is measured as: its times, its failures, and prompts of the right length."""
 
-from collections.abc import Callable
-
 import pytest
 
 from dynamo_profiler.client import (
@@ -100,5 +98,4 @@ def test_one_request_of_a_hundred_may_fail() -> None:
     ],
 )
 def test_a_candidate_says_why_it_misses(measured: Measured, said: str) -> None:
-    say: Callable[[Targets], str] = measured.miss
-    assert said == say(TARGETS)
+    assert said == measured.miss(TARGETS)

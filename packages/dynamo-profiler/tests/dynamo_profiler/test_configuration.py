@@ -6,9 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_operator.documents import documents
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec, ProfilingConfig
-from dynamo_operator.requests.render import profiler_config_text
 from dynamo_profiler import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.configuration import read_configuration, with_hardware
 from dynamo_profiler.shape import GPUS, NodeGpus, best_nodes
@@ -16,29 +13,6 @@ from kube_runtime.types.meta import Object
 from profiler_questions import a_configuration, results_of
 
 LEAST = {"deployment": {"model": "a/8B"}, "engine": {"backend": "vllm"}}
-
-
-def test_everything_has_a_default_but_model_and_backend() -> None:
-    known = read_configuration(LEAST)
-    targets = known.targets
-    assert (3000, 500, 0.05, 0.01) == (targets.isl, targets.osl, targets.ttft, targets.itl)
-    assert ("/data", "h100_sxm", 8) == (
-        known.output_folder,
-        known.hardware.gpu.name,
-        known.hardware.max_gpus,
-    )
-    assert known.hardware.is_assumed
-
-
-def test_what_the_operator_renders_is_read() -> None:
-    config = {"sla": {"isl": 2048, "ttft": 250.0}, "sweep": {"aicSystem": "h200_sxm"}}
-    profiling = ProfilingConfig(profiler_image="p:1", config=config)
-    spec = DynamoGraphDeploymentRequestSpec("acme/tiny-7b", "trtllm", profiling)
-    (document,) = documents("args", profiler_config_text(spec, "team-a"))
-    known = read_configuration(document.value)
-    assert ("acme/tiny-7b", "trtllm", "/data") == (known.model, known.backend, known.output_folder)
-    assert (2048, 0.25) == (known.targets.isl, known.targets.ttft)
-    assert "h200_sxm" == known.hardware.gpu.name
 
 
 @pytest.mark.parametrize(
@@ -96,6 +70,14 @@ def test_both_spellings_are_the_same_key(camel: dict[str, Any], snake: dict[str,
             "analytic.mode must be aggregated or disaggregated, and is 'both'",
         ),
         ({**LEAST, "outputDir": 3}, "outputDir must be a string, and is 3"),
+        (
+            {**LEAST, "hardware": {"numGpusPerNode": "many", "minNumGpusPerEngine": 16}},
+            "hardware.numGpusPerNode must be a whole number, and is 'many'",
+        ),
+        (
+            {**LEAST, "online": {}, "sweep": {"useAiConfigurator": True}},
+            "sweep.useAiConfigurator: must not be true beside the section online",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(given: Any, message: str) -> None:
@@ -127,13 +109,6 @@ def test_all_mistakes_are_told_at_once_with_their_paths() -> None:
         "sla.isl",
         "sla.ttft",
     ] == sorted(entry.split()[0].rstrip(":") for entry in said)
-
-
-def test_a_default_that_stands_in_for_a_mistake_makes_no_further_one() -> None:
-    hardware = {"numGpusPerNode": "many", "minNumGpusPerEngine": 16}
-    with pytest.raises(Refusal) as refusal:
-        read_configuration({**LEAST, "hardware": hardware})
-    assert "hardware.numGpusPerNode must be a whole number, and is 'many'" == str(refusal.value)
 
 
 def test_more_mistakes_than_a_status_holds_are_counted() -> None:
@@ -242,8 +217,3 @@ def test_it_measures_only_if_it_is_asked_to(fields: Object, measures: bool) -> N
 def test_a_frontend_url_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(Refusal, match=r"^online\.frontendUrl must be a URL"):
         read_configuration({**LEAST, "online": {"frontendUrl": url}})
-
-
-def test_measuring_and_ai_configurator_exclude_each_other() -> None:
-    with pytest.raises(Refusal, match="must not be true beside the section online"):
-        read_configuration({**LEAST, "online": {}, "sweep": {"useAiConfigurator": True}})

@@ -16,7 +16,6 @@ from dynamo_operator.requests import results as request_output
 from dynamo_operator.requests.api import (
     MOCKED_RESULTS_FILE,
     RESULTS_FILE,
-    STATUS_FILE,
     DynamoGraphDeploymentRequest,
 )
 from dynamo_operator.settings import RenderSettings
@@ -105,34 +104,6 @@ def test_the_operator_reads_its_own_profiler(backend: str, mode: str) -> None:
         found = request_output.parse_results(data, "output", is_mocked=is_mocked, name="chat")
         assert graph_of(results, is_mocked=is_mocked)["spec"] == found.graph["spec"]
         assert is_mocked == bool(found.config_maps)
-
-
-def test_the_files_have_the_names_that_other_profilers_write_and_other_operators_read() -> None:
-    assert "config_with_planner.yaml" == RESULTS_FILE
-    assert "mocker_config_with_planner.yaml" == MOCKED_RESULTS_FILE
-    assert "profiler_status.yaml" == STATUS_FILE
-
-
-@given(st.sampled_from(BASES), st.floats(0.1, 20))
-def test_the_same_question_has_the_same_answer(base: tuple[str, str], load: float) -> None:
-    known = a_configuration(backend=base[0], analytic={"mode": base[1], "requestsPerSecond": load})
-    assert steps_and_results(known) == steps_and_results(known)
-
-
-@pytest.mark.parametrize(
-    ("backend", "flag"),
-    [
-        ("vllm", ["--tensor-parallel-size", "4"]),
-        ("sglang", ["--tp", "4"]),
-        ("trtllm", ["--override-engine-args", '{"tensor_parallel_size": 4}']),
-    ],
-)
-def test_engine_and_pod_agree_on_the_number_of_gpus(backend: str, flag: list[str]) -> None:
-    known = a_configuration(backend=backend, hardware={"minNumGpusPerEngine": 4})
-    for worker in workers_of(graph_of(results_of(known))).values():
-        flags = flags_of(worker)
-        assert flag == flags[flags.index(flag[0]) :][:2]
-        assert "4" == worker["resources"]["limits"]["gpu"]
 
 
 @pytest.mark.parametrize(("backend", "mode"), BASES)
@@ -314,15 +285,6 @@ def test_a_planner_needs_workers_for_both_halves() -> None:
         )
 
 
-def test_the_phases_come_in_their_order_and_say_that_nothing_is_measured() -> None:
-    steps, _ = steps_and_results(a_configuration())
-    assert [
-        *("Initializing", "SweepingPrefill", "SweepingDecode"),
-        *("SelectingConfig", "BuildingCurves", "GeneratingDGD"),
-    ] == [step.phase.value for step in steps]
-    assert steps[0].message.startswith("estimate without a GPU: ")
-
-
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("request-*.yaml")), ids=lambda it: it.stem)
 def test_an_example_of_a_request_is_accepted_and_answered(file: Path) -> None:
     (manifest,) = read_manifests([str(file)])
@@ -335,65 +297,44 @@ def test_an_example_of_a_request_is_accepted_and_answered(file: Path) -> None:
     results_of(a_configuration(request.spec.model, request.spec.backend, **config))
 
 
-@pytest.mark.parametrize(
-    ("backend", "flags"),
-    [
-        (
-            "vllm",
-            ["--tensor-parallel-size 1", "--data-parallel-size 8", "--enable-expert-parallel"],
-        ),
-        ("sglang", ["--tp 8", "--dp-size 8", "--ep-size 8", "--enable-dp-attention"]),
-        (
-            "trtllm",
-            ['{"tensor_parallel_size": 8, "enable_attention_dp": true, "moe_expert_parallel_size": 8}'],
-        ),
-    ],
-)
-def test_copies_of_attention_are_asked_for_in_the_words_of_each_backend(
-    backend: str, flags: list[str]
-) -> None:
-    known = a_configuration("deepseek-ai/DeepSeek-R1", backend, hardware={"gpuType": "h200_sxm"})
-    results = results_of(known)
-    cut = results.choice.roles[0].engine.layout
-    assert (1, 8) == (cut.tensor, cut.data)
-    (worker,) = workers_of(graph_of(results)).values()
-    said = " ".join(worker["extraPodSpec"]["mainContainer"]["args"])
-    assert all(flag in said for flag in flags), said
-    assert {"gpu": "8"} == worker["resources"]["limits"]
+COPIES = {"tensor_parallel_size": 8, "enable_attention_dp": True, "moe_expert_parallel_size": 8}
+ALONE = {"enable_attention_dp": False, "pipeline_parallel_size": 1, "tensor_parallel_size": 4}
+JSON = "--override-engine-args"
 
 
 @pytest.mark.parametrize(
-    ("backend", "before", "after"),
+    ("backend", "layout", "before", "after"),
     [
+        ("vllm", Layout(4), "", "--tensor-parallel-size 4"),
+        ("sglang", Layout(4), "", "--tp 4"),
+        ("trtllm", Layout(4), "", [JSON, json.dumps({"tensor_parallel_size": 4})]),
+        # The sizes of a base give way: else the graph would not be the engine that was predicted.
         (
-            "vllm",
-            ["-dp", "8", "--enable-expert-parallel", "-pp=2"],
-            ["-dp", "1", "-pp=1", "--tensor-parallel-size", "4"],
+            *("vllm", Layout(4), "-dp 8 --enable-expert-parallel -pp=2"),
+            "-dp 1 -pp=1 --tensor-parallel-size 4",
         ),
         (
-            "sglang",
-            ["--tp", "16", "--dp", "8", "--enable-dp-attention", "--ep-size", "8"],
-            ["--tp", "4", "--dp", "1", "--ep-size", "1"],
+            *("sglang", Layout(4), "--tp 16 --dp 8 --enable-dp-attention --ep-size 8"),
+            "--tp 4 --dp 1 --ep-size 1",
         ),
         (
-            "trtllm",
-            [
-                "--override-engine-args",
-                '{"enable_attention_dp": true, "pipeline_parallel_size": 2}',
-            ],
-            [
-                "--override-engine-args",
-                '{"enable_attention_dp": false, "pipeline_parallel_size": 1, "tensor_parallel_size": 4}',
-            ],
+            *("trtllm", Layout(4), [JSON, '{"enable_attention_dp": true, "pipeline_parallel_size": 2}']),
+            [JSON, json.dumps(ALONE)],
         ),
+        # Copies of attention, in the words of each backend.
+        (
+            *("vllm", Layout(1, data=8), ""),
+            "--tensor-parallel-size 1 --data-parallel-size 8 --enable-expert-parallel",
+        ),
+        ("sglang", Layout(1, data=8), "", "--tp 8 --dp-size 8 --ep-size 8 --enable-dp-attention"),
+        ("trtllm", Layout(1, data=8), "", [JSON, json.dumps(COPIES)]),
     ],
 )
-def test_the_sizes_of_a_base_give_way_to_the_chosen_ones(
-    backend: str, before: list[str], after: list[str]
+def test_a_layout_in_the_flags_of_each_backend(
+    backend: str, layout: Layout, before: str | list[str], after: str | list[str]
 ) -> None:
-    """Else the graph would not be the engine that was predicted."""
-    found = BACKENDS[backend].with_layout(before, Layout(4, 1, 1, 1))
-    assert sorted(after) == sorted(found)
+    given, wanted = (args.split() if isinstance(args, str) else args for args in (before, after))
+    assert sorted(wanted) == sorted(BACKENDS[backend].with_layout(given, layout))
 
 
 @pytest.mark.parametrize(
@@ -446,5 +387,6 @@ def test_formulas_take_over_where_the_kernels_of_no_layout_are_measured(
             results_of(known)
         return
     said, found = steps_and_results(known)
+    assert said[0].message.startswith("estimate without a GPU: ")
     assert "by formulas (no table for 1 GPUs)" in said[1].message
     assert "by formulas" in found.choice.text()

@@ -40,14 +40,6 @@ def test_the_name_says_how_parameters_are_stored(model: str, size: float) -> Non
     assert size == shape_of(model, None, None).bytes_per_parameter
 
 
-def test_a_known_layout_is_near_what_the_name_alone_gives() -> None:
-    """Qwen3 8B has 36 layers of width 4096, and 8 heads in its cache."""
-    guessed = shape_of("Qwen/Qwen3-8B", None, None)
-    assert 18 <= guessed.layers <= 72
-    assert 2048 <= guessed.width <= 8192
-    assert 1024 == guessed.cache_width
-
-
 def test_latent_attention_keeps_one_small_vector_for_each_token() -> None:
     """576 numbers of two bytes in each of 61 layers."""
     shape = models()["deepseek-ai/DeepSeek-V3"].shape
@@ -57,11 +49,6 @@ def test_latent_attention_keeps_one_small_vector_for_each_token() -> None:
 
 def test_what_the_user_says_of_the_size_counts_most() -> None:
     assert 5e9 == shape_of("a/8B", models()["Qwen/Qwen3-8B"].config, 5).parameters
-
-
-def test_a_model_of_unknown_size_is_refused() -> None:
-    with pytest.raises(Refusal, match=r"unknown size of model 'gpt2'.* analytic\.parametersBillions"):
-        shape_of("gpt2", None, None)
 
 
 @given(st.text(max_size=60), st.dictionaries(st.text(max_size=5), st.integers() | st.text()))
@@ -93,11 +80,6 @@ def test_a_gpu_is_known_by_any_of_its_names(label: str, name: str) -> None:
 
 def test_a_node_knows_its_memory_better_than_the_table() -> None:
     assert 40960 * 2**20 == gpu_named("NVIDIA-A100-SXM4-40GB", 40960).memory_bytes
-
-
-def test_an_unknown_gpu_is_refused() -> None:
-    with pytest.raises(Refusal, match=r"unknown GPU 'Radeon VII' \(expected one of gb200_sxm, "):
-        gpu_named("Radeon VII")
 
 
 PUBLISHED = {

@@ -166,7 +166,7 @@ def left_out(points: Iterable[Point]) -> list[Point]:
 
 def rows_within(points: Iterable[Point], column: str, metric: str, margin: float) -> float:
     """How many of 100 measured times are within the prediction of that column with that margin."""
-    ratios = [getattr(point, column) for point in points if point.metric == metric]
+    ratios: list[float] = [getattr(point, column) for point in points if point.metric == metric]
     return 100 * sum(ratio * (1 + margin) >= 1 for ratio in ratios) / len(ratios)
 
 

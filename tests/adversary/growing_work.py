@@ -27,7 +27,7 @@ from dynamo_operator.graph.status import (
 )
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.models.api import DynamoModel
-from dynamo_operator.models.plan import ModelInputs, ModelPlan, lora_of
+from dynamo_operator.models.plan import ModelInputs
 from dynamo_operator.models.status import invalid_status, model_status, remembered
 from dynamo_operator.models.validate import model_problems
 from dynamo_operator.requests import status as request_status
@@ -161,8 +161,7 @@ def _model(document: Object) -> Callable[[], object]:
         if problems := model_problems(model):
             invalid_status(model, problems)
         known = tuple(remembered(model).values())
-        plan = ModelPlan(lora_of(spec), ("s",), seen=known, seen_former=known)
-        model_status(model, spec, plan, ModelInputs(NOW))
+        model_status(model, spec, ModelInputs(NOW), endpoints=known, former=known)
         tuple(model_status_events(model, model))
 
     return reconcile

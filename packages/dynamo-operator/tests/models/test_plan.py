@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from dynamo_operator.models.plan import (
     Call,
-    CallPlan,
     Ending,
     Endpoint,
     Lora,
@@ -44,7 +43,7 @@ def later(seconds: float) -> datetime:
 
 def test_a_list_that_fails_says_nothing_about_the_adapter() -> None:
     loaded = after(endpoint(loaded=NEW), Call(LoraVerb.LIST), FAILURE, now=later(300))
-    assert CallPlan((), 299.0) == plan(NEW, [loaded], now=later(301))
+    assert ((), 299.0) == plan(NEW, [loaded], now=later(301))
 
 
 def test_delays_double_to_half_a_minute_and_at_last_to_five_and_differ_between_pods() -> None:
@@ -59,10 +58,10 @@ def test_a_failure_waits_for_its_own_time_only() -> None:
     load = Call(LoraVerb.LOAD, "support", "s3://new")
     failed = after(endpoint(0), load, FAILURE, now=START)
     assert "download failed" == failed.message
-    found = plan(NEW, [failed, endpoint(1)], now=later(1))
-    assert ["uid-1"] == [each.endpoint.pod_uid for each in found.work]
-    assert pytest.approx(retry_seconds(failed) - 1, abs=0.001) == found.requeue_after_seconds
-    assert 2 == len(plan(NEW, [failed, endpoint(1)], now=later(5)).work)
+    work, wait = plan(NEW, [failed, endpoint(1)], now=later(1))
+    assert ["uid-1"] == [each.endpoint.pod_uid for each in work]
+    assert pytest.approx(retry_seconds(failed) - 1, abs=0.001) == wait
+    assert 2 == len(plan(NEW, [failed, endpoint(1)], now=later(5))[0])
 
 
 def test_a_worker_without_the_api_is_asked_again_after_minutes() -> None:
@@ -75,8 +74,8 @@ def test_a_worker_without_the_api_is_asked_again_after_minutes() -> None:
 def test_an_endpoint_that_never_loaded_does_not_hold_up_new_weights() -> None:
     load = Call(LoraVerb.LOAD, "support", "s3://old")
     broken = after(endpoint(0), load, FAILURE, now=START)
-    found = plan(NEW, [broken, endpoint(1, loaded=OLD)], now=later(1))
-    assert ["uid-1"] == [each.endpoint.pod_uid for each in found.work]
+    work, _ = plan(NEW, [broken, endpoint(1, loaded=OLD)], now=later(1))
+    assert ["uid-1"] == [each.endpoint.pod_uid for each in work]
 
 
 def test_an_unload_that_was_not_answered_may_have_taken_the_adapter() -> None:

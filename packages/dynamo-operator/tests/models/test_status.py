@@ -14,9 +14,10 @@ from dynamo_operator.models.api import (
     EndpointInfo,
     ModelSource,
 )
-from dynamo_operator.models.plan import Endpoint, Lora, ModelInputs, ModelPlan, lora_of
+from dynamo_operator.models.plan import SERVICE_NAME, Endpoint, Lora, ModelInputs
 from dynamo_operator.models.status import invalid_status, model_status
 from dynamo_operator.models.validate import model_problems
+from kube_runtime.types.kinds import EndpointSlice
 from kube_runtime.types.meta import Condition, Metadata
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,9 +37,8 @@ def worker(name: str, *, loaded: Lora | None = LOADED) -> Endpoint:
 
 def status_of(*endpoints: Endpoint, model: DynamoModelSpec | None = None) -> DynamoModelStatus:
     a_model = DynamoModel(metadata=Metadata(generation=3), spec=model or spec())
-    services = ("dynamo-model-52e17085",) if endpoints else ()
-    plan = ModelPlan(lora_of(model or spec()), services, seen=endpoints)
-    return model_status(a_model, model or spec(), plan, ModelInputs(NOW))
+    slices = (EndpointSlice(Metadata(labels={SERVICE_NAME: "dynamo-model-52e17085"})),)
+    return model_status(a_model, model or spec(), ModelInputs(NOW, slices), endpoints=endpoints)
 
 
 def ready(status: DynamoModelStatus) -> tuple[str, str, str]:

@@ -2,10 +2,26 @@
 
 from dataclasses import dataclass
 
-from dynamo_operator.models.api import DynamoModel, DynamoModelStatus
-from dynamo_operator.models.plan import Endpoint, ModelInputs, Work, plan_model
+from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, DynamoModelStatus
+from dynamo_operator.models.plan import (
+    Endpoint,
+    Lora,
+    ModelInputs,
+    ModelReason,
+    Work,
+    desired_lora_names,
+    endpoints,
+    former,
+    holder,
+    lora_of,
+    pending,
+    plan,
+    with_stale_lora,
+    without_loras,
+)
 from dynamo_operator.models.status import invalid_status, model_status, recorded_places
 from dynamo_operator.models.validate import model_problems
+from kube_runtime.types.meta import condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +45,48 @@ def decide(model: DynamoModel, inputs: ModelInputs) -> ModelDecision:
     problems = model_problems(model)
     if problems or model.spec is None:  # loaded LoRAs stay
         return ModelDecision(invalid_status(model, problems))
-    plan = plan_model(model, model.spec, inputs)
-    status = model_status(model, model.spec, plan, inputs)
+    owner = holder(model, inputs.siblings)
+    lora = None if owner else lora_of(model.spec)
+    present, past = _endpoints(model, model.spec, lora, inputs)
+    busy = inputs.running.keys()
+    loads, next_load = plan(lora, map(inputs.view, present), now=inputs.now, busy=busy, room=inputs.room)
+    unloads, next_unload = plan(None, past, now=inputs.now, busy=busy)
+    due = () if inputs.silence else (*loads, *unloads)
+    soon = {**inputs.running, **{work.endpoint.id: pending(work.endpoint, work.calls) for work in due}}
+    status = model_status(
+        model,
+        model.spec,
+        inputs,
+        endpoints=[soon.get(endpoint.id, endpoint) for endpoint in present],
+        former=[soon.get(endpoint.id, endpoint) for endpoint in past],
+        holder=owner.metadata.name if owner else "",
+    )
     recorded = recorded_places(status)
+    will_load = lora is not None and not inputs.silence
     return ModelDecision(
         status,
-        due=tuple(work for work in plan.due if work.endpoint.id in recorded),
-        known=(*plan.present, *plan.former),
-        needs_finalizer=plan.needs_finalizer,
-        requeue_after_seconds=plan.requeue_after_seconds,
+        due=tuple(work for work in due if work.endpoint.id in recorded),
+        known=(*present, *past),
+        needs_finalizer=will_load or any(endpoint.names for endpoint in (*present, *past)),
+        requeue_after_seconds=() if inputs.silence else (next_load, next_unload),
     )
+
+
+def _endpoints(
+    model: DynamoModel, spec: DynamoModelSpec, lora: Lora | None, inputs: ModelInputs
+) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...]]:
+    """The present and the former endpoints, without LoRAs that other models hold now."""
+    given_up = desired_lora_names(inputs.siblings) - {lora.name if lora else ""}
+    ready = condition(model.status.conditions, "EndpointsReady")
+    was_waiting = ready is not None and ready.reason == ModelReason.CONFLICT
+
+    def settled(endpoint: Endpoint) -> Endpoint:
+        if endpoint.id in inputs.running:
+            return endpoint  # the call in progress will record its result
+        endpoint = without_loras(endpoint, given_up)
+        return with_stale_lora(endpoint, lora) if lora and was_waiting else endpoint
+
+    base, recorded = spec.base_model_name, inputs.recorded
+    present = endpoints(base, inputs.slices, recorded, inputs.pods.get)
+    past = former(base, recorded.values(), present, inputs.pods.get)
+    return tuple(map(settled, present)), tuple(endpoint for endpoint in map(settled, past) if endpoint.names)

@@ -11,7 +11,6 @@ from dynamo_operator.models.api import DynamoModel, DynamoModelSpec
 from dynamo_operator.names import WORKER_SUFFIX
 from dynamo_operator.shared.cluster import CLIQUE_NAME, REPLICA_INDEX, SET_NAME
 from kube_runtime.types.kinds import EndpointSlice, Pod, SliceEndpoint
-from kube_runtime.types.meta import condition
 
 FIRST_DELAY_SECONDS = 5.0
 LONGEST_DELAY_SECONDS = 300.0
@@ -133,14 +132,6 @@ class Work:
     calls: tuple[Call, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CallPlan:
-    """The calls to make now. `requeue_after_seconds` is None if no call becomes due by time alone."""
-
-    work: tuple[Work, ...]
-    requeue_after_seconds: float | None
-
-
 def plan(
     desired: Lora | None,
     endpoints: Iterable[Endpoint],
@@ -148,8 +139,10 @@ def plan(
     now: datetime,
     busy: Container[EndpointId] = frozenset(),
     room: int = MAX_CONCURRENT_CALLS,
-) -> CallPlan:
+) -> tuple[tuple[Work, ...], float | None]:
     """Plan the calls that are due at each callable endpoint; without `desired`, unload everything.
+
+    Returns also the seconds until the next is due, None if none becomes due by time alone.
 
     Endpoints with the fewest failures come first. Those in `busy` are being called and are skipped.
     `room` limits how many endpoints are without the LoRA while it is reloaded.
@@ -172,7 +165,7 @@ def plan(
                 continue  # the end of another reload triggers a reconcile
             budget -= 1
         work.append(Work(endpoint, calls or (Call(LoraVerb.LIST),)))
-    return CallPlan(tuple(work), min(waits, default=None))
+    return tuple(work), min(waits, default=None)
 
 
 def needed(desired: Lora | None, endpoint: Endpoint) -> tuple[Call, ...]:
@@ -565,55 +558,6 @@ class ModelInputs:
         return pod is None or pod.metadata.uid != endpoint.pod_uid
 
 
-@dataclass(frozen=True, slots=True)
-class ModelPlan:
-    """The endpoints of a model, and the calls to make there.
-
-    `lora` is None if there is nothing to load. `holder` is the model that holds the LoRA's name, "" if
-    it is this one. `seen` and `seen_former` are `present` and `former` endpoints with the possible
-    effect of calls that are due or in progress. `requeue_after_seconds` has None where no call becomes
-    due by time alone.
-    """
-
-    lora: Lora | None
-    services: tuple[str, ...] = ()
-    holder: str = ""
-    present: tuple[Endpoint, ...] = ()
-    former: tuple[Endpoint, ...] = ()
-    seen: tuple[Endpoint, ...] = ()
-    seen_former: tuple[Endpoint, ...] = ()
-    due: tuple[Work, ...] = ()
-    requeue_after_seconds: tuple[float | None, ...] = ()
-    needs_finalizer: bool = False
-
-
-def plan_model(model: DynamoModel, spec: DynamoModelSpec, inputs: ModelInputs) -> ModelPlan:
-    """Plan the next step of a valid model."""
-    owner = holder(model, inputs.siblings)
-    lora = None if owner else lora_of(spec)
-    present, past = _settled_endpoints(model, spec, lora, inputs)
-    busy = inputs.running.keys()
-    loads = plan(lora, map(inputs.view, present), now=inputs.now, busy=busy, room=inputs.room)
-    unloads = plan(None, past, now=inputs.now, busy=busy)
-    due = () if inputs.silence else (*loads.work, *unloads.work)
-    soon = {work.endpoint.id: pending(work.endpoint, work.calls) for work in due}
-    will_load = lora is not None and not inputs.silence
-    return ModelPlan(
-        lora=lora,
-        services=services(effective_slices(spec.base_model_name, inputs.slices)),
-        holder=owner.metadata.name if owner else "",
-        present=present,
-        former=past,
-        seen=tuple(soon.get(endpoint.id, inputs.view(endpoint)) for endpoint in present),
-        seen_former=tuple(soon.get(endpoint.id, inputs.view(endpoint)) for endpoint in past),
-        due=due,
-        requeue_after_seconds=()
-        if inputs.silence
-        else (loads.requeue_after_seconds, unloads.requeue_after_seconds),
-        needs_finalizer=will_load or any(endpoint.names for endpoint in (*present, *past)),
-    )
-
-
 def plan_unloading(model: DynamoModel, inputs: ModelInputs) -> tuple[Endpoint, ...]:
     """Every running endpoint, ready or not, that may have a LoRA of a model that is being deleted."""
     given_up = desired_lora_names(inputs.siblings)
@@ -629,26 +573,6 @@ def lora_of(spec: DynamoModelSpec | None) -> Lora | None:
     if spec is None or spec.model_type != "lora" or spec.source is None:
         return None
     return Lora(spec.model_name, spec.source.uri)
-
-
-def _settled_endpoints(
-    model: DynamoModel, spec: DynamoModelSpec, lora: Lora | None, inputs: ModelInputs
-) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...]]:
-    """The present and the former endpoints, without LoRAs that other models hold now."""
-    given_up = desired_lora_names(inputs.siblings) - {lora.name if lora else ""}
-    ready = condition(model.status.conditions, "EndpointsReady")
-    was_waiting = ready is not None and ready.reason == ModelReason.CONFLICT
-
-    def settled(endpoint: Endpoint) -> Endpoint:
-        if endpoint.id in inputs.running:
-            return endpoint  # the call in progress will record its result
-        endpoint = without_loras(endpoint, given_up)
-        return with_stale_lora(endpoint, lora) if lora and was_waiting else endpoint
-
-    base, recorded = spec.base_model_name, inputs.recorded
-    present = endpoints(base, inputs.slices, recorded, inputs.pods.get)
-    past = former(base, recorded.values(), present, inputs.pods.get)
-    return tuple(map(settled, present)), tuple(endpoint for endpoint in map(settled, past) if endpoint.names)
 
 
 def desired_lora_name(model: DynamoModel) -> str:

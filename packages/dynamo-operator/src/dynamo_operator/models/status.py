@@ -18,14 +18,15 @@ from dynamo_operator.models.plan import (
     EndpointId,
     Lora,
     ModelInputs,
-    ModelPlan,
     ModelReason,
+    effective_slices,
     lora_of,
+    services,
 )
 from dynamo_operator.shared.conditions import pause_over
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.times import instant, rfc3339
-from kube_runtime.types.meta import Condition, new_condition
+from kube_runtime.types.meta import new_condition
 
 WAITING = "waiting for pod"
 RESTARTED = "a container restarted; querying the LoRAs of the worker"
@@ -90,26 +91,39 @@ def invalid_status(model: DynamoModel, problems: Sequence[Problem]) -> DynamoMod
 
 
 def model_status(
-    model: DynamoModel, spec: DynamoModelSpec, plan: ModelPlan, inputs: ModelInputs
+    model: DynamoModel,
+    spec: DynamoModelSpec,
+    inputs: ModelInputs,
+    *,
+    endpoints: Sequence[Endpoint],
+    former: Sequence[Endpoint] = (),
+    holder: str = "",
 ) -> DynamoModelStatus:
-    """The status of a valid model, including what calls that are due or running may change."""
-    lora, seen = plan.lora, plan.seen
-    serving_graphs = {endpoint.graph for endpoint in seen if endpoint.graph and is_ready(lora, endpoint)}
-    infos = tuple(_info(lora, endpoint, inputs, serving_graphs) for endpoint in seen)
-    former = tuple(_info(None, endpoint, inputs, serving_graphs) for endpoint in plan.seen_former)
-    listed = _fitting(infos, beside=former)
-    pods = (inputs.pods.get(name) for name in {endpoint.pod_name for endpoint in seen})
+    """The status of a valid model with these endpoints, after what calls that are due or running may change.
+
+    `holder` is the other model that holds the name of the LoRA, "" without one.
+    """
+    lora = None if holder else lora_of(spec)
+    serving_graphs = {endpoint.graph for endpoint in endpoints if endpoint.graph and is_ready(lora, endpoint)}
+    infos = tuple(_info(lora, endpoint, inputs, serving_graphs) for endpoint in endpoints)
+    unlisted = tuple(_info(None, endpoint, inputs, serving_graphs) for endpoint in former)
+    listed = _fitting(infos, beside=unlisted)
+    pods = (inputs.pods.get(name) for name in {endpoint.pod_name for endpoint in endpoints})
     valid = ModelReason.VALID, "DynamoModel spec is valid"
     return DynamoModelStatus(
         endpoints=_shortened(listed),
-        former_endpoints=_shortened(former),
+        former_endpoints=_shortened(unlisted),
         ready_endpoints=sum(info.ready for info in infos),
         total_endpoints=len(infos),
         ready_pods=sum(pod is not None and is_pod_ready(pod) for pod in pods),
         conditions=(
             new_condition(model, "Valid", "True", *valid),
-            _services_found(model, spec, plan),
-            _endpoints_ready(model, spec, plan, inputs, infos, len(infos) - len(listed)),
+            new_condition(model, "ServicesFound", *_services_found(spec, inputs, infos)),
+            new_condition(
+                model,
+                "EndpointsReady",
+                *_endpoints_ready(spec, inputs, infos, left_out=len(infos) - len(listed), holder=holder),
+            ),
             *pause_over(model.metadata.generation, model.status.conditions),
         ),
     )
@@ -176,47 +190,38 @@ def _info(
     )
 
 
-def _services_found(model: DynamoModel, spec: DynamoModelSpec, plan: ModelPlan) -> Condition:
-    if plan.services and plan.seen:
-        text = f"Found {len(plan.services)} service(s)"
-        return new_condition(model, "ServicesFound", "True", ModelReason.SERVICES_FOUND, text)
-    no_services = "No services associated with endpoint slices"
-    text = no_services if plan.seen else _no_slices(spec)
-    return new_condition(model, "ServicesFound", "False", ModelReason.NO_SERVICES, text)
+def _services_found(
+    spec: DynamoModelSpec, inputs: ModelInputs, infos: Sequence[EndpointInfo]
+) -> tuple[str, ModelReason, str]:
+    found = services(effective_slices(spec.base_model_name, inputs.slices))
+    if found and infos:
+        return "True", ModelReason.SERVICES_FOUND, f"Found {len(found)} service(s)"
+    text = "No services associated with endpoint slices" if infos else _no_slices(spec)
+    return "False", ModelReason.NO_SERVICES, text
 
 
 def _endpoints_ready(
-    model: DynamoModel,
-    spec: DynamoModelSpec,
-    plan: ModelPlan,
-    inputs: ModelInputs,
-    infos: Sequence[EndpointInfo],
-    left_out: int,
-) -> Condition:
+    spec: DynamoModelSpec, inputs: ModelInputs, infos: Sequence[EndpointInfo], *, left_out: int, holder: str
+) -> tuple[str, ModelReason, str]:
     total, ready = len(infos), sum(info.ready for info in infos)
     covered = sum(info.fallback_covered for info in infos)
-    if plan.holder:
-        text = f"LoRA {spec.model_name} of {spec.base_model_name} belongs to DynamoModel {plan.holder}"
-        outcome = "False", ModelReason.CONFLICT, text
-    elif not total:
+    if holder:
+        text = f"LoRA {spec.model_name} of {spec.base_model_name} belongs to DynamoModel {holder}"
+        return "False", ModelReason.CONFLICT, text
+    if not total:
         text = f"{_no_slices(spec)}; {inputs.lack}" if inputs.lack else _no_slices(spec)
-        outcome = "False", ModelReason.NO_ENDPOINTS, text
-    elif plan.lora is None:
-        text = f"Found {total} endpoint(s) for base model"
-        outcome = "True", ModelReason.DISCOVERED, text
-    elif ready + covered == total and not left_out:
+        return "False", ModelReason.NO_ENDPOINTS, text
+    if lora_of(spec) is None:
+        return "True", ModelReason.DISCOVERED, f"Found {total} endpoint(s) for base model"
+    if ready + covered == total and not left_out:
         also = f"; {covered} prefill worker(s) cannot manage LoRAs" if covered else ""
-        outcome = "True", ModelReason.ALL_READY, f"All {ready} endpoint(s) are ready{also}"
-    elif inputs.silence:
-        text = f"Found {ready} ready endpoint(s) out of {total} total; {inputs.silence}"
-        outcome = "False", ModelReason.NOT_CALLED, text
-    else:
-        reason = ModelReason.NOT_READY if ready else ModelReason.NONE_READY
-        text = f"Found {ready} ready endpoint(s) out of {total} total"
-        if left_out:
-            text += f"; skipped {left_out} endpoint(s): the status has no room for them"
-        outcome = "False", reason, f"{text}{_cause(infos)}"
-    return new_condition(model, "EndpointsReady", *outcome)
+        return "True", ModelReason.ALL_READY, f"All {ready} endpoint(s) are ready{also}"
+    text = f"Found {ready} ready endpoint(s) out of {total} total"
+    if inputs.silence:
+        return "False", ModelReason.NOT_CALLED, f"{text}; {inputs.silence}"
+    if left_out:
+        text += f"; skipped {left_out} endpoint(s): the status has no room for them"
+    return "False", ModelReason.NOT_READY if ready else ModelReason.NONE_READY, f"{text}{_cause(infos)}"
 
 
 def _cause(infos: Sequence[EndpointInfo]) -> str:

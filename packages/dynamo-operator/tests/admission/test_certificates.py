@@ -294,7 +294,7 @@ async def upkeep(server: Server, store: CertificateStore) -> AsyncIterator[Certi
         drain_seconds=0,
     )
     configuration = Configuration(client, cache, NAME)
-    found = CertificateRotation(identity, store, configuration, webhooks, certificate, (informer,))
+    found = CertificateRotation(identity, store, configuration, webhooks, (informer,))
     runs = (informer.run(client), webhooks.run(), found.run())
     tasks: list[asyncio.Task[None]] = [asyncio.create_task(each) for each in runs]
     await informer.synced.wait()

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 from dynamo_operator import version
-from dynamo_operator.admission.certificates import MetricsCertificate, UnverifiedStore
+from dynamo_operator.admission.certificates import Rotation, UnverifiedStore
 from dynamo_operator.component.api import (
     ComponentSpec,
     DynamoComponentDeployment,
@@ -209,7 +209,7 @@ async def test_nobody_is_let_in_while_the_api_server_is_away_and_that_is_not_rem
 
 @asynccontextmanager
 async def scraped(reviews: Reviews) -> AsyncIterator[aiohttp.ClientSession]:
-    kept = MetricsCertificate(UnverifiedStore())
+    kept = Rotation(UnverifiedStore())
     server = metrics_server(
         Address("127.0.0.1", 0),
         CollectorRegistry(),

@@ -5,7 +5,6 @@ import base64
 import binascii
 import secrets
 import ssl
-from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,7 +18,7 @@ from cryptography.hazmat.primitives import serialization
 
 from dynamo_operator.admission.configuration import Caller, Configuration, service_host
 from dynamo_operator.admission.identity import OperatorIdentity
-from dynamo_operator.admission.server import ANY_CLIENT, Clients, WebhookServer
+from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.settings import MetricsSettings
 from dynamo_operator.shared.cluster import MetricsSecret, ServingSecret
 from kube_runtime.cache.informer import Informer
@@ -187,43 +186,6 @@ RESYNC_SECONDS: Final = 30.0
 RETRY_SECONDS: Final = 2.0
 
 
-class Rotation(ABC):
-    """A loop on every replica, woken by changes of the objects that it depends on."""
-
-    def __init__(self, informers: tuple[Informer[Any], ...]) -> None:
-        self._informers = informers
-        self._synced = asyncio.Event()
-        self._wake = asyncio.Event()
-
-    def join(self, manager: Manager) -> None:
-        """Add the loop and its informers to the manager."""
-        for informer in self._informers:
-            manager.inform(informer)
-        manager.on_synced(self.synced)
-        manager.serve(self)
-
-    async def synced(self) -> None:
-        """Record that the caches are synced, so that missing objects do not exist."""
-        self._synced.set()
-
-    async def run(self) -> NoReturn:
-        """Renew the certificate until cancelled."""
-        if self._informers:
-            await self._synced.wait()
-        for informer in self._informers:
-            informer.store.subscribe(lambda _: self._wake.set())
-        while True:
-            self._wake.clear()
-            wait = await self._turn()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._wake.wait()
-
-    @abstractmethod
-    async def _turn(self) -> float:
-        """Reconcile once. Returns the seconds until the next time."""
-
-
 FILES_SECONDS: Final = 10.0
 """Seconds between reads of the files. The kubelet takes a minute to update them."""
 
@@ -375,38 +337,96 @@ _SETTLE: Final = timedelta(minutes=10)
 _UNVERIFIED_LIFE: Final = timedelta(days=3650)
 
 
-# Its CA is in the same Secret, from which the Prometheus operator reads it. The delay is unknown,
-# so a new CA is published for a while before it is used.
-class MetricsCertificate(Rotation):
-    """Renews the certificate of the metrics endpoint."""
+class Rotation:
+    """Renews a certificate in a loop on every replica, woken by changes of the objects that it depends on.
 
-    def __init__(self, store: CertificateStore, informers: tuple[Informer[Any], ...] = ()) -> None:
-        super().__init__(informers)
+    As it is: the certificate of the metrics endpoint. Its CA is in the same Secret, from which the Prometheus
+    operator reads it. The delay is unknown, so a new CA is published for a while before it is used.
+    """
+
+    def __init__(
+        self,
+        store: CertificateStore,
+        informers: tuple[Informer[Any], ...] = (),
+        certificate: Certificate | None = None,
+    ) -> None:
+        self.certificate = certificate or Certificate()
         self._store = store
+        self._informers = informers
+        self._synced = asyncio.Event()
+        self._wake = asyncio.Event()
         self._authorities: bytes | None = None
-        self._since = 0.0
-        self._problem = ""
-        self.certificate = Certificate()
+        self._trusted_since: float | None = None
+        self._problems: tuple[str, ...] = ()
+
+    def join(self, manager: Manager) -> None:
+        """Add the loop and its informers to the manager."""
+        for informer in self._informers:
+            manager.inform(informer)
+        manager.on_synced(self.synced)
+        manager.serve(self)
+
+    async def synced(self) -> None:
+        """Record that the caches are synced, so that missing objects do not exist."""
+        self._synced.set()
+
+    async def run(self) -> NoReturn:
+        """Renew the certificate until cancelled."""
+        if self._informers:
+            await self._synced.wait()
+        for informer in self._informers:
+            informer.store.subscribe(lambda _: self._wake.set())
+        while True:
+            self._wake.clear()
+            wait = await self._turn()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._wake.wait()
 
     async def _turn(self) -> float:
-        now = loop_time()
+        """Reconcile once. Returns the seconds until the next time."""
         try:
-            stored = await self._store.step(timedelta(seconds=now - self._since))
+            stored = await self._store.step(self._trusted_for())
             if stored is None:
                 return RETRY_SECONDS
-            await self.certificate.load(stored.pair)
+            if stored.authorities != self._authorities:
+                self._authorities, self._trusted_since = stored.authorities, None
+                self._wake.set()  # decide again with the age of the new bundle
+            await self._serve(stored)
         except (OperatorError, ssl.SSLError) as error:
-            self._report(str(error))
-            return RETRY_SECONDS
-        if stored.authorities != self._authorities:
-            self._authorities, self._since = stored.authorities, now
-        self._report("")
-        return min(stored.recheck_seconds, RESYNC_SECONDS)
+            self._report((str(error),))
+            return RESYNC_SECONDS if isinstance(error, Forbidden | Invalid) else RETRY_SECONDS
+        problems = await self._check()
+        self._report(problems)
+        return RETRY_SECONDS if problems else min(stored.recheck_seconds, RESYNC_SECONDS)
 
-    def _report(self, problem: str) -> None:
-        if problem and problem != self._problem:
-            _log.warning("certificate of the metrics", problem=problem)
-        self._problem = problem
+    def _trusted_for(self) -> timedelta:
+        """How long clients have been able to trust the current CAs, as observed."""
+        authorities, now = self._authorities, loop_time()
+        if authorities is None or not self._trusts(authorities):
+            self._trusted_since = None
+            return timedelta()
+        if self._trusted_since is None:
+            self._trusted_since = now
+        return timedelta(seconds=now - self._trusted_since)
+
+    def _trusts(self, authorities: bytes) -> bool:  # noqa: ARG002  # they are in the Secret itself
+        """Whether these CAs are published."""
+        return True
+
+    async def _serve(self, stored: StoredCertificates) -> None:
+        """Serve the certificate."""
+        await self.certificate.load(stored.pair)
+
+    async def _check(self) -> tuple[str, ...]:
+        """Problems that keep clients from calling this process."""
+        return ()
+
+    def _report(self, problems: tuple[str, ...]) -> None:
+        """Log problems once."""
+        if problems and problems != self._problems:
+            _log.warning("certificate of the metrics", problem=problems[0])
+        self._problems = problems
 
 
 class UnverifiedStore:
@@ -429,21 +449,19 @@ class UnverifiedStore:
         return StoredCertificates(pair, None, _UNVERIFIED_LIFE.total_seconds())
 
 
-def metrics_certificate(
-    settings: MetricsSettings, client: Client, cache: Cache, namespace: str
-) -> MetricsCertificate:
+def metrics_certificate(settings: MetricsSettings, client: Client, cache: Cache, namespace: str) -> Rotation:
     """The certificate as configured: from files, from a Secret in `namespace`, or unverified."""
     if settings.certificate_folder:
-        return MetricsCertificate(FileStore(Path(settings.certificate_folder)))
+        return Rotation(FileStore(Path(settings.certificate_folder)))
     if not settings.secret_name:
-        return MetricsCertificate(UnverifiedStore())
+        return Rotation(UnverifiedStore())
     key, terms = Key(namespace, settings.secret_name), Terms(_LIFE, _SETTLE)
     informer, store = kept_in_secret(client, cache, key, settings.service_name, terms, MetricsSecret)
-    return MetricsCertificate(store, (informer,))
+    return Rotation(store, (informer,))
 
 
 _HANDSHAKE_SECONDS: Final = 5.0
-_STARTING: Final = ("webhooks: starting",)
+_STARTING: Final = ("starting",)
 REPAIRS: Final = 5
 REPAIR_SECONDS: Final = 60.0
 """A CA bundle that others remove is repaired so many times, and once more after each of these periods."""
@@ -461,20 +479,13 @@ class CertificateRotation(Rotation):
         store: CertificateStore,
         configuration: Configuration,
         server: WebhookServer,
-        certificate: Certificate,
         informers: tuple[Informer[Any], ...],
-        clients: Clients = ANY_CLIENT,
     ) -> None:
-        super().__init__(informers)
-        self._clients = clients
+        super().__init__(store, informers, server.certificate)
         self._identity = identity
-        self._store = store
         self._configuration = configuration
         self.server = server
-        self.certificate = certificate
-        self._problems: tuple[str, ...] = _STARTING
-        self._authorities: bytes | None = None
-        self._trusted_since: float | None = None
+        self._problems = _STARTING
         self._written: bytes | None = None
         self._repairs = TokenBucket(REPAIRS, at=0.0)
         self._is_repaired = True
@@ -486,52 +497,25 @@ class CertificateRotation(Rotation):
 
     def ready(self) -> Health:
         """Ready if the API server can call the webhooks of this process."""
-        return Health(self._problems)
+        return Health(tuple(f"webhooks: {problem}" for problem in self._problems))
 
     async def run(self) -> NoReturn:
         """Learn the operator's user name, then renew the certificate until cancelled."""
         await self._identity.ask()
         await super().run()
 
-    async def _turn(self) -> float:
-        try:
-            stored = await self._step()
-            if stored is None:
-                return RETRY_SECONDS
-            await self._serve(stored)
-        except OperatorError as error:
-            self._report((f"webhooks: {error}",))
-            return RESYNC_SECONDS if isinstance(error, Forbidden | Invalid) else RETRY_SECONDS
-        problems = await self._check()
-        self._report(problems)
-        return RETRY_SECONDS if problems else min(stored.recheck_seconds, RESYNC_SECONDS)
-
-    async def _step(self) -> StoredCertificates | None:
-        stored = await self._store.step(self._trusted_for())
-        if stored is not None and stored.authorities != self._authorities:
-            self._authorities, self._trusted_since = stored.authorities, None
-            self._wake.set()  # decide again with the age of the new bundle
-        return stored
-
-    def _trusted_for(self) -> timedelta:
-        """How long the current CAs have been in the configuration, as observed."""
-        authorities, now = self._authorities, loop_time()
-        if authorities is None or not self._configuration.trusts(authorities):
-            self._trusted_since = None
-            return timedelta()
-        if self._trusted_since is None:
-            self._trusted_since = now
-        return timedelta(seconds=now - self._trusted_since)
+    def _trusts(self, authorities: bytes) -> bool:
+        return self._configuration.trusts(authorities)
 
     async def _serve(self, stored: StoredCertificates) -> None:
         """Serve the certificate, and write the CA bundle."""
+        clients = self.server.clients
         try:
-            await self.certificate.load(stored.pair, await self._clients.authorities())
+            await self.certificate.load(stored.pair, await clients.authorities())
         except ssl.SSLError as error:
-            file = self._clients.file
-            source = "webhook certificate" + (f" or client CA {file}" if file else "")
+            source = "webhook certificate" + (f" or client CA {clients.file}" if clients.file else "")
             raise ConfigError(source, f"cannot be used: {error.reason or error}") from error
-        if stored.authorities is not None and not self._configuration.trusts(stored.authorities):
+        if stored.authorities is not None and not self._trusts(stored.authorities):
             is_repair = stored.authorities == self._written
             if is_repair and not self._repairs.take(REPAIRS, REPAIR_SECONDS, loop_time()):
                 if self._is_repaired:
@@ -545,17 +529,17 @@ class CertificateRotation(Rotation):
     async def _check(self) -> tuple[str, ...]:
         """Problems that keep the API server from calling this process."""
         if self._configuration.entries() is None:
-            return (f"webhooks: no ValidatingWebhookConfiguration {self._configuration.name}",)
+            return (f"no ValidatingWebhookConfiguration {self._configuration.name}",)
         callers = sorted(self._configuration.callers(), key=lambda caller: caller.host)
         if not callers:
-            return (f"webhooks: no entry of ours in {self._configuration.name}",)
+            return (f"no entry of ours in {self._configuration.name}",)
         try:
             async with asyncio.timeout(_HANDSHAKE_SECONDS):
                 await self.server.listening.wait()
         except TimeoutError:
             return _STARTING
         errors = [await self._call(caller) for caller in callers]
-        return tuple(f"webhooks: {error}" for error in errors if error)
+        return tuple(filter(None, errors))
 
     async def _call(self, caller: Caller) -> str:
         """Connect like the API server; return the error, "" if it succeeds."""
@@ -573,7 +557,8 @@ class CertificateRotation(Rotation):
     def _report(self, problems: tuple[str, ...]) -> None:
         if problems != self._problems:
             if problems:
-                _log.warning("webhooks are not ready", problems=list(problems))
+                found = [f"webhooks: {problem}" for problem in problems]
+                _log.warning("webhooks are not ready", problems=found)
             else:
                 _log.info("webhooks are ready", port=self.server.port)
         self._problems = problems

@@ -320,12 +320,12 @@ class WebhookServer:
         clients: Clients = ANY_CLIENT,
     ) -> None:
         self._address = address
-        self._certificate = certificate
+        self.certificate = certificate
         self._metrics = metrics
         self._drain_seconds = drain_seconds
         self._access_reviews = access_reviews
         self.decisions = decisions
-        self._clients = clients
+        self.clients = clients
         self._reviews = ClientShares(ALL_REVIEWS)
         self._bytes = ClientShares(ALL_BODIES)
         self._is_ending = False
@@ -343,13 +343,13 @@ class WebhookServer:
 
         Raises: ConfigError if the address cannot be bound.
         """
-        await self._certificate.loaded.wait()
+        await self.certificate.loaded.wait()
         app = web.Application(client_max_size=LARGEST_BODY)
         for rules in self.decisions.rules:
             app.router.add_post(path_of(rules.type_.KIND), self._handler(rules))
         listener = ConnectionLimit(app, shutdown_seconds=_SHUTDOWN_SECONDS)
         try:
-            self.port = await listener.listen(self._address, self._certificate.listener)
+            self.port = await listener.listen(self._address, self.certificate.listener)
             self.listening.set()
             await asyncio.Event().wait()
             raise AssertionError
@@ -365,7 +365,7 @@ class WebhookServer:
         async def handle(http: web.Request) -> web.Response:
             client = client_of(http.remote)
             try:
-                self._clients.check(http)
+                self.clients.check(http)
                 size = _size(http)
                 with (
                     self._reviews.taken(client, 1),

@@ -88,7 +88,7 @@ def webhooks(
         clients=clients,
     )
     configuration = Configuration(client, cache, webhook_settings.configuration_name)
-    return CertificateRotation(identity, store, configuration, server, certificate, informers, clients)
+    return CertificateRotation(identity, store, configuration, server, informers)
 
 
 def _context_of(

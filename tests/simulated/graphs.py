@@ -25,7 +25,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import service_snapshot
 from dynamo_operator.graph.service import effective_replicas
 from dynamo_operator.shared.conditions import CONFLICT_RETRY_SECONDS
-from dynamo_operator.shared.report import Reporter, record_changes, record_events
+from dynamo_operator.shared.report import Reporter, record_events
 from kube_runtime.apply.status import StatusRateLimit, WriteSuppression, patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Informer, Watches
@@ -70,7 +70,8 @@ class _GraphController:
         observed = service_snapshot(graph, cluster.cache)
         not_created = (*inputs.unreadable, *inputs.refused)
         plan = plan_adapters(graph, observed, inputs.present, not_created)
-        applied = await apply_adapters(graph, plan, inputs, cluster.writer, cluster.restraint)
+        applied = cluster.reporter.applying(graph)
+        await apply_adapters(graph, plan, inputs, cluster.writer, cluster.restraint, applied)
         replicas = effective_replicas(graph, plan.replicas, ())
         counts = {name: 1 if number is None else number for name, number in replicas.items()}
         if not cluster.asked or cluster.asked[-1] != counts:
@@ -82,9 +83,8 @@ class _GraphController:
         generation = graph.metadata.generation
         status = replace(graph.status, observed_generation=generation, services=services)
         stored = await patch_status(cluster.writer, graph, status)
-        record_changes(cluster.recorder, graph, applied)
         record_events(cluster.recorder, graph, stored, applied.blocked)
-        return Result(CONFLICT_RETRY_SECONDS if applied.blocked else None)
+        return Result(CONFLICT_RETRY_SECONDS if applied.met else None)
 
 
 class Cluster:
@@ -108,8 +108,8 @@ class Cluster:
         manager.inform(Informer(DynamoGraphDeploymentScalingAdapter))
         manager.inform(Informer(DynamoComponentDeployment))
         manager.control(_GraphController(self))
-        reporter = Reporter(self.writer, self.recorder, StatusRateLimit(), client)
-        manager.control(ScalingController(self.cache, reporter))
+        self.reporter = Reporter(self.writer, self.recorder, StatusRateLimit(), client)
+        manager.control(ScalingController(self.cache, self.reporter))
         async with managed(manager, settle_seconds=5):
             yield
 

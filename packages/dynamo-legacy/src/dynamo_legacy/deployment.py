@@ -40,14 +40,9 @@ from dynamo_legacy.validation import deployment_problems, shared_size_problem
 from dynamo_operator.component.read import live_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import LiveObjects
-from dynamo_operator.shared.report import (
-    NOTHING,
-    Reporter,
-    ValidationCache,
-    load_for_reconcile,
-    parsed,
-)
+from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile, parsed
 from kube_runtime.apply.applier import Applier, Controlled, Shared, shared_watch
+from kube_runtime.apply.result import Applied
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
@@ -232,6 +227,7 @@ class DeploymentController:
             deployment,
             self._shared(deployment, inputs, resolution),
             Controlled(desired, self.owns, decided_with=inputs.live),
+            applied=self.reporter.applying(deployment),
         )
         children = applied.by_name(DynamoNimDeployment)
         status = deployment_status(
@@ -245,15 +241,16 @@ class DeploymentController:
 
     async def _stopped(self, deployment: DynamoDeployment, reason: DeploymentReason, text: str) -> Result:
         status = unresolved_status(deployment, State.FAILED, reason, text)
-        return await self.reporter.applied(deployment, status, NOTHING)
+        return await self.reporter.applied(deployment, status, Applied())
 
     async def _unresolved(
         self, deployment: DynamoDeployment, inputs: DeploymentInputs, resolution: Resolution
     ) -> Result:
         """End a reconcile without a graph. A build may provide it; running components stay."""
-        applied = NOTHING
+        applied = self.reporter.applying(deployment)
         if not self.legacy.endpoint:
-            applied = await self.applier.apply(deployment, self._shared(deployment, inputs, resolution))
+            shared = self._shared(deployment, inputs, resolution)
+            await self.applier.apply(deployment, shared, applied=applied)
         reason = DeploymentReason.NO_CONFIG
         status = unresolved_status(deployment, resolution.state, reason, resolution.problem)
         return await self.reporter.applied(deployment, status, applied, resolution.requeue_after_seconds)

@@ -31,7 +31,6 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects, PodServiceAccount, VirtualService
 from dynamo_operator.shared.conditions import Stop
 from dynamo_operator.shared.report import (
-    NOTHING,
     Reporter,
     ValidationCache,
     load_for_reconcile,
@@ -162,7 +161,7 @@ class NimController:
             return await self.reporter.stopped(nim, refusal(nim, problems))
         if inputs.image is None:
             status = imageless_status(nim, inputs.request)
-            return await self.reporter.applied(nim, status, NOTHING)
+            return await self.reporter.applied(nim, status, Applied())
         if stop := _without_claim(nim, inputs):
             return await self.reporter.stopped(nim, stop)
         applied = await self._apply(nim, inputs, inputs.image.spec)
@@ -178,13 +177,14 @@ class NimController:
         component = as_component(nim, image, self.settings, self.legacy)
         exposure = component_exposure(component, around, self.settings)
         objects = (*exposure.desired, *workloads)
-        return exposure.reported(
-            await self.applier.apply(
-                nim,
-                CreateOnly(claims(nim), (PersistentVolumeClaim,)),
-                Controlled(objects, self.owns, exposure.spared, decided_with=inputs.live),
-            )
+        applied = await self.applier.apply(
+            nim,
+            CreateOnly(claims(nim), (PersistentVolumeClaim,)),
+            Controlled(objects, self.owns, exposure.spared, decided_with=inputs.live),
+            applied=self.reporter.applying(nim),
         )
+        applied.met += exposure.blocked
+        return applied
 
     def _render(
         self, nim: DynamoNimDeployment, inputs: NimInputs, image: DynamoNimSpec

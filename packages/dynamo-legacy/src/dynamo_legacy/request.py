@@ -54,7 +54,7 @@ from kube_runtime.apply.applier import (
     Shared,
     shared_watch,
 )
-from kube_runtime.apply.result import Applied, controls, merge
+from kube_runtime.apply.result import Applied, controls
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
@@ -164,14 +164,15 @@ class ImageRequestController:
         request = await load_for_reconcile(DynamoNimRequest, key, self.cache, self.reporter)
         if isinstance(request, Result):
             return request
+        applied = self.reporter.applying(request)
         if problems := request_problems(request, self.settings):
             text = fitted([str(problem) for problem in problems], MESSAGE_LIMIT)
-            return await self._report(request, refused(Reason.VALIDATION_FAILED, text), Applied())
+            return await self._report(request, refused(Reason.VALIDATION_FAILED, text), applied)
         try:
             image = built_image(request, self.legacy)
         except ValueError as error:
             plan = refused(Reason.VALIDATION_FAILED, f"spec: {error}")
-            return await self._report(request, plan, Applied())
+            return await self._report(request, plan, applied)
         snapshot = read_request(request, self.cache, self.legacy)
         facts = BuildFacts(image.name, snapshot.jobs, snapshot.pods, snapshot.nim)
         plan = plan_build(request, facts)
@@ -179,7 +180,7 @@ class ImageRequestController:
             answer = await self.probe.asked(image, self.legacy)
             plan = plan_build(request, replace(facts, probe=answer))
         await self._delete_stale(request, plan)
-        plan, applied = await self._act(request, plan, image, snapshot)
+        plan = await self._act(request, plan, image, snapshot, applied)
         return await self._report(request, plan, applied)
 
     async def _act(
@@ -188,19 +189,22 @@ class ImageRequestController:
         plan: BuildPlan,
         image: BuiltImage,
         snapshot: RequestSnapshot,
-    ) -> tuple[BuildPlan, Applied]:
-        """Run the step of the plan; return the changes, and the plan or the one that refuses the request."""
+        applied: Applied,
+    ) -> BuildPlan:
+        """Run the step of the plan; return it, or the one that refuses the request."""
         namespace, logins = request.metadata.namespace, list[Object]()
         if image.secret and not request.spec.docker_config_json_secret_name:
             logins.append(registry_secret(namespace, self.legacy))
         if plan.step is Next.RECORD:
             nim = dynamo_nim(request, image.name, image.secret)
             desired: list[DesiredObjects] = [_shared(logins), *_config(request, snapshot)]
-            return plan, await self.applier.apply(request, *desired, Controlled([nim], (DynamoNim,)))
+            await self.applier.apply(request, *desired, Controlled([nim], (DynamoNim,)), applied=applied)
+            return plan
         if plan.step is not Next.BUILD:
-            return plan, await self.applier.apply(request, *_config(request, snapshot))
+            await self.applier.apply(request, *_config(request, snapshot), applied=applied)
+            return plan
         if snapshot.builder_error:
-            return refused(Reason.VALIDATION_FAILED, snapshot.builder_error), Applied()
+            return refused(Reason.VALIDATION_FAILED, snapshot.builder_error)
         try:
             fetch = fetch_of(request, self.legacy)
             build = Build(image, fetch, self.legacy, snapshot.builder, snapshot.account)
@@ -208,13 +212,12 @@ class ImageRequestController:
         except ValueError as error:
             is_source = isinstance(error, SourceUnavailable)
             reason = Reason.SOURCE_UNAVAILABLE if is_source else Reason.VALIDATION_FAILED
-            return refused(reason, str(error)), Applied()
+            return refused(reason, str(error))
         tokens = [token_secret(namespace, self.legacy)] if fetch.is_store else []
-        applied = await self.applier.apply(request, _shared([*logins, *tokens]))
-        if applied.blocked:
-            return plan, applied
-        created = await self.applier.apply(request, CreateOnly([job], (BuildJob,)))
-        return plan, merge((applied, created))
+        await self.applier.apply(request, _shared([*logins, *tokens]), applied=applied)
+        if not applied.met:
+            await self.applier.apply(request, CreateOnly([job], (BuildJob,)), applied=applied)
+        return plan
 
     async def _delete_stale(self, request: DynamoNimRequest, plan: BuildPlan) -> None:
         """Delete the Jobs of earlier states of the request, with their pods."""

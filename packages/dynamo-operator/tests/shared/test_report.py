@@ -18,17 +18,16 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.controller.events import EventWriter
-from kube_runtime.errors import Conflict
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Key, OwnerReference
 from kube_runtime.wire import path_of
 from simulated.clock import on_simulated_clock
-from simulated.server import Fault, Server
+from simulated.server import Server
 from specs import a_component
 
 
 def blocked(*obstacles: Obstacle) -> Applied:
-    return Applied(blocked=tuple(Blocked(each, "Service", "a", "taken") for each in obstacles))
+    return Applied(met=[Blocked(each, "Service", "a", "taken") for each in obstacles])
 
 
 @pytest.mark.parametrize(
@@ -38,7 +37,7 @@ def blocked(*obstacles: Obstacle) -> Applied:
         (blocked(Obstacle.REJECTED), 120.0),
         (blocked(Obstacle.NAME_CONFLICT), 10.0),
         (blocked(Obstacle.NAME_CONFLICT, Obstacle.REJECTED), 120.0),
-        (Applied(contested=("another client changes it",)), CONTEST_SECONDS),
+        (Applied(contested=["another client changes it"]), CONTEST_SECONDS),
     ],
 )
 @on_simulated_clock
@@ -49,13 +48,10 @@ async def test_what_could_not_be_written_is_tried_again(applied: Applied, second
 
 
 @on_simulated_clock
-async def test_what_was_changed_is_told_even_if_the_status_meets_a_conflict() -> None:
+async def test_what_was_written_is_told_before_the_reconcile_may_stop_halfway() -> None:
     server = Server()
     reporter, live, events = await reporting(server)
-    server.faults.append(Fault(409, method="PATCH"))
-    applied = Applied(changes=(Change(Verb.CREATE, "Service", "w", Cause.ABSENT),))
-    with pytest.raises(Conflict):
-        await reporter.applied(live, replace(live.status, observed_generation=1), applied)
+    reporter.applying(live).record(Change(Verb.CREATE, "Service", "w", Cause.ABSENT))
     await events.flush()
     (event,) = server.storage.objects["/api/v1/events"].values()
     assert ("CreateService", "Created Service w") == (event["reason"], event["message"])

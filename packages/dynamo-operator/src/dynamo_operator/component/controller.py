@@ -37,7 +37,6 @@ from dynamo_operator.shared.cluster import (
 )
 from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile
 from kube_runtime.apply.applier import Applier, Controlled, Shared, shared_watch
-from kube_runtime.apply.result import Applied, merge
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
@@ -106,8 +105,9 @@ class ComponentController:
                 reduced,
                 decided_with=inputs.live,
             ),
+            applied=self.reporter.applying(component),
         )
-        applied = merge((applied, Applied(blocked=decision.blocked)))
+        applied.met += decision.blocked
         diagnosis = diagnose(inputs.pods, nodes=component.spec.nodes, now=datetime.now(UTC))
         status = applied_status(component, inputs.leaders, applied, diagnosis)
         seconds = diagnosis.requeue_after_seconds

@@ -26,7 +26,7 @@ from dynamo_operator.settings import (
 )
 from dynamo_operator.shared.cluster import VirtualService
 from dynamo_operator.shared.problems import Problem, ProblemKind, service_path
-from kube_runtime.apply.result import Applied, Blocked, Obstacle, merge
+from kube_runtime.apply.result import Blocked, Obstacle
 from kube_runtime.types.kinds import Ingress
 from kube_runtime.types.meta import Key, Object, key_of
 
@@ -148,10 +148,6 @@ class Exposure:
     desired: Sequence[Object]
     spared: frozenset[tuple[str, Key]] = frozenset()
     blocked: tuple[Blocked, ...] = ()
-
-    def reported(self, applied: Applied) -> Applied:
-        """Add the withheld objects to the result of the apply."""
-        return merge((applied, Applied(blocked=self.blocked)))
 
 
 def component_exposure(

@@ -44,7 +44,7 @@ from dynamo_operator.shared.report import (
     patch_metadata,
 )
 from kube_runtime.apply.applier import Applier, Controlled, CreateOnly, Shared, shared_watch
-from kube_runtime.apply.result import Applied, merge
+from kube_runtime.apply.result import Applied
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
@@ -156,28 +156,27 @@ class GraphController:
     async def _apply(self, decision: Decision) -> Applied:
         """Apply the parts of the decision, each after those that it depends on."""
         graph, inputs = decision.graph, decision.inputs
-        parts = list[Applied]()
+        applied = self.reporter.applying(graph)
         if decision.history.created is not None:
             revision = CreateOnly((decision.history.created,), (ControllerRevision,))
-            parts.append(await self.applier.apply(graph, revision))
-        parts.append(await carry_out(graph, decision.before, self.writer))
+            await self.applier.apply(graph, revision, applied=applied)
+        await carry_out(graph, decision.before, self.writer, applied)
         if ADAPTERS in decision.features:
             suppression, adapters = self.applier.suppression, inputs.adapters
-            parts.append(await apply_adapters(graph, decision.adapters, adapters, self.writer, suppression))
+            await apply_adapters(graph, decision.adapters, adapters, self.writer, suppression, applied)
         accounts, types = (
             (*decision.accounts, *inputs.ssh_keys),
             (*self.shares, *inputs.ssh_key_types),
         )
         retained = frozenset(claim.name for claim in graph.spec.pvcs if claim.retain)
-        parts += [
-            await self.applier.apply(
-                graph,
-                CreateOnly(decision.claims, (PersistentVolumeClaim,), retained),
-                Shared(accounts, types, labels.SHARED),
-                Shared(decision.models, (ModelService,), labels.SHARED_MODEL),
-                Controlled(decision.objects, self.owns, decision.spared, decided_with=inputs.live),
-            ),
-            Applied(blocked=decision.blocked),
-            await carry_out(graph, decision.after, self.writer),
-        ]
-        return merge(parts)
+        await self.applier.apply(
+            graph,
+            CreateOnly(decision.claims, (PersistentVolumeClaim,), retained),
+            Shared(accounts, types, labels.SHARED),
+            Shared(decision.models, (ModelService,), labels.SHARED_MODEL),
+            Controlled(decision.objects, self.owns, decision.spared, decided_with=inputs.live),
+            applied=applied,
+        )
+        applied.met += decision.blocked
+        await carry_out(graph, decision.after, self.writer, applied)
+        return applied

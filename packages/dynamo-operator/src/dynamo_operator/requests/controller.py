@@ -206,8 +206,8 @@ class RequestController:
             return
         types: tuple[type[Resource], ...] = (ServiceAccount, RoleBinding)
         applied = await self.applier.apply(request, Shared(desired, types, labels.SHARED))
-        if applied.failure is not None:
-            raise applied.failure
+        if applied.failures:
+            raise applied.failures[0]
         causes = [*(blocked.message for blocked in applied.blocked), *applied.contested]
         if causes:
             raise ActionBlocked(f"failed to ensure profiling job RBAC: {'; '.join(causes)}")

@@ -37,7 +37,8 @@ from dynamo_operator.shared.conditions import (
 from dynamo_operator.shared.problems import Problem
 from dynamo_operator.shared.transforms import metadata_only
 from dynamo_operator.shared.writes import Delete, Patch, Write
-from kube_runtime.apply.result import Applied, Blocked, Obstacle, Verb, merge, rejected, stopped
+from kube_runtime.apply.result import Applied, Blocked, Obstacle, Verb, rejected
+from kube_runtime.apply.result import Change as Written
 from kube_runtime.apply.status import CONTEST_SECONDS, Recent, StatusRateLimit, patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Informer
@@ -82,8 +83,6 @@ _CHECKED_IN_CACHE = frozenset(
 _LOGGED_ONLY = frozenset((ControllerRevision.KIND.name,))
 """Kinds whose writes are logged without an Event: the revisions are the history themselves."""
 
-NOTHING = Applied()
-
 
 # The status before its Events: a reader of an Event finds the status that belongs to it.
 @dataclass(frozen=True, slots=True)
@@ -98,6 +97,18 @@ class Reporter:
     limit: StatusRateLimit
     client: Client
     rolled_out: Callable[[DynamoGraphDeployment, DynamoGraphDeployment], None] = lambda _, __: None
+
+    def applying(self, owner: Resource) -> Applied:
+        """The result of the writes for an object, to be filled; each change is an Event at once."""
+
+        def told(change: Written) -> None:
+            reason, message, cause = change.reason, change.message, change.cause
+            if change.verb is Verb.SCALE or change.kind in _LOGGED_ONLY:
+                log_decision(reason, message, cause=cause)
+            else:
+                self.recorder.event(owner, reason=reason, message=message, cause=cause)
+
+        return Applied(told)
 
     async def stopped(self, resource: Resource, stop: Stop) -> Result:
         """End a reconcile that applies nothing. A change of the spec, or of what is missing, requeues it.
@@ -117,42 +128,31 @@ class Reporter:
         Raises:
             OperatorError: the status could not be written.
         """
-        # Before the status, whose write may fail: the next reconcile does not know what this one changed.
-        record_changes(self.recorder, resource, applied)
+        for text in applied.contested:
+            self.recorder.event(resource, reason="Contested", message=text, warning=True)
+        failure = next(iter(applied.failures), None)
         new = {(change.kind, change.name) for change in applied.changes if change.verb is Verb.CREATE}
         created = tuple(live for live in applied.objects if (live.KIND.name, live.metadata.name) in new)
         if wait := self.limit.wait(resource, status):
-            return earliest(Result(wait, created=created, failure=applied.failure), *seconds)
+            return earliest(Result(wait, created=created, failure=failure), *seconds)
         stored = await patch_status(self.writer, resource, status, limit=self.limit)
         graphs = [it for it in (resource, stored) if isinstance(it, DynamoGraphDeployment)]
         if any(graph.status.rolling_update for graph in graphs):
             self.rolled_out(*graphs)
         record_events(self.recorder, resource, stored, applied.blocked)
         again: float | None = None
-        if applied.blocked:
-            is_cheap = all(blocked.obstacle in _CHECKED_IN_CACHE for blocked in applied.blocked)
+        if applied.met:
+            is_cheap = all(blocked.obstacle in _CHECKED_IN_CACHE for blocked in applied.met)
             again = CONFLICT_RETRY_SECONDS if is_cheap else REJECTED_RETRY_SECONDS
         elif applied.contested:
             again = CONTEST_SECONDS
-        return earliest(Result(again, stored, created, applied.failure), *seconds)
+        return earliest(Result(again, stored, created, failure), *seconds)
 
 
 def earliest(result: Result, *seconds: float | None) -> Result:
     """Requeue after the shortest of these times; None and 0 do not count."""
     times = [time for time in (result.requeue_after_seconds, *seconds) if time]
     return replace(result, requeue_after_seconds=min(times, default=None))
-
-
-def record_changes(recorder: Recorder, owner: Resource, applied: Applied) -> None:
-    """Queue the Events about what was written for an object, and about what another client keeps changing."""
-    for change in applied.changes:
-        reason, message, cause = change.reason, change.message, change.cause
-        if change.verb is Verb.SCALE or change.kind in _LOGGED_ONLY:
-            log_decision(reason, message, cause=cause)
-        else:
-            recorder.event(owner, reason=reason, message=message, cause=cause)
-    for text in applied.contested:
-        recorder.event(owner, reason="Contested", message=text, warning=True)
 
 
 def record_events(
@@ -627,14 +627,14 @@ def other_finalizers(resource: Resource) -> list[str] | None:
     return [finalizer for finalizer in finalizers if finalizer != FINALIZER]
 
 
-async def carry_out(owner: Resource, writes: Iterable[Write], writer: Writer) -> Applied:
+async def carry_out(owner: Resource, writes: Iterable[Write], writer: Writer, applied: Applied) -> None:
     """Write one after the other; a refusal is in the result and stops none.
 
     Raises:
         Conflict: the owner or an object has changed; the caller retries at once.
         OperatorError: the API server could not be reached.
     """
-    parts, is_checked = list[Applied](), False
+    is_checked = False
     for write in writes:
         live, change = write.live, write.change
         try:
@@ -652,7 +652,6 @@ async def carry_out(owner: Resource, writes: Iterable[Write], writer: Writer) ->
         except (Refused, ServerFailure) as error:
             part = write.subresource if isinstance(write, Patch) else ""
             name = f"{change.name}/{part}" if part else change.name
-            parts.append(stopped(change.kind, name, error))
+            applied.stopped(change.kind, name, error)
         else:
-            parts.append(Applied(changes=(change,)))
-    return merge(parts)
+            applied.record(change)

@@ -27,17 +27,14 @@ from kube_runtime.apply.result import (
     Change,
     Obstacle,
     Obstructed,
-    Obstructions,
     Verb,
     apply_each,
     controls,
     forbidden,
     manager_conflict,
-    merge,
     name_conflict,
     not_served,
     replacement_pending,
-    stopped,
 )
 from kube_runtime.apply.status import (
     LastingFailures,
@@ -206,12 +203,15 @@ class Applier:
         self.suppression.forget(uid)
         self._failing.forget(uid)
 
-    async def apply(self, owner: Resource, *policies: DesiredObjects) -> Applied:
+    async def apply(
+        self, owner: Resource, *policies: DesiredObjects, applied: Applied | None = None
+    ) -> Applied:
         """Apply one set of desired objects after the other, each in the order of its objects.
 
         After each set, the objects of its types that `owner` owns and no longer desires, neither in this set
         nor in one before it, are deleted, or left to their other owners. A refusal of one object (by the API
-        server, a name that is taken, a kind that is not served) does not stop the others.
+        server, a name that is taken, a kind that is not served) does not stop the others. The result is
+        `applied`, if there is one from earlier writes of the same reconcile, with what was done now.
 
         Raises:
             Conflict: the object changed meanwhile; the caller retries at once.
@@ -219,18 +219,20 @@ class Applier:
                 the result has the failure instead.
             OperatorError: the API server is unreachable; nothing more was written.
         """
-        met, desired = Obstructions(), set[tuple[str, Key]]()
-        applied = merge([await self._apply_set(owner, policy, met, desired) for policy in policies])
-        self._failing.ensure_lasting(owner.metadata.uid, applied.failure)
+        applied, desired = applied or Applied(), set[tuple[str, Key]]()
+        failed = len(applied.failures)
+        for policy in policies:
+            await self._apply_set(owner, policy, applied, desired)
+        self._failing.ensure_lasting(owner.metadata.uid, next(iter(applied.failures[failed:]), None))
         return applied
 
     async def _apply_set(
         self,
         owner: Resource,
         policy: DesiredObjects,
-        met: Obstructions,
+        applied: Applied,
         kept: set[tuple[str, Key]],
-    ) -> Applied:
+    ) -> None:
         """Apply one set, and add its objects to `kept`, which has those of the sets before it."""
         types = tuple(policy.types)
         if isinstance(policy, Controlled):
@@ -241,14 +243,14 @@ class Applier:
                 kept.add((desired["kind"], key_of(desired)))
                 yield desired
 
-        applied = await apply_each(tracked(), types, partial(self._apply_one, owner, policy), met)
-        if isinstance(policy, CreateOnly) or applied.failure is not None:
-            return applied
+        met, failed = len(applied.met), len(applied.failures)
+        await apply_each(tracked(), types, partial(self._apply_one, owner, policy), applied)
+        if isinstance(policy, CreateOnly) or len(applied.failures) > failed:
+            return
         # Not while a name is taken or a kind is missing: the old objects may be all that serves.
-        is_refusal = (refusal.obstacle is Obstacle.REJECTED for refusal in applied.blocked)
-        if isinstance(policy, Controlled) and not all(is_refusal):
-            return applied
-        return merge((applied, await self._prune(owner, policy, types, kept)))
+        is_refusal = (refusal.obstacle is Obstacle.REJECTED for refusal in applied.met[met:])
+        if isinstance(policy, Shared) or all(is_refusal):
+            await self._prune(owner, policy, types, kept, applied)
 
     async def _apply_one(self, owner: Resource, policy: DesiredObjects, attempt: Attempt) -> None:
         desired, type_ = attempt.desired, attempt.type_
@@ -444,7 +446,8 @@ class Applier:
         policy: DesiredObjects,
         types: Iterable[type[Resource]],
         kept: Container[tuple[str, Key]],
-    ) -> Applied:
+        applied: Applied,
+    ) -> None:
         uid, namespace = owner.metadata.uid, owner.metadata.namespace
         unwanted = list[Resource]()
         for live in self.writer.cache.owned_by(uid, types, namespace):
@@ -455,18 +458,16 @@ class Applier:
                 unwanted.append(live)
         if unwanted:
             await self.writer.ensure_newest(owner)
-        parts = list[Applied]()
         for live in unwanted:
             kind, name = live.KIND.name, live.metadata.name
             try:
                 verb = await self._remove(owner, policy, live)
             except (Refused, ServerFailure) as error:
-                parts.append(stopped(kind, name, error))
+                applied.stopped(kind, name, error)
                 if isinstance(error, ServerFailure):
                     break  # the next reconcile continues
             else:
-                parts.append(Applied(changes=(Change(verb, kind, name, Cause.UNWANTED),)))
-        return merge(parts)
+                applied.record(Change(verb, kind, name, Cause.UNWANTED))
 
     async def _remove(self, owner: Resource, policy: DesiredObjects, live: Resource) -> Verb:
         """Delete an object, or remove one of its owners. Returns what was done."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import chain
+from operator import attrgetter
 from typing import TypeAlias
 
 from kube_runtime.errors import ApiError, NotFound, Refused, ServerFailure
@@ -103,20 +103,29 @@ class Obstructed(Exception):
         self.blocked = blocked
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Applied:
-    """The objects as the API server holds them after an apply. A status is computed from these.
+    """The result of the writes of a reconcile so far. A status is computed from it.
 
-    `blocked` begins with the causes, in the order in which they were met; what waits for others is at its
-    end. `contested` has a message for each object that another client keeps reverting; it is left as it is.
-    `failure` is the first failure of the API server among the causes, which a retry may not meet.
+    `objects` are as the API server holds them.
+    `told` gets each change when it has been made: the reconcile may end halfway, and the next one does not
+    know what this one changed. `met` has what could not be written, and why. `contested` has a message for
+    each object that another client keeps reverting; it is left as it is. `failures` of the API server are
+    those that a retry may not meet, and `failing` the kinds of desired objects at which it failed.
     """
 
-    objects: tuple[Resource, ...] = ()
-    changes: tuple[Change, ...] = ()
-    blocked: tuple[Blocked, ...] = ()
-    contested: tuple[str, ...] = ()
-    failure: ServerFailure | None = None
+    told: Callable[[Change], None] = lambda _: None
+    objects: list[Resource] = field(default_factory=list[Resource])
+    changes: list[Change] = field(default_factory=list[Change])
+    met: list[Blocked] = field(default_factory=list[Blocked])
+    contested: list[str] = field(default_factory=list[str])
+    failures: list[ServerFailure] = field(default_factory=list[ServerFailure])
+    failing: dict[type[Resource], Blocked] = field(default_factory=dict[type[Resource], Blocked])
+
+    @property
+    def blocked(self) -> tuple[Blocked, ...]:
+        """The causes, in the order in which they were met, then what waits for others."""
+        return tuple(sorted(self.met, key=attrgetter("passes_by_itself")))
 
     def get(self, type_: type[R], name: str) -> R | None:
         """The applied object of that kind and name, if it exists."""
@@ -129,23 +138,21 @@ class Applied:
         """The applied objects of that kind."""
         return {live.metadata.name: live for live in self.objects if isinstance(live, type_)}
 
+    def record(self, change: Change) -> None:
+        """Add a change, and tell it."""
+        self.changes.append(change)
+        self.told(change)
 
-def merge(parts: Iterable[Applied]) -> Applied:
-    """Concatenate results, of which those of earlier writes come first."""
-    results = tuple(parts)
-    blocked = chain.from_iterable(part.blocked for part in results)
-    return Applied(
-        tuple(chain.from_iterable(part.objects for part in results)),
-        tuple(chain.from_iterable(part.changes for part in results)),
-        tuple(sorted(blocked, key=lambda obstruction: obstruction.passes_by_itself)),
-        tuple(chain.from_iterable(part.contested for part in results)),
-        next((part.failure for part in results if part.failure is not None), None),
-    )
+    def stopped(self, kind: str, name: str, error: Refused | ServerFailure) -> None:
+        """Add a write that the API server refused, or failed at."""
+        self.met.append(rejected(kind, name, error))
+        if isinstance(error, ServerFailure):
+            self.failures.append(error)
 
 
 @dataclass(slots=True)
 class Attempt:
-    """One desired object while it is being applied, and the result so far."""
+    """One desired object while it is being applied."""
 
     desired: Object
     type_: type[Resource]
@@ -155,16 +162,6 @@ class Attempt:
     contested: str = ""
     digest: str = ""
 
-    @property
-    def applied(self) -> Applied:
-        """The result."""
-        kind, name = self.desired["kind"], self.desired["metadata"]["name"]
-        return Applied(
-            (self.present,) if self.present else (),
-            (Change(self.verb, kind, name, self.cause),) if self.verb else (),
-            contested=(self.contested,) if self.contested else (),
-        )
-
     def is_stopped_by(self, error: Refused | ServerFailure) -> bool:
         """Whether the error is about this object, rather than about its owner, or its deletion just now."""
         name = self.desired["metadata"]["name"]
@@ -173,86 +170,56 @@ class Attempt:
         is_gone = self.present is not None and (error.details or {}).get("name") == name
         return not (is_gone and isinstance(error, NotFound))
 
-    def blocked(self, obstruction: Blocked, failure: ServerFailure | None = None) -> Applied:
-        """The result when the write did not happen: the object stays as it is."""
-        present = (self.present,) if self.present else ()
-        return Applied(present, blocked=(obstruction,), failure=failure)
-
 
 ApplyStep: TypeAlias = Callable[[Attempt], Awaitable[None]]
 """Applies one object. Raises Obstructed, Refused or ServerFailure for that object alone."""
 
 
-@dataclass(slots=True)
-class Obstructions:
-    """What the objects of one reconcile have met so far."""
-
-    blocked: list[Blocked] = field(default_factory=list[Blocked])
-    failing: dict[type[Resource], Blocked] = field(default_factory=dict[type[Resource], Blocked])
-
-    def ensure_worth_trying(self, attempt: Attempt) -> None:
-        """Raise Obstructed if no request should be sent for an object."""
-        if len(self.failing) >= _FAILING_KINDS or attempt.type_ in self.failing:
-            first = next(iter(self.failing.values()))
-            cause = self.failing.get(attempt.type_, first)
-            raise Obstructed(waits_for(attempt.desired, cause))
-
-    def add(self, attempt: Attempt, error: Refused | ServerFailure) -> Applied:
-        """The result of an attempt that ended with this error."""
-        desired = attempt.desired
-        blocked = rejected(desired["kind"], desired["metadata"]["name"], error)
-        if isinstance(error, ServerFailure):
-            self.failing[attempt.type_] = blocked
-            return attempt.blocked(blocked, error)
-        if isinstance(error, NotFound):
-            missing = (error.details or {}).get("name")
-            cause = next((earlier for earlier in self.blocked if earlier.name == missing), None)
-            blocked = waits_for(desired, cause) if cause else blocked
-        return attempt.blocked(blocked)
-
-
 async def apply_each(
-    objects: Iterable[Object],
-    types: Iterable[type[Resource]],
-    step: ApplyStep,
-    met: Obstructions | None = None,
-) -> Applied:
+    objects: Iterable[Object], types: Iterable[type[Resource]], step: ApplyStep, applied: Applied
+) -> None:
     """Run `step` for each desired object, in order. A refusal of one does not stop the others.
 
-    `met` is what earlier objects of the same reconcile have met. A step that writes nothing awaits nothing,
-    so the loop yields to the event loop from time to time.
+    A step that writes nothing awaits nothing, so the loop yields to the event loop from time to time.
 
     Raises:
         OperatorError: any error except the refusal of one object, or a failure that may be of its kind alone.
     """
-    met = met or Obstructions()
     by_kind = {(type_.KIND.api_version, type_.KIND.name): type_ for type_ in types}
-    parts, turn = list[Applied](), time.monotonic()
+    turn = time.monotonic()
     for desired in objects:
         if time.monotonic() - turn > _TURN_SECONDS:
             await asyncio.sleep(0)
             turn = time.monotonic()
-        attempt = Attempt(desired, by_kind[desired["apiVersion"], desired["kind"]])
+        kind, name = desired["kind"], desired["metadata"]["name"]
+        attempt = Attempt(desired, by_kind[desired["apiVersion"], kind])
+        failing = applied.failing
+        if len(failing) >= _FAILING_KINDS or attempt.type_ in failing:
+            first = next(iter(failing.values()))
+            applied.met.append(waits_for(desired, failing.get(attempt.type_, first)))
+            continue
         try:
-            met.ensure_worth_trying(attempt)
             await step(attempt)
         except Obstructed as obstruction:
-            part = attempt.blocked(obstruction.blocked)
+            applied.met.append(obstruction.blocked)
         except (Refused, ServerFailure) as error:
             if not attempt.is_stopped_by(error):
                 raise
-            part = met.add(attempt, error)
+            missing = (error.details or {}).get("name") if isinstance(error, NotFound) else None
+            cause = next((earlier for earlier in applied.met if earlier.name == missing), None)
+            if cause is not None:
+                applied.met.append(waits_for(desired, cause))
+            else:
+                applied.stopped(kind, name, error)
+            if isinstance(error, ServerFailure):
+                failing[attempt.type_] = applied.met[-1]
         else:
-            part = attempt.applied
-        met.blocked += part.blocked
-        parts.append(part)
-    return merge(parts)
-
-
-def stopped(kind: str, name: str, error: Refused | ServerFailure) -> Applied:
-    """The result of a write that the API server refused, or failed at."""
-    failure = error if isinstance(error, ServerFailure) else None
-    return Applied(blocked=(rejected(kind, name, error),), failure=failure)
+            if attempt.verb is not None:
+                applied.record(Change(attempt.verb, kind, name, attempt.cause))
+            if attempt.contested:
+                applied.contested.append(attempt.contested)
+        if attempt.present is not None:
+            applied.objects.append(attempt.present)
 
 
 def controls(owner: Resource, live: Resource) -> bool:

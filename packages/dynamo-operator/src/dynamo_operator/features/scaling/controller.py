@@ -37,9 +37,7 @@ from kube_runtime.apply.result import (
     Verb,
     apply_each,
     controls,
-    merge,
     name_conflict,
-    stopped,
 )
 from kube_runtime.apply.status import Target, WriteSuppression, digest_of, patch_status
 from kube_runtime.apply.writer import Writer
@@ -207,7 +205,8 @@ async def apply_adapters(
     inputs: AdapterInputs,
     writer: Writer,
     suppression: WriteSuppression,
-) -> Applied:
+    applied: Applied,
+) -> None:
     """Create missing adapters, correct our fields of the others, and delete orphans.
 
     Raises:
@@ -217,18 +216,16 @@ async def apply_adapters(
     owners = {"ownerReferences": [controller_reference(graph)]}
     desired = [{**body, "metadata": body["metadata"] | owners} for body in plan.desired]
     attempt = partial(_attempt, graph, inputs, writer, suppression)
-    created = await apply_each(desired, (Adapter,), attempt)
-    parts = [created]
+    await apply_each(desired, (Adapter,), attempt, applied)
     if plan.orphans:
         await writer.ensure_newest(graph)
     for adapter in plan.orphans:
         try:
             await writer.delete(adapter)
         except (Refused, ServerFailure) as error:
-            parts.append(stopped(adapter.KIND.name, adapter.metadata.name, error))
+            applied.stopped(adapter.KIND.name, adapter.metadata.name, error)
         else:
-            parts.append(Applied(changes=(_deletion(graph, adapter),)))
-    return merge(parts)
+            applied.record(_deletion(graph, adapter))
 
 
 async def _attempt(

@@ -8,7 +8,7 @@ REALNODE := PYTHONPATH=tests $(RUN) python -m realnode
 PARTS := tests/cluster/graph requests+profiler+scaling+rollout tests/cluster/charts tests/faults tests/conformance \
 	tests/adversary takeover+tenancy+models+permissions journeys controlplane kube+legacy+api admission multinode epp+grove
 # The parts that need no control plane.
-UNITS := $(addprefix packages/,dynamo-operator dynamo-graphs kube-runtime dynamoctl) tests/repository $(addprefix packages/,dynamo-profiler dynamo-legacy devcluster) $(addprefix tests/,golden lifecycle realnode budget)
+UNITS := $(addprefix packages/,dynamo-operator dynamo-graphs kube-runtime dynamoctl) tests/repository $(addprefix packages/,dynamo-profiler dynamo-legacy devcluster) $(addprefix tests/,golden lifecycle budget)
 # Most tests of the parts wait for a cluster, so there are more of them than processors.
 JOBS ?= 6
 AT_ONCE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)

@@ -20,9 +20,8 @@ from e2e.graphs import ADDRESS_OF_NATS, OTHER_RUNTIME, RUNTIME, graph
 from e2e.inside import Answer, Inside
 from e2e.load import CHAT, completion
 from kube_runtime.types.meta import Kind, Object
-from realnode.build import ImageBuild, built_image
-from realnode.node import RealInstance, build_node_programs, namespaces, program_image
-from realnode.oci import Settings, relabelled
+from realnode.build import build_image, build_program_image
+from realnode.node import RealInstance, build_node_programs, namespaces
 
 SOURCES = Path(__file__).parents[2]
 CHARTS = SOURCES / "charts"
@@ -82,24 +81,17 @@ def start(instance: RealInstance) -> None:
     progress = Lines(sys.stderr)
     instance.up(progress=progress)
     programs = {**build_node_programs(progress), **find(progress)}
-    files = [
-        program_image(f"localhost/{name}:1", programs[name], Settings(entrypoint=[f"/{name}"]))
-        for name in ("nats-server", "etcd")
-    ]
-    runtime = built_image(ImageBuild(HERE / "images" / "runtime", RUNTIME), progress)
-    first = built_image(ImageBuild(SOURCES, FIRST), progress)
-    seconds = {
-        runtime: (runtime.with_suffix(".second"), OTHER_RUNTIME),
-        first: (first.with_suffix(".second"), SECOND),
-    }
-    for original, (file, name) in seconds.items():
-        relabelled(original, file, name, {"org.opencontainers.image.version": "second"})
-        files += [original, file]
-    for file in files:
-        progress.step(f"loading {file.name}")
-        instance.load_image(file, progress=progress)
-    for file, _ in seconds.values():
-        file.unlink()
+    messaging = {f"localhost/{name}:1": programs[name] for name in ("nats-server", "etcd")}
+    for name, program in messaging.items():
+        build_program_image(name, program)
+    build_image(HERE / "images" / "runtime", RUNTIME, progress)
+    build_image(SOURCES, FIRST, progress)
+    for name, second in ((RUNTIME, OTHER_RUNTIME), (FIRST, SECOND)):
+        text = f"FROM {name}\nLABEL org.opencontainers.image.version=second\n"
+        build_image(HERE / "images", second, progress, text=text)
+    for name in (*messaging, RUNTIME, OTHER_RUNTIME, FIRST, SECOND):
+        progress.step(f"loading {name}")
+        instance.load_built(name)
 
 
 def messaging(cluster: ControlPlane) -> None:

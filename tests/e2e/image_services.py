@@ -14,10 +14,9 @@ from devcluster.programs import build
 from devcluster.progress import Lines
 from e2e.cluster import RealCluster
 from kube_runtime.types.meta import Kind
-from realnode.build import base_layer
+from realnode.build import BASE as DEBIAN
+from realnode.build import build_base, build_program_image
 from realnode.machine import NODE_ADDRESS
-from realnode.node import program_image
-from realnode.oci import Settings, architecture, write_image
 from realnode.servers import BUILDKIT, PASSWORD, USER, build_daemon, registry
 
 ARCHIVE = Path(__file__).parent / "archive"
@@ -25,7 +24,7 @@ REGISTRY_OF_NODES = "localhost:5000"
 """Under this name the container runtime pulls: with loopback addresses it speaks no TLS by default."""
 REGISTRY_OF_PODS = f"{NODE_ADDRESS}:5000"
 BUILDKIT_URL = f"tcp://{NODE_ADDRESS}:1234"
-BASE = "localhost/base:1"
+BASE, CLIENT = "localhost/base:1", "localhost/buildctl:1"
 CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps")
 _PORT = 8000
 
@@ -43,14 +42,8 @@ def image_services(cluster: RealCluster, folder: Path) -> Iterator[ImageServices
     """A registry that asks for a login, and BuildKit's daemon, on the node; built if need be."""
     progress, instance = Lines(sys.stderr), cluster.instance
     client = build(progress, BUILDKIT) / "buildctl"
-    base = folder / "base.tar"
-    write_image(base, BASE, [base_layer(progress)], Settings(), architecture=architecture())
-    images = {
-        BASE: base,
-        "localhost/buildctl:1": program_image(
-            "localhost/buildctl:1", client, Settings(environment={"PATH": "/"})
-        ),
-    }
+    build_base(progress)
+    build_program_image(CLIENT, client, "ENV PATH=/")
     with (
         registry(":5000", folder / "registry", entering=instance.entering, progress=progress),
         build_daemon(
@@ -61,8 +54,8 @@ def image_services(cluster: RealCluster, folder: Path) -> Iterator[ImageServices
             progress=progress,
         ),
     ):
-        for name, file in images.items():
-            instance.load_image(file)
+        for name, built in {BASE: DEBIAN, CLIENT: CLIENT}.items():
+            instance.load_built(built, name)
             target = name.replace("localhost", REGISTRY_OF_NODES)
             instance.push_image(name, target, f"{USER}:{PASSWORD}")
         yield ImageServices(f"{REGISTRY_OF_PODS}/base:1", f"{REGISTRY_OF_NODES}/buildctl:1")

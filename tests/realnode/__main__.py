@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from devcluster.instance import DEFAULT_NAME
 from devcluster.progress import shown
 from kube_runtime.commandline import application, execute
-from realnode.build import ImageBuild
+from realnode.build import build_image, save_image
 from realnode.machine import require_node_support
 from realnode.node import RealInstance
 
@@ -51,9 +51,10 @@ def image(
     name: Annotated[str, Parameter(metavar="IMAGE")],
     output: Annotated[Path, Parameter(metavar="FILE")],
 ) -> None:
-    """Build the Containerfile in a folder and write an OCI archive; no container engine. Requires root."""
+    """Build the Containerfile in a folder and write an OCI archive, with buildah. Requires root."""
     with shown() as progress:
-        digest = ImageBuild(source, name).write(output.absolute(), progress)
+        build_image(source, name, progress)
+        digest = save_image(name, output.absolute())
     print(f"{output}\t{name}@{digest}")
 
 

@@ -31,6 +31,7 @@ _PACKAGES: Mapping[str, Sequence[str]] = {
     "mount": ("mount", "umount"),
     "util-linux": ("unshare", "nsenter"),
     "mmdebstrap": ("mmdebstrap",),
+    "buildah": ("buildah",),
 }
 """Debian package → the programs that a node needs of it, by name or path."""
 

@@ -7,19 +7,20 @@ belongs to the node, no matter which process started it.
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from ipaddress import IPv4Address
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from devcluster.components import USERS, write_credentials
 from devcluster.instance import DEFAULT_NAME, Instance
-from devcluster.layout import Layout, Plan, cache_folder, held, state_folder
+from devcluster.layout import Layout, Plan, state_folder
 from devcluster.processes import ProcessError, completed, stop
 from devcluster.programs import CONTROL_PLANE, Binaries, Pinned, build, find
 from devcluster.progress import SILENT, ProgressReporter
 from devcluster.startup import COMPANION, Startup, process
 from kube_runtime.errors import ConfigError
+from realnode.build import build_program_image, saved_image
 from realnode.components import (
     CONTAINERD_SOCKET,
     NODE_ARGUMENTS,
@@ -31,7 +32,6 @@ from realnode.components import (
     write_node_settings,
 )
 from realnode.machine import NODE_ADDRESS, PATH, ControlGroup, Namespaces, require_node_support
-from realnode.oci import Settings, TarEntry, architecture, write_image, write_layer
 
 HERE = Path(__file__).parent
 NATS = Pinned(HERE / "gomodule-nats", "the NATS server", "github.com/nats-io/nats-server/v2")
@@ -66,30 +66,6 @@ def build_node_programs(progress: ProgressReporter) -> dict[str, Path]:
         folder = build(progress, pinned)
         binaries |= {program: folder / program for program in programs}
     return binaries
-
-
-def node_images(programs: Mapping[str, Path]) -> dict[str, Path]:
-    """Name → image archive, for the node's own pods."""
-    return {
-        name: program_image(name, programs[program], Settings(entrypoint=[f"/{program}"]))
-        for name, program in _IMAGES.items()
-    }
-
-
-def program_image(name: str, program: Path, settings: Settings) -> Path:
-    """The archive of an image with this one static program as `/<its name>`, created on first use.
-
-    It is named after the program's folder, whose name is a digest of the sources.
-    """
-    folder = cache_folder() / "images"
-    file = folder / f"{program.name}-{program.parents[1].name}.tar"
-    with held(folder / f"{program.name}.lock", SILENT, f"the image of {program.name}"):
-        if not file.exists():
-            layer_file = file.with_suffix(".layer")
-            layer = write_layer(layer_file, [TarEntry(PurePosixPath("/", program.name), program)])
-            write_image(file, name, [layer], settings, architecture=architecture())
-            layer_file.unlink()
-    return file
 
 
 FORWARDER = "forwarder"
@@ -170,9 +146,10 @@ class RealStartup(Startup):
             if time.monotonic() > deadline:
                 raise ProcessError(f"containerd: not ready; log: {self.layout.logs}")
         present = self._ctr("images", "list", "--quiet").stdout.split()
-        for name, file in node_images(self.binaries).items():
+        for name, program in _IMAGES.items():
             if name not in present:
-                self.images("import", "--local", str(file))
+                build_program_image(name, self.binaries[program])
+                self.load(name)
         super().start(instance, crd_files)
 
     def apply_nodes(self) -> None:
@@ -195,6 +172,14 @@ class RealStartup(Startup):
         """The environment of the programs: containerd finds its shim on PATH."""
         shim_folder = self.binaries["containerd-shim-runc-v2"].parent
         return {"PATH": f"{shim_folder}:{PATH}", "HOME": str(self.layout.scratch)}
+
+    def load(self, name: str, target: str = "") -> None:
+        """Load an image that was built here, under the name `target` if given.
+
+        Raises: ConfigError, ProcessError.
+        """
+        with saved_image(name, target) as file:
+            self.images("import", "--local", str(file))
 
     def images(self, verb: str, *arguments: str) -> None:
         """Run a command on the images of the node.
@@ -249,6 +234,13 @@ class RealInstance(Instance):
         Raises: ProcessError.
         """
         self._real_startup(progress).images("import", "--local", str(file))
+
+    def load_built(self, name: str, target: str = "") -> None:
+        """Load an image that was built here, under the name `target` if given.
+
+        Raises: ConfigError, ProcessError.
+        """
+        self._real_startup(SILENT).load(name, target)
 
     def push_image(self, name: str, target: str, login: str) -> None:
         """Push an image of the node to a registry without TLS. `login` is `<user>:<password>`.

@@ -1,38 +1,21 @@
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from devcluster.processes import Process, ProcessIdentity, first_ended, identity, stop
+from devcluster.processes import Process, ProcessIdentity, first_ended, stop
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 STUBBORN = "trap '' TERM; echo ready; while true; do sleep 0.1; done"
-STARTER = """
-import os, signal, sys
-from pathlib import Path
-from devcluster.processes import Process
-folder = Path(sys.argv[1])
-Process("one", folder, folder).start(["sleep", "60"], {"PATH": "/usr/bin:/bin"})
-os.kill(os.getpid(), signal.SIGKILL)
-"""
 
 
 @pytest.fixture
 def process(tmp_path: Path) -> Iterator[Process]:
     one = Process("one", tmp_path, tmp_path)
     yield one
-    stop([one], grace_seconds=0)
-
-
-@pytest.fixture
-def stranger(tmp_path: Path) -> Iterator[Process]:
-    other = Process("stranger", tmp_path, tmp_path)
-    yield other
-    stop([other], grace_seconds=0)
+    stop([one, Process("stranger", tmp_path, tmp_path)], grace_seconds=0)
 
 
 def recorded_file(process: Process) -> Path:
@@ -46,16 +29,6 @@ def test_a_started_process_is_known_by_its_pid_and_leads_its_own_session(process
     assert b"sleep\x0060\x00" == Path(f"/proc/{pid}/cmdline").read_bytes()
     assert pid == os.getsid(pid)
     assert first_ended([process], within_seconds=0) is None
-
-
-def test_a_stopped_process_is_gone_and_forgotten(process: Process) -> None:
-    process.start(["sleep", "60"], ENVIRONMENT)
-    pid = process.pid()
-    assert pid is not None
-    stop([process])
-    assert process.pid() is None
-    assert identity(pid) is None
-    assert not recorded_file(process).exists()
 
 
 def test_a_process_that_ended_by_itself_is_not_running(process: Process) -> None:
@@ -86,7 +59,8 @@ def test_a_process_that_ignores_the_request_to_end_is_killed(process: Process) -
     assert process.pid() is None
 
 
-def test_a_reused_pid_is_somebody_else_and_is_left_alone(process: Process, stranger: Process) -> None:
+def test_a_reused_pid_is_somebody_else_and_is_left_alone(process: Process, tmp_path: Path) -> None:
+    stranger = Process("stranger", tmp_path, tmp_path)
     stranger.start(["sleep", "60"], ENVIRONMENT)
     pid = stranger.pid()
     assert pid is not None
@@ -114,15 +88,6 @@ def test_a_record_from_before_the_last_boot_is_of_nobody(process: Process) -> No
 def test_a_broken_record_is_of_nobody(process: Process, text: str) -> None:
     recorded_file(process).write_text(text)
     assert process.pid() is None
-
-
-def test_a_process_whose_starter_was_killed_can_still_be_stopped(process: Process) -> None:
-    command = [sys.executable, "-c", STARTER, str(process.records)]
-    subprocess.run(command, check=False)  # noqa: S603 - this interpreter
-    pid = process.pid()
-    assert pid is not None
-    stop([process])
-    assert identity(pid) is None
 
 
 def test_a_name_with_parentheses_and_spaces_does_not_confuse_the_identity() -> None:

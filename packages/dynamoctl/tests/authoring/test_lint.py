@@ -191,14 +191,6 @@ def test_claims_and_config_maps_in_the_file_are_known(linted: Linted, text: str,
     assert (0, expected) == (code, len(json.loads(found)))
 
 
-def test_warnings_alone_are_fine(linted: Linted) -> None:
-    code, text = linted(ODD, "json")
-    assert 0 == code
-    (found,) = json.loads(text)
-    assert ("warning", "/in.yaml:11:11") == (found["level"], found["place"])
-    assert "spec.services.w.extraPodSpec.mainContainer.image" == found["path"]
-
-
 def test_every_kind_with_a_webhook_has_its_rules(linted: Linted) -> None:
     code, text = linted(MODEL, "sarif")
     assert 1 == code

@@ -264,41 +264,6 @@ def test_tensorrt_on_several_nodes_is_rendered_as_of_a_default_installation(rend
 
 
 SUSPENDED = GRAPH.replace("  name: chat\n", '  name: chat\n  annotations: {nvidia.com/suspend: "true"}\n')
-SCALED = GRAPH.replace("      modelRef:\n", "      scalingAdapter: {enabled: true}\n      modelRef:\n")
-ADAPTER = """\
----
-apiVersion: nvidia.com/v1alpha1
-kind: DynamoGraphDeploymentScalingAdapter
-metadata: {name: chat-worker}
-spec: {replicas: 5, dgdRef: {name: chat, serviceName: Worker}}
-"""
-REQUEST = """\
-apiVersion: nvidia.com/v1alpha1
-kind: DynamoGraphDeploymentRequest
-metadata: {name: tune}
-spec:
-  model: Qwen/Qwen3-0.6B
-  backend: vllm
-  profilingConfig:
-    profilerImage: example.com/profiler:1
-    config: {sla: {ttft: 200, itl: 20}}
-"""
-RESULTS = """\
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: dgdr-output-tune}
-data:
-  config_with_planner.yaml: |
-    apiVersion: nvidia.com/v1alpha1
-    kind: DynamoGraphDeployment
-    metadata: {name: found}
-    spec:
-      services:
-        Frontend:
-          componentType: frontend
-          extraPodSpec: {mainContainer: {image: example.com/frontend:1}}
-"""
 
 
 def replicas(objects: list[Any]) -> dict[str, int]:
@@ -312,28 +277,12 @@ def replicas(objects: list[Any]) -> dict[str, int]:
         (GRAPH, {"chat-frontend": 2, "chat-worker": 1}),
         (SUSPENDED, {"chat-frontend": 0, "chat-worker": 0}),
         (GRAPH.replace("spec:\n", "spec:\n  replicas: 3\n", 1), {"chat-frontend": 2, "chat-worker": 3}),
-        (SCALED, {"chat-frontend": 2, "chat-worker": 1}),
-        (SCALED + ADAPTER, {"chat-frontend": 2, "chat-worker": 5}),
     ],
 )
 def test_replicas_are_those_that_the_controller_decides_on(
     render: Render, text: str, expected: dict[str, int]
 ) -> None:
-    objects = render(text)
-    assert expected == replicas(objects)
-    adapters = [name for kind, name in identities(objects) if kind == "DynamoGraphDeploymentScalingAdapter"]
-    assert (["chat-worker"] if text.startswith(SCALED) else []) == adapters
-
-
-def test_pods_carry_the_id_of_a_restart(render: Render) -> None:
-    text = GRAPH.replace("spec:\n", "spec:\n  restart: {id: again}\n", 1)
-    objects = render(text)
-    ids = {
-        each["spec"]["template"]["metadata"]["annotations"]["nvidia.com/restartAt"]
-        for each in objects
-        if each["kind"] == "Deployment"
-    }
-    assert {"again"} == ids
+    assert expected == replicas(render(text))
 
 
 def test_a_settings_file_changes_what_is_rendered(render: Render) -> None:
@@ -343,22 +292,6 @@ def test_a_settings_file_changes_what_is_rendered(render: Render) -> None:
     frontend, worker = replicas(objects)  # a managed rollout names the revision of workers
     assert "chat-frontend" == frontend
     assert worker.startswith("chat-worker-")
-
-
-def test_a_request_becomes_its_profiling_job(render: Render) -> None:
-    assert [
-        ("ServiceAccount", "dgdr-profiling-job"),
-        ("RoleBinding", "dgdr-profiling-job-binding"),
-        ("Job", "profile-tune"),
-    ] == identities(render(REQUEST))
-
-
-def test_profiling_results_beside_a_request_become_its_graph(render: Render) -> None:
-    text = REQUEST + "  autoApply: true\n" + RESULTS
-    found = identities(render(text))
-    assert ("DynamoGraphDeployment", "found") not in found  # it is named like the request
-    assert ("DynamoGraphDeployment", "tune") in found
-    assert ("Deployment", "tune-frontend") in found
 
 
 def test_a_facts_file_says_what_the_cluster_has_or_is_refused_with_its_place(render: Render) -> None:
@@ -374,20 +307,6 @@ def test_a_facts_file_says_what_the_cluster_has_or_is_refused_with_its_place(ren
     facts = render.file("groveServe: true\n", "facts.yaml")
     with pytest.raises(ConfigError, match=r"unknown fact groveServe; did you mean .groveServed"):
         render(GRAPH, facts=facts)
-
-
-def test_pull_secrets_in_the_files_count(render: Render) -> None:
-    secret = """\
----
-apiVersion: v1
-kind: Secret
-metadata: {name: key}
-type: kubernetes.io/dockerconfigjson
-stringData: {.dockerconfigjson: '{"auths": {"example.com": {}}}'}
-"""
-    objects = render(GRAPH + secret)
-    pods = [each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment"]
-    assert [[{"name": "key"}]] * 2 == [each["imagePullSecrets"] for each in pods]
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -75,12 +75,6 @@ def test_each_default_image_is_ours_or_has_a_whole_version() -> None:
     assert {DEBUGGER} == {each for each in found if not FIXED.search(each)}
 
 
-def test_the_one_that_floats_is_documented() -> None:
-    page = (ROOT / "docs/security.md").read_text("utf-8").partition("## What remains")[2]
-    assert f"`{DEBUGGER}`" in page
-    assert "internalImages.debugger" in page
-
-
 def test_nothing_is_called_latest() -> None:
     wrong = re.compile(r"[\w/]:latest\b|\btag: *[\"']?latest\b")
     files = [*sources(), *(path for path in (ROOT / "charts").rglob("*") if path.is_file())]

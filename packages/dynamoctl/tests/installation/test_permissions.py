@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from dynamo_operator import version
-from dynamo_operator.admission.configuration import REVIEWED
 from dynamo_operator.graph.render import discovery_objects
 from dynamo_operator.process.scope import informers as operator_informers
 from dynamo_operator.settings import RenderSettings
@@ -114,11 +113,6 @@ def test_names_take_the_place_of_what_stands_for_them() -> None:
     assert [["mine"]] == [each["resourceNames"] for each in found if "resourceNames" in each]
 
 
-def test_the_chart_has_a_template_for_each_kind_alone() -> None:
-    present = {each.name for each in (ROOT / "charts/dynamo-crds/templates").iterdir()}
-    assert len(present) == len(list((ROOT / "charts/dynamo-crds/templates").glob("dynamo*.yaml")))
-
-
 def test_every_value_says_what_it_is_for() -> None:
     made: Any = runpy.run_path(str(ROOT / "tools/chart_values.py"))
     charts = (made["CHART"], *made["PARTS"].values())
@@ -134,8 +128,3 @@ def test_chart_and_package_have_one_version_and_name_every_image() -> None:
 
     listed = yaml.safe_load(chart["annotations"]["artifacthub.io/images"])
     assert images(version()) == tuple(each["image"] for each in listed)
-
-
-def test_each_kind_with_a_webhook_has_its_entry_in_the_chart() -> None:
-    text = (ROOT / "charts/dynamo-platform/templates/webhook.yaml").read_text("utf-8")
-    assert all(f'"{each.KIND.name.lower()}"' in text for each in REVIEWED)

@@ -85,29 +85,29 @@ def test_real_engines_get_the_gpus_and_replicas_that_were_found(world: World, ku
     assert "--min-endpoint=1" in services["Planner"]["extraPodSpec"]["mainContainer"]["args"]
 
 
-def test_a_graph_that_cannot_be_found_fails_the_request_in_one_sentence(
-    world: World, kubelet: Kubelet
+@pytest.mark.parametrize(
+    ("config", "kill_in", "code", "cause"),
+    [
+        (
+            *({"sla": {"ttft": 1}}, "", 1),
+            "sla.ttft of 1 ms cannot be met: the fastest engine, 8 x h100_sxm (tp8), needs",
+        ),
+        (
+            *({"analytic": {"secondsPerPhase": 600}}, "Initializing: ", 137),
+            "Container: profiler, ExitCode: 137, Reason: Error, Message: Initializing: ",
+        ),
+    ],
+    ids=["no graph", "killed"],
+)
+def test_a_profiler_that_fails_or_is_killed_fails_the_request_with_the_cause(
+    config: Object, kill_in: str, code: int, cause: str, world: World, kubelet: Kubelet
 ) -> None:
-    world.create(REQUEST, a_request(profiling={"config": {"sla": {"ttft": 1}}}))
-    assert {"profiler": 1, "output-copier": 0} == kubelet.runs("profile-chat")
+    world.create(REQUEST, a_request(profiling={"config": config}))
+    assert {"profiler": code, "output-copier": 0} == kubelet.runs("profile-chat", kill_in=kill_in)
     body = is_in(world, "Failed")
-    cause = "sla.ttft of 1 ms cannot be met: the fastest engine, 8 x h100_sxm (tp8), needs"
+    assert "ProfilingFailed" == condition(body, "Profiling")["reason"]
     assert 1 == condition(body, "Profiling")["message"].count(cause)
     assert 1 == body["status"]["message"].count(cause)
-    assert [] == world.list(GRAPH)
-    assert 1 == len(world.list(PODS))
-
-
-def test_a_profiler_that_is_killed_fails_the_request_with_its_phase_and_exit_code(
-    world: World, kubelet: Kubelet
-) -> None:
-    config = {"analytic": {"secondsPerPhase": 600}}
-    world.create(REQUEST, a_request(profiling={"config": config}))
-    assert {"profiler": 137, "output-copier": 0} == kubelet.runs("profile-chat", kill_in="Initializing: ")
-    body = is_in(world, "Failed")
-    message = condition(body, "Profiling")["message"]
-    assert "Container: profiler, ExitCode: 137, Reason: Error, Message: Initializing: " in message
-    assert "ProfilingFailed" == condition(body, "Profiling")["reason"]
     assert [] == world.list(GRAPH)
     assert 1 == len(world.list(PODS)), "what was killed for its memory would be killed again"
 

@@ -50,18 +50,11 @@ def test_temporary_graphs_are_made_of_a_base_that_tolerates_what_profiling_does(
     assert {"mine": text} == world.eventually(CONFIG_MAP, "base")["data"]
     player.finds(a_graph())
     player.is_in("Ready")
-
-
-def test_a_request_that_was_made_anew_has_a_base_of_its_own(world: World, player: Player) -> None:
-    world.create(CONFIG_MAP, {"metadata": {"name": "base"}, "data": {"mine": documents(a_graph())}})
-    world.create(REQUEST, a_request(profiling=PROFILING))
-    player.is_in("Profiling")
-    first = mounted(world)["name"]
     world.delete(REQUEST, "chat")
     world.gone(JOB, "profile-chat")
     world.create(REQUEST, a_request(profiling=PROFILING))
     player.is_in("Profiling")
-    second = mounted(world)["name"]
-    assert first != second
-    world.gone(CONFIG_MAP, first)
-    assert world.get(CONFIG_MAP, second) is not None
+    anew = mounted(world)["name"]
+    assert anew != volume["name"], "a request that was made anew has a base of its own"
+    world.gone(CONFIG_MAP, volume["name"])
+    assert world.get(CONFIG_MAP, anew) is not None

@@ -131,33 +131,23 @@ def test_what_the_profiler_says_of_itself_is_shown(world: World, player: Player)
     assert "Profiling is in progress: 3 of 8 candidates" == body["status"]["message"]
 
 
-def test_config_maps_of_the_results_belong_to_the_graph_that_mounts_them(
+def test_config_maps_belong_to_the_graph_that_mounts_them_and_not_to_that_of_another_request(
     world: World, player: Player
 ) -> None:
-    world.create(REQUEST, a_request(autoApply=True))
-    player.finds(data(), a_graph(Planner=planner()))
-    player.is_in("Ready")
-    graph, found = world.get(GRAPH, "chat"), world.get(CONFIG_MAP, "planner-profile-data")
-    assert graph is not None
-    assert found is not None
-    assert [graph["metadata"]["uid"]] == [each["uid"] for each in found["metadata"]["ownerReferences"]]
-    assert {"enabled": True} == graph["spec"]["services"]["W"]["scalingAdapter"]
-
-
-def test_a_second_request_does_not_get_the_curves_of_the_first(world: World, player: Player) -> None:
     for name, text in (("one", "1"), ("two", "2")):
         world.create(REQUEST, a_request(name, autoApply=True))
         player.finds(data(text), a_graph(Planner=planner()), name=name)
         player.is_in("Ready", name)
-    first = world.get(CONFIG_MAP, "planner-profile-data")
-    second = world.get(CONFIG_MAP, "planner-profile-data-two")
-    assert first is not None
-    assert second is not None
-    assert ("1", "2") == (first["data"]["a.json"], second["data"]["a.json"])
-    graph = world.get(GRAPH, "two")
-    assert graph is not None
-    volume = graph["spec"]["services"]["Planner"]["extraPodSpec"]["volumes"][0]
-    assert "planner-profile-data-two" == volume["configMap"]["name"]
+    for name, text, mounted in (
+        ("one", "1", "planner-profile-data"),
+        ("two", "2", "planner-profile-data-two"),
+    ):
+        graph, found = world.eventually(GRAPH, name), world.eventually(CONFIG_MAP, mounted)
+        assert text == found["data"]["a.json"]
+        assert [graph["metadata"]["uid"]] == [each["uid"] for each in found["metadata"]["ownerReferences"]]
+        services = graph["spec"]["services"]
+        assert {"enabled": True} == services["W"]["scalingAdapter"]
+        assert mounted == services["Planner"]["extraPodSpec"]["volumes"][0]["configMap"]["name"]
 
 
 def data(text: str = "1") -> Object:

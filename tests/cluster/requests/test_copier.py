@@ -152,45 +152,38 @@ def test_the_status_arrives_while_the_profiler_runs_and_stays_beside_the_results
     assert {"profiler_status.yaml", "config_with_planner.yaml"} == found["data"].keys()
 
 
-def test_it_ends_when_the_profiler_has_failed_and_leaves_the_blame_there(
-    world: World, run: Run, tmp_path: Path
+TOO_LARGE = "the results have 1200000 bytes(;|, and) a ConfigMap holds 1048576"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "fresh", "exit_code", "reason"),
+    [
+        ("half", 2, (), 0, "the profiler ended with exit code 2: nothing is copied"),
+        ("", 0, (), 1, "has not written|did not write"),
+        ("old", 0, ("fresh",), 1, "has not written|did not write"),
+        ("x" * 600_000, 0, (), 1, TOO_LARGE),
+    ],
+    ids=["failed", "nothing", "earlier run", "too large"],
+)
+def test_what_is_no_result_is_not_copied(
+    text: str,
+    code: int,
+    fresh: tuple[str, ...],
+    exit_code: int,
+    reason: str,
+    world: World,
+    run: Run,
+    tmp_path: Path,
 ) -> None:
-    (tmp_path / "data" / "config_with_planner.yaml").write_text("half", encoding="utf-8")
-    ends(world, 2)
-    code, said = ended(run())
-    assert 0 == code
-    assert "the profiler ended with exit code 2: nothing is copied" in said
-    assert world.get(CONFIG_MAP, "dgdr-output-chat") is None
-
-
-def test_it_fails_when_there_are_no_results(world: World, run: Run) -> None:
-    ends(world, 0)
-    code, said = ended(run())
-    assert 1 == code
-    assert re.search("has not written|did not write", said)
-
-
-def test_results_that_no_config_map_holds_are_refused_at_once(world: World, run: Run, tmp_path: Path) -> None:
-    for name in ("config_with_planner.yaml", "mocker_config_with_planner.yaml"):
-        (tmp_path / "data" / name).write_text("x" * 600_000, encoding="utf-8")
-    ends(world, 0)
-    code, said = ended(run(COPIER_PAUSE_SECONDS="600"))
-    assert 1 == code
-    assert re.search("the results have 1200000 bytes(;|, and) a ConfigMap holds 1048576", said)
-    assert world.get(CONFIG_MAP, "dgdr-output-chat") is None
-
-
-def test_results_of_an_earlier_run_on_the_same_claim_are_no_results(
-    world: World, run: Run, tmp_path: Path
-) -> None:
-    old = tmp_path / "data" / "config_with_planner.yaml"
-    old.write_text("old", encoding="utf-8")
-    os.utime(old, (1_000_000_000, 1_000_000_000))
+    for name in ("config_with_planner.yaml", "mocker_config_with_planner.yaml") if text else ():
+        (tmp_path / "data" / name).write_text(text, encoding="utf-8")
+        os.utime(tmp_path / "data" / name, (1_000_000_000, 1_000_000_000))
     world.patch(PODS, "pod", {"status": {"startTime": "2026-01-01T00:00:00Z"}}, "status")
-    ends(world, 0)
-    code, said = ended(run("fresh"))
-    assert 1 == code
-    assert re.search("has not written|did not write", said)
+    ends(world, code)
+    ended_with, said = ended(run(*fresh, COPIER_PAUSE_SECONDS="600"))
+    assert exit_code == ended_with
+    assert re.search(reason, said)
+    assert world.get(CONFIG_MAP, "dgdr-output-chat") is None
 
 
 def test_it_does_not_wait_for_ever_for_an_api_server_that_says_nothing(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cluster.conditions import condition
-from cluster.requests.playing import GRAPH, REQUEST, Player, a_graph, a_request
+from cluster.requests.playing import REQUEST, Player, a_graph, a_request
 from cluster.world import World
 from kube_runtime.types.meta import Object
 
@@ -72,12 +72,3 @@ def test_a_config_map_that_is_none_does_not_hold_the_request_up(
     player.finds(a_graph(), curves(**odd))
     player.is_in("Ready")
     player.said("ConfigMapCreationFailed")
-
-
-def test_pods_of_the_graph_of_an_earlier_request_are_not_waited_for(world: World, player: Player) -> None:
-    player.is_served(autoApply=True)
-    world.delete(REQUEST, "chat")
-    world.gone(REQUEST, "chat")
-    assert world.get(GRAPH, "chat") is not None
-    world.create(REQUEST, a_request())
-    player.is_in("Profiling")

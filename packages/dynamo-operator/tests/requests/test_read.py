@@ -98,11 +98,21 @@ async def test_no_name_in_results_reaches_another_namespace(name: str) -> None:
     assert [f'failed to create ConfigMap {name}: invalid name "{name}"' in it for it in problems] == [True]
 
 
-async def test_a_config_map_that_is_too_large_is_a_problem_of_the_request() -> None:
-    world = World({"profilingConfig": {"configMapRef": {"name": "fat"}}})
-    world.add(ConfigMap.KIND, "lab", "fat", data={"disagg.yaml": "x" * 5_000_000})
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ({"disagg.yaml": "x" * 5_000_000}, "ConfigMap base: the answer has more than 4194304 bytes"),
+        ({"mine.yaml": ""}, "key disagg.yaml not found in ConfigMap base"),
+    ],
+    ids=["too large", "no such key"],
+)
+async def test_a_config_map_that_cannot_be_used_is_a_problem_of_the_request(
+    data: dict[str, str], problem: str
+) -> None:
+    world = World({"profilingConfig": {"configMapRef": {"name": "base"}}})
+    world.add(ConfigMap.KIND, "lab", "base", data=data)
     request = await world.reconciled()
-    assert "ConfigMap fat: the answer has more than 4194304 bytes" in (request.status.message or "")
+    assert problem in (request.status.message or "")
 
 
 async def test_results_that_are_too_large_are_a_condition() -> None:
@@ -239,10 +249,32 @@ class WorldRbac:
         return [each["namespace"] for each in body.get("subjects", ())]
 
 
-async def test_each_namespace_that_looks_for_gpus_is_listed_once() -> None:
-    world = WorldRbac(a_request("b", "Profiling"), a_request("c", searches=False))
-    assert "" == await world.readers.admit(a_request("a"))
-    assert ["a", "b"] == world.listed()
+def forged(namespace: str) -> DynamoGraphDeploymentRequest:
+    """A request that was profiled, with the state of one that is profiled now."""
+    ended = a_request(namespace, "Profiling")
+    record = Record("u", 1, "", job="j", results="digest")
+    return replace(ended, metadata=replace(ended.metadata, uid="u", annotations=annotation(record)))
+
+
+@pytest.mark.parametrize(
+    ("requests", "admitted", "listed"),
+    [
+        ([a_request("b", "Profiling"), a_request("c", searches=False)], [a_request("a")], "ab"),
+        ([could_not_start("a"), a_request("b", "Failed")], [could_not_start("a")], "a"),
+        # Of two that are tried again, the first has a Job by now, which its status does not report yet.
+        (*2 * [[could_not_start("a"), could_not_start("b")]], "ab"),
+        ([a_request("b", "Profiling", account="mine")], [a_request("a")], "a"),
+        ([forged("a")], [a_request("b")], "b"),
+    ],
+    ids=["searching", "tried again", "two tried again", "own account", "forged status"],
+)
+async def test_each_namespace_that_looks_for_gpus_is_listed_once(
+    requests: list[DynamoGraphDeploymentRequest], admitted: list[DynamoGraphDeploymentRequest], listed: str
+) -> None:
+    world = WorldRbac(*requests)
+    for request in admitted:
+        assert "" == await world.readers.admit(request)
+    assert [*listed] == world.listed()
 
 
 async def test_who_has_found_what_he_looked_for_is_taken_out() -> None:
@@ -255,30 +287,10 @@ async def test_who_has_found_what_he_looked_for_is_taken_out() -> None:
     assert ["d"] == world.listed()
 
 
-async def test_one_that_could_not_start_before_is_listed_when_it_is_tried_again() -> None:
-    failed = could_not_start("a")
-    world = WorldRbac(failed, a_request("b", "Failed"))
-    await world.readers.admit(failed)
-    assert ["a"] == world.listed()
-
-
-async def test_of_two_that_are_tried_again_together_none_takes_the_other_out() -> None:
-    one, two = could_not_start("a"), could_not_start("b")
-    world = WorldRbac(one, two)
-    for each in (one, two):  # the first has a Job by now, which its status does not report yet
-        await world.readers.admit(each)
-    assert ["a", "b"] == world.listed()
-
-
-async def test_an_account_of_the_users_own_is_not_listed() -> None:
-    world = WorldRbac(a_request("b", "Profiling", account="mine"))
-    await world.readers.admit(a_request("a"))
-    assert ["a"] == world.listed()
-
-
 async def test_an_installation_without_the_list_is_told_of() -> None:
     world = WorldRbac(has_list=False)
     assert "spec.enableGpuDiscovery requires" in await world.readers.admit(a_request("a"))
+    await world.readers.withdraw()
 
 
 async def test_when_a_request_ends_or_is_deleted_its_account_is_taken_out_at_once() -> None:
@@ -294,18 +306,4 @@ async def test_without_any_to_take_out_nothing_is_asked_twice() -> None:
     asked = len(world.server.requests)
     await world.readers.withdraw()
     assert asked == len(world.server.requests)
-    assert ["b"] == world.listed()
-
-
-async def test_an_installation_without_the_list_has_none_to_take_out() -> None:
-    world = WorldRbac(has_list=False)
-    await world.readers.withdraw()
-
-
-async def test_a_forged_status_grants_no_reading_of_nodes() -> None:
-    ended = a_request("a", "Profiling")
-    record = Record("u", 1, "", job="j", results="digest")
-    metadata = replace(ended.metadata, uid="u", annotations=annotation(record))
-    world = WorldRbac(replace(ended, metadata=metadata))
-    await world.readers.admit(a_request("b"))
     assert ["b"] == world.listed()

@@ -1,7 +1,7 @@
 """The profiler's own base graphs, one for each backend and mode, and the backends' command lines."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dynamo_graphs.engines import ENGINES, Engine
@@ -17,33 +17,38 @@ _OVERRIDES = "--override-engine-args"
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One inference engine, and the arguments of its workers that the profiler changes or recognizes."""
+    """One inference engine, and the arguments of its workers that the profiler changes or recognizes.
+
+    `sizes` are the flags of tensor, pipeline, data and expert parallelism, each with its aliases; none if
+    they are in a JSON object. `switch` is the flag of copies of attention. An engine that `spreads` counts
+    them as part of the tensor-parallel group.
+    """
 
     engine: Engine
-    with_layout: Callable[[Sequence[str], Layout], list[str]]
     prefill_marks: tuple[tuple[str, str], ...]
+    sizes: tuple[tuple[str, ...], ...] = ()
+    switch: str = ""
+    spreads: bool = True
+
+    def with_layout(self, args: Sequence[str], layout: Layout) -> list[str]:
+        """The arguments for engines of this layout. A flag for 1, the default, is not added."""
+        is_copied, spread = layout.data > 1, layout.tensor * layout.data
+        experts = spread if is_copied else 1
+        if not self.sizes:
+            return _with_overrides(args, layout, spread, experts)
+        changed = list(args)
+        tensor = spread if self.spreads else layout.tensor
+        counts = (tensor, layout.pipeline, layout.data, experts)
+        for aliases, size in zip(self.sizes, counts, strict=False):
+            given = next((alias for alias in aliases if value_of(args, alias) is not None), "")
+            if given or size > 1 or aliases is self.sizes[0]:
+                changed = with_value(changed, given or aliases[0], str(size))
+        if is_copied and self.switch in changed:
+            return changed
+        return [*(arg for arg in changed if arg != self.switch), *([self.switch] if is_copied else [])]
 
 
-def _vllm_layout(args: Sequence[str], layout: Layout) -> list[str]:
-    sized = _with_size(args, layout.tensor, "--tensor-parallel-size", "-tp")
-    sized = _resized(sized, layout.pipeline, "--pipeline-parallel-size", "-pp")
-    sized = _resized(sized, layout.data, "--data-parallel-size", "-dp")
-    return _switched(sized, "--enable-expert-parallel", is_on=layout.data > 1)
-
-
-def _sglang_layout(args: Sequence[str], layout: Layout) -> list[str]:
-    """SGLang counts data-parallel attention as part of the tensor-parallel group."""
-    spread = layout.tensor * layout.data
-    sized = _with_size(args, spread, "--tp", "--tp-size", "--tensor-parallel-size")
-    sized = _resized(sized, layout.pipeline, "--pp-size", "--pipeline-parallel-size")
-    sized = _resized(sized, layout.data, "--dp-size", "--dp", "--data-parallel-size")
-    experts = spread if layout.data > 1 else 1
-    sized = _resized(sized, experts, "--ep-size", "--ep", "--expert-parallel-size")
-    return _switched(sized, "--enable-dp-attention", is_on=layout.data > 1)
-
-
-def _trtllm_layout(args: Sequence[str], layout: Layout) -> list[str]:
-    """TensorRT-LLM counts data-parallel attention as part of the tensor-parallel group."""
+def _with_overrides(args: Sequence[str], layout: Layout, spread: int, experts: int) -> list[str]:
     text = value_of(args, _OVERRIDES) or "{}"
     try:
         overrides = json.loads(text)
@@ -51,35 +56,14 @@ def _trtllm_layout(args: Sequence[str], layout: Layout) -> list[str]:
         overrides = None
     if not isinstance(overrides, dict):
         raise Refusal(f"{_OVERRIDES} of a worker in the base graph is not a JSON object: {text:.80}")
-    spread, is_copied = layout.tensor * layout.data, layout.data > 1
     sizes: Object = {
         "pipeline_parallel_size": layout.pipeline,
-        "enable_attention_dp": is_copied,
-        "moe_expert_parallel_size": spread if is_copied else 1,
+        "enable_attention_dp": layout.data > 1,
+        "moe_expert_parallel_size": experts,
     }
     needed = {key: size for key, size in sizes.items() if key in overrides or size is True or size > 1}
     overrides |= {"tensor_parallel_size": spread, **needed}
     return with_value(args, _OVERRIDES, json.dumps(overrides))
-
-
-def _with_size(args: Sequence[str], size: int, flag: str, *others: str) -> list[str]:
-    """Set the first of these flags that is present, else add `flag`."""
-    given = next((alias for alias in (flag, *others) if value_of(args, alias) is not None), flag)
-    return with_value(args, given, str(size))
-
-
-def _resized(args: Sequence[str], size: int, flag: str, *others: str) -> list[str]:
-    """Like `_with_size`, but do not add a flag for 1, the default."""
-    if size == 1 and all(value_of(args, alias) is None for alias in (flag, *others)):
-        return list(args)
-    return _with_size(args, size, flag, *others)
-
-
-def _switched(args: Sequence[str], flag: str, *, is_on: bool) -> list[str]:
-    """Add or remove a flag without a value."""
-    if is_on and flag in args:
-        return list(args)
-    return [*(argument for argument in args if argument != flag), *([flag] if is_on else [])]
 
 
 def value_of(args: Sequence[str], flag: str) -> str | None:
@@ -119,15 +103,27 @@ BACKENDS = {
     for backend in (
         Backend(
             ENGINES["vllm"],
-            with_layout=_vllm_layout,
-            prefill_marks=(("--is-prefill-worker", ""), (_MODE, PREFILL)),
+            (("--is-prefill-worker", ""), (_MODE, PREFILL)),
+            (
+                ("--tensor-parallel-size", "-tp"),
+                ("--pipeline-parallel-size", "-pp"),
+                ("--data-parallel-size", "-dp"),
+            ),
+            "--enable-expert-parallel",
+            spreads=False,
         ),
         Backend(
             ENGINES["sglang"],
-            with_layout=_sglang_layout,
-            prefill_marks=((_MODE, PREFILL),),
+            ((_MODE, PREFILL),),
+            (
+                ("--tp", "--tp-size", "--tensor-parallel-size"),
+                ("--pp-size", "--pipeline-parallel-size"),
+                ("--dp-size", "--dp", "--data-parallel-size"),
+                ("--ep-size", "--ep", "--expert-parallel-size"),
+            ),
+            "--enable-dp-attention",
         ),
-        Backend(ENGINES["trtllm"], with_layout=_trtllm_layout, prefill_marks=((_MODE, PREFILL),)),
+        Backend(ENGINES["trtllm"], ((_MODE, PREFILL),)),
     )
 }
 

@@ -18,7 +18,7 @@ from dynamo_profiler.kernels import ENGINES, EngineName
 from dynamo_profiler.shape import DEFAULT, GPUS, Gpu, gpu_named
 from kube_runtime.types.meta import Fields, fitted
 
-D = TypeVar("D", float, None)
+D = TypeVar("D")
 T = TypeVar("T")
 _HUMP = re.compile(r"(?<!^)([A-Z])")
 
@@ -47,56 +47,49 @@ class Section:
 
     def number(self, name: str, default: D, *, most: float, over: float = 0) -> float | D:
         """A number greater than `over` and not above `most`."""
-        value = self._value(name)
-        if value is None:
-            return default
-        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-            self._refuse(name, "must be a number")
-        elif not over < value <= most:
-            self._refuse(name, f"must be above {over:g} and at most {most:g}")
-        else:
-            return float(value)
-        return default
+        return self._read(
+            *(name, default, float),
+            (_is_number, "must be a number"),
+            (lambda value: over < value <= most, f"must be above {over:g} and at most {most:g}"),
+        )
 
     def whole(self, name: str, default: int, *, least: int, most: int) -> int:
         """A whole number within these bounds."""
-        value = self._value(name)
-        if value is None:
-            return default
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or value != value // 1:
-            self._refuse(name, "must be a whole number")
-        elif not least <= value <= most:
-            self._refuse(name, f"must be from {least} to {most}")
-        else:
-            return int(value)
-        return default
+        return self._read(
+            *(name, default, int),
+            (lambda value: _is_number(value) and value == value // 1, "must be a whole number"),
+            (lambda value: least <= value <= most, f"must be from {least} to {most}"),
+        )
 
     def text(self, name: str, default: str = "") -> str:
         """A string."""
-        return self._of_type(str, name, default, "must be a string")
+        return self._read(name, default, str, (lambda value: isinstance(value, str), "must be a string"))
 
     def word(self, name: str, fits: Callable[[str], bool], rule: str, default: str | None = None) -> str:
         """A string for which `fits` is true, required unless it has a default. `rule` describes what fits."""
-        value = self._value(name)
-        if value is None and default is not None:
-            return default
-        if isinstance(value, str) and fits(value):
-            return value
-        self._refuse(name, rule)
-        return ""
+        if default is None and self._value(name) is None:
+            self._refuse(name, rule)
+        return self._read(
+            name, default or "", str, (lambda value: isinstance(value, str) and fits(value), rule)
+        )
 
     def flag(self, name: str) -> bool:
         """A boolean, false by default."""
-        return self._of_type(bool, name, default=False, rule="must be true or false")
+        rule = "must be true or false"
+        return self._read(name, None, bool, (lambda value: isinstance(value, bool), rule)) or False
 
-    def _of_type(self, type_: type[T], name: str, default: T, rule: str) -> T:
+    def _read(
+        self, name: str, default: D, form: Callable[[Any], T], *checks: tuple[Callable[[Any], bool], str]
+    ) -> T | D:
+        """The value in this form; the default if it is not set or does not pass a check."""
         value = self._value(name)
-        if isinstance(value, type_):
-            return value
-        if value is not None:
-            self._refuse(name, rule)
-        return default
+        if value is None:
+            return default
+        for fits, rule in checks:
+            if not fits(value):
+                self._refuse(name, rule)
+                return default
+        return form(value)
 
     def _value(self, name: str) -> Any:
         value = self.fields.get(name)
@@ -108,6 +101,10 @@ class Section:
     def _refuse(self, name: str, rule: str) -> None:
         value = self._value(name)
         self.mistakes.append(f"{self._path(name)} {rule}, and is {('' if value is None else value)!r:.80}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
 
 
 MODEL_CACHE = "/opt/model-cache"

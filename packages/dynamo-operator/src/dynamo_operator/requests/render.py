@@ -79,13 +79,9 @@ _STRING = "tag:yaml.org,2002:str"
 # The profiler accepts some keys in two spellings. Where the operator sets a key, it removes the
 # other spelling, which would take precedence.
 def profiler_config(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> Object:
-    """Return the user's configuration with the fields of the request.
-
-    Raises:
-        TypeError: `deployment` or `engine` is not an object; validation refuses that.
-    """
+    """Return the user's configuration, which is valid, with the fields of the request."""
     config: Object = dict(spec.profiling_config.config or {})
-    deployment, engine = _section(config, "deployment"), _section(config, "engine")
+    deployment, engine = (dict(config.get(name) or {}) for name in ("deployment", "engine"))
     deployment.setdefault("namespace", namespace)
     deployment["model"] = spec.model
     overrides = spec.deployment_overrides
@@ -144,15 +140,6 @@ def model_cache(spec: DynamoGraphDeploymentRequestSpec) -> tuple[str, str] | Non
     return claim, folder
 
 
-def _section(config: Object, name: str) -> Object:
-    section = config.get(name)
-    if section is None:
-        return {}
-    if not isinstance(section, dict):
-        raise TypeError(f"{name} is not an object")
-    return dict(section)
-
-
 def _whole_numbers(value: object) -> object:
     """Convert floats such as `250.0` to integers, at every depth."""
     match value:
@@ -208,6 +195,23 @@ _SCRIPT = "copy_profiling_output.sh"
 _OUTPUT, _BASE, _CACHE, _TOKEN = "profiling-output", "profiling-config", "model-cache", "api-access"
 
 
+_FAILURE_RULES: list[Object] = [
+    {"action": "Count", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+    {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}},
+]
+"""A disrupted pod is replaced; a failed container ends the Job."""
+
+_TOKEN_MOUNT: Object = {"name": _TOKEN, "mountPath": TOKEN_FOLDER, "readOnly": True}
+"""The token at the usual path, where admission then mounts no other one."""
+
+_TOKEN_SOURCES: list[Object] = [
+    {"serviceAccountToken": {"path": "token", "expirationSeconds": _TOKEN_SECONDS}},
+    {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+    {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}},
+]
+"""What Kubernetes mounts by default, unless the ServiceAccount opts out."""
+
+
 def profiling_job(
     request: DynamoGraphDeploymentRequest,
     spec: DynamoGraphDeploymentRequestSpec,
@@ -244,7 +248,7 @@ def profiling_job(
         },
         "spec": {
             **limits,
-            "podFailurePolicy": {"rules": _failure_rules()},
+            "podFailurePolicy": {"rules": _FAILURE_RULES},
             "template": {
                 "metadata": _present(labels=pod_labels, annotations=profiling.annotations),
                 "spec": _pod(request, spec, settings, base),
@@ -288,15 +292,6 @@ def placement(profiling: ProfilingConfig) -> Object:
         runtimeClassName=profiling.runtime_class_name,
         imagePullSecrets=list(profiling.image_pull_secrets),
     )
-
-
-def _failure_rules() -> list[Object]:
-    """Rules of `podFailurePolicy`: a disrupted pod is replaced; a failed container ends the Job."""
-    disrupted = {"type": "DisruptionTarget", "status": "True"}
-    return [
-        {"action": "Count", "onPodConditions": [disrupted]},
-        {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}},
-    ]
 
 
 def _pod(
@@ -343,7 +338,7 @@ def _profiler(
     if (cache_ := model_cache(spec)) is not None:
         mounts.append({"name": _CACHE, "mountPath": cache_[1], "readOnly": True})
     if not uses_ai_configurator(spec) or spec.enable_gpu_discovery:
-        mounts.append(_token_mount())
+        mounts.append(_TOKEN_MOUNT)
     return {
         "name": PROFILER,
         "image": profiling.profiler_image,
@@ -386,7 +381,9 @@ def _copier(request: DynamoGraphDeploymentRequest, settings: RenderSettings, *, 
 
     Values are passed as arguments, so that no shell interprets them.
     """
-    metadata = msgspec.json.encode({"metadata": _output_metadata(request)}).decode()
+    own = {labels.REQUEST: names.label_value(request.metadata.name), labels.MANAGED_BY: labels.MANAGER}
+    described = {"metadata": {"labels": own, "ownerReferences": [owner_reference(request)]}}
+    metadata = msgspec.json.encode(described).decode()
     output = names.profiling_output(request.metadata.name)
     fresh = ["fresh"] if is_kept else []
     values = [request.metadata.namespace, output, metadata, OUTPUT_FOLDER, PROFILER, *fresh]
@@ -408,14 +405,9 @@ def _copier(request: DynamoGraphDeploymentRequest, settings: RenderSettings, *, 
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": _OUTPUT, "mountPath": OUTPUT_FOLDER, "readOnly": True},
-            _token_mount(),
+            _TOKEN_MOUNT,
         ],
     }
-
-
-def _output_metadata(request: DynamoGraphDeploymentRequest) -> Object:
-    own = {labels.REQUEST: names.label_value(request.metadata.name), labels.MANAGED_BY: labels.MANAGER}
-    return {"labels": own, "ownerReferences": [owner_reference(request)]}
 
 
 def owner_reference(owner: Resource) -> Object:
@@ -439,23 +431,7 @@ def _volumes(spec: DynamoGraphDeploymentRequestSpec, base: ConfigMapReference | 
     if (cache_ := model_cache(spec)) is not None:
         source = {"claimName": cache_[0], "readOnly": True}
         volumes.append({"name": _CACHE, "persistentVolumeClaim": source})
-    return [*volumes, {"name": _TOKEN, "projected": {"sources": _token_sources()}}]
-
-
-def _token_mount() -> Object:
-    """The token at the usual path, where admission then mounts no other one."""
-    return {"name": _TOKEN, "mountPath": TOKEN_FOLDER, "readOnly": True}
-
-
-def _token_sources() -> list[Object]:
-    """The sources that Kubernetes mounts by default, unless the ServiceAccount opts out."""
-    certificate = {"key": "ca.crt", "path": "ca.crt"}
-    namespace = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
-    return [
-        {"serviceAccountToken": {"path": "token", "expirationSeconds": _TOKEN_SECONDS}},
-        {"configMap": {"name": "kube-root-ca.crt", "items": [certificate]}},
-        {"downwardAPI": {"items": [namespace]}},
-    ]
+    return [*volumes, {"name": _TOKEN, "projected": {"sources": _TOKEN_SOURCES}}]
 
 
 @cache

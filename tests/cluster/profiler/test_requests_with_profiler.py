@@ -51,40 +51,6 @@ def test_the_example_becomes_a_ready_graph_of_simulated_engines(world: World, ku
     )
 
 
-def test_real_engines_get_the_gpus_and_replicas_that_were_found(world: World, kubelet: Kubelet) -> None:
-    base = (EXAMPLES / "vllm-disaggregated.yaml").read_text(encoding="utf-8")
-    world.create(CONFIG_MAP, {"metadata": {"name": "base"}, "data": {"disagg.yaml": base}})
-    config = {
-        "sla": {"isl": 3000, "osl": 300, "ttft": 200, "itl": 15},
-        "hardware": {"gpuType": "h100_sxm", "maxNumGpusPerEngine": 1},
-        "analytic": {"requestsPerSecond": 20},
-        "planner": {"minEndpoint": 1},
-    }
-    profiling = {"config": config, "configMapRef": {"name": "base"}}
-    overrides = {"workersImage": "workers:2"}
-    world.create(REQUEST, a_request(profiling=profiling, deploymentOverrides=overrides))
-    kubelet.runs("profile-chat")
-    is_in(world, "Ready")
-    services = world.eventually(GRAPH, "chat")["spec"]["services"]
-    found = {
-        key: (each["replicas"], each["resources"]["limits"]["gpu"])
-        for key, each in services.items()
-        if each["componentType"] == "worker"
-    }
-    written = yaml.safe_load_all(kubelet.file("config_with_planner.yaml").read_text("utf-8"))
-    (asked,) = (each for each in written if each["kind"] == "DynamoGraphDeployment")
-    assert found == {
-        key: (each["replicas"], each["resources"]["limits"]["gpu"])
-        for key, each in asked["spec"]["services"].items()
-        if each["componentType"] == "worker"
-    }
-    assert 2 <= found["Prefill"][0]
-    images = {key: each["extraPodSpec"]["mainContainer"]["image"] for key, each in services.items()}
-    assert "workers:2" == images["Prefill"] == images["Decode"]
-    assert images["Planner"] == images["Frontend"] != "workers:2"
-    assert "--min-endpoint=1" in services["Planner"]["extraPodSpec"]["mainContainer"]["args"]
-
-
 @pytest.mark.parametrize(
     ("config", "kill_in", "code", "cause"),
     [

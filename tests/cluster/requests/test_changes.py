@@ -1,6 +1,5 @@
 """Changes of a spec in each state, and failures whose cause a user removes."""
 
-from collections.abc import Callable
 
 import pytest
 
@@ -24,25 +23,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 OTHER = {"spec": {"model": "other/model"}}
 
 
-def profiling(player: Player) -> None:
-    """Come to the state Profiling."""
-    player.is_in("Profiling")
-
-
-def ready(player: Player) -> None:
-    """Come to the state Ready."""
-    player.finds(a_graph())
-    player.is_in("Ready")
-
-
-@pytest.mark.parametrize("reach", [profiling, ready])
-def test_a_late_change_is_told_once_and_has_no_effect(
-    reach: Callable[[Player], None], world: World, player: Player
-) -> None:
-    world.create(REQUEST, a_request(autoApply=True))
-    reach(player)
-    before = player.world.get(REQUEST, "chat")
-    assert before is not None
+def test_a_late_change_is_told_once_and_has_no_effect(world: World, player: Player) -> None:
+    before = player.is_served(autoApply=True)
     world.patch(REQUEST, "chat", OTHER)
     player.said("SpecChangeRejected")
     world.patch(REQUEST, "chat", {"metadata": {"labels": {"woken": "again"}}})
@@ -96,19 +78,6 @@ def test_a_request_that_waits_for_pods_of_an_earlier_job_names_them(world: World
     body = player.is_in("Profiling")
     assert "ProfilingRunning" == condition(body, "Profiling")["reason"]
     assert "Profiling" == condition(body, "Succeeded")["reason"]
-
-
-def test_a_spec_that_was_refused_is_looked_at_again_when_it_changes(world: World, player: Player) -> None:
-    world.create(REQUEST, a_request(profiling={"configMapRef": {"name": "base"}}))
-    player.is_in("Failed")
-    world.create(CONFIG_MAP, {"metadata": {"name": "base"}, "data": {"disagg.yaml": "a: b"}})
-    change: Object = {"spec": {"profilingConfig": {"labels": {"team": "a"}}}}
-    world.patch(REQUEST, "chat", change)
-    body = player.is_in("Profiling")
-    assert "True" == condition(body, "Validation")["status"]
-    job = world.get(JOB, "profile-chat")
-    assert job is not None
-    assert "a" == job["metadata"]["labels"]["team"]
 
 
 def test_a_paused_request_does_nothing_until_it_goes_on(world: World, player: Player) -> None:

@@ -15,38 +15,12 @@ from cluster.requests.playing import (
     Player,
     a_graph,
     a_request,
-    documents,
     terminated,
 )
 from cluster.world import PODS, World
 from kube_runtime.types.meta import Kind, Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
-
-
-def test_what_profiling_finds_is_in_the_status_and_is_not_created(world: World, player: Player) -> None:
-    body = player.is_served()
-    assert "generated" == body["status"]["generatedDeployment"]["metadata"]["name"]
-    assert "configmap/dgdr-output-chat" == body["status"]["profilingResults"]
-    assert "True" == condition(body, "Profiling")["status"]
-    assert "True" == condition(body, "Succeeded")["status"]
-    assert [] == world.list(GRAPH)
-
-
-def test_a_graph_is_created_under_the_name_of_the_request_and_becomes_ready(
-    world: World, player: Player
-) -> None:
-    body = player.is_served(autoApply=True)
-    assert {
-        "name": "chat",
-        "namespace": world.namespace,
-        "state": "successful",
-        "created": True,
-    } == body["status"]["deployment"]
-    graph = world.get(GRAPH, "chat")
-    assert graph is not None
-    assert "ownerReferences" not in graph["metadata"]
-    player.said("DeploymentReady")
 
 
 def crashes(player: Player) -> None:
@@ -141,19 +115,6 @@ def test_a_graph_of_that_name_stops_the_request_before_anything_is_profiled(
     assert [] == world.list(JOB)
 
 
-def test_a_name_that_is_taken_while_profiling_is_left_to_who_has_it(world: World, player: Player) -> None:
-    world.create(REQUEST, a_request(autoApply=True))
-    player.is_in("Profiling")
-    theirs = world.create(GRAPH, {"metadata": {"name": "chat"}, "spec": a_graph()["spec"]})
-    player.finds(a_graph())
-    body = player.is_in("Failed")
-    assert "NameConflict" == condition(body, "DeploymentReady")["reason"]
-    now = world.get(GRAPH, "chat")
-    assert now is not None
-    assert theirs["metadata"]["uid"] == now["metadata"]["uid"]
-    assert "dgdr.nvidia.com/name" not in now["metadata"].get("labels", {})
-
-
 TEMPLATE = {
     "spec": {
         "restartPolicy": "Never",
@@ -207,17 +168,6 @@ def test_a_job_that_was_deleted_while_it_ran_is_a_failure(world: World, player: 
     world.delete(JOB, "profile-chat")
     found = condition(player.is_in("Failed"), "Profiling")
     assert "profiling job profile-chat was deleted" in found["message"]
-
-
-def test_results_count_although_their_job_is_gone_already(world: World, player: Player) -> None:
-    created = world.create(REQUEST, a_request())
-    player.is_in("Profiling")
-    player.writes(config_with_planner_yaml=documents(a_graph()))
-    owner = {"apiVersion": REQUEST.api_version, "kind": REQUEST.name, "name": "chat"}
-    references = [{**owner, "uid": created["metadata"]["uid"]}]
-    world.patch(CONFIG_MAP, "dgdr-output-chat", {"metadata": {"ownerReferences": references}})
-    world.delete(JOB, "profile-chat")
-    player.is_in("Ready")
 
 
 def test_a_graph_that_degrades_takes_the_request_along_and_back(world: World, player: Player) -> None:

@@ -1,6 +1,7 @@
 """ConfigMaps whose names were taken while the target namespace accepted no graphs get new names."""
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 
 from dynamo_operator import labels, names
@@ -71,9 +72,9 @@ def refused_before(refusal: RequestReason) -> DynamoGraphDeploymentRequest:
 
 
 class World(RequestWorld):
-    """A cluster with that request, where the other namespace has a ConfigMap `curves` already."""
+    """A cluster with that request, where the other namespace has these ConfigMaps already."""
 
-    def __init__(self, request: DynamoGraphDeploymentRequest) -> None:
+    def __init__(self, request: DynamoGraphDeploymentRequest, *taken: str) -> None:
         super().__init__()
         body = msgspec.json.decode(msgspec.json.encode(request))
         self.add(request.KIND, *REQUEST, spec=body["spec"], status=body["status"])
@@ -81,11 +82,8 @@ class World(RequestWorld):
         if (record := recorded(request)) is not None:
             annotated = {"metadata": {"annotations": annotation(replace(record, uid=uid))}}
             self.server.storage.merge(path_of(request.KIND), REQUEST, annotated)
-        self.add_config_map("curves")
-
-    def add_config_map(self, name: str) -> None:
-        """Create a ConfigMap of another owner."""
-        self.add(Output.KIND, ELSEWHERE, name, data={"a": "theirs"})
+        for name in taken or ("curves",):
+            self.add(Output.KIND, ELSEWHERE, name, data={"a": "theirs"})
 
     def graph(self, namespace: str = ELSEWHERE) -> Object | None:
         """The graph of the request."""
@@ -104,27 +102,27 @@ def mounted(graph: Object | None) -> str:
     return name
 
 
-async def test_names_that_are_taken_change_before_the_graph_is_created() -> None:
-    world = World(refused_before(RequestReason.DEPLOYMENT_CREATION_FAILED))
-    renamed = await world.reconciled()
-    assert "curves-r" == mounted(renamed.status.generated_deployment)
+@pytest.mark.parametrize(
+    ("refusal", "taken", "name"),
+    [
+        (RequestReason.DEPLOYMENT_CREATION_FAILED, ("curves",), "curves-r"),
+        (RequestReason.NAME_CONFLICT, ("curves", "curves-r"), "curves-r-r"),
+    ],
+)
+async def test_names_that_are_taken_change_before_the_graph_is_created(
+    refusal: RequestReason, taken: tuple[str, ...], name: str
+) -> None:
+    world = World(refused_before(refusal), *taken)
+    for _ in taken:
+        renamed = await world.reconciled()
+    assert name == mounted(renamed.status.generated_deployment)
     created = await world.reconciled()
     assert created.status.deployment is not None
     assert created.status.deployment.created
-    assert "curves-r" == mounted(world.graph())
-    assert "ours" == world.content("curves-r")
-    assert "theirs" == world.content("curves")
+    assert name == mounted(world.graph())
+    assert "ours" == world.content(name)
+    assert ["theirs"] * len(taken) == [*map(world.content, taken)]
     assert "ConfigMaps" not in (created.status.message or "")
-
-
-async def test_a_new_name_that_is_taken_too_changes_again() -> None:
-    world = World(refused_before(RequestReason.NAME_CONFLICT))
-    world.add_config_map("curves-r")
-    await world.reconciled()
-    await world.reconciled()
-    await world.reconciled()
-    assert "curves-r-r" == mounted(world.graph())
-    assert "ours" == world.content("curves-r-r")
 
 
 async def test_results_that_another_wrote_into_the_status_create_nothing() -> None:

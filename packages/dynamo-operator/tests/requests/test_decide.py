@@ -329,6 +329,9 @@ OF_EARLIER, OF_ANOTHER = (
             RequestFacts(job=job("Complete", uid="other")),
             RequestReason.PROFILING_FAILED,
         ),
+        # Results count although their Job was deleted.
+        (request(RequestState.PROFILING), RequestFacts(output=OUTPUT), Work.COLLECT),
+        (request(RequestState.PROFILING), RequestFacts(), RequestReason.PROFILING_FAILED),
         # Results that another put into the status are read again.
         (DEPLOYING, RequestFacts(), Work.CREATE),
         (DEPLOYING, RequestFacts(graph=graph("u")), Work.CREATE),
@@ -374,6 +377,10 @@ REFUSED = (Condition(RequestConditionType.VALIDATION, "False", RequestReason.VAL
         # It starts anew only if it was changed after its failure was reported.
         (2, failed(*PROFILING_FAILED, said_of=2), {}, Stage.NOTHING),
         (3, failed(*PROFILING_FAILED, said_of=2), {}, Stage.VALIDATION),
+        (
+            *(2, failed(RequestConditionType.VALIDATION, RequestReason.VALIDATION_FAILED)),
+            *({"observed_generation": 0}, Stage.VALIDATION),
+        ),
         # A failure under an earlier operator, which had no summary, stays.
         (2, REFUSED, {"observed_generation": 0}, Stage.NOTHING),
     ],

@@ -110,7 +110,6 @@ def _disaggregated(engine: Engine, batch: int, prefill: Role, configuration: Con
 
 
 def _prefillers(decoders: int, rate: float, prefill: Role) -> int:
-    """The number of prefill workers that keep this many decode workers busy."""
     return max(1, math.ceil(decoders * rate / prefill.rate))
 
 

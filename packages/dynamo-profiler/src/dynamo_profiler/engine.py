@@ -168,7 +168,6 @@ def layouts(
 
 
 def _powers(limit: int) -> list[int]:
-    """The powers of two up to a limit."""
     return [2**power for power in range(limit.bit_length())]
 
 

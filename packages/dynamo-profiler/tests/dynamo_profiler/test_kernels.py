@@ -51,10 +51,6 @@ def test_four_of_five_rows_are_within_the_margin_and_it_is_not_larger_than_that_
         assert 80 > within(points, column, FIRST, margin.ttft - 0.05)
 
 
-def test_at_least_forty_published_rows_are_named_with_their_source() -> None:
-    assert 40 <= len({point.source for point in POINTS if point.source})
-
-
 def test_the_constants_are_near_their_own_fit() -> None:
     kept = dict(TOOL["_KEPT"])
     try:

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_graphs.offline import expanded
-from dynamo_operator.requests import results as request_output
 from dynamo_operator.requests.api import (
     MOCKED_RESULTS_FILE,
     RESULTS_FILE,
@@ -97,16 +96,6 @@ def test_workers_start_without_the_token_that_public_models_do_not_need(is_mocke
 
 
 @pytest.mark.parametrize(("backend", "mode"), BASES)
-def test_the_operator_reads_its_own_profiler(backend: str, mode: str) -> None:
-    results = results_of(a_configuration(backend=backend, analytic={"mode": mode}))
-    data = {name: yaml.safe_dump_all(each) for name, each in results.files.items()}
-    for is_mocked in (False, True):
-        found = request_output.parse_results(data, "output", is_mocked=is_mocked, name="chat")
-        assert graph_of(results, is_mocked=is_mocked)["spec"] == found.graph["spec"]
-        assert is_mocked == bool(found.config_maps)
-
-
-@pytest.mark.parametrize(("backend", "mode"), BASES)
 def test_an_example_as_base_keeps_all_that_is_not_chosen(backend: str, mode: str) -> None:
     base = example(f"{backend}-{mode}")
     before = json.dumps(base)
@@ -124,13 +113,6 @@ def test_an_example_as_base_keeps_all_that_is_not_chosen(backend: str, mode: str
         assert old["envFromSecret"] == worker["envFromSecret"]
         assert "2" == worker["resources"]["limits"]["gpu"]
     assert base[0]["spec"]["services"]["Frontend"] == graph["spec"]["services"]["Frontend"]
-
-
-def test_the_base_decides_on_the_mode() -> None:
-    apart = results_of(a_configuration(), Inputs(base=example("vllm-disaggregated")))
-    assert {"Prefill", "Decode"} == set(workers_of(graph_of(apart)))
-    together = results_of(a_configuration(), Inputs(base=example("vllm-aggregated")))
-    assert {"Worker"} == set(workers_of(graph_of(together)))
 
 
 def test_the_image_of_the_request_is_that_of_the_workers_and_without_a_base_of_all_services() -> None:

@@ -1,9 +1,6 @@
 """The profiler as one call: the same answer as the program, in a form for notebooks."""
 
-import pytest
-
 from dynamo_graphs import Latency
-from dynamo_profiler import Refusal
 from dynamo_profiler.run import Progress
 from dynamo_profiler.study import study
 
@@ -34,11 +31,3 @@ def test_options_reach_the_profiler() -> None:
     assert 2 == len(apart.choice.roles)
     busy = study(MODEL, gpu=GPU, latency=TARGETS, engine="formulas", requests_per_second=50)
     assert busy.choice.gpus > study(MODEL, gpu=GPU, latency=TARGETS, engine="formulas").choice.gpus
-
-
-def test_targets_that_no_graph_meets_are_named() -> None:
-    hopeless = Latency(first_token_ms=1, next_token_ms=50, input_tokens=4000, output_tokens=500)
-    with pytest.raises(Refusal, match="ttft"):
-        study(MODEL, gpu=GPU, latency=hopeless, engine="formulas")
-    with pytest.raises(Refusal, match="max"):
-        study(MODEL, gpu=GPU, latency=TARGETS, engine="formulas", max_gpus=1)

@@ -296,12 +296,10 @@ class RequestReader:
             return None
 
     async def _config_maps(self, namespace: str, names: Iterable[str]) -> dict[str, Output]:
-        """The existing ConfigMaps of these names."""
         live = [await self.live(Output, Key(namespace, name)) for name in names]
         return {config_map.metadata.name: config_map for config_map in live if config_map is not None}
 
     def _pods(self, request: DynamoGraphDeploymentRequest) -> tuple[JobPod, ...]:
-        """The cached profiling pods of the request."""
         name = names.label_value(request.metadata.name)
         pods = self.cache.list(JobPod, request.metadata.namespace)
         return tuple(pod for pod in pods if pod.metadata.labels.get(labels.REQUEST) == name)

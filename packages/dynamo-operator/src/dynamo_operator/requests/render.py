@@ -443,5 +443,4 @@ def script() -> str:
 
 
 def _present(**fields: object) -> Object:
-    """The fields that are not empty."""
     return {name: value for name, value in fields.items() if value}

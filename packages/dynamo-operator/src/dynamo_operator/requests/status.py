@@ -301,7 +301,6 @@ def _completed(request: DynamoGraphDeploymentRequest) -> Condition:
 
 
 def _phase(progress: ProfilingProgress) -> dict[str, Any]:
-    """The field with the profiling phase, if the profiler reports one."""
     return {"profiling_phase": progress.phase} if progress.phase else {}
 
 

@@ -135,15 +135,12 @@ def _problems(request: DynamoGraphDeploymentRequest, settings: RenderSettings) -
         yield Problem(f"{PROFILING}.profilerImage", message, ProblemKind.REQUIRED)
     yield from _config_problems(profiling.config or {})
     yield from _reference_problems(spec)
-    yield from _reserved_problems(request.metadata.namespace, profiling, settings)
-    yield from _namespace_problems(request.metadata.namespace, settings)
-    if settings.restricted_namespace:
-        yield from _restricted_problems(spec, settings.restricted_namespace)
+    for path, message in _forbidden(request.metadata.namespace, spec, settings):
+        yield Problem(path, message, ProblemKind.FORBIDDEN)
     yield from _size_problems(spec, request.metadata.namespace)
 
 
 def _config_problems(config: Object) -> Iterator[Problem]:
-    """Report parts of the configuration with the wrong type."""
     if is_deep(config):
         yield Problem(CONFIG, f"{CONFIG} must not nest deeper than {DEPTH_LIMIT} levels")
     for name in _SECTIONS:
@@ -194,36 +191,31 @@ def _type_problems(form: type, path: str, value: object) -> Iterator[Problem]:
         yield Problem(path, f"{path} must be {expected}, got {given}")
 
 
-def _reserved_problems(
-    namespace: str, profiling: ProfilingConfig, settings: RenderSettings
-) -> Iterator[Problem]:
-    """Refuse variables, labels and a ServiceAccount that belong to the operator."""
+def _forbidden(
+    namespace: str, spec: DynamoGraphDeploymentRequestSpec, settings: RenderSettings
+) -> Iterator[tuple[str, str]]:
+    """What belongs to the operator, and what an operator of one namespace cannot do: path and message."""
+    profiling = spec.profiling_config
     for at, variable in enumerate(profiling.env):
         if variable.get("name") in OWN_VARIABLES:
             reserved = ", ".join(OWN_VARIABLES)
             message = f"reserved: the operator sets {variable['name']} (reserved names: {reserved})"
-            yield Problem(f"{PROFILING}.env[{at}].name", message, ProblemKind.FORBIDDEN)
+            yield f"{PROFILING}.env[{at}].name", message
     for name in profiling.labels:
         if name in _OWN_LABELS or name.startswith(_OWN_LABEL_PREFIX):
             reserved = ", ".join((*_OWN_LABELS, f"{_OWN_LABEL_PREFIX}*"))
             message = f"reserved: the operator or the Job controller sets it (reserved keys: {reserved})"
-            yield Problem(f"{PROFILING}.labels[{name}]", message, ProblemKind.FORBIDDEN)
-    account = profiling.service_account_name
+            yield f"{PROFILING}.labels[{name}]", message
+    account, only = profiling.service_account_name, settings.restricted_namespace
     if account and f"{namespace}/{account}" == settings.operator_account:
         message = f'"{account}" is the operator\'s own ServiceAccount, which no pod may use'
-        yield Problem(f"{PROFILING}.serviceAccountName", message, ProblemKind.FORBIDDEN)
-
-
-def _namespace_problems(namespace: str, settings: RenderSettings) -> Iterator[Problem]:
-    """Refuse requests in the namespace of a cluster-wide operator: profiling runs the user's image."""
-    own, _, _ = settings.operator_account.partition("/")
-    if own and namespace == own and not settings.restricted_namespace:
-        message = f"metadata.namespace {namespace} is the operator's own: create the request in another one"
-        yield Problem("metadata.namespace", message, ProblemKind.FORBIDDEN)
-
-
-def _restricted_problems(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> Iterator[Problem]:
-    """Refuse what an operator of one namespace cannot do."""
+        yield f"{PROFILING}.serviceAccountName", message
+    if not only:
+        own, _, _ = settings.operator_account.partition("/")
+        if own and namespace == own:  # profiling runs the user's image
+            message = "is the operator's own: create the request in another one"
+            yield "metadata.namespace", f"metadata.namespace {namespace} {message}"
+        return
     if spec.enable_gpu_discovery:
         message = (
             "spec.enableGpuDiscovery can only be set to true for cluster-wide operators. "
@@ -232,12 +224,11 @@ def _restricted_problems(spec: DynamoGraphDeploymentRequestSpec, namespace: str)
             "(hardware.min_num_gpus_per_engine, hardware.max_num_gpus_per_engine, "
             "hardware.num_gpus_per_node) in spec.profilingConfig.config"
         )
-        yield Problem("spec.enableGpuDiscovery", message, ProblemKind.FORBIDDEN)
+        yield "spec.enableGpuDiscovery", message
     overrides = spec.deployment_overrides
-    if overrides is not None and overrides.namespace not in (None, "", namespace):
+    if overrides is not None and overrides.namespace not in (None, "", only):
         path = "spec.deploymentOverrides.namespace"
-        message = f"{path} is {overrides.namespace}, but this operator works in namespace {namespace} only"
-        yield Problem(path, message, ProblemKind.FORBIDDEN)
+        yield path, f"{path} is {overrides.namespace}, but this operator works in namespace {only} only"
 
 
 def _text(section: object, field: str) -> str:

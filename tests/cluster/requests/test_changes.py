@@ -1,6 +1,5 @@
 """Changes of a spec in each state, and failures whose cause a user removes."""
 
-
 import pytest
 
 from cluster.conditions import condition

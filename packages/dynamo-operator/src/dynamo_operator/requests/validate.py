@@ -15,7 +15,6 @@ from dynamo_operator.requests.api import (
     DeploymentOverrides,
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
-    ProfilingConfig,
     is_variable,
 )
 from dynamo_operator.requests.render import OUTPUT_FOLDER, profiler_config_bytes

@@ -14,16 +14,11 @@ _ARCHIVE = re.compile(r"/api/v1/dynamo_nims/([^/]+)/versions/([^/]+)/download")
 
 @dataclass
 class ImageStore:
-    """The tags of existing images, HTTP statuses of others by tag, and archives by tag.
-
-    `requested` are the tags of the requested images, in order.
-    """
+    """The tags of existing images, and archives by tag."""
 
     address: str = ""
     images: set[str] = field(default_factory=set[str])
-    statuses: dict[str, int] = field(default_factory=dict[str, int])
     archives: dict[str, bytes] = field(default_factory=dict[str, bytes])
-    requested: list[str] = field(default_factory=list[str])
 
 
 def archive(config: str) -> bytes:
@@ -44,8 +39,7 @@ def image_store() -> Iterator[ImageStore]:
     class Handler(BaseHTTPRequestHandler):
         def do_HEAD(self) -> None:
             tag = self.path.rpartition("/")[2]
-            store.requested.append(tag)
-            self.send_response(store.statuses.get(tag, 200 if tag in store.images else 404))
+            self.send_response(200 if tag in store.images else 404)
             self.end_headers()
 
         def do_GET(self) -> None:

@@ -100,21 +100,6 @@ def test_why_a_graph_is_not_ready(cluster: Cluster, world: World) -> None:
     assert 1 == len(logs.unread)
 
 
-@pytest.mark.usefixtures("kubeconfig")
-async def test_a_graph_acts_itself_in_a_running_loop(world: World) -> None:
-    assert "create" == GRAPH.diff().verb  # as in a cell of a notebook
-    assert "created" == GRAPH.apply().verb
-    shown: list[Graph] = []
-    ready = await GRAPH.wait_async(seconds=90, seen=shown.append)
-    assert "<Graph chat: 2 services, 1 GPU, ready>" == repr(ready) == repr(shown[-1])
-    assert GRAPH.why().said[0].startswith(f"{world.namespace}/chat has been ready since")
-    assert "from 1 to 2 replicas" in ready.scale("Decode", 2).said
-    assert 2 == ready.wait(seconds=90).spec.services["Decode"].replicas
-    assert {"Decode"} == {each.service for each in GRAPH.diff(force=True).effects}
-    GRAPH.delete(seconds=90)
-    assert world.get(KIND, "chat") is None
-
-
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda it: it.name)
 @pytest.mark.usefixtures("kubeconfig")
 def test_the_programs_of_a_page(page: Path) -> None:

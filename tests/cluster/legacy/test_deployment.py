@@ -1,17 +1,12 @@
-"""DynamoDeployments on the real control plane: the printed example, edits, shared builds, failures."""
-
-import time
+"""DynamoDeployments on the real control plane: edits, failures, and requests that are not theirs."""
 
 import pytest
 
-from cluster.audit import Audit
-from cluster.conftest import ControlPlane
 from cluster.legacy.deployments import (
     COMPONENT,
     CONFIG,
     DEPLOYMENT,
     GRAPH,
-    IMAGE,
     REQUEST,
     SERVICES,
     condition_of,
@@ -21,52 +16,11 @@ from cluster.legacy.deployments import (
     with_image,
 )
 from cluster.world import World
-from kube_runtime.types.kinds import Deployment, Ingress, Service
+from kube_runtime.types.kinds import Deployment
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 NAMES = tuple(f"disagg-{each.lower()}" for each in SERVICES)
-
-
-def test_the_printed_example_runs_and_comes_to_rest(world: World, kinds: ControlPlane) -> None:
-    with_graph(world)
-    with_image(world)
-    world.create(DEPLOYMENT, disagg())
-    made = world.eventually(DEPLOYMENT, "disagg", is_successful)
-    assert condition_of(made, "Ready") == (
-        *("True", "all_deployments_are_ready", "All deployments are ready"),
-    )
-    assert condition_of(made, "EndpointExposed") == (
-        *("True", "EndpointExposed", "http://disagg-frontend.dev.example.com"),
-    )
-    assert tuple(each["metadata"]["name"] for each in world.list(COMPONENT)) == NAMES
-    for kind in (Deployment.KIND, Service.KIND):
-        assert tuple(each["metadata"]["name"] for each in world.list(kind)) == NAMES
-    [ingress] = world.list(Ingress.KIND)
-    assert ingress["spec"]["rules"][0]["host"] == "disagg-frontend.dev.example.com"
-    router = world.get(Deployment.KIND, "disagg-router")
-    assert router is not None
-    assert router["spec"]["replicas"] == 0
-    worker = world.get(Deployment.KIND, "disagg-vllmworker")
-    assert worker is not None
-    [container] = worker["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == IMAGE
-    assert [each["name"] for each in container["env"]] == [
-        "GLOBAL_ENV_VAR",
-        "SPECIFIC_ENV_VAR",
-        "PORT",
-        "YATAI_T_DEPLOYMENT_UID",
-        "YATAI_BENTO_DEPLOYMENT_NAME",
-        "YATAI_BENTO_DEPLOYMENT_NAMESPACE",
-        "NATS_SERVER",
-        "ETCD_ENDPOINTS",
-    ]
-    assert world.get(REQUEST, "frontend--jh2o6dqzpsgfued4") is None  # the image was there
-    audit = Audit(kinds.audit_log)
-    audit.falls_silent(world.namespace)
-    since = audit.now()
-    time.sleep(2)
-    assert audit.calls(namespace=world.namespace, since=since) == {}
 
 
 def test_an_edit_reaches_the_pods_and_a_service_that_left_is_removed(world: World) -> None:
@@ -143,3 +97,11 @@ def test_a_request_of_a_user_stays_the_users(world: World) -> None:
     assert found is not None
     assert found["spec"] == spec
     assert "ownerReferences" not in found["metadata"]
+
+
+def test_a_request_over_the_size_limit_says_so(world: World) -> None:
+    spec = {"bentoTag": "frontend:1", "buildArgs": [f"A={'x' * 300_000}"]}
+    world.create(REQUEST, {"metadata": {"name": "frontend--1"}, "spec": spec})
+    found = world.eventually(REQUEST, "frontend--1", lambda it: bool(condition_of(it, "DynamoNimAvailable")))
+    assert condition_of(found, "DynamoNimAvailable")[0] == "False"
+    assert "bytes" in condition_of(found, "DynamoNimAvailable")[2]

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamo_graphs.schema import RULES, schema_problems
+from cluster.api import documents, statuses
+from dynamo_graphs.schema import RULES, schema_problems, status_problems
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.shared.problems import ProblemKind
 from kube_runtime.crd import resource_schema
@@ -181,3 +182,22 @@ def test_every_rule_of_the_schemas_is_known_to_the_offline_check() -> None:
         return set()
 
     assert set(RULES) == set().union(*(expressions(resource_schema(resource)) for resource in RESOURCES))
+
+
+@pytest.mark.parametrize("name", documents.GOOD)
+def test_a_good_document_of_the_cluster_tests_has_no_problem(name: str) -> None:
+    assert () == schema_problems(documents.GOOD[name])
+
+
+@pytest.mark.parametrize("name", documents.BAD)
+def test_a_document_that_the_api_server_refuses_has_a_problem_at_each_wrong_field(name: str) -> None:
+    document, paths = documents.BAD[name]
+    assert paths == {problem.path for problem in schema_problems(document)}
+
+
+@pytest.mark.parametrize("name", [*statuses.GOOD, *statuses.BAD])
+def test_a_status_has_problems_if_the_api_server_refuses_it(name: str) -> None:
+    owner, status = (statuses.GOOD | statuses.BAD)[name]
+    problems = status_problems(statuses.TYPES[owner["kind"]], status)
+    assert bool(problems) == (name in statuses.BAD)
+    assert all(problem.path.startswith("status.") for problem in problems)

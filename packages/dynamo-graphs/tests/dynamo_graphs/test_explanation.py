@@ -12,7 +12,7 @@ from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.conditions import Stated
 from kube_runtime.types.meta import Condition
-from stated import NOW, READY, THEN, a_component, a_condition, a_graph, a_pod, counts, late, metadata
+from stated import NOW, READY, THEN, a_component, a_condition, a_graph, a_pod, late, metadata
 
 SINCE = f"since {THEN} (12 minutes)"
 
@@ -40,18 +40,6 @@ def test_a_ready_graph_needs_one_sentence_whatever_is_over() -> None:
     resumed = a_condition("Suspended", "False", "resumed")
     for conditions in ((READY,), (READY, warned), (READY, resumed)):
         assert Explanation((f"prod/chat has been ready {SINCE}.",)) == told(a_graph(*conditions))
-
-
-def test_an_image_that_cannot_be_pulled() -> None:
-    pod = a_pod("ImagePullBackOff", "no such tag", since=THEN, restarts=0)
-    services = {"w": late("image_pull_failed", pod), "f": counts()}
-    found = told(a_graph(unready("image_pull_failed", "w: 0/1"), services=services))
-    head, cause, service = found.said
-    assert f"prod/chat has not been ready {SINCE}." == head
-    assert cause.startswith("Ready is False, image_pull_failed: The kubelet cannot pull a container's image")
-    assert "Service w, image_pull_failed: 0 of 1 replicas" in service
-    assert f"pod chat-w-0, container main: ImagePullBackOff {SINCE}: no such tag" in service
-    assert (advice("image_pull_failed"),) == found.advice
 
 
 def test_no_node_for_a_pod_has_the_words_of_the_scheduler() -> None:
@@ -145,18 +133,6 @@ def test_a_graph_whose_causes_are_unknown_has_its_message() -> None:
     assert (advice("some_resources_are_not_ready"),) == found.advice
 
 
-def test_a_deadline_that_has_passed_is_told_besides() -> None:
-    over = a_condition("Progressing", "False", "progress_deadline_exceeded", "No progress within")
-    found = told(a_graph(unready("pods_not_ready"), over))
-    assert "No progress within" in text(found)
-    assert advice("progress_deadline_exceeded", "Progressing") in found.advice
-
-
-def test_progress_is_told() -> None:
-    going = a_condition("Progressing", "True", "updating", "1 of 4 replicas")
-    assert "Progress: 1 of 4 replicas." in told(a_graph(unready("updating"), going)).said
-
-
 @pytest.mark.parametrize("is_seen", [True, False])
 def test_a_paused_graph(is_seen: bool) -> None:
     seen = (a_condition("Progressing", "Unknown", "paused"),) if is_seen else ()
@@ -176,13 +152,6 @@ def test_a_paused_adapter_says_so_once() -> None:
     found = told(msgspec.convert(body, DynamoGraphDeploymentScalingAdapter))
     assert 2 == len(found.said)
     assert 1 == len(found.advice)
-
-
-def test_a_suspended_graph() -> None:
-    at_zero = a_condition("Suspended", "True", "suspended", "All services have zero replicas")
-    found = told(a_graph(unready("suspended", "All services have zero replicas"), at_zero))
-    assert 1 == text(found).count("All services have zero replicas")
-    assert (advice("suspended").replace("NAME", "chat -n prod"),) == found.advice
 
 
 def test_what_cannot_work_as_written_is_part_of_why() -> None:

@@ -72,19 +72,6 @@ def test_a_good_manifest_and_objects_of_other_kinds_are_silent(linted: Linted, t
     assert (0, "") == linted(text)
 
 
-def test_problems_of_the_schema_and_of_the_rules_come_together(linted: Linted) -> None:
-    code, text = linted(BAD)
-    assert 1 == code
-    head, *rows = text.splitlines()
-    assert ["PLACE", "LEVEL", "OBJECT", "PROBLEM"] == head.split()
-    assert [
-        ("/in.yaml:11:11", "warning", "spec.services.w.extraPodSpec.mainContainer.image:"),
-        ("/in.yaml:13:7", "error", "spec.services[w].ingress.host"),
-        ("/in.yaml:13:7", "warning", "spec.services.w.ingress.ingressControllerClassName:"),
-        ("/in.yaml:15:7", "error", "spec.services.w.replicaz:"),
-    ] == [tuple(row.split()[index] for index in (0, 1, 3)) for row in rows]
-
-
 EVERYTHING = """\
 apiVersion: nvidia.com/v1alpha1
 kind: DynamoGraphDeployment

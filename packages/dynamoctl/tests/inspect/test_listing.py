@@ -2,12 +2,10 @@
 
 import asyncio
 from datetime import UTC, datetime
-from io import StringIO
 
 import msgspec
 import pytest
 from cyclopts import CycloptsError
-from rich.console import Console
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -19,7 +17,7 @@ from kube_runtime.types.meta import Object
 from scripted.connections import connect_to
 from simulated.server import Server
 from stated import NOW as NOW_OVERVIEW
-from stated import READY, THEN, a_component, a_condition, counts, late, metadata
+from stated import READY, THEN, a_component, a_condition, counts, metadata
 from stated import a_graph as a_graph_of_overview
 
 GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
@@ -113,21 +111,6 @@ def lines(stated: Stated) -> list[str]:
     return plain(*overview(stated, now=NOW_OVERVIEW)).splitlines()
 
 
-def test_each_service_has_a_row() -> None:
-    services = {"Frontend": counts(), "w": late("image_pull_failed", message="pod x")}
-    said = a_condition("Ready", "False", "image_pull_failed", "w: 0/1 ready")
-    found = lines(a_graph_of_overview(said, services=services))
-    assert "DynamoGraphDeployment prod/chat: not ready" == found[0]
-    assert [
-        "SERVICE   WANTED  READY  UPDATED  REASON             MESSAGE",
-        "Frontend  1       1      1        -",
-        "w         1       0      1        image_pull_failed  pod x",
-    ] == found[2:5]
-    since = f"since {THEN} (12 minutes)"
-    assert f"Ready  False  image_pull_failed {since}: w: 0/1 ready" == found[6]
-    assert "Status is up to date (generation 1)." == found[-1]
-
-
 def test_a_service_of_which_nothing_is_known_has_no_numbers() -> None:
     body = {"metadata": metadata(), "spec": {"services": {"w": {"replicas": 3}}}}
     found = lines(msgspec.convert(body, DynamoGraphDeployment))
@@ -167,21 +150,3 @@ def test_a_component_is_one_service() -> None:
     assert "w        1       1      1        -" == lines(ready)[3]
     bare = msgspec.convert({"metadata": metadata()}, DynamoComponentDeployment)
     assert ["chat"] == [each["name"] for each in overview_json(bare)["services"]]
-
-
-def test_a_terminal_without_room_for_messages_has_them_below_their_rows() -> None:
-    message = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu, and no preemption helps"
-    row = ("Decode", "1", "0", "insufficient_capacity", message)
-    rows = [row, ("Frontend", "1", "1", "-", "")]
-    stream = StringIO()
-    printed = Console(file=stream, width=60)
-    printed.print(table(("SERVICE", "WANTED", "READY", "REASON", "MESSAGE"), rows))
-    assert [
-        "SERVICE   WANTED  READY  REASON",
-        "Decode    1       0      insufficient_capacity",
-        "  0/4 nodes are available: 4 Insufficient nvidia.com/gpu,",
-        "  and no preemption helps",
-        "Frontend  1       1      -",
-    ] == [line.rstrip() for line in stream.getvalue().splitlines()]
-    wide = plain(table(("SERVICE", "WANTED", "READY", "REASON", "MESSAGE"), rows)).splitlines()
-    assert f"Decode    1       0      insufficient_capacity  {message}" == wide[1]

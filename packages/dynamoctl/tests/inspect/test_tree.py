@@ -12,7 +12,7 @@ from dynamo_graphs.reader import Members, members
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodClique, PodCliqueScalingGroup
 from dynamoctl.inspect.tree import drawn, tree_of
 from kube_runtime.client.client import Answer, Client, Request
-from kube_runtime.types.kinds import Deployment, Pod, ReplicaSet, Role
+from kube_runtime.types.kinds import Pod, Role
 from kube_runtime.types.meta import Key, Object, R, Resource
 from scripted.transport import answer
 from stated import NOW, READY, THEN, a_condition, a_graph
@@ -48,26 +48,6 @@ def printed(node: Object) -> str:
 
 def lines(*objects: Resource) -> list[str]:
     return [each.strip("│├└─ \n") for each in printed(a_tree(*objects)).splitlines()]
-
-
-def test_objects_stand_below_their_owners_in_the_order_of_kinds() -> None:
-    counts = {"readyReplicas": 1, "updatedReplicas": 1, "replicas": 1, "availableReplicas": 1}
-    deployment = an_object(Deployment, "d", spec={"replicas": 1}, status=counts)
-    owned = an_object(ReplicaSet, "rs", "u-d", spec={"replicas": 1}, status=counts)
-    assert [
-        "✔ DynamoGraphDeployment chat  no status yet",
-        "Role role",
-        "✔ Deployment d  1/1",
-        "ReplicaSet rs  1/1",
-        "✔ Pod p  Running",
-    ] == lines(a_pod("p"), owned, deployment, an_object(Role, "role"))
-
-
-def test_a_pod_says_what_holds_it_up() -> None:
-    waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}}
-    status = {"name": "main", "ready": False, "state": waiting}
-    broken = a_pod("p", ready=False, owner="u-chat", phase="Pending", containerStatuses=[status])
-    assert "✘ Pod p  Pending; container main: ImagePullBackOff: no such tag" == lines(broken)[1]
 
 
 def test_a_pod_without_a_node_has_the_words_of_the_scheduler() -> None:

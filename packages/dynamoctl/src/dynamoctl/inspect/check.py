@@ -1,7 +1,7 @@
 """`dynamoctl check`: check a cluster for missing prerequisites, read-only."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
@@ -89,62 +89,70 @@ async def _checked(reading: Reading, options: CheckOptions) -> AsyncIterator[Fin
         return await upgrade.pods(reading, await running_settings(reading), options.namespace)
 
     version = (await reading.client.get_json("version"))["gitVersion"]
-    yield checks.ok(checks.CONNECTIVITY, "the API server answers")
+    yield Finding(checks.CONNECTIVITY, CheckResult.OK, "the API server answers")
     if not options.is_self:
         yield await _judged(checks.STORAGE, reading.all(StorageClass), checks.default_storage)
         yield await _judged(checks.GPUS, reading.all(Node), checks.gpus)
         gpu_operator = reading.all(Pod, labels="app=gpu-operator")
         yield await _judged(checks.GPU_OPERATOR, gpu_operator, checks.gpu_operator)
-    yield checks.kubernetes_version(version)
+    yield replace(checks.kubernetes_version(version), name="Kubernetes Version")
     async for finding in _definitions(reading, options):
         yield finding
     if not options.is_self:
-        async for finding in _operators(reading, options):
-            yield finding
-        yield await _seen(checks.GRAPHS, _closed(reading, options))
+        now = datetime.now(UTC)
+        yield await _seen("Cluster-wide Operator", _leader(reading, options, now))
+        markers = reading.all(Lease, fields=f"metadata.name={MARKER_LEASE}")
+        own = partial(checks.own_operators, now=now)
+        yield await _judged("Namespaces with an operator of their own", markers, own)
+        configurations = reading.all(ValidatingWebhookConfiguration, labels=_OURS)
+        yield await _judged("Webhook Authorities", configurations, partial(checks.authorities, now=now))
+        yield await _seen("Graphs where the operator may not write", _closed(reading, options))
     if options.account or options.is_self:
-        yield await _seen(checks.PERMISSIONS, lacks())
+        yield await _seen("Permissions", lacks())
     if options.is_self or not options.is_before:
-        yield await _seen(checks.ADMISSION, _admission(reading, options))
+        yield await _seen("Admission", _admission(reading, options))
     if options.namespace and not options.is_self:
         quotas = reading.all(ResourceQuota, namespace=options.namespace)
-        yield await _judged(checks.QUOTA, quotas, checks.quota)
-        yield await _seen(checks.PULL_SECRETS, _pull_secrets(reading, options.namespace))
+        yield await _judged("Quota", quotas, checks.quota)
+        yield await _seen("Pull Secrets", _pull_secrets(reading, options.namespace))
     if options.is_before_upgrade:
-        yield await _seen(upgrade.DEFINITIONS, upgrade.definitions(reading))
-        yield await _seen(upgrade.PODS, pods())
+        yield await _seen("Upgrade of CRDs", upgrade.definitions(reading))
+        yield await _seen("Upgrade of Pods", pods())
 
 
 async def _judged(name: str, objects: Awaitable[T], judge: Callable[[T], Finding]) -> Finding:
-    """The finding about objects of the cluster, or a warning if the user may not read them."""
-    try:
+    async def judged() -> Finding:
         return judge(await objects)
-    except Forbidden as error:
-        remedy = "run it as a user who can, or ask an administrator"
-        return checks.warning(name, f"cannot read it: {error.message}", remedy)
+
+    return await _seen(name, judged())
 
 
 async def _seen(name: str, finding: Awaitable[Finding]) -> Finding:
     """The finding, or a warning if the user may not read what it needs."""
-    return await _judged(name, finding, lambda found: found)
+    try:
+        found = await finding
+    except Forbidden as error:
+        remedy = "run it as a user who can, or ask an administrator"
+        found = checks.warning(f"cannot read it: {error.message}", remedy)
+    return replace(found, name=name)
 
 
 async def _definitions(reading: Reading, options: CheckOptions) -> AsyncIterator[Finding]:
+    name = "Definitions"
     try:
         present = {definition.metadata.name: definition for definition in await reading.all(Definition)}
     except Forbidden as error:
-        text = f"cannot read it: {error.message}"
-        yield checks.warning(checks.DEFINITIONS, text)
+        yield replace(checks.warning(f"cannot read it: {error.message}"), name=name)
         return
     ours = [resource.KIND for resource in RESOURCES]
-    yield checks.definitions(ours, present, is_before=options.is_before)
+    yield replace(checks.definitions(ours, present, is_before=options.is_before), name=name)
     forbidden = await _forbidden(reading, options, present)
     for finding in checks.other_projects(present, PROJECTS, forbidden):
         yield finding
     for title, written in _WRITTEN.items():
         there = [kind for kind in written if str(kind) in present]
         if unobserved := await _unobserved(reading, title, there):
-            yield unobserved
+            yield replace(unobserved, name=title)
 
 
 async def _unobserved(reading: Reading, title: str, written: Iterable[Kind]) -> Finding | None:
@@ -226,25 +234,17 @@ def _user(account: str) -> str:
     return f"system:serviceaccount:{namespace}:{name}"
 
 
-async def _operators(reading: Reading, options: CheckOptions) -> AsyncIterator[Finding]:
-    async def leader() -> Finding:
-        lease, now = await reading.one(Lease, ELECTION_LEASE), datetime.now(UTC)
-        finding = checks.leader(lease, now, is_before=options.is_before)
-        if checks.is_led(lease, now):
-            return finding
-        try:
-            running = await operators(reading)
-        except Forbidden:
-            return finding
-        alone = [operator.account for operator in running if not (operator.namespace or operator.elects)]
-        return checks.without_election(alone, is_before=options.is_before) if alone else finding
-
-    yield await _seen(checks.LEADER, leader())
-    now = datetime.now(UTC)
-    markers = reading.all(Lease, fields=f"metadata.name={MARKER_LEASE}")
-    yield await _judged(checks.NAMESPACES, markers, partial(checks.own_operators, now=now))
-    configurations = reading.all(ValidatingWebhookConfiguration, labels=_OURS)
-    yield await _judged(checks.AUTHORITIES, configurations, partial(checks.authorities, now=now))
+async def _leader(reading: Reading, options: CheckOptions, now: datetime) -> Finding:
+    lease = await reading.one(Lease, ELECTION_LEASE)
+    finding = checks.leader(lease, now, is_before=options.is_before)
+    if checks.is_led(lease, now):
+        return finding
+    try:
+        running = await operators(reading)
+    except Forbidden:
+        return finding
+    alone = [operator.account for operator in running if not (operator.namespace or operator.elects)]
+    return checks.without_election(alone, is_before=options.is_before) if alone else finding
 
 
 async def _admission(reading: Reading, options: CheckOptions) -> Finding:

@@ -8,7 +8,7 @@ import binascii
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -59,12 +59,6 @@ CONNECTIVITY = "kubectl Connectivity"
 STORAGE = "Default StorageClass"
 GPUS = "Cluster GPU Resources"
 GPU_OPERATOR = "GPU Operator"
-VERSION = "Kubernetes Version"
-NAMESPACES = "Namespaces with an operator of their own"
-PERMISSIONS = "Permissions"
-LEADER = "Cluster-wide Operator"
-QUOTA = "Quota"
-PULL_SECRETS = "Pull Secrets"
 
 OLDEST = (1, 27)
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
@@ -111,27 +105,27 @@ class Finding:
     remedy: str = ""
 
 
-def ok(name: str, text: str) -> Finding:
+def ok(text: str) -> Finding:
     """A check that passed."""
-    return Finding(name, CheckResult.OK, text)
+    return Finding("", CheckResult.OK, text)
 
 
-def warning(name: str, text: str, remedy: str = "") -> Finding:
+def warning(text: str, remedy: str = "") -> Finding:
     """A check that passed, with something to look at."""
-    return Finding(name, CheckResult.WARNING, text, remedy)
+    return Finding("", CheckResult.WARNING, text, remedy)
 
 
-def failed(name: str, text: str, remedy: str = "") -> Finding:
+def failed(text: str, remedy: str = "") -> Finding:
     """A check that failed."""
-    return Finding(name, CheckResult.FAIL, text, remedy)
+    return Finding("", CheckResult.FAIL, text, remedy)
 
 
 def kubernetes_version(version: str) -> Finding:
     """Whether the API server is new enough. `version` is its `gitVersion`, such as `v1.36.3`."""
     match = re.match(r"v?(\d+)\.(\d+)", version)
     if match is not None and (int(match[1]), int(match[2])) >= OLDEST:
-        return ok(VERSION, version)
-    return failed(VERSION, f"{version} is too old", f"use {'.'.join(map(str, OLDEST))} or newer")
+        return ok(version)
+    return failed(f"{version} is too old", f"use {'.'.join(map(str, OLDEST))} or newer")
 
 
 def default_storage(classes: Sequence[StorageClass]) -> Finding:
@@ -139,17 +133,15 @@ def default_storage(classes: Sequence[StorageClass]) -> Finding:
     names = sorted(it.metadata.name for it in classes)
     default = sorted(it.metadata.name for it in classes if it.metadata.annotations.get(_DEFAULT) == "true")
     if len(default) == 1:
-        return ok(STORAGE, default[0])
+        return ok(default[0])
     if default:
-        text = f"there are several: {', '.join(default)}"
-        return warning(STORAGE, text, "remove the annotation from all but one")
+        return warning(f"there are several: {', '.join(default)}", "remove the annotation from all but one")
     if not names:
-        remedy = "install a storage provisioner; only graphs with PVCs need one"
-        return failed(STORAGE, "no StorageClass found", remedy)
-    text = f"none of {', '.join(names)}"
+        return failed(
+            "no StorageClass found", "install a storage provisioner; only graphs with PVCs need one"
+        )
     patch = json.dumps({"metadata": {"annotations": {_DEFAULT: "true"}}})
-    remedy = f"kubectl patch storageclass {names[0]} -p '{patch}'"
-    return failed(STORAGE, text, remedy)
+    return failed(f"none of {', '.join(names)}", f"kubectl patch storageclass {names[0]} -p '{patch}'")
 
 
 def gpus(nodes: Sequence[Node]) -> Finding:
@@ -157,9 +149,9 @@ def gpus(nodes: Sequence[Node]) -> Finding:
     gpu_nodes = [node for node in nodes if node.metadata.labels.get(_GPU_LABEL) == "true"]
     if not gpu_nodes:
         remedy = f"install the NVIDIA GPU operator, which labels nodes with {_GPU_LABEL}=true"
-        return failed(GPUS, "no node reports GPUs", remedy)
+        return failed("no node reports GPUs", remedy)
     count = sum(int(node.status.allocatable.get(_GPU, "0")) for node in gpu_nodes)
-    return ok(GPUS, f"{count} GPUs on {len(gpu_nodes)} nodes")
+    return ok(f"{count} GPUs on {len(gpu_nodes)} nodes")
 
 
 def gpu_operator(pods: Sequence[Pod]) -> Finding:
@@ -167,11 +159,11 @@ def gpu_operator(pods: Sequence[Pod]) -> Finding:
     running = sum(pod.status.phase == "Running" for pod in pods)
     text = f"{running} of {len(pods)} pods run"
     if pods and running == len(pods):
-        return ok(GPU_OPERATOR, text)
+        return ok(text)
     if running:
-        return warning(GPU_OPERATOR, text, "kubectl get pods -A -l app=gpu-operator")
+        return warning(text, "kubectl get pods -A -l app=gpu-operator")
     text = text if pods else "no pods found with app=gpu-operator"
-    return failed(GPU_OPERATOR, text, "install the NVIDIA GPU operator")
+    return failed(text, "install the NVIDIA GPU operator")
 
 
 def own_operators(leases: Iterable[Lease], now: datetime) -> Finding:
@@ -185,21 +177,21 @@ def own_operators(leases: Iterable[Lease], now: datetime) -> Finding:
     text = ", ".join(sorted(by_state[True])) or "none"
     if expired := sorted(by_state[False] - by_state[True]):
         text += f"; until its Lease expired also {', '.join(expired)}"
-    return ok(NAMESPACES, text)
+    return ok(text)
 
 
 def permissions(missing: Sequence[str], account: str) -> Finding:
     """Whether the operator's ServiceAccount has the permissions that the operator needs."""
     if not missing:
-        return ok(PERMISSIONS, f"{account} has all permissions that it needs")
-    text = f"{account} lacks: {'; '.join(missing)}"
-    return failed(PERMISSIONS, text, "compare its roles with docs/permissions.md")
+        return ok(f"{account} has all permissions that it needs")
+    return failed(f"{account} lacks: {'; '.join(missing)}", "compare its roles with docs/permissions.md")
 
 
 def unreachable(words: str) -> list[Finding]:
     """The findings for a cluster that does not answer."""
-    others = (failed(name, "not checked") for name in (STORAGE, GPUS, GPU_OPERATOR))
-    return [failed(CONNECTIVITY, words, "kubectl cluster-info"), *others]
+    others = (STORAGE, GPUS, GPU_OPERATOR)
+    first = Finding(CONNECTIVITY, CheckResult.FAIL, words, "kubectl cluster-info")
+    return [first, *(Finding(name, CheckResult.FAIL, "not checked") for name in others)]
 
 
 def headline(findings: Sequence[Finding]) -> str:
@@ -221,15 +213,15 @@ def summary(findings: Sequence[Finding]) -> str:
 def leader(lease: Lease | None, now: datetime, *, is_before: bool) -> Finding:
     """Whether an operator leads in the whole cluster. Before an installation, that would make two."""
     if lease is None or not lease.spec.holder_identity:
-        return ok(LEADER, "no operator leads")
+        return ok("no operator leads")
     holder = lease.spec.holder_identity
     if not is_led(lease, now):
-        return ok(LEADER, f"no operator leads; {holder} did until its Lease expired")
+        return ok(f"no operator leads; {holder} did until its Lease expired")
     text = f"{holder} leads, by Lease {lease.metadata.namespace}/{lease.metadata.name}"
     if not is_before:
-        return ok(LEADER, text)
+        return ok(text)
     remedy = "upgrade that release, or install for one namespace: namespaceRestriction.enabled=true"
-    return warning(LEADER, text, remedy)
+    return warning(text, remedy)
 
 
 def is_led(lease: Lease | None, now: datetime) -> bool:
@@ -246,7 +238,7 @@ def without_election(accounts: Sequence[Key], *, is_before: bool) -> Finding:
     text = f"{names} runs without leader election, so that a second one would act beside it"
     remedy = "start it with --leader-elect, as the chart does, before another one is installed"
     result = CheckResult.WARNING if is_before or len(accounts) > 1 else CheckResult.OK
-    return Finding(LEADER, result, text, remedy if result is CheckResult.WARNING else "")
+    return Finding("", result, text, remedy if result is CheckResult.WARNING else "")
 
 
 def quota(quotas: Sequence[ResourceQuota]) -> Finding:
@@ -259,10 +251,9 @@ def quota(quotas: Sequence[ResourceQuota]) -> Finding:
     }
     used_up = sorted(name for name, rest in left.items() if rest <= 0)
     if used_up:
-        text = f"exhausted: {', '.join(used_up)}"
-        return warning(QUOTA, text, "kubectl describe resourcequota")
+        return warning(f"exhausted: {', '.join(used_up)}", "kubectl describe resourcequota")
     text = ", ".join(f"{name}: {float(rest):g} left" for name, rest in sorted(left.items()))
-    return ok(QUOTA, text or "no quota found")
+    return ok(text or "no quota found")
 
 
 def pull_secrets(images: Iterable[str], registries: Collection[str]) -> Finding:
@@ -270,15 +261,14 @@ def pull_secrets(images: Iterable[str], registries: Collection[str]) -> Finding:
     by_registry: Mapping[str, str] = {registry_of_image(image): image for image in images}
     missing = {host: image for host, image in by_registry.items() if host not in registries}
     if not by_registry:
-        return ok(PULL_SECRETS, "no graph names an image")
+        return ok("no graph names an image")
     if not missing:
-        return ok(PULL_SECRETS, f"found for {', '.join(sorted(by_registry))}")
+        return ok(f"found for {', '.join(sorted(by_registry))}")
     text = "; ".join(f"{host} (as in {image})" for host, image in sorted(missing.items()))
     remedy = "public images need none; otherwise: kubectl create secret docker-registry"
-    return warning(PULL_SECRETS, f"missing for {text}", remedy)
+    return warning(f"missing for {text}", remedy)
 
 
-GRAPHS = "Graphs where the operator may not write"
 POLICY = Kind(
     "admissionregistration.k8s.io",
     "v1",
@@ -312,14 +302,14 @@ def graphs_in_closed(by_namespace: Mapping[str, Sequence[str]], *, is_before: bo
     """
     named = [f"{space}/{name}" for space, names in sorted(by_namespace.items()) for name in names]
     if not named:
-        return ok(GRAPHS, "none")
+        return ok("none")
     will = "after the upgrade their pods keep running, but " if is_before else ""
     text = f"{listed(named, _MOST_NAMED)}: {will}the operator does not change them"
     remedy = (
         "create them in another namespace, or, if they are in the namespace of the release: "
         f"helm upgrade with --set {VALUE}"
     )
-    return warning(GRAPHS, text, remedy)
+    return warning(text, remedy)
 
 
 def unobserved(project: str, objects: Iterable[Object], now: datetime) -> Finding | None:
@@ -333,13 +323,10 @@ def unobserved(project: str, objects: Iterable[Object], now: datetime) -> Findin
     if not named:
         return None
     more = f" and {counted(len(named) - 1, 'other object')}" if len(named) > 1 else ""
-    text = f"no controller has observed {named[0]}{more}"
     remedy = f"check that the controller of {project} runs: its CRDs alone create no pods"
-    return warning(project, text, remedy)
+    return warning(f"no controller has observed {named[0]}{more}", remedy)
 
 
-AUTHORITIES = "Webhook Authorities"
-ADMISSION = "Admission"
 _SOON = timedelta(days=7)
 _CALLING = "failed calling webhook"
 _REFUSED = "denied the request"
@@ -355,16 +342,16 @@ def authorities(configurations: Sequence[ValidatingWebhookConfiguration], now: d
             except ValueError as error:
                 name = f"{configuration.metadata.name}/{webhook.name}"
                 remedy = "see the log of the operator, or of cert-manager"
-                return failed(AUTHORITIES, f"{name} {error}", remedy)
+                return failed(f"{name} {error}", remedy)
     if not ends:
-        return ok(AUTHORITIES, "no Dynamo webhook is registered")
+        return ok("no Dynamo webhook is registered")
     first = min(ends)
     text = f"the first expires on {first:%Y-%m-%d}"
     if first - now >= _SOON:
-        return ok(AUTHORITIES, text)
+        return ok(text)
     result = CheckResult.FAIL if first <= now else CheckResult.WARNING
     remedy = "check that the operator that renews it is running"
-    return Finding(AUTHORITIES, result, text, remedy)
+    return Finding("", result, text, remedy)
 
 
 def _ends(webhook: Webhook) -> Iterable[datetime]:
@@ -382,18 +369,17 @@ def admission(trial: str, *, is_expected: bool) -> Finding:
     """Check a dry run that a webhook should refuse; `trial` is the API server's error, "" if it accepted."""
     if _CALLING in trial:
         remedy = "check that a replica of the operator is ready and that the API server can reach its Service"
-        return failed(ADMISSION, trial, remedy)
+        return failed(trial, remedy)
     if _REFUSED in trial:
-        return ok(ADMISSION, "the API server calls the webhooks and trusts them")
+        return ok("the API server calls the webhooks and trusts them")
     if trial:
-        return warning(ADMISSION, f"the check failed: {trial}")
+        return warning(f"the check failed: {trial}")
     if is_expected:
         remedy = "check that the webhook is registered for this namespace"
-        return failed(ADMISSION, "no webhook refused an invalid graph", remedy)
-    return ok(ADMISSION, "no webhooks; conditions report errors")
+        return failed("no webhook refused an invalid graph", remedy)
+    return ok("no webhooks; conditions report errors")
 
 
-DEFINITIONS = "Definitions"
 _MONITORING = "monitoring.coreos.com"
 _VALUES = "dynamo-operator"
 _REMEDY = "helm upgrade --install dynamo-crds, or: dynamoctl crds | kubectl apply --server-side -f -"
@@ -444,13 +430,12 @@ def definitions(ours: Sequence[Kind], present: Mapping[str, Definition], *, is_b
     """Whether our CRDs are installed, in our version. Before an installation all may be missing."""
     missing = [str(kind) for kind in ours if str(kind) not in present]
     if is_before and len(missing) == len(ours):
-        return ok(DEFINITIONS, "none is installed yet")
+        return ok("none is installed yet")
     if missing:
-        return failed(DEFINITIONS, f"missing: {', '.join(missing)}", _REMEDY)
+        return failed(f"missing: {', '.join(missing)}", _REMEDY)
     unserved = [str(kind) for kind in ours if not _serves(present[str(kind)], kind.version)]
     if unserved:
-        text = f"not served in {ours[0].version}: {', '.join(unserved)}"
-        return failed(DEFINITIONS, text, _REMEDY)
+        return failed(f"not served in {ours[0].version}: {', '.join(unserved)}", _REMEDY)
     unreadable = []
     for kind in ours:
         defined = {version.name for version in present[str(kind)].spec.versions}
@@ -460,8 +445,8 @@ def definitions(ours: Sequence[Kind], present: Mapping[str, Definition], *, is_b
     if unreadable:
         text = f"objects may be stored in versions that are no longer defined: {'; '.join(unreadable)}"
         remedy = "see migrating stored versions in the Kubernetes documentation"
-        return warning(DEFINITIONS, text, remedy)
-    return ok(DEFINITIONS, f"all {len(ours)} are installed")
+        return warning(text, remedy)
+    return ok(f"all {len(ours)} are installed")
 
 
 def other_projects(
@@ -484,21 +469,21 @@ def other_projects(
             continue
         if missing:
             text = f"partly installed; missing: {', '.join(missing)}"
-            finding = warning(name, text, "the operator uses it only if it is complete")
+            finding = warning(text, "the operator uses it only if it is complete")
         elif old:
             text = f"{old[0]} is not served in {old[0].version}, the version that the operator uses"
-            finding = warning(name, text, f"install a {name} version that serves it")
+            finding = warning(text, f"install a {name} version that serves it")
         elif forbidden is None or not project.granted_by:
-            finding = ok(name, f"installed; {project.use}")
+            finding = ok(f"installed; {project.use}")
         elif withheld:
             accounts = sorted({account for kind in withheld for account in forbidden[kind]})
             kinds = ", ".join(map(str, withheld))
             text = f"installed, but {', '.join(accounts)} may not read {kinds}"
             remedy = f"to use it, set {project.granted_by}"
-            finding = warning(name, f"{text}: the operator does not use it", remedy)
+            finding = warning(f"{text}: the operator does not use it", remedy)
         else:
-            finding = ok(name, "installed, and the operator may use it")
-        findings.append(finding)
+            finding = ok("installed, and the operator may use it")
+        findings.append(replace(finding, name=name))
     return findings
 
 

@@ -219,8 +219,6 @@ def _live(rendered: Sequence[Object], cache: Cache) -> LiveObjects:
     return {(kind, key): live for kind, key, live in present if live is not None}
 
 
-DEFINITIONS = "Upgrade of CRDs"
-PODS = "Upgrade of Pods"
 _NAMED_MOST = 20
 
 
@@ -233,11 +231,10 @@ async def definitions(reading: Reading) -> Finding:
         try:
             after = await reading.applied(Definition.KIND, definition)
         except ApiError as error:
-            return failed(DEFINITIONS, f"the API server refuses {name}: {error.message}")
+            return failed(f"the API server refuses {name}: {error.message}")
         if live is None or live["spec"] != after["spec"]:
             changed.append(name)
-    text = f"changes: {', '.join(changed)}" if changed else "nothing changes"
-    return ok(DEFINITIONS, text)
+    return ok(f"changes: {', '.join(changed)}" if changed else "nothing changes")
 
 
 async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Finding:
@@ -252,9 +249,9 @@ async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Fi
     kept = [template for template in templates if template.fate is Fate.KEPT]
     rest = f"; {len(kept)} keep their template until they are edited: {_names(kept)}" if kept else ""
     if not replaced:
-        return ok(PODS, f"no pods of {len(templates)} pod templates would be replaced{rest}")
+        return ok(f"no pods of {len(templates)} pod templates would be replaced{rest}")
     remedy = "dynamoctl render shows the new templates; see docs/upgrade-from-go.md"
-    return failed(PODS, f"pods would be replaced: {_names(replaced)}{rest}", remedy)
+    return failed(f"pods would be replaced: {_names(replaced)}{rest}", remedy)
 
 
 def _names(templates: list[Foreseen]) -> str:

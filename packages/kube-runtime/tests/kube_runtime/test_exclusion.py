@@ -67,15 +67,12 @@ class World:
             self.server.storage.merge(LEASES, key, {"spec": spec})
         else:
             body = {"metadata": {"namespace": key.namespace, "name": key.name}}
-            self.server.storage.create(LEASES, {**body, "spec": _given(spec)})
+            given = {name: value for name, value in spec.items() if value is not None}
+            self.server.storage.create(LEASES, {**body, "spec": given})
 
     @property
     def skipped(self) -> list[str]:
         return sorted(self.exclusions.namespaces)
-
-
-def _given(spec: Object) -> Object:
-    return {name: value for name, value in spec.items() if value is not None}
 
 
 def now() -> float:
@@ -90,43 +87,33 @@ def at(seconds: float) -> str:
     return (BIRTH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-async def test_a_marked_namespace_is_skipped_and_no_other() -> None:
-    world = World()
-    async with world.watching():
-        world.has()
-        world.has(Key("team-b", "some-other-lease"))
-        await asyncio.sleep(0.1)
-        assert ["team-a"] == world.skipped
-        assert "team-a" in world.exclusions.namespaces
-        assert "team-b" not in world.exclusions.namespaces
-
-
-async def test_a_marker_that_is_there_at_the_start_counts_before_anything_is_done() -> None:
+async def test_a_marked_namespace_is_skipped_from_the_start_and_no_other() -> None:
     world = World()
     world.has()
     async with world.watching():
         assert ["team-a"] == world.skipped
+        world.has(Key("team-b", "some-other-lease"))
+        await asyncio.sleep(0.1)
+        assert "team-a" in world.exclusions.namespaces
+        assert "team-b" not in world.exclusions.namespaces
 
 
-async def test_a_deleted_marker_ends_at_once() -> None:
+@pytest.mark.parametrize(("end", "seconds"), [("deleted", 5), ("set back", 5), ("not renewed", 30)])
+async def test_a_marker_ends_at_once_or_after_its_duration(end: str, seconds: int) -> None:
     world = World()
     async with world.watching():
         world.has()
         await asyncio.sleep(5)
-        world.server.storage.delete(LEASES, TEAM, {})
-        await asyncio.sleep(0.1)
-        assert [] == world.skipped
-        assert [(5, "team-a")] == [(round(at), name) for at, name in world.ended]
-
-
-async def test_a_marker_that_is_not_renewed_ends_after_its_duration() -> None:
-    world = World()
-    async with world.watching():
-        world.has()
-        await asyncio.sleep(29.9)
-        assert ["team-a"] == world.skipped
+        if end == "deleted":
+            world.server.storage.delete(LEASES, TEAM, {})
+        elif end == "set back":
+            world.has(renewed="2025-12-31T00:00:00.000000Z")
+        else:
+            await asyncio.sleep(24.9)
+            assert ["team-a"] == world.skipped
         await asyncio.sleep(1)
-        assert [(30, "team-a")] == [(round(at), name) for at, name in world.ended]
+        assert [] == world.skipped
+        assert [(seconds, "team-a")] == [(round(at), name) for at, name in world.ended]
 
 
 async def test_a_marker_is_told_of_once_at_its_beginning_and_once_at_its_end() -> None:
@@ -206,16 +193,6 @@ async def test_an_old_or_incomplete_marker_marks_nothing(renewed: str | None, se
     world = World()
     world.has(renewed=renewed, seconds=seconds)
     async with world.watching():
-        assert [] == world.skipped
-
-
-async def test_a_marker_that_is_set_back_to_an_old_time_ends_at_once() -> None:
-    world = World()
-    async with world.watching():
-        world.has()
-        await asyncio.sleep(1)
-        world.has(renewed="2025-12-31T00:00:00.000000Z")
-        await asyncio.sleep(0.1)
         assert [] == world.skipped
 
 

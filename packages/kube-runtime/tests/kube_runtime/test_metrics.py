@@ -20,6 +20,18 @@ def api_error(code: int, reason: str = "") -> ApiError:
     return error_type(code)(code, reason, "no")
 
 
+def samples(metrics: RuntimeMetrics, name: str, *labels: str) -> list[tuple[str, ...]]:
+    """The labels of each sample of that name."""
+    collected = (sample for metric in metrics.registry.collect() for sample in metric.samples)
+    return [tuple(each.labels[label] for label in labels) for each in collected if each.name == name]
+
+
+def read(metrics: RuntimeMetrics, *names: str) -> list[float | None]:
+    """The values of the metrics with these names for one kind."""
+    of_kind = {"resource_type": "Gadget"}
+    return [metrics.registry.get_sample_value(f"kube_runtime_{each}", of_kind) for each in names]
+
+
 @pytest.mark.parametrize(
     ("label", "error"),
     [
@@ -76,12 +88,7 @@ async def test_requests_are_counted_by_what_they_do_and_to_what() -> None:
         ("create", "gadgets", "500"),
         ("delete", "gadgets", "200"),
         ("get", "gadgets", "404"),
-    } == {
-        (sample.labels["verb"], sample.labels["resource"], sample.labels["code"])
-        for metric in metrics.registry.collect()
-        for sample in metric.samples
-        if sample.name == "kube_runtime_api_requests_total"
-    }
+    } == {*samples(metrics, "kube_runtime_api_requests_total", "verb", "resource", "code")}
 
 
 def test_two_runtimes_in_one_process_do_not_meet() -> None:
@@ -102,27 +109,19 @@ def test_reconciles_have_the_names_and_buckets_that_dashboards_know() -> None:
     assert f"kube_runtime_reconcile_errors_total{{{failed}}} 1.0" in text
     bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, inf]
     name = "kube_runtime_reconcile_duration_seconds_bucket"
-    assert bounds == [
-        float(sample.labels["le"])
-        for metric in metrics.registry.collect()
-        for sample in metric.samples
-        if sample.name == name
-    ]
+    assert bounds == [float(each) for (each,) in samples(metrics, name, "le")]
 
 
 def test_watches_of_one_kind_are_counted_together() -> None:
     metrics = RuntimeMetrics()
     for broken, held in ((1, 10), (2, 20)):
         metrics.observe_watch(
-            "Secret",
+            "Gadget",
             broken=lambda broken=broken: broken,  # type: ignore[misc]
             held=lambda held=held: held,  # type: ignore[misc]
             interruptions=lambda: 4,
         )
-    read = {"resource_type": "Secret"}
-    names = ("undecodable_objects", "cache_objects", "watch_restarts_total")
-    found = [metrics.registry.get_sample_value(f"kube_runtime_{each}", read) for each in names]
-    assert [3, 30, 8] == found
+    assert [3, 30, 8] == read(metrics, "undecodable_objects", "cache_objects", "watch_restarts_total")
 
 
 async def test_a_queue_tells_what_was_added_and_what_of_it_was_tried_again() -> None:
@@ -138,7 +137,4 @@ async def test_a_queue_tells_what_was_added_and_what_of_it_was_tried_again() -> 
     queue.add(key("b"))
     queue.failed(key("a"), Backoff(1, 2))
     queue.close()
-    read = {"resource_type": "Gadget"}
-    names = ("queue_adds_total", "queue_retries_total")
-    found = [metrics.registry.get_sample_value(f"kube_runtime_{each}", read) for each in names]
-    assert [3, 1] == found
+    assert [3, 1] == read(metrics, "queue_adds_total", "queue_retries_total")

@@ -89,15 +89,15 @@ async def said(reader: asyncio.StreamReader) -> bytes:
         return b""
 
 
-async def test_a_connection_that_says_nothing_is_cut() -> None:
-    async with served(Limits(idle_seconds=0.2)) as there:
-        reader, _ = await there.open()
-        assert b"" == await said(reader)
-        await there.places(0)
+async def is_served(connection: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
+    reader, writer = connection
+    writer.write(ASK)
+    assert b"here" in await said(reader)
 
 
-async def test_a_handshake_that_does_not_end_is_cut() -> None:
-    async with served(Limits(handshake_seconds=0.2), is_secure=True) as there:
+@pytest.mark.parametrize("limits", [Limits(idle_seconds=0.2), Limits(handshake_seconds=0.2)])
+async def test_a_connection_that_says_nothing_is_cut_also_in_its_handshake(limits: Limits) -> None:
+    async with served(limits, is_secure=limits.handshake_seconds == 0.2) as there:
         reader, _ = await there.open()
         await there.places(1)
         assert b"" == await said(reader)
@@ -107,54 +107,44 @@ async def test_a_handshake_that_does_not_end_is_cut() -> None:
 async def test_when_all_places_are_taken_the_oldest_that_said_nothing_makes_room() -> None:
     async with served(Limits(connections=3)) as there:
         known = await there.open()
-        known[1].write(ASK)
-        assert b"here" in await said(known[0])
+        await is_served(known)
         silent = [await there.open() for _ in range(2)]
         await there.places(3)
         later = await there.open()
-        later[1].write(ASK)
-        assert b"here" in await said(later[0])
+        await is_served(later)
         assert b"" == await said(silent[0][0])
-        known[1].write(ASK)
-        assert b"here" in await said(known[0])
+        await is_served(known)
 
 
 async def test_headers_that_do_not_end_make_room() -> None:
     async with served(Limits(connections=2)) as there:
         known, drops = await there.open(), await there.open()
-        known[1].write(ASK)
-        assert b"here" in await said(known[0])
+        await is_served(known)
         for byte in ASK[:10]:
             drops[1].write(bytes([byte]))
             await asyncio.sleep(0.01)
         later = await there.open()
-        for reader, writer in (later, known):
-            writer.write(ASK)
-            assert b"here" in await said(reader)
+        for each in (later, known):
+            await is_served(each)
         assert b"" == await said(drops[0])
 
 
 async def test_a_client_with_many_connections_takes_no_place_from_another_one() -> None:
     async with served(Limits(connections=4)) as there:
         known = await there.open(("127.0.0.2", 0))
-        known[1].write(ASK)
-        assert b"here" in await said(known[0])
+        await is_served(known)
         half = await there.open(("127.0.0.2", 0))  # owes a request
         for _ in range(20):  # each of them is answered, so all are younger and none owes anything
-            reader, writer = await there.open()
-            writer.write(ASK)
-            assert b"here" in await said(reader)
-        for reader, writer in (known, half):
-            writer.write(ASK)
-            assert b"here" in await said(reader)
+            await is_served(await there.open())
+        for each in (known, half):
+            await is_served(each)
 
 
 async def test_a_connection_that_was_opened_in_advance_serves_later() -> None:
     async with served(Limits()) as there:
-        reader, writer = await there.open()
+        early = await there.open()
         await asyncio.sleep(0.4)
-        writer.write(ASK)
-        assert b"here" in await said(reader)
+        await is_served(early)
 
 
 async def test_bodies_that_do_not_come_keep_nobody_out() -> None:
@@ -167,9 +157,7 @@ async def test_bodies_that_do_not_come_keep_nobody_out() -> None:
             await there.is_asked.wait()
             there.is_asked.clear()
             slow.append(reader)
-        late = await there.open()
-        late[1].write(ASK)
-        assert b"here" in await said(late[0])
+        await is_served(await there.open())
         assert b"" == await said(slow[0])
 
 
@@ -191,21 +179,17 @@ async def test_who_does_not_read_his_answer_keeps_his_place_for_a_while_only() -
         early = await there.open()
         assert b"" == await said(early[0])
         await asyncio.sleep(0.4)
-        late = await there.open()
-        late[1].write(ASK)
-        assert b"here" in await said(late[0])
+        await is_served(await there.open())
 
 
 async def test_of_idle_connections_the_one_that_was_used_last_stays() -> None:
     async with served(Limits(connections=2)) as there:
         first, second = await there.open(), await there.open()
-        for reader, writer in (first, second, first):
-            writer.write(ASK)
-            assert b"here" in await said(reader)
+        for each in (first, second, first):
+            await is_served(each)
         await there.open()
         assert b"" == await said(second[0])
-        first[1].write(ASK)
-        assert b"here" in await said(first[0])
+        await is_served(first)
 
 
 async def test_a_request_under_way_keeps_its_place_and_who_comes_too_late_is_sent_away() -> None:

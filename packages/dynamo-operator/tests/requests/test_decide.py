@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -31,9 +32,8 @@ from dynamo_operator.requests.api import (
     accepted_spec,
     annotation,
     as_accepted,
+    extended,
     recorded,
-    with_graph,
-    with_job,
     with_results,
     with_spec,
 )
@@ -87,11 +87,11 @@ def recorded_up_to(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeployme
     status = request.status
     writes: list[Callable[[DynamoGraphDeploymentRequest], Record]] = [with_spec]
     if status.state in FIXED or status.generated_deployment:
-        writes.append(lambda found: with_job(found, "job"))
+        writes.append(partial(extended, job="job"))
     if status.generated_deployment:
         writes.append(with_results)
     if status.deployment and status.deployment.created:
-        writes.append(with_graph)
+        writes.append(partial(extended, created=True))
     for write in writes:
         record = write(request)
         if write is with_spec:

@@ -3,7 +3,7 @@
 import hashlib
 from contextlib import suppress
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -55,6 +55,7 @@ class Output(Resource):
     binary_data: dict[str, str] = {}
 
 
+# The names of files are also keys of the output ConfigMap.
 RESULTS_FILE = "config_with_planner.yaml"
 MOCKED_RESULTS_FILE = "mocker_config_with_planner.yaml"
 STATUS_FILE = "profiler_status.yaml"
@@ -69,7 +70,6 @@ TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  a 
 """The usual path of a ServiceAccount's token, where admission mounts it and clients look for it."""
 
 
-# The names of files are also keys of the output ConfigMap.
 def is_variable(value: object) -> bool:
     """Whether a value has the form of an environment variable."""
     return isinstance(value, dict) and isinstance(value.get("name"), str) and bool(value["name"])
@@ -478,19 +478,18 @@ def with_spec(request: DynamoGraphDeploymentRequest) -> Record:
     return Record(metadata.uid, metadata.generation, _digest(accepted))
 
 
-def with_job(request: DynamoGraphDeploymentRequest, uid: str) -> Record:
-    """The record once the Job of that uid exists."""
-    return replace(_present(request), job=uid)
+def extended(request: DynamoGraphDeploymentRequest, **fields: Any) -> Record:
+    """The record with these fields. That of an earlier operator's request begins with its present spec."""
+    record = recorded(request)
+    if record is None:
+        spec = as_accepted(accepted_spec(request))
+        record = Record(request.metadata.uid, request.metadata.generation, _digest(spec))
+    return replace(record, **fields)
 
 
 def with_results(request: DynamoGraphDeploymentRequest) -> Record:
     """The record once the status has the results."""
-    return replace(_present(request), results=results_digest(request))
-
-
-def with_graph(request: DynamoGraphDeploymentRequest) -> Record:
-    """The record once the graph exists."""
-    return replace(_present(request), created=True)
+    return extended(request, results=results_digest(request))
 
 
 def accepted_spec(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequestSpec:
@@ -532,15 +531,6 @@ def results_digest(request: DynamoGraphDeploymentRequest) -> str:
     if status.generated_deployment is None:
         return ""
     return _digest((status.generated_deployment, status.additional_resources))
-
-
-def _present(request: DynamoGraphDeploymentRequest) -> Record:
-    """The record to extend. A request of an earlier operator gets its present spec as the accepted one."""
-    record = recorded(request)
-    if record is not None:
-        return record
-    spec = accepted_spec(request)
-    return Record(request.metadata.uid, request.metadata.generation, _digest(as_accepted(spec)))
 
 
 def _digest(value: object) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import ClassVar
 
 from dynamo_operator import labels
@@ -22,8 +23,8 @@ from dynamo_operator.requests.api import (
     RequestReason,
     accepted_spec,
     annotation,
+    extended,
     recorded,
-    with_graph,
     with_results,
 )
 from dynamo_operator.requests.decide import (
@@ -168,7 +169,9 @@ class RequestController:
                     graph = facts.graph or await self.create_graph(request, facts.destination)
                     config_maps = request.status.additional_resources
                     problems = await self.create_config_maps(request, config_maps, facts.destination, graph)
-                    decision = Decision(status.created(request, graph.key, problems), with_graph)
+                    decision = Decision(
+                        status.created(request, graph.key, problems), partial(extended, created=True)
+                    )
         except ActionBlocked as error:
             step, reason = failed
             reason = RequestReason.NAME_CONFLICT if error.is_taken else reason

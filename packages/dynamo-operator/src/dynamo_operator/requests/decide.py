@@ -36,9 +36,9 @@ from dynamo_operator.requests.api import (
     RequestState,
     accepted_generation,
     accepted_spec,
+    extended,
     has_results,
     recorded,
-    with_job,
     with_results,
     with_spec,
 )
@@ -314,7 +314,7 @@ def begun(request: DynamoGraphDeploymentRequest, job: Job, now: datetime) -> Dec
     """Report and record that the Job runs."""
     is_offline = uses_ai_configurator(accepted_spec(request))
     report = status.begun(request, rfc3339(now), is_offline=is_offline)
-    return Decision(report, partial(with_job, uid=job.metadata.uid))
+    return Decision(report, partial(extended, job=job.metadata.uid))
 
 
 def _profile(request: DynamoGraphDeploymentRequest, facts: RequestFacts, now: datetime) -> Decision:

@@ -324,15 +324,6 @@ class RequestReader:
         pods = [await self.live(type_, key, _POD_BYTES) for key in own]
         return tuple(pod for pod in pods if pod is not None)
 
-    async def _witnesses(
-        self, request: DynamoGraphDeploymentRequest, job: Job | None
-    ) -> tuple[JobInFull | None, tuple[JobPodInFull, ...]]:
-        """The same Job and its pods, with their specs, from the API server."""
-        live = await self.live(JobInFull, job_key(request), _POD_BYTES)
-        if live is None or job is None or live.metadata.uid != job.metadata.uid:
-            return None, ()
-        return live, await self._live_pods(JobPodInFull, live)
-
     async def _to_start(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
         job = await self.live(Job, job_key(request))
         is_edited = request.metadata.generation != accepted_generation(request)
@@ -363,8 +354,12 @@ class RequestReader:
             return RequestFacts(job=job, pods=pods, output=output, temporary=temporary)
         if output is None:
             return RequestFacts(job=job, temporary=self._temporary(request, job))
-        witness = job if job is not None and is_job_of(request, job) else None
-        witnesses = await self._witnesses(request, witness)
+        if job is None or not is_job_of(request, job):
+            return RequestFacts(job=job, output=output)
+        live = await self.live(JobInFull, job.key, _POD_BYTES)
+        if live is None or live.metadata.uid != job.metadata.uid:
+            return RequestFacts(job=job, output=output)
+        witnesses = live, await self._live_pods(JobPodInFull, live)
         return RequestFacts(job=job, output=output, witnesses=witnesses)
 
     async def _to_deploy(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:

@@ -241,20 +241,9 @@ def _size_problems(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> It
     Without this check the API server would accept the Job, and the kubelet would fail to start the container
     without naming the field.
     """
-    problems = [*_argument_problems(spec, profiler_config_bytes(spec, namespace))]
-    yield from problems
-    size = len(msgspec.json.encode(spec))
-    if size > _SPEC_LIMIT_BYTES and not problems:
-        message = (
-            f"the spec has {size} bytes as JSON (limit {_SPEC_LIMIT_BYTES}, so that results fit "
-            "beside it): move large values into ConfigMaps and reference them in "
-            f"{PROFILING}.configMapRef or {PROFILING}.envFrom"
-        )
-        yield Problem("spec", f"spec: {message}")
-
-
-def _argument_problems(spec: DynamoGraphDeploymentRequestSpec, config_bytes: int) -> Iterator[Problem]:
+    is_too_large, config_bytes = False, profiler_config_bytes(spec, namespace)
     if config_bytes > _ARGUMENT_LIMIT_BYTES:
+        is_too_large = True
         message = (
             f"{CONFIG} has {config_bytes} bytes, but the profiler receives it as one argument "
             f"(limit {_ARGUMENT_LIMIT_BYTES}): move large values into the ConfigMap of "
@@ -264,6 +253,15 @@ def _argument_problems(spec: DynamoGraphDeploymentRequestSpec, config_bytes: int
     for at, variable in enumerate(spec.profiling_config.env):
         size = sum(len(str(variable.get(field, "")).encode()) for field in ("name", "value")) + 1
         if size > _ARGUMENT_LIMIT_BYTES:
+            is_too_large = True
             path = f"{PROFILING}.env[{at}].value"
             message = f"{path} makes a variable of {size} bytes (limit {_ARGUMENT_LIMIT_BYTES})"
             yield Problem(path, message)
+    size = len(msgspec.json.encode(spec))
+    if size > _SPEC_LIMIT_BYTES and not is_too_large:
+        message = (
+            f"the spec has {size} bytes as JSON (limit {_SPEC_LIMIT_BYTES}, so that results fit "
+            "beside it): move large values into ConfigMaps and reference them in "
+            f"{PROFILING}.configMapRef or {PROFILING}.envFrom"
+        )
+        yield Problem("spec", f"spec: {message}")

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from adversary.growing_older import RECONCILED as OLDER
 from dynamo_graphs.offline import component_tree, graph_tree
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.pods import NO_DEPLOYMENT, diagnose
@@ -218,5 +217,4 @@ _RECONCILED: dict[str, Act] = {
     DynamoGraphDeploymentRequest.KIND.name: _request,
     DynamoModel.KIND.name: _model,
     DynamoGraphDeploymentScalingAdapter.KIND.name: _adapter,
-    **OLDER,
 }

@@ -43,8 +43,9 @@ def operator_flags() -> tuple[str, ...]:
 
 
 @pytest.fixture
-def player(world: World) -> Player:
-    """The kubelet of this namespace's profiling pods."""
+def player(world: World, operator: OperatorProcess) -> Player:
+    """The kubelet of this namespace's profiling pods; the operator must still run."""
+    assert operator.ended is None
     return Player(world)
 
 
@@ -99,13 +100,8 @@ def unseen(plane: ControlPlane, found: Installation, spec: Object) -> None:
 
 
 def test_a_namespace_that_accepts_requests_gets_their_graphs_until_it_does_not(
-    kinds: ControlPlane,
-    world: World,
-    foreign: World,
-    player: Player,
-    operator: OperatorProcess,
+    kinds: ControlPlane, world: World, foreign: World, player: Player
 ) -> None:
-    assert operator.ended is None
     accept_requests(kinds, world.namespace, foreign.namespace)
     world.create(REQUEST, leading(foreign))
     player.finds(a_graph())
@@ -119,10 +115,7 @@ def test_a_namespace_that_accepts_requests_gets_their_graphs_until_it_does_not(
     assert ["chat"] == [each["metadata"]["name"] for each in foreign.list(GRAPH)]
 
 
-def test_annotations_of_a_request_create_nothing(
-    kinds: ControlPlane, world: World, player: Player, operator: OperatorProcess
-) -> None:
-    assert operator.ended is None
+def test_annotations_of_a_request_create_nothing(kinds: ControlPlane, world: World, player: Player) -> None:
     world.create(REQUEST, a_request(autoApply=True))
     player.is_in("Profiling")
     world.create(GRAPH, a_graph("chat"))
@@ -143,9 +136,8 @@ def test_annotations_of_a_request_create_nothing(
 
 
 def test_results_that_another_wrote_are_not_applied(
-    kinds: ControlPlane, world: World, foreign: World, player: Player, operator: OperatorProcess
+    kinds: ControlPlane, world: World, foreign: World, player: Player
 ) -> None:
-    assert operator.ended is None
     accept_requests(kinds, world.namespace, foreign.namespace)
     mallory = Tenant(kinds, world.namespace, "mallory").create()
     mallory.may("get,patch", "configmaps", group="")
@@ -165,9 +157,8 @@ def test_results_that_another_wrote_are_not_applied(
 
 
 def test_results_that_no_pod_vouches_for_lead_nowhere_else(
-    kinds: ControlPlane, world: World, foreign: World, player: Player, operator: OperatorProcess
+    kinds: ControlPlane, world: World, foreign: World, player: Player
 ) -> None:
-    assert operator.ended is None
     accept_requests(kinds, world.namespace, foreign.namespace)
     world.create(REQUEST, leading(foreign))
     player.is_in("Profiling")
@@ -179,9 +170,8 @@ def test_results_that_no_pod_vouches_for_lead_nowhere_else(
 
 
 def test_a_pod_that_only_names_the_job_as_its_owner_confirms_nothing(
-    kinds: ControlPlane, world: World, foreign: World, player: Player, operator: OperatorProcess
+    kinds: ControlPlane, world: World, foreign: World, player: Player
 ) -> None:
-    assert operator.ended is None
     accept_requests(kinds, world.namespace, foreign.namespace)
     mallory = Tenant(kinds, world.namespace, "mallory").create()
     mallory.may("create", "pods", group="")
@@ -213,9 +203,8 @@ def test_a_pod_that_only_names_the_job_as_its_owner_confirms_nothing(
 
 
 def test_a_forged_status_creates_nothing_anywhere(
-    kinds: ControlPlane, world: World, foreign: World, player: Player, operator: OperatorProcess
+    kinds: ControlPlane, world: World, foreign: World, player: Player
 ) -> None:
-    assert operator.ended is None
     accept_requests(kinds, world.namespace, foreign.namespace)
     mallory = Tenant(kinds, world.namespace, "mallory").create()
     mallory.may("get", "dynamographdeploymentrequests")
@@ -253,10 +242,9 @@ def test_a_forged_status_creates_nothing_anywhere(
 
 
 def test_results_that_nothing_confirms_are_not_applied(
-    kinds: ControlPlane, world: World, player: Player, operator: OperatorProcess
+    kinds: ControlPlane, world: World, player: Player
 ) -> None:
     """After the Job is gone, who may only write ConfigMaps could otherwise have any graph created."""
-    assert operator.ended is None
     created = world.create(REQUEST, a_request(autoApply=True))
     player.is_in("Profiling")
     mallory = Tenant(kinds, world.namespace, "mallory").create()

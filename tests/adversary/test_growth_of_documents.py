@@ -12,10 +12,8 @@ import msgspec
 import pytest
 
 from adversary.growing_fields import Growing, growing_fields, grown
-from adversary.growing_older import OLDER
 from adversary.growing_work import Act, diagnosing, harvesting, judging, placing, reconciling
 from adversary.growth import Work, is_steep, is_suspect
-from dynamo_legacy.api import RESOURCES as LEGACY
 from dynamo_operator import labels
 from dynamo_operator.crds import RESOURCES
 from kube_runtime.crd import resource_schema
@@ -66,7 +64,6 @@ DOCUMENTS: dict[str, Object] = {
         "metadata": {"name": "chat-w", "namespace": "prod"},
         "spec": {"replicas": 1, "dgdRef": {"name": "chat", "serviceName": "w"}},
     },
-    **OLDER,
 }
 EMBEDDED_ONCE = "graph"
 """Fields of Kubernetes' own types grow in this document to the bottom, and in the others at the top."""
@@ -82,7 +79,7 @@ METADATA: Object = {
 
 
 def schema_of(document: Object) -> Object:
-    kind = next(each for each in (*RESOURCES, *LEGACY) if each.KIND.name == document["kind"])
+    kind = next(each for each in RESOURCES if each.KIND.name == document["kind"])
     schema = resource_schema(kind)
     return {**schema, "properties": {**schema["properties"], "metadata": METADATA}}
 

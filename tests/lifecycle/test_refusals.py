@@ -135,6 +135,7 @@ async def test_a_refused_record_on_the_graph_itself_is_reported() -> None:
         admission.refuse("dynamographdeployments", REFUSALS["forbidden"])
         case.create(world)
         await asyncio.sleep(WITHIN_SECONDS)
+        assert "podcliquesets" not in created(world, case), "made before its provider was recorded"
         assert f"DynamoGraphDeployment chat: {REFUSALS['forbidden']['message']}" in case.reported(world)
         written = len(world.writes())
         await asyncio.sleep(RETRY_SECONDS)

@@ -4,17 +4,15 @@ import asyncio
 
 from cluster.graph.graphs import graph, service, worker
 from cluster.legacy.deployments import (
-    COMPONENT,
     CONFIG,
     DEPLOYMENT,
     NIM,
     REQUEST,
-    condition_of,
     disagg,
     graph_config,
     image,
 )
-from kube_runtime.types.kinds import Deployment, Service
+from kube_runtime.types.kinds import Deployment
 from lifecycle.running import GRAPH, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 
@@ -28,18 +26,6 @@ async def a_deployment(operator: Running) -> None:
     operator.create(DEPLOYMENT, disagg())
     await asyncio.sleep(REST_SECONDS)
     await operator.deployments_run()
-
-
-@on_simulated_clock
-async def test_a_deployment_becomes_ready_and_costs_nothing_then() -> None:
-    async with running(legacy_kinds=True) as operator:
-        await a_deployment(operator)
-        assert operator.names(COMPONENT) == NAMES
-        assert operator.names(Deployment.KIND) == operator.names(Service.KIND) == NAMES
-        assert operator.read(DEPLOYMENT, "disagg")["status"]["state"] == "successful"
-        before = operator.writes()
-        await asyncio.sleep(10 * REST_SECONDS)
-        assert operator.writes() == before
 
 
 @on_simulated_clock
@@ -65,18 +51,6 @@ async def test_an_edit_of_one_service_writes_that_service_only() -> None:
         assert written
         assert not [entry for entry in written if entry.endswith(tuple(others))]
         assert operator.read(Deployment.KIND, "disagg-processor")["spec"]["replicas"] == 2
-
-
-@on_simulated_clock
-async def test_without_a_registry_the_build_says_so() -> None:
-    async with running(legacy_kinds=True) as operator:
-        operator.create(CONFIG, graph_config())
-        operator.create(DEPLOYMENT, disagg())
-        await asyncio.sleep(REST_SECONDS)
-        assert operator.names(REQUEST) == ["frontend--jh2o6dqzpsgfued4"]
-        found = condition_of(operator.read(COMPONENT, "disagg-frontend"), "Available")
-        assert found[0] == "False"
-        assert "no registry" in found[2]
 
 
 @on_simulated_clock

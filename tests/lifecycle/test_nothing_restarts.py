@@ -16,12 +16,11 @@ from dynamo_operator.features.takeover.plan import units
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
+    GROVE,
+    LEADER_WORKER_SET,
     InferencePool,
     LeaderWorkerSet,
-    PodClique,
-    PodCliqueScalingGroup,
     PodCliqueSet,
-    PodGroup,
     Queue,
     VirtualService,
 )
@@ -50,8 +49,6 @@ from lifecycle.running import (
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 
-GROVE = (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND)
-GROUPS = (LeaderWorkerSet.KIND, PodGroup.KIND)
 WORKLOADS = (Deployment.KIND, LeaderWorkerSet.KIND, PodCliqueSet.KIND)
 MODEL = {"modelRef": {"name": "Qwen/Qwen3-0.6B"}}
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
@@ -151,17 +148,17 @@ ROWS = {
             spec={"modelName": "Qwen/Qwen3-0.6B", "baseModelName": "Qwen/Qwen3-0.6B"},
         )
     ),
-    "Grove comes and goes": Row(apis_come_and_go(*GROVE)),
-    "groups come and go": Row(apis_come_and_go(*GROUPS)),
+    "Grove comes and goes": Row(apis_come_and_go(*GROVE.kinds)),
+    "groups come and go": Row(apis_come_and_go(*LEADER_WORKER_SET.kinds)),
     "Istio comes and goes": Row(apis_come_and_go(VirtualService.KIND)),
     "InferencePools come and go": Row(apis_come_and_go(InferencePool.KIND)),
     "KAI comes and goes": Row(apis_come_and_go(Queue.KIND)),
-    "KAI comes to Grove": Row(apis_come_and_go(Queue.KIND), GROVE),
-    "KAI goes from Grove": Row(an_api_goes(Queue.KIND), (*GROVE, Queue.KIND)),
-    "Istio comes to Grove": Row(apis_come_and_go(VirtualService.KIND), GROVE),
-    "groups come to Grove": Row(apis_come_and_go(*GROUPS), GROVE),
-    "Grove goes": Row(an_api_goes(*GROVE), GROVE),
-    "groups go": Row(an_api_goes(*GROUPS), GROUPS),
+    "KAI comes to Grove": Row(apis_come_and_go(Queue.KIND), GROVE.kinds),
+    "KAI goes from Grove": Row(an_api_goes(Queue.KIND), (*GROVE.kinds, Queue.KIND)),
+    "Istio comes to Grove": Row(apis_come_and_go(VirtualService.KIND), GROVE.kinds),
+    "groups come to Grove": Row(apis_come_and_go(*LEADER_WORKER_SET.kinds), GROVE.kinds),
+    "Grove goes": Row(an_api_goes(*GROVE.kinds), GROVE.kinds),
+    "groups go": Row(an_api_goes(*LEADER_WORKER_SET.kinds), LEADER_WORKER_SET.kinds),
 }
 
 

@@ -12,13 +12,12 @@ from cluster.graph.graphs import IMAGE, graph, service, worker
 from dynamo_operator import labels
 from dynamo_operator.features.takeover.plan import units
 from dynamo_operator.shared.cluster import (
+    GROVE,
+    LEADER_WORKER_SET,
     POD_TEMPLATE_HASH,
     SET_NAME,
     LeaderWorkerSet,
-    PodClique,
-    PodCliqueScalingGroup,
     PodCliqueSet,
-    PodGroup,
     PullSecret,
 )
 from kube_runtime.types.kinds import CustomResourceDefinition, Deployment, Pod
@@ -31,8 +30,8 @@ SECRETS = PullSecret.KIND
 WORKLOADS = (Deployment.KIND, LeaderWorkerSet.KIND, PodCliqueSet.KIND)
 PROVIDERS: dict[str, tuple[Kind, ...]] = {
     "Deployment": (),
-    "LeaderWorkerSet": (LeaderWorkerSet.KIND, PodGroup.KIND),
-    "Grove": (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND),
+    "LeaderWorkerSet": LEADER_WORKER_SET.kinds,
+    "Grove": GROVE.kinds,
 }
 FAILING = {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "m"}}}
 READY = {"type": "Ready", "status": "True"}

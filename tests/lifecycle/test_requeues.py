@@ -14,6 +14,8 @@ import pytest
 from cluster.graph.graphs import graph, service, worker
 from dynamo_operator import labels
 from dynamo_operator.shared.cluster import (
+    GROVE,
+    LEADER_WORKER_SET,
     SET_NAME,
     LeaderWorkerSet,
     LeaderWorkerSetStatus,
@@ -23,7 +25,6 @@ from dynamo_operator.shared.cluster import (
     PodCliqueSet,
     PodCliqueSetStatus,
     PodCliqueStatus,
-    PodGroup,
 )
 from kube_runtime.controller.controller import ControllerOptions
 from kube_runtime.types.kinds import (
@@ -40,8 +41,6 @@ from lifecycle.running import COMPONENT, GRAPH, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 
 LONG_AGO = "2026-01-01T00:00:00Z"
-GROUPS = (LeaderWorkerSet.KIND, PodGroup.KIND)
-GROVE = (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND)
 SOON_SECONDS = 4.0
 """Longer than the debounce of changes, shorter than any timer; all fields take less than a resync period."""
 
@@ -170,26 +169,26 @@ CASES = {
         *(RUNS, COMPONENT, {"collisionCount": 1}),
     ),
     "a pod of a Deployment": Case((), of_deployments, reader=COMPONENT, **POD),
-    "a pod of a LeaderWorkerSet": Case(GROUPS, of_groups, reader=COMPONENT, **POD),
-    "a pod on Grove": Case(GROVE, of_cliques, reader=GRAPH, **POD),
+    "a pod of a LeaderWorkerSet": Case(LEADER_WORKER_SET.kinds, of_groups, reader=COMPONENT, **POD),
+    "a pod on Grove": Case(GROVE.kinds, of_cliques, reader=GRAPH, **POD),
     "a LeaderWorkerSet": Case(
-        *(GROUPS, of_groups, LeaderWorkerSet.KIND, "chat-decode-0", LeaderWorkerSetStatus),
+        *(LEADER_WORKER_SET.kinds, of_groups, LeaderWorkerSet.KIND, "chat-decode-0", LeaderWorkerSetStatus),
         *(GROUP, COMPONENT, {"hpaPodSelector": "x"}),
     ),
     "the StatefulSet of leaders": Case(
-        *(GROUPS, of_groups, StatefulSet.KIND, "chat-decode-0", StatefulSetStatus),
+        *(LEADER_WORKER_SET.kinds, of_groups, StatefulSet.KIND, "chat-decode-0", StatefulSetStatus),
         *({"observedGeneration": 1, "updatedReplicas": 1}, COMPONENT, {"currentRevision": "x"}),
     ),
     "a PodCliqueSet": Case(
-        *(GROVE, of_cliques, PodCliqueSet.KIND, "chat", PodCliqueSetStatus),
+        *(GROVE.kinds, of_cliques, PodCliqueSet.KIND, "chat", PodCliqueSetStatus),
         *(SET, GRAPH, {"availableReplicas": 3}),
     ),
     "a PodClique": Case(
-        *(GROVE, of_cliques, PodClique.KIND, "chat-0-frontend", PodCliqueStatus),
+        *(GROVE.kinds, of_cliques, PodClique.KIND, "chat-0-frontend", PodCliqueStatus),
         *(CLIQUE, GRAPH, {"scheduledReplicas": 3}),
     ),
     "a PodCliqueScalingGroup": Case(
-        *(GROVE, of_cliques, PodCliqueScalingGroup.KIND, "chat-0-decode"),
+        *(GROVE.kinds, of_cliques, PodCliqueScalingGroup.KIND, "chat-0-decode"),
         *(PodCliqueScalingGroupStatus, GANG, GRAPH, {"scheduledReplicas": 3}),
     ),
 }

@@ -60,20 +60,6 @@ def kill(instance: Instance, *names: str) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.long
-def test_two_instances_live_side_by_side_and_one_outlives_the_other(make: Make) -> None:
-    first, second = make("first"), make("second")
-    first.up(nodes=1)
-    second.up(nodes=2)
-    first.kubectl("create", "namespace", "only-here")
-    assert first.ports.isdisjoint(second.ports)
-    assert "node/gpu-0\n" == first.kubectl("get", "nodes", "--output=name")
-    assert "node/gpu-0\nnode/gpu-1\n" == second.kubectl("get", "nodes", "--output=name")
-    assert "only-here" not in second.kubectl("get", "namespaces", "--output=name")
-    first.down()
-    assert second.status().is_whole
-
-
 def test_up_repairs_what_was_killed_and_nothing_else_and_keeps_the_data(make: Make) -> None:
     instance = make("repaired")
     instance.up(nodes=2)

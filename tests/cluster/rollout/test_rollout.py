@@ -217,25 +217,3 @@ def test_a_service_that_says_no_number_keeps_its_one_replica(world: World, opera
         world.eventually(GRAPH, "chat", lambda it: rolling(it).get("phase") == "Completed")
     assert all(total <= 2 and serving >= 1 for total, serving in seen), seen
     world.eventually(GRAPH, "chat", is_ready)
-
-
-def test_a_service_that_is_recreated_never_has_old_and_new_pods_together(
-    world: World, operator: OperatorProcess
-) -> None:
-    body = managed()
-    strategy = {"nvidia.com/deployment-strategy": "Recreate"}
-    body["spec"]["services"]["Decode"]["annotations"] = strategy
-    first = started(world, body)
-    mixed = []
-    world.patch(GRAPH, "chat", said("second"))
-
-    def is_done() -> bool:
-        present = {each["metadata"]["labels"][GENERATION] for each in pods(world)}
-        mixed.extend([present] if len(present) > 1 else [])
-        found = world.get(GRAPH, "chat")
-        return found is not None and rolling(found).get("phase") == "Completed"
-
-    world.until(is_done)
-    assert [] == mixed
-    assert first not in workers(world)
-    world.eventually(GRAPH, "chat", is_ready)

@@ -19,7 +19,7 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.labels import FINALIZER
-from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.shared.cluster import GROVE, PodCliqueSet
 from kube_runtime.types.kinds import Deployment, Ingress, Role, RoleBinding, Service, ServiceAccount
 from kube_runtime.types.meta import Kind, Object
 
@@ -156,17 +156,6 @@ def test_a_graph_whose_deletion_hangs_on_the_old_finalizer_goes(
         there.gone(Deployment.KIND, "g-frontend")
 
 
-def test_a_graph_that_was_taken_over_goes_without_any_operator(
-    kinds: ControlPlane, world: World, tmp_path: Path
-) -> None:
-    there = recorded(kinds, world, "agg-vllm")
-    with operator(kinds, there, tmp_path):
-        there.until(lambda: is_taken_over(there))
-    there.delete(GRAPH, "g")
-    there.gone(GRAPH, "g")
-    there.until(lambda: not there.list(COMPONENT) and not there.list(Deployment.KIND))
-
-
 def filled(value: Any) -> Any:
     """A value without empty maps: to Grove, which reads it into structs, they are the same as none."""
     if isinstance(value, dict):
@@ -175,8 +164,7 @@ def filled(value: Any) -> Any:
 
 
 def test_a_set_of_grove_stays_as_it_is_and_is_ours(kinds: ControlPlane, world: World, tmp_path: Path) -> None:
-    grove = (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND)
-    with installed(kinds, ("grove",), grove):
+    with installed(kinds, ("grove",), GROVE.kinds):
         there = recorded(kinds, world, "agg-vllm", "grove")
         (before,) = there.list(PodCliqueSet.KIND)
         with operator(kinds, there, tmp_path):

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from cluster.conftest import ControlPlane
@@ -24,23 +23,13 @@ from conformance.modes import MODES
 from conformance.takeover import settings_of
 from dynamo_graphs.reader import Reading
 from dynamo_operator import labels
-from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.shared.cluster import (
-    LeaderWorkerSet,
-    PodClique,
-    PodCliqueScalingGroup,
-    PodCliqueSet,
-    PodGroup,
-)
+from dynamo_operator.shared.cluster import GROVE, PodCliqueSet
 from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.upgrade import pods
 from kube_runtime.client.connect import connect
 from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Kind, Object
 
-COMPONENT = DynamoComponentDeployment.KIND
-GROVE = (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND)
-LWS = (LeaderWorkerSet.KIND, PodGroup.KIND)
 EDIT = {"spec": {"services": {"W": {"envs": [{"name": "NEW", "value": "yes"}]}}}}
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
@@ -138,7 +127,7 @@ def cliques(there: World) -> dict[str, Any]:
 def test_cliques_of_grove_stay_until_their_service_is_edited(
     kinds: ControlPlane, world: World, tmp_path: Path, name: str
 ) -> None:
-    with installed(kinds, ("grove",), GROVE):
+    with installed(kinds, ("grove",), GROVE.kinds):
         there = recorded(kinds, world, name, "grove")
         before = cliques(there)
         (service, *_) = [each for each in services(there) if each.lower() != "frontend"]
@@ -161,81 +150,3 @@ def services(there: World) -> Iterator[str]:
     graph = there.get(GRAPH, "g")
     assert graph is not None
     yield from graph["spec"]["services"]
-
-
-def test_groups_stay_until_their_service_is_edited(kinds: ControlPlane, world: World, tmp_path: Path) -> None:
-    """A LeaderWorkerSet as the Go operator writes it; none was recorded, as the API server refused them."""
-    with installed(kinds, ("lws", "podgroup"), LWS):
-        there = recorded(kinds, world, "multinode-vllm-ray", "lws")
-        (component,) = [each for each in there.list(COMPONENT) if each["spec"].get("multinode") is not None]
-        name = f"{component['metadata']['name']}-0"
-        kinds.kubectl(
-            "create",
-            f"--namespace={there.namespace}",
-            f"--field-manager={MANAGER}",
-            "-f",
-            "-",
-            input=msgspec.json.encode(group(name, component)).decode(),
-        )
-        before = group_template(there, name)
-        with operator(kinds, there, tmp_path):
-            there.until(lambda: is_taken_over(there, *LWS))
-            assert before == group_template(there, name)
-            there.patch(GRAPH, "g", {"spec": {"services": {component["spec"]["serviceName"]: EDITED}}})
-            there.until(lambda: "NEW" in str(group_template(there, name)))
-        there.delete(GRAPH, "g")
-        there.until(lambda: not there.list(LeaderWorkerSet.KIND))
-
-
-EDITED = {"envs": [{"name": "NEW", "value": "yes"}]}
-
-
-def group(name: str, component: Object) -> Object:
-    """One group, without what only we render."""
-    metadata = component["metadata"]
-    own = {
-        "nvidia.com/dynamo-component": component["spec"]["serviceName"],
-        "nvidia.com/dynamo-component-type": component["spec"]["componentType"],
-        "nvidia.com/dynamo-graph-deployment-name": "g",
-        "nvidia.com/dynamo-namespace": component["spec"]["dynamoNamespace"],
-    }
-    return {
-        "apiVersion": LeaderWorkerSet.KIND.api_version,
-        "kind": LeaderWorkerSet.KIND.name,
-        "metadata": {
-            "name": name,
-            "annotations": {"nvidia.com/last-applied-generation": "1"},
-            "ownerReferences": [
-                {
-                    "apiVersion": COMPONENT.api_version,
-                    "kind": COMPONENT.name,
-                    "name": metadata["name"],
-                    "uid": metadata["uid"],
-                    "controller": True,
-                }
-            ],
-        },
-        "spec": {
-            "replicas": 1,
-            "rolloutStrategy": {"type": "RollingUpdate"},
-            "startupPolicy": "LeaderCreated",
-            "leaderWorkerTemplate": {
-                "size": 2,
-                "leaderTemplate": pod_template(own, "leader"),
-                "workerTemplate": pod_template(own, "worker"),
-            },
-        },
-    }
-
-
-def pod_template(own: Object, role: str) -> Object:
-    container = {"name": "main", "image": "busybox", "command": ["sh", "-c", "ray start"]}
-    found = {**own, "role": role, "instance-id": "0"}
-    return {"metadata": {"labels": found}, "spec": {"containers": [container]}}
-
-
-def group_template(there: World, name: str) -> Object:
-    found = there.get(LeaderWorkerSet.KIND, name)
-    assert found is not None
-    template: Object = found["spec"]["leaderWorkerTemplate"]
-    return template

@@ -14,13 +14,12 @@ from cluster.takeover.test_takeover import GRAPH, filled, is_taken_over, recorde
 from cluster.world import World
 from conformance.modes import COMMON
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.shared.cluster import GROVE, PodCliqueSet
 from dynamoctl.installation.permissions import Feature, Name
 from kube_runtime.types.kinds import Deployment
 
 __all__ = ["install"]
 
-GROVE = (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND)
 FLAGS = (
     *OFF,
     *COMMON,
@@ -36,7 +35,7 @@ def test_no_pod_runs_twice_and_the_right_to_grove_is_enough(
 ) -> None:
     features = {Feature.CLUSTER_WIDE, Feature.SSH_KEYS}
     kubeconfig = install(Installation(world.namespace, features))
-    with installed(kinds, ("grove",), GROVE):
+    with installed(kinds, ("grove",), GROVE.kinds):
         there = recorded(kinds, world, "agg-vllm", "grove")
         (before,) = there.list(PodCliqueSet.KIND)
         with OperatorProcess(kubeconfig, tmp_path / "log", FLAGS) as operator:

@@ -80,7 +80,7 @@ kernels: .venv/.synced ## The profiler with AI Configurator's measured kernels, 
 	@UV_PROJECT_ENVIRONMENT=.venv-kernels $(UV) sync --locked --all-packages --extra aiconfigurator
 	@.venv-kernels/bin/python -m pytest tests/kernels
 
-long: .venv/.synced ## All faults in full, storms, 250 sequences of edits, 5000 odd manifests, every recorded case, real pods
+long: .venv/.synced ## All faults in full, a storm, 250 sequences of edits, 5000 odd manifests, every recorded case, real pods
 	@$(RUN) dynamoctl dev build
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 packages/dynamo-operator/tests/admission/test_malformed_manifests.py
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 tests/cluster/admission -k odd_manifests

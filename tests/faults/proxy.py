@@ -168,9 +168,9 @@ class FaultyProxy(Proxy):
     """About one request in `one_in` meets a fault while `is_faulty`.
 
     Faults are drawn from a seeded source, so a failing run can be repeated. Each is one that a real API
-    server or the network before it produces: 429 with Retry-After, 500, 503, a connection that is cut before
-    or after the request took effect, a watch that is cut in the middle of a line, a watch that expires (410),
-    a delay.
+    server or the network before it produces: 409 for a write, 429 with Retry-After, 500, 503, a line that
+    is cut before or after the request took effect, a watch that is cut in the middle of a line, a watch that
+    expires (410), a delay.
     """
 
     dice: random.Random
@@ -179,7 +179,10 @@ class FaultyProxy(Proxy):
     faults: Counter[str] = field(default_factory=Counter[str])
 
     async def met(self, request: web.Request) -> web.StreamResponse | None:
-        match self._drawn(("429", "500", "503", "cut before", "cut after", "delay")):
+        conflicts = ("409", "409", "409") if write_of(request) else ()
+        match self._drawn((*conflicts, "429", "500", "503", "cut before", "cut after", "delay")):
+            case "409":
+                return refusal(409, "Conflict")
             case "429":
                 return refusal(429, "TooManyRequests", {"Retry-After": "1"})
             case "500" | "503" as code:

@@ -6,7 +6,7 @@ objects: done by a running operator on a simulated API server, since writes and 
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,8 +15,6 @@ import msgspec
 from conformance.compare import differences
 from conformance.modes import Mode
 from conformance.recordings import Case, Recorded, cases
-from dynamo_graphs.offline import expanded
-from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.crds import defaulted
 from dynamo_operator.features.takeover.plan import WORKLOADS, Origin, mapped, units, with_units
@@ -24,7 +22,6 @@ from dynamo_operator.process.flags import canonical, read_settings
 from dynamo_operator.process.scope import informers
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
-    Facts,
     LeaderWorkerSet,
     PodClique,
     PodCliqueScalingGroup,
@@ -43,7 +40,6 @@ from lifecycle.running import REST_SECONDS, running
 from simulated.caches import a_store
 from simulated.server import Server
 
-_PLACE = "default"
 _ANY_ORDER = ("cliques", "podCliqueScalingGroups")
 _GRAPH = "DynamoGraphDeployment"
 _TYPES = {each.KIND.name: each for each in READ if each is not PullSecret}
@@ -76,46 +72,6 @@ def taken_over(
     origin = Origin.OUTDATED if edit else Origin.CURRENT
     sets = {each.key: origin for each in objects if isinstance(each, PodCliqueSet)}
     return foreseen(_cache(mode, objects), settings_of(mode), sets)
-
-
-def example_taken_over(mode: Mode, document: Object, extra: Object) -> Iterator[Foreseen]:
-    """What becomes of the pods of a manifest that an earlier operator runs with one variable `extra`."""
-    settings = settings_of(mode)
-    facts = Facts(grove_served="grove" in mode.crds)
-    graph = {**document, "metadata": {"namespace": _PLACE, **document["metadata"]}}
-    made = expanded(graph, facts, settings)
-    assert not made.problems
-    objects = [_identified(graph)]
-    for body in made.objects:
-        if body["kind"] in _TYPES:
-            objects.append(_identified(_made_earlier(body, graph, extra)))
-    sets = {each.key: Origin.CURRENT for each in objects if isinstance(each, PodCliqueSet)}
-    return foreseen(_cache(mode, objects), settings, sets)
-
-
-def _made_earlier(body: Object, graph: Object, extra: Object) -> Object:
-    """An object as an earlier operator has left it."""
-    owner = {"kind": _GRAPH, "name": graph["metadata"]["name"], "controller": True}
-    metadata = {
-        "name": body["metadata"]["name"],
-        "labels": body["metadata"].get("labels", {}),
-        "annotations": {labels.LAST_APPLIED_GENERATION: "1"},
-        "ownerReferences": [owner],
-        "namespace": _PLACE,
-    }
-    found = {**body, "metadata": metadata}
-    if extra and body["kind"] in WORKLOADS:
-        found = with_units(found, {k: mapped(v, _with(extra)) for k, v in units(found).items()})
-    return found
-
-
-def _with(extra: Object) -> Callable[[Object], Object]:
-    def change(template: Object) -> Object:
-        first, *rest = template["spec"]["containers"]
-        first = {**first, "env": [*first.get("env", ()), extra]}
-        return {**template, "spec": {**template["spec"], "containers": [first, *rest]}}
-
-    return change
 
 
 def paths(each: Foreseen) -> set[str]:

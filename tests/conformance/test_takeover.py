@@ -5,16 +5,14 @@ import base64
 from collections import Counter
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conformance.modes import MODES
-from conformance.recordings import cases, documents
+from conformance.recordings import cases
 from conformance.takeover import (
     cluster,
-    example_taken_over,
     orders,
     paths,
     stored,
@@ -31,7 +29,6 @@ from lifecycle.running import REST_SECONDS
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 EDIT = {"envs": [{"name": "EDITED_WHILE_NO_OPERATOR_RAN", "value": "yes"}]}
 
 RENDERED_OTHERWISE = {
@@ -204,15 +201,3 @@ def test_an_edit_that_no_operator_has_seen_is_carried_out(mode: str) -> None:
                 checked += 1
                 assert each.fate is Fate.REPLACED, (case.name, each.unit)
     assert checked > 2
-
-
-@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda each: each.stem)
-@pytest.mark.parametrize("mode", ["none", "grove"])
-def test_no_pod_of_an_example_is_replaced(example: Path, mode: str) -> None:
-    """The examples are not recorded, so what runs is what we render, and with one variable more."""
-    for document in documents(example):
-        if document["kind"] == "DynamoGraphDeployment":
-            for extra, expected in (({}, Fate.SAME), ({"name": "OLD", "value": "1"}, Fate.KEPT)):
-                found = list(example_taken_over(MODES[mode], document, extra))
-                assert found
-                assert {expected} == {each.fate for each in found}

@@ -1,7 +1,11 @@
 """A recorded case that has been played: what `dynamoctl render` prints for it, against what was applied."""
 
+import io
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Any
 
 from cluster.world import World
 from conformance.modes import Mode
@@ -10,10 +14,11 @@ from conformance.takeover import settings_of
 from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.settings import RenderSettings, fields
+from dynamoctl.authoring.render import print_objects
 from kube_runtime.errors import OperatorError
 from kube_runtime.types.meta import Object
 from offline.comparison import Identity, identity, is_applied, unequal
-from offline.printing import printed
 
 WITHOUT_WEBHOOKS = {
     "ingress-virtualservice-fields": "an Istio gateway that is not allowed: its VirtualService is withheld",
@@ -44,7 +49,7 @@ def offline_differences(
     documents = [*documents, *results]
     facts = {f"{api}Served": api in mode.crds for api in ("grove", "istio", "kai", "lws")}
     try:
-        found = printed(documents, case.namespace, folder, settings=settings_of(mode), facts=facts)
+        found = _printed(documents, case.namespace, folder, settings=settings_of(mode), facts=facts)
     except ExceptionGroup as refused:
         if refused.split(OperatorError)[1] is not None:
             raise  # a bug, not a refusal
@@ -93,3 +98,50 @@ def _with_uids(given: Iterable[Object], there: Mapping[Identity, Object]) -> lis
         else:
             found.append(each)
     return found
+
+
+def _printed(
+    documents: Sequence[Object],
+    namespace: str,
+    folder: Path,
+    *,
+    settings: RenderSettings,
+    facts: Object,
+) -> list[Object]:
+    """What `dynamoctl render` prints for documents, by its own entry point and from files.
+
+    Raises: ExceptionGroup of ConfigError for what the command refuses.
+    """
+    source = _file(folder / "in.json", {"apiVersion": "v1", "kind": "List", "items": documents})
+    out = io.StringIO()
+    with redirect_stdout(out):
+        print_objects(
+            [str(source)],
+            orchestrator="deployment",
+            facts=_file(folder / "facts.json", facts),
+            namespace=namespace,
+            output="json",
+            settings=_file(folder / "settings.json", _settings_file(settings)),
+        )
+    found: list[Object] = json.loads(out.getvalue())["items"]
+    return found
+
+
+def _file(path: Path, body: Any) -> Path:
+    path.write_text(json.dumps(body), encoding="utf-8")
+    return path
+
+
+def _settings_file(settings: RenderSettings) -> Object:
+    """The settings that are not the default, as `--settings` reads them."""
+    default = RenderSettings()
+    return {
+        each.key: _text(each.path[-1], getattr(settings, each.path[-1]))
+        for each in fields()
+        if each.path[0] == "render" and getattr(settings, each.path[-1]) != getattr(default, each.path[-1])
+    }
+
+
+def _text(name: str, value: Any) -> Any:
+    """A value as the file has it: durations have a unit."""
+    return f"{value}s" if name.endswith("_seconds") else value

@@ -16,8 +16,8 @@ It is installed as in a cluster: under a ServiceAccount of its own, and with web
 | J-24 restart | `test_operating.py` | one pod at a time: `graph/test_steps.py` |
 | J-25 to J-27 | `test_operating.py` | no free GPUs: `packages/dynamo-operator/tests/component/test_pods.py` |
 | J-28 debug copy | | golden case `debug` |
-| J-29 to J-31 | `test_scaling_journeys.py` | J-30, GitOps: `scaling/test_scaling.py` |
-| J-32, J-33 | | `scaling/test_scaling.py`, `scaling/test_guide.py` |
+| J-31 | `test_scaling_journeys.py` | GitOps: `scaling/test_scaling.py` |
+| J-29, J-30, J-32, J-33 | | `scaling/test_scaling.py`, `scaling/test_guide.py` |
 | J-35, J-38 Grove | `test_several_nodes.py` | statuses and scale: `grove/test_grove_graph.py` |
 | J-36 | | with the real controller: `multinode/test_groups.py` |
 | J-37 | `test_several_nodes.py` | |

@@ -1,7 +1,7 @@
-"""Scale a graph: the user journeys of manual scaling and autoscaling.
+"""Scale a graph: the user journey of an adapter where webhooks answer.
 
-J-32 (HorizontalPodAutoscaler) is `scaling/test_scaling.py`, its manifest and that of J-33 (KEDA) are
-`scaling/test_guide.py`.
+J-29 (by hand) and the manifests of J-32 (HorizontalPodAutoscaler) and J-33 (KEDA) are
+`scaling/test_guide.py`, J-32 itself is `scaling/test_scaling.py`.
 """
 
 import pytest
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.cluster
 
 ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
 
-GRAPH_G = graph_manifest(
+SCALED = graph_manifest(
     """
     backendFramework: vllm
     services:
@@ -23,12 +23,11 @@ GRAPH_G = graph_manifest(
       decode:
         componentType: worker
         replicas: 1
-        scalingAdapter: {enabled: IS_SCALED}
+        scalingAdapter: {enabled: true}
         extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
     """,
     "g",
 )
-PLAIN, SCALED = (GRAPH_G.replace("IS_SCALED", each) for each in ("false", "true"))
 
 
 def patched(body: str) -> tuple[str, ...]:
@@ -49,21 +48,6 @@ def adapted(user: User) -> None:
     user.apply(SCALED)
     user.ready("g")
     user.kubectl("wait", "dgdsa/g-decode", "--for=condition=Ready", "--timeout=180s")
-
-
-def test_j29_manual_without_an_adapter(user: User) -> None:
-    """`kubectl scale dgd` works, as the product's own document has it: a factor, see docs/scaling.md."""
-    user.apply(PLAIN)
-    user.ready("g")
-    for number in (3, 0, 2):
-        user.kubectl(*patched(replicas(number)))
-        sized(user, number)
-        user.ready("g")
-    words = user.refused(*patched(replicas(-1)))
-    assert "spec.services.decode.replicas" in words
-    assert "greater than or equal to 0" in words
-    user.kubectl("scale", "dgd/g", "--replicas=2")
-    sized(user, 4)
 
 
 def test_j31_the_number_belongs_to_the_adapter(user: User) -> None:

@@ -23,14 +23,14 @@ from cluster.legacy.deployments import (
     image,
     is_successful,
 )
-from cluster.legacy.test_request import JOB, NAME, SECRET, owned_jobs, request, unplaceable
 from cluster.requests.playing import tell, terminated
 from cluster.world import PODS, World
 from dynamo_legacy.api import DynamoNimRequest
 from dynamo_legacy.build.job import REBUILD, job_name
 from dynamo_legacy.names import nim_name
+from dynamo_operator.shared.cluster import PullSecret
 from faults.scenarios import Scenario
-from kube_runtime.types.kinds import Deployment
+from kube_runtime.types.kinds import Deployment, Job
 from kube_runtime.types.meta import Kind, Object
 from simulated.image_store import archive, image_store
 
@@ -38,6 +38,10 @@ __all__ = ["legacy_kinds", "operated", "operator_flags"]
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
+UNPLACEABLE: Object = {"imageBuilderExtraPodSpec": {"nodeSelector": {"no": "such-node"}}}
+"""What keeps the pods of a build from running, so that the test can be their kubelet."""
+JOB, SECRET = Job.KIND, PullSecret.KIND
+NAME = nim_name(TAG)
 EXISTING = "exists:1"
 SMALL = """
 service: graphs.agg:Frontend
@@ -73,6 +77,12 @@ def operator_variables() -> Iterator[Mapping[str, str]]:
         }
 
 
+def request(tag: str = TAG, **spec: object) -> Object:
+    """A request with an archive."""
+    source = {"downloadUrl": "https://archives.example.com/a.tar"}
+    return {"metadata": {"name": nim_name(tag)}, "spec": {"bentoTag": tag, **source, **spec}}
+
+
 def says(status: str, name: str = NAME) -> Callable[[World], bool]:
     """Whether a request says that of its image."""
 
@@ -87,7 +97,9 @@ def is_rebuilt(world: World) -> bool:
     """Whether the only Job is that of the newest request, and has ended."""
     found = world.get(REQUEST, NAME)
     newest = job_name(msgspec.convert(found, DynamoNimRequest))
-    names = [each["metadata"]["name"] for each in owned_jobs(world)]
+    names = [
+        each["metadata"]["name"] for each in world.list(JOB) if "deletionTimestamp" not in each["metadata"]
+    ]
     is_reported = newest in condition_of(found or {}, "ImageBuilding")[2]
     return names == [newest] and is_reported and says("True")(world)
 
@@ -168,7 +180,7 @@ def scenario(
 
 SCENARIOS = (
     Scenario("a build", None, created(REQUEST, request()), says("True")),
-    Scenario("a build that fails", None, created(REQUEST, request(**unplaceable())), fails),
+    Scenario("a build that fails", None, created(REQUEST, request(**UNPLACEABLE)), fails),
     Scenario(
         "an image that exists",
         None,

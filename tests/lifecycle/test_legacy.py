@@ -4,6 +4,7 @@ import asyncio
 
 from cluster.graph.graphs import graph, service, worker
 from cluster.legacy.deployments import (
+    COMPONENT,
     CONFIG,
     DEPLOYMENT,
     NIM,
@@ -12,7 +13,7 @@ from cluster.legacy.deployments import (
     graph_config,
     image,
 )
-from kube_runtime.types.kinds import Deployment
+from kube_runtime.types.kinds import Deployment, Service
 from lifecycle.running import GRAPH, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 
@@ -26,6 +27,18 @@ async def a_deployment(operator: Running) -> None:
     operator.create(DEPLOYMENT, disagg())
     await asyncio.sleep(REST_SECONDS)
     await operator.deployments_run()
+
+
+@on_simulated_clock
+async def test_a_deployment_becomes_ready_and_costs_nothing_then() -> None:
+    async with running(legacy_kinds=True) as operator:
+        await a_deployment(operator)
+        assert operator.names(COMPONENT) == NAMES
+        assert operator.names(Deployment.KIND) == operator.names(Service.KIND) == NAMES
+        assert operator.read(DEPLOYMENT, "disagg")["status"]["state"] == "successful"
+        before = operator.writes()
+        await asyncio.sleep(10 * REST_SECONDS)
+        assert operator.writes() == before
 
 
 @on_simulated_clock

@@ -51,17 +51,6 @@ async def test_a_list_taken_before_our_write_does_not_drop_it() -> None:
 
 
 @on_simulated_clock
-async def test_a_list_that_saw_our_first_write_does_not_drop_our_second() -> None:
-    world = a_world()
-    async with world.synced():
-        world.server.lag_seconds = 2
-        await write(world, "a", 1)
-        await list_under_way(world, answered_in_seconds=3)
-        await write(world, "a", 2)
-        await stays(world, {"a": 2}, seconds=10)
-
-
-@on_simulated_clock
 async def test_a_list_that_finds_our_write_removed_or_changed_again_is_believed() -> None:
     world = a_world()
     for name in ("removed", "changed", "recreated"):
@@ -95,18 +84,6 @@ async def test_an_answer_does_not_bring_back_what_a_list_has_found_removed_meanw
         assert {} == world.sizes()
         await writing
         assert {} == world.sizes()
-
-
-@on_simulated_clock
-async def test_a_list_that_ends_during_a_write_does_not_hide_its_answer() -> None:
-    world = a_world()
-    async with world.synced():
-        await list_under_way(world, answered_in_seconds=3)
-        await write(world, "a", 1)
-        world.server.answer_seconds = 4  # longer than what is left of the list
-        world.server.lag_seconds = 9
-        await write(world, "a", 2)
-        await stays(world, {"a": 2}, seconds=10)
 
 
 @pytest.mark.parametrize("is_created_by_us", [True, False])

@@ -258,18 +258,6 @@ async def test_the_watch_may_be_sooner_than_the_answer() -> None:
     assert [(None, 1), (1, 2)] == world.announced()
 
 
-@on_simulated_clock
-async def test_an_answer_that_the_watch_has_overtaken_changes_nothing() -> None:
-    world = a_world()
-    async with world.synced():
-        writing = await taken_and_not_answered(world)
-        world.has("a", 2)
-        await settle(1)
-        await writing
-        assert {"a": 2} == world.sizes()
-    assert [(None, 1), (1, 2)] == world.announced()
-
-
 @pytest.mark.parametrize("is_changed", [True, False])
 @on_simulated_clock
 async def test_an_answer_does_not_bring_back_what_was_deleted_meanwhile(is_changed: bool) -> None:
@@ -283,23 +271,6 @@ async def test_an_answer_does_not_bring_back_what_was_deleted_meanwhile(is_chang
         await settle(1)
         await writing
         assert {} == world.sizes()
-
-
-@on_simulated_clock
-async def test_older_states_that_the_watch_still_brings_are_not_shown() -> None:
-    world = a_world()
-    world.has("a", 1)
-    async with world.synced():
-        world.announced()
-        world.server.lag_seconds = 2
-        world.has("a", 2)
-        world.has("a", 3)
-        await write(world, "a", 4)
-        await stays(world, {"a": 4}, seconds=10)
-        world.has("a", 5)
-        await settle(3)
-        assert {"a": 5} == world.sizes()
-    assert [(1, 4), (4, 5)] == world.announced()
 
 
 @on_simulated_clock
@@ -387,20 +358,6 @@ async def test_a_cancelled_write_leaves_nothing_behind() -> None:
         await asyncio.wait([writing])
         await write(world, "a", 2)
         assert {"a": 2} == world.sizes()
-
-
-@on_simulated_clock
-async def test_two_writes_to_one_object_take_turns() -> None:
-    world = a_world(seed=3)
-    world.server.is_jittered = True
-    world.server.request_seconds = world.server.answer_seconds = 5
-    world.server.lag_seconds = 20
-    async with world.synced():
-        writes = [asyncio.create_task(write(world, "a", size)) for size in range(5)]
-        await asyncio.wait(writes)
-        last = world.server.storage.read(GADGETS, key("a"))["spec"]["size"]
-        assert {"a": last} == world.sizes()
-        assert [(None, 0), (0, 1), (1, 2), (2, 3), (3, 4)] == world.announced()
 
 
 @on_simulated_clock

@@ -3,13 +3,31 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cluster.conftest import ControlPlane
 from devcluster.programs import Helm, helm
+from kube_runtime.types.meta import Object
 
 CHARTS = Path(__file__).parents[3] / "charts"
 PLATFORM = CHARTS / "dynamo-platform"
 DEFINITIONS = CHARTS / "dynamo-crds"
+NAMESPACE = "dynamo-system"
+
+
+def objects(text: str) -> list[Object]:
+    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
+
+
+def rendered(
+    helm: Helm,
+    *arguments: str,
+    release: str = "dynamo-platform",
+    namespace: str = NAMESPACE,
+    stdin: str | None = None,
+) -> list[Object]:
+    """What the platform's chart renders."""
+    return objects(helm("template", release, PLATFORM, f"--namespace={namespace}", *arguments, stdin=stdin))
 
 
 @pytest.fixture(scope="session")

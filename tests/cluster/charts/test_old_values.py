@@ -7,23 +7,18 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster.charts.conftest import PLATFORM
+from cluster.charts.conftest import NAMESPACE, PLATFORM, rendered
 from cluster.conftest import ControlPlane
 from devcluster.programs import Helm, HelmError
 from kube_runtime.types.meta import Object
 
-NAMESPACE = "dynamo-system"
 IMAGE = "dynamo-operator.controllerManager.manager.image"
 ARGS = "dynamo-operator.controllerManager.manager.args"
 SERVED = "--api-versions=monitoring.coreos.com/v1"
+MONITORING = ("metricsService.serviceMonitor", "podMonitors")
 MONITORS = ["dynamo-frontend", "dynamo-planner", "dynamo-worker"]
 
 pytestmark = pytest.mark.cluster
-
-
-def rendered(helm: Helm, *arguments: str) -> list[Object]:
-    text = helm("template", "dynamo-platform", PLATFORM, f"--namespace={NAMESPACE}", *arguments)
-    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
 
 
 def named(found: list[Object], kind: str) -> list[str]:
@@ -77,31 +72,14 @@ def test_other_args_come_last_as_before(offline: Helm) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "monitors"),
-    [
-        ([SERVED], True),
-        ([], False),
-        (
-            [
-                SERVED,
-                "--set=dynamo-operator.metricsService.serviceMonitor.enabled=false",
-                "--set=dynamo-operator.podMonitors.enabled=false",
-            ],
-            False,
-        ),
-        (
-            [
-                "--set=dynamo-operator.metricsService.serviceMonitor.enabled=true",
-                "--set=dynamo-operator.podMonitors.enabled=true",
-            ],
-            True,
-        ),
-    ],
+    ("served", "value", "monitors"),
+    [([SERVED], "", True), ([], "", False), ([SERVED], "false", False), ([], "true", True)],
 )
 def test_monitors_come_where_their_kinds_are_served_unless_values_say_otherwise(
-    offline: Helm, arguments: list[str], monitors: bool
+    offline: Helm, served: list[str], value: str, monitors: bool
 ) -> None:
-    found = rendered(offline, *arguments)
+    switches = [f"--set=dynamo-operator.{each}.enabled={value}" for each in MONITORING]
+    found = rendered(offline, *served, *(switches if value else ()))
     service = ["dynamo-platform-dynamo-operator-operator"] if monitors else []
     assert service == named(found, "ServiceMonitor")
     assert (MONITORS if monitors else []) == named(found, "PodMonitor")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.charts.conftest import DEFINITIONS, PLATFORM
+from cluster.charts.conftest import DEFINITIONS, NAMESPACE, PLATFORM, objects, rendered
 from cluster.charts.test_scraped import TESTED_ALERTS, alerts
 from cluster.conftest import ControlPlane
 from devcluster.programs import Helm, HelmError
@@ -21,25 +21,27 @@ from kube_runtime.types.meta import Object
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "charts"
 CASES = sorted(GOLDEN.iterdir())
-NAMESPACE = "dynamo-system"
 # Kinds of other projects, of which this API server has no CRD.
 FOREIGN = ("monitoring.coreos.com/v1", "cert-manager.io/v1")
 
 pytestmark = pytest.mark.cluster
 
 
-def rendered(helm: Helm, *arguments: str | Path) -> str:
-    return helm("template", "dynamo-platform", PLATFORM, f"--namespace={NAMESPACE}", *arguments)
+def golden(case: Path) -> list[Object]:
+    return objects((case / "objects.yaml").read_text(encoding="utf-8"))
 
 
-def objects(text: str) -> list[Object]:
-    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
+def labelled(kinds: ControlPlane, namespace: str, *labels: str) -> None:
+    """Make a namespace, unless it is there."""
+    text = kinds.kubectl("create", "namespace", namespace, "--dry-run=client", "--output=yaml")
+    kinds.kubectl("apply", "--server-side", "-f", "-", input=text)
+    for label in labels:
+        kinds.kubectl("label", "--overwrite", "namespace", namespace, label)
 
 
 def of_kind(kind: str, case: Path) -> Object:
     """The one object of a kind in a golden file."""
-    found = objects((case / "objects.yaml").read_text(encoding="utf-8"))
-    [only] = [each for each in found if each["kind"] == kind]
+    [only] = [each for each in golden(case) if each["kind"] == kind]
     return only
 
 
@@ -50,25 +52,24 @@ def test_helm_finds_no_fault(offline: Helm, chart: Path) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
 def test_values_render_to_their_golden_file(offline: Helm, case: Path) -> None:
-    text = rendered(offline, f"--values={case / 'values.yaml'}")
-    golden = case / "objects.yaml"
+    values = f"--values={case / 'values.yaml'}"
+    text = offline("template", "dynamo-platform", PLATFORM, f"--namespace={NAMESPACE}", values)
+    file = case / "objects.yaml"
     if "REWRITE_GOLDEN" in os.environ:
-        golden.write_text(text, encoding="utf-8")
-    assert golden.read_text(encoding="utf-8") == text
+        file.write_text(text, encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
 def test_the_api_server_accepts_what_is_rendered(kinds: ControlPlane, case: Path) -> None:
-    found = objects((case / "objects.yaml").read_text(encoding="utf-8"))
     ours = [
         each
-        for each in found
+        for each in golden(case)
         # The pod of `helm test` needs a ServiceAccount that is created before it.
         if each["apiVersion"] not in FOREIGN and each["kind"] != "Pod"
     ]
     for namespace in {each["metadata"].get("namespace", "default") for each in ours}:
-        text = kinds.kubectl("create", "namespace", namespace, "--dry-run=client", "--output=yaml")
-        kinds.kubectl("apply", "--server-side", "-f", "-", input=text)
+        labelled(kinds, namespace)
     kinds.kubectl(
         *("apply", "--dry-run=server", "--validate=strict", "-f", "-"),
         input=yaml.safe_dump_all(ours),
@@ -89,12 +90,8 @@ def pod_of(body: Object) -> Object:
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
 def test_all_pods_pass_the_restricted_standard(kinds: ControlPlane, case: Path) -> None:
     namespace = "restricted-pods"
-    label = "pod-security.kubernetes.io/enforce=restricted"
-    text = kinds.kubectl("create", "namespace", namespace, "--dry-run=client", "--output=yaml")
-    kinds.kubectl("apply", "--server-side", "-f", "-", input=text)
-    kinds.kubectl("label", "--overwrite", "namespace", namespace, label)
-    found = objects((case / "objects.yaml").read_text(encoding="utf-8"))
-    for each in found:
+    labelled(kinds, namespace, "pod-security.kubernetes.io/enforce=restricted")
+    for each in golden(case):
         if each["kind"] not in ("Deployment", "StatefulSet", "Pod"):
             continue
         if each["metadata"]["name"].endswith("-buildkitd"):
@@ -165,19 +162,6 @@ def test_what_cannot_work_is_refused_when_it_is_rendered(offline: Helm, values: 
     assert words in str(refusal.value)
 
 
-def test_the_build_daemon_asks_its_clients_for_certificates_and_no_label_is_a_door() -> None:
-    case = next(path for path in CASES if path.name == "legacy-kinds")
-    container = pod_of(of_kind("StatefulSet", case))["containers"][0]
-    [address] = [word for word in container["args"] if word.startswith("--addr=tcp:")]
-    assert "--tlscacert=/etc/buildkitd/ca.crt" in container["args"], address
-    text = (case / "objects.yaml").read_text(encoding="utf-8")
-    policies = [each for each in objects(text) if each["kind"] == "NetworkPolicy"]
-    [own] = [each for each in policies if each["metadata"]["name"].endswith("-buildkitd")]
-    assert "is-bento-image-builder" not in str(own)
-    environment = of_kind("Deployment", case)["spec"]["template"]["spec"]["containers"][0]["env"]
-    assert {"name": "BUILDKIT_CLIENT_SECRET", "value": "buildkitd-client"} in environment
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
 def test_the_operator_understands_each_flag_and_each_has_an_effect(case: Path) -> None:
     arguments = of_kind("Deployment", case)["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -198,12 +182,12 @@ def test_the_packaged_manifests_are_what_the_chart_renders(offline: Helm, is_res
 
 
 def test_a_restricted_operator_may_choose_its_leader_election(offline: Helm) -> None:
-    text = rendered(
+    found = rendered(
         offline,
         "--set=dynamo-operator.namespaceRestriction.enabled=true",
         "--set=dynamo-operator.controllerManager.leaderElection.id=mine",
     )
-    assert "--leader-election-id=mine" in text
+    assert "--leader-election-id=mine" in str(found)
 
 
 @pytest.mark.parametrize("word", ["lookup", ".Capabilities"])
@@ -211,13 +195,6 @@ def test_rendering_depends_on_values_and_on_which_projects_a_cluster_has(word: s
     for template in PLATFORM.rglob("templates/**/*.*"):
         if template.name != "_projects.tpl":
             assert word not in template.read_text(encoding="utf-8"), template.name
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
-def test_nothing_runs_when_a_release_is_installed_upgraded_or_removed(case: Path) -> None:
-    found = objects((case / "objects.yaml").read_text(encoding="utf-8"))
-    hooks = {each["metadata"].get("annotations", {}).get("helm.sh/hook") for each in found}
-    assert {None, "test"} == hooks
 
 
 def test_each_alert_is_tested_and_has_its_remedy() -> None:

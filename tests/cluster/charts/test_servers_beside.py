@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.charts.conftest import PLATFORM
+from cluster.charts.conftest import PLATFORM, rendered
 from cluster.world import PATIENCE_SECONDS
 from devcluster.layout import free_ports
 from devcluster.programs import CONTROL_PLANE, Helm, build, find
@@ -20,14 +20,10 @@ from kube_runtime.types.meta import Object
 from realnode.node import NATS
 
 ETCD_CLIENT, ETCD_PEER = "2379", "2380"
+RELEASE = {"release": "r", "namespace": "ns"}
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 
 pytestmark = pytest.mark.cluster
-
-
-def rendered(helm: Helm, *values: str) -> list[Object]:
-    text = helm("template", "r", PLATFORM, "--namespace=ns", *values)
-    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
 
 
 def container(found: list[Object], name: str) -> Object:
@@ -65,7 +61,7 @@ def answers(port: int, path: str, within_seconds: float = PATIENCE_SECONDS) -> i
 
 
 def test_etcd_starts_and_is_probed(offline: Helm, tmp_path: Path) -> None:
-    server = container(rendered(offline, "--set=etcd.enabled=true"), "etcd")
+    server = container(rendered(offline, "--set=etcd.enabled=true", **RELEASE), "etcd")
     client, peer = free_ports(2)
     arguments = [
         each.replace(ETCD_CLIENT, str(client))
@@ -86,7 +82,7 @@ def test_nats_starts_and_is_probed(offline: Helm, tmp_path: Path) -> None:
     client, monitor = free_ports(2)
     ports = (f"--set=nats.config.nats.port={client}", f"--set=nats.config.monitor.port={monitor}")
     store = f"--set=nats.config.jetstream.fileStore.dir={tmp_path / 'data'}"
-    found = rendered(offline, *values, *ports, store)
+    found = rendered(offline, *values, *ports, store, **RELEASE)
     server = container(found, "nats")
     [config] = [each for each in found if each["kind"] == "ConfigMap"]
     [(name, text)] = config["data"].items()

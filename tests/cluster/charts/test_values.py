@@ -6,7 +6,7 @@ in the place of the word. So a text can be neither another type, nor a key, nor 
 
 import json
 import string
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cluster.charts.conftest import PLATFORM
+from cluster.charts.conftest import PLATFORM, rendered
 from devcluster.programs import Helm
 from kube_runtime.types.meta import Object
 
@@ -114,12 +114,9 @@ def filled(text: str, certificate: str) -> Object:
     }
 
 
-def rendered(helm: Helm, values: Object, release: str = "r", namespace: str = "ns") -> list[Object]:
-    text = helm(
-        *("template", release, PLATFORM, f"--namespace={namespace}", "--values=-"),
-        stdin=json.dumps(values, ensure_ascii=False),
-    )
-    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
+def rendered_with(helm: Helm, values: Object, **names: str) -> list[Object]:
+    text = json.dumps(values, ensure_ascii=False)
+    return rendered(helm, "--values=-", stdin=text, **{"release": "r", "namespace": "ns", **names})
 
 
 def replaced(value: Any, text: str) -> Any:
@@ -131,49 +128,41 @@ def replaced(value: Any, text: str) -> Any:
     return value.replace(WORD, text) if isinstance(value, str) else value
 
 
-class Plain:
-    """What is rendered with the plain word. No dataclass: hypothesis would print all of it."""
-
-    def __init__(self, objects: list[Object]) -> None:
-        self.objects = objects
-
-
 @pytest.fixture(scope="module", params=["webhook.certManager.enabled", "webhook.certificateSecret.external"])
-def certificate(request: pytest.FixtureRequest) -> str:
-    chosen: str = request.param
-    return chosen
+def check(request: pytest.FixtureRequest, offline: Helm) -> Callable[[str], None]:
+    """Check that a text arrives. A function: hypothesis would print all that is rendered."""
+    plain = rendered_with(offline, filled(WORD, request.param))
+    # Else a text could break a value that this test never renders.
+    assert json.dumps(plain).count(WORD) > len(TEXTS)
 
+    def checked(text: str) -> None:
+        assert replaced(plain, text) == rendered_with(offline, filled(text, request.param))
 
-@pytest.fixture(scope="module")
-def plain(offline: Helm, certificate: str) -> Plain:
-    """What is rendered with the plain word."""
-    return Plain(rendered(offline, filled(WORD, certificate)))
+    return checked
 
 
 @pytest.mark.parametrize("text", NASTY)
-def test_a_text_arrives_as_it_is(offline: Helm, plain: Plain, certificate: str, text: str) -> None:
-    assert replaced(plain.objects, text) == rendered(offline, filled(text, certificate))
+def test_a_text_arrives_as_it_is(check: Callable[[str], None], text: str) -> None:
+    check(text)
 
 
-@settings(
+RARELY = settings(
     max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+
+
+@RARELY
 @given(text=st.text(st.characters(exclude_categories=("Cs", "Cc", "Cn", "Co")), min_size=1, max_size=20))
-def test_any_text_arrives_as_it_is(offline: Helm, plain: Plain, certificate: str, text: str) -> None:
-    assert replaced(plain.objects, text) == rendered(offline, filled(text, certificate))
-
-
-def test_the_word_is_in_nearly_each_value(plain: Plain) -> None:
-    """Else a text could break a value that this test never renders."""
-    assert json.dumps(plain.objects).count(WORD) > len(TEXTS)
+def test_any_text_arrives_as_it_is(check: Callable[[str], None], text: str) -> None:
+    check(text)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_release_and_a_namespace_may_be_called_like_other_types(offline: Helm, name: str) -> None:
     values = {"nats": {"enabled": True}, "etcd": {"enabled": True}}
-    found = rendered(offline, values, name, name)
+    found = rendered_with(offline, values, release=name, namespace=name)
     for each in found:
         metadata = each["metadata"]
         assert isinstance(metadata["name"], str)
@@ -200,11 +189,7 @@ LABELS = st.text(string.ascii_lowercase + "-", min_size=1, max_size=63).filter(
 )
 
 
-@settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@RARELY
 @given(release=RELEASES, namespace=LABELS, override=st.just("") | LABELS, is_restricted=st.booleans())
 def test_no_name_is_too_long_and_none_is_there_twice(
     offline: Helm, release: str, namespace: str, override: str, is_restricted: bool
@@ -214,7 +199,7 @@ def test_no_name_is_too_long_and_none_is_there_twice(
     put(values, "etcd.enabled", value=True)
     put(values, "dynamo-operator.namespaceRestriction.enabled", is_restricted)
     put(values, "dynamo-operator.webhook.certManager.enabled", value=True)
-    found = rendered(offline, values, release, namespace)
+    found = rendered_with(offline, values, release=release, namespace=namespace)
     names = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in found]
     assert not [name for _, _, name in names if len(name) > 63 or name[-1] == "-"]
     assert len(names) == len(set(names))
@@ -224,7 +209,7 @@ def test_no_name_is_too_long_and_none_is_there_twice(
 
 def test_two_long_releases_do_not_meet(offline: Helm) -> None:
     def names(release: str) -> set[tuple[str, str]]:
-        found = rendered(offline, {}, release)
+        found = rendered_with(offline, {}, release=release)
         return {(each["kind"], each["metadata"]["name"]) for each in found}
 
     long = "a" * 52
@@ -239,7 +224,7 @@ def test_what_users_call_pods_never_changes_how_they_are_selected(offline: Helm)
         "team": "mine",
     }
     manager = {"podLabels": labels, "labels": labels, "podAnnotations": {"a": "b"}}
-    found = rendered(offline, {"dynamo-operator": {"controllerManager": manager}})
+    found = rendered_with(offline, {"dynamo-operator": {"controllerManager": manager}})
     [deployment] = [each for each in found if each["kind"] == "Deployment"]
     pods = deployment["spec"]["template"]["metadata"]["labels"]
     selectors = [

@@ -8,8 +8,9 @@ import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.pods import is_ready
-from dynamo_operator.component.read import SELECTOR, PodIndex, component_pod_watch, graph_pod_watch
+from dynamo_operator.component.read import SELECTOR, PodIndex, component_pod_watch
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.read import graph_pod_watch
 from dynamo_operator.names import COMPONENT, GROVE, label_value, recorded
 from dynamo_operator.shared.cluster import LeaderWorkerSet
 from dynamo_operator.shared.transforms import reduced_pod

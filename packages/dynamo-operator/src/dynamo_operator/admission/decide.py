@@ -9,14 +9,24 @@ import msgspec
 from msgspec import Raw
 
 from dynamo_operator import older_generation
-from dynamo_operator.component import validate as update
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.validate import component_problems, most_bytes
+from dynamo_operator.component.validate import (
+    component_problems,
+    framework_problems,
+    framework_warnings,
+    most_bytes,
+)
 from dynamo_operator.component.validate_pod import image_problems
 from dynamo_operator.features.exposure import exposure_problems, graph_exposure_problems
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import with_provider
-from dynamo_operator.graph.validate import graph_problems, graph_size_problems
+from dynamo_operator.graph.validate import (
+    adapter_problems,
+    graph_problems,
+    graph_size_problems,
+    graph_update_problems,
+    may_scale,
+)
 from dynamo_operator.graph.warnings import (
     UNKNOWN,
     ClusterContext,
@@ -133,9 +143,9 @@ def _component_problems(component: DynamoComponentDeployment, context: ReviewCon
 def _graph_changes(
     old: DynamoGraphDeployment, new: DynamoGraphDeployment, context: ReviewContext
 ) -> Iterator[Problem]:
-    yield from update.graph_update_problems(old, new)
-    if not update.may_scale(context.user, new.metadata.namespace, context.operator):
-        yield from update.adapter_problems(old, new)
+    yield from graph_update_problems(old, new)
+    if not may_scale(context.user, new.metadata.namespace, context.operator):
+        yield from adapter_problems(old, new)
 
 
 def _request_problems(request: DynamoGraphDeploymentRequest, context: ReviewContext) -> Iterator[Problem]:
@@ -149,14 +159,14 @@ RULES: tuple[AnyRules, ...] = (
         problems=_graph_problems,
         changes=_graph_changes,
         warnings=lambda graph, context: graph_warnings(graph, context.cluster),
-        change_warnings=update.framework_warnings,
+        change_warnings=framework_warnings,
     ),
     Rules(
         DynamoComponentDeployment,
         problems=_component_problems,
-        changes=lambda old, new, _: update.framework_problems(old, new),
+        changes=lambda old, new, _: framework_problems(old, new),
         warnings=lambda component, context: component_warnings(component, context.cluster),
-        change_warnings=update.framework_warnings,
+        change_warnings=framework_warnings,
     ),
     Rules(
         DynamoModel,

@@ -7,18 +7,9 @@ from dataclasses import replace
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.decide import ComponentInputs
-from dynamo_operator.component.framework import needs_ssh_keys
 from dynamo_operator.component.render import group_names
-from dynamo_operator.features.grove.read import live_templates
-from dynamo_operator.features.ssh_keys import missing_ssh_keys
-from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import is_on_grove
-from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
-    GROVE,
-    INFERENCE_POOL,
     ISTIO,
-    KAI,
     LEADER_WORKER_SET,
     OPTIONAL_APIS,
     SET_NAME,
@@ -26,16 +17,13 @@ from dynamo_operator.shared.cluster import (
     LeaderWorkerSet,
     LiveObjects,
     OptionalApi,
-    PodGroup,
     PodServiceAccount,
     PullSecret,
-    Queue,
 )
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache, Change
 from kube_runtime.types.kinds import (
     Deployment,
-    PersistentVolumeClaim,
     Pod,
     ServiceAccount,
     StatefulSet,
@@ -71,10 +59,10 @@ class PodIndex:
         if change.new is not None:
             name = change.new.metadata.name
             self._by_workload[_workload(change.new)][name] = change.new
-            self._by_service[_service(change.new)][name] = change.new
+            self._by_service[service_of(change.new)][name] = change.new
 
     def _drop(self, pod: Pod) -> None:
-        name, workload, service = pod.metadata.name, _workload(pod), _service(pod)
+        name, workload, service = pod.metadata.name, _workload(pod), service_of(pod)
         del self._by_workload[workload][name]
         del self._by_service[service][name]
         if not self._by_workload[workload]:
@@ -97,30 +85,13 @@ def component_pod_watch(cache: Cache, kind: Kind = DynamoComponentDeployment.KIN
     return Watches(Pod, keys)
 
 
-def graph_pod_watch(cache: Cache) -> Watches:
-    """Wake a graph on Grove when one of its pods changes; components wake other graphs."""
-
-    def keys(pod: Pod) -> Iterator[Key]:
-        (key, _), namespace = _service(pod), pod.metadata.namespace
-        if not key.name:
-            return
-        named = cache.get(DynamoGraphDeployment, key)
-        # A name that is too long for a label is shortened there.
-        graphs = [named] if named else list(cache.list(DynamoGraphDeployment, namespace))
-        for graph in graphs:
-            if names.label_value(graph.metadata.name) == key.name and is_on_grove(graph):
-                yield graph.key
-
-    return Watches(Pod, keys)
-
-
 def _workload(pod: Pod) -> Key:
     """The key of a pod's LeaderWorkerSet or Deployment; the name is "" if no label has it."""
     pod_labels = pod.metadata.labels
     return Key(pod.metadata.namespace, pod_labels.get(SET_NAME) or pod_labels.get(labels.SELECTOR, ""))
 
 
-def _service(pod: Pod) -> tuple[Key, str]:
+def service_of(pod: Pod) -> tuple[Key, str]:
     """The graph and the service of a pod, as its labels name them; "" if they do not."""
     pod_labels = pod.metadata.labels
     graph = Key(pod.metadata.namespace, pod_labels.get(labels.GRAPH, ""))
@@ -186,22 +157,6 @@ def namespace_facts(pull_secrets: Iterable[PullSecret], accounts: Iterable[Servi
     )
 
 
-def read_facts_for_graph(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> Facts:
-    """The facts for a graph: those of its namespace, optional APIs, PVCs, and what runs on Grove."""
-    namespace, grove_served = graph.metadata.namespace, serves(cache, GROVE)
-    needs_keys = bool(settings.mpi_secret_name) and needs_ssh_keys(graph)
-    return replace(
-        read_facts(namespace, cache),
-        grove_served=grove_served,
-        kai_served=serves(cache, KAI),
-        inference_pools_served=serves(cache, INFERENCE_POOL),
-        kai_queues=frozenset(queue.metadata.name for queue in cache.list(Queue)),
-        claims=frozenset(claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace)),
-        live_templates=live_templates(graph, cache) if grove_served else {},
-        missing_ssh_keys=missing_ssh_keys(graph, cache, settings) if needs_keys else "",
-    )
-
-
 def fact_watches(cache: Cache) -> tuple[Watches, ...]:
     """Wake the components of a namespace when a fact changes."""
 
@@ -210,19 +165,6 @@ def fact_watches(cache: Cache) -> tuple[Watches, ...]:
         return (component.key for component in components)
 
     return tuple(Watches(type_, keys) for type_ in _BESIDE)
-
-
-def pvc_watch(cache: Cache) -> Watches:
-    """Wake the graphs that name a PVC when it is created or deleted."""
-    return Watches(
-        PersistentVolumeClaim,
-        cache.referrers(DynamoGraphDeployment, lambda graph: [claim.name for claim in graph.spec.pvcs]),
-    )
-
-
-def orchestrator_watches() -> tuple[Watches, ...]:
-    """Wake all graphs when LeaderWorkerSets or PodGroups are installed or removed; no object wakes any."""
-    return tuple(Watches(type_, lambda _: ()) for type_ in (LeaderWorkerSet, PodGroup))
 
 
 def read_component(

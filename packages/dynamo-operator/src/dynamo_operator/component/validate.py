@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from dynamo_operator import labels, names
+from dynamo_operator import labels
 from dynamo_operator.component.api import (
     MAX_GROUPS,
     ComponentSpec,
@@ -15,7 +15,6 @@ from dynamo_operator.component.api import (
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
     IngressSpec,
-    has_adapter,
     ingress_host,
 )
 from dynamo_operator.component.framework import framework, gpus
@@ -34,10 +33,7 @@ from dynamo_operator.component.validate_pod import (
 )
 from dynamo_operator.features.picker import TYPE as PICKER
 from dynamo_operator.features.picker import lone_picker_problems, picker_problems
-from dynamo_operator.features.rollouts.plan import MODES
-from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec
-from dynamo_operator.graph.service import base_replicas
-from dynamo_operator.names import MAX_HISTORY_LIMIT, parsed_history_limit
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import (
@@ -53,7 +49,6 @@ from dynamo_operator.shared.problems import (
     name_problems,
     nearest,
     not_a_label_value,
-    service_path,
 )
 from kube_runtime.crd import INT_OR_PERCENT_PATTERN
 from kube_runtime.types.meta import Fields, Resource
@@ -123,30 +118,13 @@ def lacks_orchestrator(spec: ComponentSpec, facts: Facts) -> bool:
 _BACKENDS = ("etcd", "kubernetes")
 _RECREATE = "Recreate"
 _STRATEGIES = (_RECREATE, "RollingUpdate")
-_RESERVED_LABELS = frozenset(key for key in labels.LABELS if not key.startswith("app.kubernetes.io/"))
-"""Labels by which the operator selects, or that identify its objects. Kubernetes' common labels are free."""
 _NUMBER_OR_PERCENT = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
-
-
-# `spec.labels` and `spec.annotations` of a graph refuse reserved keys. Those of a service are
-# older, and old manifests must stay valid: there the operator's values take precedence.
-def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Problem]:
-    """Problems of the labels and annotations that a graph gives all its objects."""
-    yield from key_problems(graph.labels, graph.annotations, "spec")
-    for field, given, reserved in (
-        ("labels", graph.labels, _RESERVED_LABELS),
-        ("annotations", graph.annotations, labels.ANNOTATIONS),
-    ):
-        for key in sorted(reserved & given.keys()):
-            keys = ", ".join(sorted(reserved))
-            message = f"reserved: the operator sets or reads it (reserved keys: {keys})"
-            yield Problem(f"spec.{field}[{key}]", message, ProblemKind.FORBIDDEN)
 
 
 def metadata_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     """Problems of a component's labels and annotations."""
     yield from key_problems(spec.labels, spec.annotations, path)
-    yield from _discovery_problems(spec.annotations, f"{path}.annotations")
+    yield from discovery_problems(spec.annotations, f"{path}.annotations")
     extra = spec.extra_pod_metadata
     if extra is not None:
         yield from key_problems(extra.labels, extra.annotations, f"{path}.extraPodMetadata")
@@ -154,34 +132,13 @@ def metadata_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
         yield from _update_problems(spec.annotations, extra.annotations if extra else {}, path)
 
 
-def _discovery_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
+def discovery_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
     """Report an unknown discovery backend."""
     value = annotations.get(labels.DISCOVERY_BACKEND)
     if value is not None and value not in _BACKENDS:
         expected = f"etcd or kubernetes{nearest(value, _BACKENDS)}"
         message = f'unknown discovery backend "{value}" (expected {expected})'
         yield Problem(f"{path}[{labels.DISCOVERY_BACKEND}]", message, ProblemKind.NOT_SUPPORTED)
-
-
-def graph_annotation_problems(annotations: Mapping[str, str]) -> Iterator[Problem]:
-    """Problems of the annotations on a graph that the operator reads."""
-    path = "metadata.annotations"
-    if labels.DISCOVERY_BACKEND in annotations:
-        yield from _discovery_problems(annotations, path)
-    mode = annotations.get(labels.WORKER_ROLLOUT)
-    if mode is not None and mode not in MODES:
-        message = f'unknown rollout mode "{mode}" (expected managed or native{nearest(mode, MODES)})'
-        yield Problem(f"{path}[{labels.WORKER_ROLLOUT}]", message, ProblemKind.NOT_SUPPORTED)
-    limit = annotations.get(labels.REVISION_HISTORY_LIMIT)
-    if limit is not None and parsed_history_limit(limit) is None:
-        message = f'invalid number "{limit}" (expected 0 to {MAX_HISTORY_LIMIT}, for example "10")'
-        at = f"{path}[{labels.REVISION_HISTORY_LIMIT}]"
-        yield Problem(at, message, ProblemKind.NOT_SUPPORTED)
-    for key in (labels.PAUSED, labels.SUSPEND):
-        value = annotations.get(key)
-        if value not in (None, "true", "false"):
-            message = f'invalid value "{value}" (expected true or false)'
-            yield Problem(f"{path}[{key}]", message, ProblemKind.NOT_SUPPORTED)
 
 
 def update_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
@@ -363,47 +320,8 @@ def _is_bound(bound: int | str) -> bool:
     return 0 <= bound <= MOST_REPLICAS
 
 
-ROLLING = ("Pending", "InProgress")
 _FRAMEWORK = "spec.backendFramework"
 _WithFramework: TypeAlias = DynamoGraphDeployment | DynamoComponentDeployment
-
-
-# The replicas of a service with a scaling adapter belong to the adapter, yet users apply the whole
-# graph again and again. A manifest without replicas is fine. One with another number than the
-# current would revert the autoscaler, so it is refused, and the message says what to do instead.
-def may_scale(user: str, namespace: str, operator: str) -> bool:
-    """Whether that user may change replicas that a scaling adapter owns.
-
-    Only the operator may, under the user name that the API server knows it by, and the planner of the same
-    namespace. An empty `operator` is unknown and matches no user.
-    """
-    planner = f"system:serviceaccount:{namespace}:{names.PLANNER_SERVICE_ACCOUNT}"
-    return bool(user) and user in (operator, planner)
-
-
-def graph_update_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Refuse changes of immutable fields by any user."""
-    yield from framework_problems(old, new)
-    before, after = old.spec.services, new.spec.services
-    for key in sorted(before.keys() & after.keys()):
-        if (before[key].nodes > 1) != (after[key].nodes > 1):
-            message = (
-                f"spec.services[{key}] cannot change node topology (between single-node and "
-                "multi-node) after creation"
-            )
-            yield Problem(f"{service_path(key)}.multinode", message, ProblemKind.FORBIDDEN)
-    changes = [
-        f"services {verb}: [{' '.join(sorted(keys))}]"
-        for verb, keys in (
-            ("added", after.keys() - before.keys()),
-            ("removed", before.keys() - after.keys()),
-        )
-        if keys
-    ]
-    if changes:
-        message = f"service topology is immutable and cannot be modified after creation: {', '.join(changes)}"
-        yield Problem("spec.services", message, ProblemKind.FORBIDDEN)
-    yield from _restart_problems(old, new)
 
 
 def framework_problems(old: _WithFramework, new: _WithFramework) -> Iterator[Problem]:
@@ -417,36 +335,6 @@ def framework_warnings(old: _WithFramework, new: _WithFramework) -> Iterator[Pro
     """Warn what a refused change of the framework would break."""
     if any(framework_problems(old, new)):
         yield Problem(_FRAMEWORK, f"Changing {_FRAMEWORK} may cause unexpected behavior")
-
-
-def adapter_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Refuse changes of replicas that a scaling adapter owns; `may_scale` names the exceptions."""
-    for key, service in sorted(new.spec.services.items()):
-        if key not in old.spec.services or not has_adapter(service) or service.replicas is None:
-            continue
-        if service.replicas == base_replicas(old, key):
-            continue
-        adapter = names.component_name(new.metadata.name, key)
-        message = (
-            f"spec.services[{key}].replicas cannot be modified directly when scaling adapter is "
-            "enabled; scale or update the related DynamoGraphDeploymentScalingAdapter instead: "
-            f"kubectl scale dgdsa/{adapter} -n {new.metadata.namespace} "
-            f"--replicas={service.replicas}, or leave replicas out of the manifest"
-        )
-        yield Problem(f"{service_path(key)}.replicas", message, ProblemKind.FORBIDDEN)
-
-
-def _restart_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Refuse a restart while a managed rollout replaces the same pods."""
-    rolling = old.status.rolling_update
-    before = old.spec.restart.id if old.spec.restart else ""
-    after = new.spec.restart.id if new.spec.restart else ""
-    if after and after != before and rolling is not None and rolling.phase in ROLLING:
-        message = (
-            "spec.restart.id cannot be changed while a rolling update is in progress "
-            f"(status.rollingUpdate.phase is {rolling.phase}); wait until it is Completed"
-        )
-        yield Problem("spec.restart.id", message, ProblemKind.FORBIDDEN)
 
 
 _PART_OF_A_GRAPH: Final = 8

@@ -11,12 +11,7 @@ from typing import ClassVar
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.read import (
-    PodIndex,
-    graph_pod_watch,
-    orchestrator_watches,
-    pvc_watch,
-)
+from dynamo_operator.component.read import PodIndex
 from dynamo_operator.features.grove.read import grove_watches
 from dynamo_operator.features.rollouts.read import history_watch, leaving_pod_watch
 from dynamo_operator.features.scaling.controller import adapter_watch, apply_adapters
@@ -24,7 +19,7 @@ from dynamo_operator.features.ssh_keys import ssh_key_watches
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import ADAPTERS, decide
 from dynamo_operator.graph.decision import Decision
-from dynamo_operator.graph.read import read_graph
+from dynamo_operator.graph.read import graph_pod_watch, orchestrator_watches, pvc_watch, read_graph
 from dynamo_operator.graph.status import report
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.names import recorded

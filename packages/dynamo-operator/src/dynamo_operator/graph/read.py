@@ -7,15 +7,16 @@ from itertools import chain
 
 import msgspec
 
-from dynamo_operator import labels
+from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment, has_adapter
-from dynamo_operator.component.read import PodIndex, live_objects, read_facts_for_graph
-from dynamo_operator.features.grove.read import members
+from dynamo_operator.component.framework import needs_ssh_keys
+from dynamo_operator.component.read import PodIndex, live_objects, read_facts, serves, service_of
+from dynamo_operator.features.grove.read import live_templates, members
 from dynamo_operator.features.grove.status import GroveMember, is_settled
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.features.scaling.controller import read_adapters
 from dynamo_operator.features.scaling.plan import AdapterInputs
-from dynamo_operator.features.ssh_keys import ssh_key_copies, ssh_key_types, ssh_keys_target
+from dynamo_operator.features.ssh_keys import missing_ssh_keys, ssh_key_copies, ssh_key_types, ssh_keys_target
 from dynamo_operator.features.takeover.apply import set_origin
 from dynamo_operator.features.takeover.plan import Origin, is_of_earlier_operator
 from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
@@ -26,17 +27,25 @@ from dynamo_operator.graph.status import is_current, is_ready
 from dynamo_operator.names import LEADER_SUFFIX, is_on_grove, is_paused, workload_name
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
+    GROVE,
+    INFERENCE_POOL,
+    KAI,
+    Facts,
+    LeaderWorkerSet,
     LiveObjects,
     PodCliqueScalingGroup,
     PodCliqueSet,
     PodCliqueSetSpec,
+    PodGroup,
+    Queue,
 )
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.result import controls
+from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.errors import NotFound
-from kube_runtime.types.kinds import ControllerRevision
+from kube_runtime.types.kinds import ControllerRevision, PersistentVolumeClaim, Pod
 from kube_runtime.types.meta import Key, R, Resource
 
 _ENDED = frozenset(("Succeeded", "Failed"))
@@ -197,3 +206,49 @@ async def read_set_origin(graph: DynamoGraphDeployment, live: LiveObjects, clien
                 break  # the apply that follows reports it
             return set_origin(*(body["metadata"].get("managedFields", ()) for body in bodies))
     return Origin.OUTDATED
+
+
+def graph_pod_watch(cache: Cache) -> Watches:
+    """Wake a graph on Grove when one of its pods changes; components wake other graphs."""
+
+    def keys(pod: Pod) -> Iterator[Key]:
+        (key, _), namespace = service_of(pod), pod.metadata.namespace
+        if not key.name:
+            return
+        named = cache.get(DynamoGraphDeployment, key)
+        # A name that is too long for a label is shortened there.
+        graphs = [named] if named else list(cache.list(DynamoGraphDeployment, namespace))
+        for graph in graphs:
+            if names.label_value(graph.metadata.name) == key.name and is_on_grove(graph):
+                yield graph.key
+
+    return Watches(Pod, keys)
+
+
+def read_facts_for_graph(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> Facts:
+    """The facts for a graph: those of its namespace, optional APIs, PVCs, and what runs on Grove."""
+    namespace, grove_served = graph.metadata.namespace, serves(cache, GROVE)
+    needs_keys = bool(settings.mpi_secret_name) and needs_ssh_keys(graph)
+    return replace(
+        read_facts(namespace, cache),
+        grove_served=grove_served,
+        kai_served=serves(cache, KAI),
+        inference_pools_served=serves(cache, INFERENCE_POOL),
+        kai_queues=frozenset(queue.metadata.name for queue in cache.list(Queue)),
+        claims=frozenset(claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace)),
+        live_templates=live_templates(graph, cache) if grove_served else {},
+        missing_ssh_keys=missing_ssh_keys(graph, cache, settings) if needs_keys else "",
+    )
+
+
+def pvc_watch(cache: Cache) -> Watches:
+    """Wake the graphs that name a PVC when it is created or deleted."""
+    return Watches(
+        PersistentVolumeClaim,
+        cache.referrers(DynamoGraphDeployment, lambda graph: [claim.name for claim in graph.spec.pvcs]),
+    )
+
+
+def orchestrator_watches() -> tuple[Watches, ...]:
+    """Wake all graphs when LeaderWorkerSets or PodGroups are installed or removed; no object wakes any."""
+    return tuple(Watches(type_, lambda _: ()) for type_ in (LeaderWorkerSet, PodGroup))

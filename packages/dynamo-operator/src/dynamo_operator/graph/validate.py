@@ -1,11 +1,13 @@
-"""The rules of a graph: those of a component for each service, and those of all services together.
+"""The rules of a graph: of a component for each service, of all services together, and of its changes.
 
 Valid services may still collide, because the names of their objects are derived: lower-cased, cleaned, with
 suffixes for debug copies. So the rules compare the names of all objects.
+
+Examples of each rule, and of each change that is refused, are rows of `tests/reviews/rows.py`.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -18,6 +20,7 @@ from dynamo_operator.component.api import (
     ComponentSpec,
     DynamoComponentDeploymentSpec,
     IngressSpec,
+    has_adapter,
     is_under_factor,
 )
 from dynamo_operator.component.framework import (
@@ -38,23 +41,32 @@ from dynamo_operator.component.framework import (
 from dynamo_operator.component.plan import HANDLERS
 from dynamo_operator.component.validate import (
     WITH_COMMAND,
-    graph_annotation_problems,
-    graph_metadata_problems,
+    discovery_problems,
+    framework_problems,
     host_problems,
     spec_problems,
 )
 from dynamo_operator.component.validate_pod import quantity_problems, shared_environment_problems
 from dynamo_operator.features.picker import TYPE as PICKER
 from dynamo_operator.features.picker import graph_picker_problems
+from dynamo_operator.features.rollouts.plan import MODES
 from dynamo_operator.graph.api import (
     MOST_SERVICES,
     DynamoGraphDeployment,
+    DynamoGraphDeploymentSpec,
     PersistentVolumeClaimSpec,
     Restart,
     grove_names_of,
 )
 from dynamo_operator.graph.service import base_replicas
-from dynamo_operator.names import LEADER_SUFFIX, SUBDOMAIN_LIMIT, WORKER_SUFFIX, is_on_grove
+from dynamo_operator.names import (
+    LEADER_SUFFIX,
+    MAX_HISTORY_LIMIT,
+    SUBDOMAIN_LIMIT,
+    WORKER_SUFFIX,
+    is_on_grove,
+    parsed_history_limit,
+)
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import (
     MOST_PROBLEMS,
@@ -65,7 +77,9 @@ from dynamo_operator.shared.problems import (
     first_problems,
     is_label_value,
     is_subdomain,
+    key_problems,
     name_problems,
+    nearest,
     not_a_label_value,
     service_path,
     shown,
@@ -493,3 +507,114 @@ def _ineffective(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     if ingress.tls and ingress.use_virtual_service and not ingress.ingress_controller_class_name:
         message = "has no effect on a VirtualService: the certificate belongs to its gateway"
         yield Problem(f"{at}.tls", message)
+
+
+_RESERVED_LABELS = frozenset(key for key in labels.LABELS if not key.startswith("app.kubernetes.io/"))
+"""Labels by which the operator selects, or that identify its objects. Kubernetes' common labels are free."""
+
+
+# `spec.labels` and `spec.annotations` of a graph refuse reserved keys. Those of a service are
+# older, and old manifests must stay valid: there the operator's values take precedence.
+def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Problem]:
+    """Problems of the labels and annotations that a graph gives all its objects."""
+    yield from key_problems(graph.labels, graph.annotations, "spec")
+    for field, given, reserved in (
+        ("labels", graph.labels, _RESERVED_LABELS),
+        ("annotations", graph.annotations, labels.ANNOTATIONS),
+    ):
+        for key in sorted(reserved & given.keys()):
+            keys = ", ".join(sorted(reserved))
+            message = f"reserved: the operator sets or reads it (reserved keys: {keys})"
+            yield Problem(f"spec.{field}[{key}]", message, ProblemKind.FORBIDDEN)
+
+
+def graph_annotation_problems(annotations: Mapping[str, str]) -> Iterator[Problem]:
+    """Problems of the annotations on a graph that the operator reads."""
+    path = "metadata.annotations"
+    if labels.DISCOVERY_BACKEND in annotations:
+        yield from discovery_problems(annotations, path)
+    mode = annotations.get(labels.WORKER_ROLLOUT)
+    if mode is not None and mode not in MODES:
+        message = f'unknown rollout mode "{mode}" (expected managed or native{nearest(mode, MODES)})'
+        yield Problem(f"{path}[{labels.WORKER_ROLLOUT}]", message, ProblemKind.NOT_SUPPORTED)
+    limit = annotations.get(labels.REVISION_HISTORY_LIMIT)
+    if limit is not None and parsed_history_limit(limit) is None:
+        message = f'invalid number "{limit}" (expected 0 to {MAX_HISTORY_LIMIT}, for example "10")'
+        at = f"{path}[{labels.REVISION_HISTORY_LIMIT}]"
+        yield Problem(at, message, ProblemKind.NOT_SUPPORTED)
+    for key in (labels.PAUSED, labels.SUSPEND):
+        value = annotations.get(key)
+        if value not in (None, "true", "false"):
+            message = f'invalid value "{value}" (expected true or false)'
+            yield Problem(f"{path}[{key}]", message, ProblemKind.NOT_SUPPORTED)
+
+
+ROLLING = ("Pending", "InProgress")
+
+
+# The replicas of a service with a scaling adapter belong to the adapter, yet users apply the whole
+# graph again and again. A manifest without replicas is fine. One with another number than the
+# current would revert the autoscaler, so it is refused, and the message says what to do instead.
+def may_scale(user: str, namespace: str, operator: str) -> bool:
+    """Whether that user may change replicas that a scaling adapter owns.
+
+    Only the operator may, under the user name that the API server knows it by, and the planner of the same
+    namespace. An empty `operator` is unknown and matches no user.
+    """
+    planner = f"system:serviceaccount:{namespace}:{names.PLANNER_SERVICE_ACCOUNT}"
+    return bool(user) and user in (operator, planner)
+
+
+def graph_update_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Refuse changes of immutable fields by any user."""
+    yield from framework_problems(old, new)
+    before, after = old.spec.services, new.spec.services
+    for key in sorted(before.keys() & after.keys()):
+        if (before[key].nodes > 1) != (after[key].nodes > 1):
+            message = (
+                f"spec.services[{key}] cannot change node topology (between single-node and "
+                "multi-node) after creation"
+            )
+            yield Problem(f"{service_path(key)}.multinode", message, ProblemKind.FORBIDDEN)
+    changes = [
+        f"services {verb}: [{' '.join(sorted(keys))}]"
+        for verb, keys in (
+            ("added", after.keys() - before.keys()),
+            ("removed", before.keys() - after.keys()),
+        )
+        if keys
+    ]
+    if changes:
+        message = f"service topology is immutable and cannot be modified after creation: {', '.join(changes)}"
+        yield Problem("spec.services", message, ProblemKind.FORBIDDEN)
+    yield from _new_restart_problems(old, new)
+
+
+def adapter_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Refuse changes of replicas that a scaling adapter owns; `may_scale` names the exceptions."""
+    for key, service in sorted(new.spec.services.items()):
+        if key not in old.spec.services or not has_adapter(service) or service.replicas is None:
+            continue
+        if service.replicas == base_replicas(old, key):
+            continue
+        adapter = names.component_name(new.metadata.name, key)
+        message = (
+            f"spec.services[{key}].replicas cannot be modified directly when scaling adapter is "
+            "enabled; scale or update the related DynamoGraphDeploymentScalingAdapter instead: "
+            f"kubectl scale dgdsa/{adapter} -n {new.metadata.namespace} "
+            f"--replicas={service.replicas}, or leave replicas out of the manifest"
+        )
+        yield Problem(f"{service_path(key)}.replicas", message, ProblemKind.FORBIDDEN)
+
+
+def _new_restart_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Refuse a restart while a managed rollout replaces the same pods."""
+    rolling = old.status.rolling_update
+    before = old.spec.restart.id if old.spec.restart else ""
+    after = new.spec.restart.id if new.spec.restart else ""
+    if after and after != before and rolling is not None and rolling.phase in ROLLING:
+        message = (
+            "spec.restart.id cannot be changed while a rolling update is in progress "
+            f"(status.rollingUpdate.phase is {rolling.phase}); wait until it is Completed"
+        )
+        yield Problem("spec.restart.id", message, ProblemKind.FORBIDDEN)

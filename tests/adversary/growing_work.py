@@ -9,7 +9,8 @@ import msgspec
 
 from dynamo_graphs.offline import component_tree, graph_tree
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.pods import NO_DEPLOYMENT, diagnose
+from dynamo_operator.component.pods import diagnose
+from dynamo_operator.component.readiness import NO_DEPLOYMENT
 from dynamo_operator.component.status import component_status
 from dynamo_operator.component.status import refused_status as refused_component
 from dynamo_operator.component.validate import component_problems
@@ -23,11 +24,12 @@ from dynamo_operator.graph.status import (
     graph_status,
     missing,
     refused_status,
+    status_events,
 )
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.models.plan import ModelInputs
-from dynamo_operator.models.status import invalid_status, model_status, remembered
+from dynamo_operator.models.status import invalid_status, model_status, model_status_events, remembered
 from dynamo_operator.models.validate import model_problems
 from dynamo_operator.requests import status as request_status
 from dynamo_operator.requests import status as requested_graph
@@ -50,7 +52,6 @@ from dynamo_operator.requests.results import (
 )
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from dynamo_operator.shared.report import model_status_events, status_events
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Object
 from reviews.asking import verdict

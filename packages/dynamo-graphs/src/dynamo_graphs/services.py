@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dynamo_operator.component.api import BlockedPod, DynamoComponentDeployment, ServiceReplicaStatus
-from dynamo_operator.component.pods import ServiceView, ready_replicas
+from dynamo_operator.component.readiness import ServiceView, ready_replicas
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import base_replicas, effective_replicas
 from dynamo_operator.shared.conditions import SUSPENDED, Stated

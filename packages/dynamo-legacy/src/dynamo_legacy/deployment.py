@@ -38,9 +38,10 @@ from dynamo_legacy.status import (
 )
 from dynamo_legacy.validation import deployment_problems, shared_size_problem
 from dynamo_operator.component.read import live_objects
+from dynamo_operator.documents import parsed
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import LiveObjects
-from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile, parsed
+from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile
 from kube_runtime.apply.applier import Applier, Controlled, Shared, shared_watch
 from kube_runtime.apply.result import Applied
 from kube_runtime.cache.informer import Watches

@@ -22,8 +22,9 @@ from dynamo_legacy.status import (
 from dynamo_legacy.translate import as_component, claim_name
 from dynamo_legacy.validation import nim_problems
 from dynamo_operator import names
-from dynamo_operator.component.pods import NO_DEPLOYMENT, deployment_readiness, diagnose
+from dynamo_operator.component.pods import diagnose
 from dynamo_operator.component.read import PodIndex, component_pod_watch, live_objects, read_facts
+from dynamo_operator.component.readiness import NO_DEPLOYMENT, deployment_readiness
 from dynamo_operator.features.exposure import component_exposure
 from dynamo_operator.features.namespace_defaults import Member, rendered_as_running
 from dynamo_operator.features.takeover.plan import DEPLOYMENT_UNIT

@@ -44,8 +44,8 @@ from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.status import MESSAGE_LIMIT
 from dynamo_legacy.validation import request_problems
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.report import Reporter, load_for_reconcile, namespace_of, per_owner
-from dynamo_operator.shared.transforms import slimmed
+from dynamo_operator.shared.report import Reporter, load_for_reconcile
+from dynamo_operator.shared.transforms import namespace_of, per_owner, slimmed
 from kube_runtime.apply.applier import (
     Applier,
     Controlled,

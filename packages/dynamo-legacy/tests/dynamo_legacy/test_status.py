@@ -12,7 +12,8 @@ from dynamo_legacy.status import (
     nim_status,
     urls,
 )
-from dynamo_operator.component.pods import NO_DEPLOYMENT, UNKNOWN, Readiness
+from dynamo_operator.component.pods import UNKNOWN
+from dynamo_operator.component.readiness import NO_DEPLOYMENT, Readiness
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.conditions import ComponentReason
 from kube_runtime.apply.result import Blocked, Obstacle

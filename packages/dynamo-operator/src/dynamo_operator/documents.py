@@ -7,13 +7,14 @@ an error, while kubectl keeps the last one.
 Source: go.yaml.in/yaml/v2 v2.4 (tags of plain scalars), sigs.k8s.io/yaml (keys), kubectl 1.32.
 """
 
+import asyncio
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 import msgspec
 import yaml
@@ -105,17 +106,17 @@ def documents(source: str, text: str) -> list[Document]:
 
     Raises: ExceptionGroup of ConfigError, one for each mistake.
     """
-    parsed: list[Document] = []
+    found: list[Document] = []
     mistakes: list[ConfigError] = []
     for node in _roots(source, text):
         reading = _Reading(source)
         value = reading.value(node)
         mistakes += reading.mistakes
         if value is not None:
-            parsed.append(Document(source, value, node))
+            found.append(Document(source, value, node))
     if mistakes:
         raise ExceptionGroup(source, mistakes)
-    return parsed
+    return found
 
 
 def scalar(text: str) -> object:
@@ -320,3 +321,17 @@ def write_json(objects: Iterable[Object], stream: TextIO) -> None:
     """Write one List, as kubectl does."""
     document = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
     stream.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
+
+
+T = TypeVar("T")
+
+
+LARGE_TEXT = 64 * 1024
+"""Characters of YAML that are parsed in the event loop: about 0.1 s."""
+
+
+async def parsed(characters: int, parse: Callable[..., T], *args: object) -> T:
+    """Return `parse(*args)`, which reads so many characters: in a thread if they are many."""
+    if characters <= LARGE_TEXT:
+        return parse(*args)
+    return await asyncio.to_thread(parse, *args)

@@ -13,7 +13,8 @@ from dynamo_operator.component.api import (
     Multinode,
     ServiceReplicaStatus,
 )
-from dynamo_operator.component.pods import UNKNOWN, Diagnosis, Readiness
+from dynamo_operator.component.pods import UNKNOWN, Diagnosis
+from dynamo_operator.component.readiness import Readiness
 from dynamo_operator.component.status import (
     Group,
     component_status,

@@ -15,7 +15,8 @@ from dynamo_operator.component.api import (
     Resources,
     ServiceReplicaStatus,
 )
-from dynamo_operator.component.pods import Diagnosis, ServiceView, diagnosed
+from dynamo_operator.component.pods import Diagnosis
+from dynamo_operator.component.readiness import ServiceView, diagnosed
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,

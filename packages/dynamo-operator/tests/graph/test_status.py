@@ -19,7 +19,7 @@ from dynamo_operator.component.api import (
     DynamoComponentDeploymentStatus,
     ServiceReplicaStatus,
 )
-from dynamo_operator.component.pods import NO_DEPLOYMENT
+from dynamo_operator.component.readiness import NO_DEPLOYMENT
 from dynamo_operator.features.rollouts.plan import Member, Revisions, Rollout, WorkerRevision
 from dynamo_operator.graph import status as graph_statuses
 from dynamo_operator.graph.api import (

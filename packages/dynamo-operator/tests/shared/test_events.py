@@ -8,8 +8,9 @@ from dynamo_operator.graph.api import (
     RestartStatus,
     RollingUpdateStatus,
 )
+from dynamo_operator.graph.status import status_events
 from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, DynamoModelStatus, EndpointInfo
-from dynamo_operator.shared.report import model_status_events, status_events
+from dynamo_operator.models.status import model_status_events
 from kube_runtime.types.meta import Condition
 
 

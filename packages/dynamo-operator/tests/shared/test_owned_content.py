@@ -10,8 +10,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.process.scope import informers
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import PullSecret
-from dynamo_operator.shared.report import OWNED_BYTES
-from dynamo_operator.shared.transforms import registries_only
+from dynamo_operator.shared.transforms import OWNED_BYTES, registries_only
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Store
 from kube_runtime.cache.watch import Changed, Removed

@@ -3,7 +3,7 @@
 import pytest
 
 from dynamo_operator.labels import FINALIZER
-from dynamo_operator.shared.report import with_finalizer, without_finalizer
+from dynamo_operator.shared.patches import with_finalizer, without_finalizer
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client

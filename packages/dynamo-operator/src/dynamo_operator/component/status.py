@@ -14,10 +14,9 @@ from dynamo_operator.component.api import (
 )
 from dynamo_operator.component.framework import declared_or_detected
 from dynamo_operator.component.plan import component_labels
-from dynamo_operator.component.pods import (
+from dynamo_operator.component.pods import UNKNOWN, Diagnosis
+from dynamo_operator.component.readiness import (
     NO_DEPLOYMENT,
-    UNKNOWN,
-    Diagnosis,
     Readiness,
     cause,
     deployment_readiness,

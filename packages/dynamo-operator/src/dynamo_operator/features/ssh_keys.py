@@ -26,7 +26,7 @@ from dynamo_operator.component.framework import needs_ssh_keys
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import SshKeys, SshKeysCopy
-from dynamo_operator.shared.report import Owners, children
+from dynamo_operator.shared.transforms import Owners, children
 from kube_runtime.apply.applier import Shared, shared_watch
 from kube_runtime.apply.result import rejected
 from kube_runtime.apply.status import Target, WriteSuppression

@@ -22,6 +22,7 @@ from dynamo_operator.graph.decision import Decision
 from dynamo_operator.graph.read import graph_pod_watch, orchestrator_watches, pvc_watch, read_graph
 from dynamo_operator.graph.status import report
 from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.labels import FINALIZER
 from dynamo_operator.names import recorded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
@@ -30,14 +31,8 @@ from dynamo_operator.shared.cluster import (
     PodCliqueSet,
     VirtualService,
 )
-from dynamo_operator.shared.report import (
-    Reporter,
-    ValidationCache,
-    carry_out,
-    load_for_reconcile,
-    other_finalizers,
-    patch_metadata,
-)
+from dynamo_operator.shared.patches import carry_out, other_finalizers, patch_metadata
+from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile
 from kube_runtime.apply.applier import Applier, Controlled, CreateOnly, Shared, shared_watch
 from kube_runtime.apply.result import Applied
 from kube_runtime.apply.writer import Writer
@@ -135,8 +130,8 @@ class GraphController:
         graph, change = decision.graph, Object()
         if decision.record:
             change["annotations"] = decision.record
-        if (others := other_finalizers(graph)) is not None:
-            change["finalizers"] = others
+        if FINALIZER in graph.metadata.finalizers:
+            change["finalizers"] = other_finalizers(graph)
         return await self._patched(decision, change) if change else decision
 
     async def _patched(self, decision: Decision, change: Object) -> Decision:
@@ -155,7 +150,8 @@ class GraphController:
         if decision.history.created is not None:
             revision = CreateOnly((decision.history.created,), (ControllerRevision,))
             await self.applier.apply(graph, revision, applied=applied)
-        await carry_out(graph, decision.before, self.writer, applied)
+        if decision.before:
+            await carry_out(graph, decision.before, self.writer, applied)
         if ADAPTERS in decision.features:
             suppression, adapters = self.applier.suppression, inputs.adapters
             await apply_adapters(graph, decision.adapters, adapters, self.writer, suppression, applied)
@@ -173,5 +169,6 @@ class GraphController:
             applied=applied,
         )
         applied.met += decision.blocked
-        await carry_out(graph, decision.after, self.writer, applied)
+        if decision.after:
+            await carry_out(graph, decision.after, self.writer, applied)
         return applied

@@ -16,7 +16,8 @@ import msgspec
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment, has_adapter
 from dynamo_operator.component.plan import canonical
-from dynamo_operator.component.pods import ServiceView, diagnose
+from dynamo_operator.component.pods import diagnose
+from dynamo_operator.component.readiness import ServiceView
 from dynamo_operator.features.exposure import graph_exposure
 from dynamo_operator.features.grove.render import grove_model_objects
 from dynamo_operator.features.grove.status import grove_views

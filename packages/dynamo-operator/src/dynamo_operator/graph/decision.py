@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.pods import ServiceView
+from dynamo_operator.component.readiness import ServiceView
 from dynamo_operator.features.grove.status import GroveMember
 from dynamo_operator.features.history import History
 from dynamo_operator.features.restart import RestartPlan

@@ -15,7 +15,7 @@ from dynamo_operator.component.api import (
     ServiceReplicaStatus,
 )
 from dynamo_operator.component.framework import frameworks, gpus
-from dynamo_operator.component.pods import ServiceView, cause, is_updating, unexplained
+from dynamo_operator.component.readiness import ServiceView, cause, is_updating, unexplained
 from dynamo_operator.component.status import NO_ORCHESTRATOR
 from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.features.rollouts.plan import Rollout
@@ -25,6 +25,8 @@ from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentStatus,
     ProgressStatus,
+    RestartStatus,
+    RollingUpdateStatus,
 )
 from dynamo_operator.graph.decision import Decision
 from dynamo_operator.graph.service import as_configured, graph_scale, graph_selector
@@ -43,6 +45,7 @@ from dynamo_operator.shared.conditions import (
     ComponentReason,
     GraphReason,
     GraphState,
+    StatusEvent,
     Stop,
     refused,
 )
@@ -517,3 +520,47 @@ def is_current(component: DynamoComponentDeployment) -> bool:
     if available is None or is_behind:
         return False
     return component.spec.desired_replicas > 0 or available.reason not in _UNREADY
+
+
+_SUSPENSIONS = {"True": "Suspended", "False": "Resumed"}
+"""Events of the condition `Suspended`, by its new status."""
+
+
+def status_events(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Iterator[StatusEvent]:
+    """The Events between two statuses of a graph."""
+    if after.status.restart is not None:
+        yield from _restart(before.status.restart, after.status.restart)
+    if after.status.rolling_update is not None:
+        yield from _rolling_update(before.status.rolling_update, after.status.rolling_update)
+    old = {entry.type: entry for entry in before.status.conditions}
+    for new in after.status.conditions:
+        was = old.get(new.type, Condition(new.type, ""))
+        is_overdue = new.reason == GraphReason.DEADLINE_EXCEEDED != was.reason
+        if new.type == "Suspended" and new.status != was.status and new.status in _SUSPENSIONS:
+            yield StatusEvent(_SUSPENSIONS[new.status], new.message)
+        elif new.type == "Progressing" and is_overdue:
+            yield StatusEvent("ProgressDeadlineExceeded", new.message, is_warning=True)
+
+
+def _restart(old: RestartStatus | None, new: RestartStatus) -> Iterator[StatusEvent]:
+    before = (old.observed_id, old.phase) if old else (None, None)
+    if before == (new.observed_id, new.phase):
+        return
+    if new.phase == "Restarting":
+        yield StatusEvent("RestartStarted", f'Restart "{new.observed_id}" started')
+    elif new.phase == "Superseded":
+        text = f'Restart "{new.observed_id}" is superseded by the rolling update of the workers'
+        yield StatusEvent("RestartSuperseded", text, is_warning=True)
+    elif new.phase == "Completed" and before[1] == "Restarting":
+        yield StatusEvent("RestartCompleted", f'Restart "{new.observed_id}" completed')
+
+
+def _rolling_update(old: RollingUpdateStatus | None, new: RollingUpdateStatus) -> Iterator[StatusEvent]:
+    if old and (old.phase, old.to_hash) == (new.phase, new.to_hash):
+        return
+    old_workers = f"workers {new.from_hash or 'without a revision'}"
+    change = f"{old_workers} with {new.to_hash or 'those without a revision'}"
+    if new.phase == "InProgress":
+        yield StatusEvent("RollingUpdateStarted", f"Replacing {change}")
+    elif new.phase == "Completed" and old is not None:
+        yield StatusEvent("RollingUpdateCompleted", f"Replaced {change}")

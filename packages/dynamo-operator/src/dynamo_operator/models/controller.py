@@ -24,18 +24,11 @@ from dynamo_operator.models.plan import (
     pod_names,
     siblings,
 )
-from dynamo_operator.models.status import changes_only_failures, is_recorded, remembered
+from dynamo_operator.models.status import changes_only_failures, is_recorded, model_status_events, remembered
 from dynamo_operator.names import is_paused
 from dynamo_operator.shared.cluster import ModelService
-from dynamo_operator.shared.report import (
-    Reporter,
-    earliest,
-    model_status_events,
-    report_paused,
-    report_unreadable,
-    with_finalizer,
-    without_finalizer,
-)
+from dynamo_operator.shared.patches import with_finalizer, without_finalizer
+from dynamo_operator.shared.report import Reporter, earliest, report_paused, report_unreadable
 from kube_runtime.apply.status import StatusRateLimit, patch_status
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache

@@ -6,7 +6,7 @@ in it was never done.
 """
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import msgspec
 
@@ -23,10 +23,10 @@ from dynamo_operator.models.plan import (
     lora_of,
     services,
 )
-from dynamo_operator.shared.conditions import pause_over
+from dynamo_operator.shared.conditions import StatusEvent, pause_over
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.times import instant, rfc3339
-from kube_runtime.types.meta import new_condition
+from kube_runtime.types.meta import Condition, condition, new_condition
 
 WAITING = "waiting for pod"
 RESTARTED = "a container restarted; querying the LoRAs of the worker"
@@ -266,3 +266,53 @@ def _without_repetitions(info: EndpointInfo) -> EndpointInfo:
 
 def _record(endpoint: Endpoint) -> tuple[object, ...]:
     return endpoint.loaded, endpoint.tried, endpoint.leftovers
+
+
+def model_status_events(before: DynamoModel, after: DynamoModel) -> Iterator[StatusEvent]:
+    """The Events between two statuses of a model."""
+    yield from _validity(before, after)
+    old, new = (_ready(model) for model in (before, after))
+    base = after.spec.base_model_name if after.spec else ""
+    total, ready = after.status.total_endpoints or 0, after.status.ready_endpoints or 0
+    failing = [
+        sum(one.failures > 0 and not one.fallback_covered for one in model.status.endpoints)
+        for model in (before, after)
+    ]
+    if failing[1] and not failing[0]:
+        cause = new.message.partition("; ")[2]
+        text = f"Some endpoints failed to load LoRA: {failing[1]} task(s) failed"
+        text = f"{text}; {cause}" if cause else text
+        yield StatusEvent("PartialEndpointFailure", text, is_warning=True)
+    has_lost = old.reason == ModelReason.ALL_READY and ready < (before.status.ready_endpoints or 0)
+    if new.reason in (ModelReason.NOT_READY, ModelReason.NONE_READY):
+        if has_lost or (failing[1] and not failing[0]):  # one more pod is not a loss
+            text = f"Only {ready} of {total} endpoints ready for base model {base}"
+            yield StatusEvent("NotReady", text, is_warning=True)
+    elif new.reason != old.reason:
+        yield from _readiness(new, base, total)
+
+
+def _readiness(new: Condition, base: str, total: int) -> Iterator[StatusEvent]:
+    match new.reason:
+        case ModelReason.ALL_READY:
+            text = f"All {total} endpoints ready for base model {base}"
+            yield StatusEvent("EndpointsReady", text)
+        case ModelReason.DISCOVERED:
+            yield StatusEvent("EndpointsDiscovered", f"Discovered {total} endpoints for base model {base}")
+        case ModelReason.NO_ENDPOINTS:
+            yield StatusEvent("NoEndpointsFound", new.message, is_warning=True)
+        case ModelReason.CONFLICT | ModelReason.NOT_CALLED:
+            yield StatusEvent(new.reason, new.message, is_warning=True)
+        case _:
+            pass
+
+
+def _validity(before: DynamoModel, after: DynamoModel) -> Iterator[StatusEvent]:
+    old, new = (condition(model.status.conditions, "Valid") for model in (before, after))
+    if new is None or new.status == "True" or (old is not None and old.message == new.message):
+        return
+    yield StatusEvent(new.reason, new.message.removeprefix("Validation failed: "), is_warning=True)
+
+
+def _ready(model: DynamoModel) -> Condition:
+    return condition(model.status.conditions, "EndpointsReady") or Condition("EndpointsReady", "")

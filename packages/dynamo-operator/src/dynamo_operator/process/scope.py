@@ -31,8 +31,14 @@ from dynamo_operator.shared.cluster import (
     VirtualService,
     granted_by,
 )
-from dynamo_operator.shared.report import BoundedContent, Owners, children
-from dynamo_operator.shared.transforms import reduced_pod, registries_only, slimmed
+from dynamo_operator.shared.transforms import (
+    BoundedContent,
+    Owners,
+    children,
+    reduced_pod,
+    registries_only,
+    slimmed,
+)
 from kube_runtime.apply.writer import complement
 from kube_runtime.cache.informer import CrdInformer, Informer, OptionalInformer
 from kube_runtime.client.client import Client

@@ -12,6 +12,7 @@ from functools import partial
 from typing import ClassVar
 
 from dynamo_operator import labels
+from dynamo_operator.documents import parsed
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import is_paused
 from dynamo_operator.requests import status
@@ -67,13 +68,8 @@ from dynamo_operator.requests.results import (
     target,
     with_free_names,
 )
-from dynamo_operator.shared.report import (
-    Reporter,
-    parsed,
-    patch_metadata,
-    report_unreadable,
-    without_finalizer,
-)
+from dynamo_operator.shared.patches import patch_metadata, without_finalizer
+from dynamo_operator.shared.report import Reporter, report_unreadable
 from kube_runtime.apply.applier import Applier, Shared, controller_reference, shared_watch
 from kube_runtime.apply.result import Obstructed
 from kube_runtime.apply.status import Target, WriteSuppression, digest_of, patch_status

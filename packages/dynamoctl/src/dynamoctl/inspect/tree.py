@@ -16,7 +16,7 @@ from dynamo_graphs.ages import short_age
 from dynamo_graphs.reader import GRAPHS, NOUNS, ORDER, STATED, Target, members, not_served, warn
 from dynamo_operator.component import pods
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.pods import deployment_readiness
+from dynamo_operator.component.readiness import deployment_readiness
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel, EndpointInfo

@@ -11,7 +11,8 @@ import msgspec
 
 from dynamo_operator.component.api import ServiceReplicaStatus
 from dynamo_operator.component.plan import service_dynamo_namespace
-from dynamo_operator.component.pods import UNKNOWN, Diagnosis, ServiceView, diagnosed
+from dynamo_operator.component.pods import UNKNOWN, Diagnosis
+from dynamo_operator.component.readiness import ServiceView, diagnosed
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import GROVE, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from dynamo_operator.shared.conditions import unobserved

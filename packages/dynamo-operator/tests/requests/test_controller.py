@@ -113,8 +113,7 @@ async def test_names_that_are_taken_change_before_the_graph_is_created(
     refusal: RequestReason, taken: tuple[str, ...], name: str
 ) -> None:
     world = World(refused_before(refusal), *taken)
-    for _ in taken:
-        renamed = await world.reconciled()
+    *_, renamed = [await world.reconciled() for _ in taken]
     assert name == mounted(renamed.status.generated_deployment)
     created = await world.reconciled()
     assert created.status.deployment is not None

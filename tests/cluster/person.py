@@ -15,14 +15,14 @@ PROGRAM = "import sys; from dynamoctl.main import main; main()"
 
 
 def finished(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    """What becomes of a command."""
+    """The result of a command."""
     return subprocess.run(  # noqa: S603 - our own program
         command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
     )
 
 
 def dynamoctl(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
-    """What becomes of a command of somebody without a kubeconfig and namespace."""
+    """The result of a command without a kubeconfig and namespace."""
     return finished([sys.executable, "-c", PROGRAM, *map(str, arguments)])
 
 

@@ -84,7 +84,7 @@ class _GraphController:
         status = replace(graph.status, observed_generation=generation, services=services)
         stored = await patch_status(cluster.writer, graph, status)
         record_events(cluster.recorder, graph, stored, applied.blocked)
-        return Result(CONFLICT_RETRY_SECONDS if applied.met else None)
+        return Result(CONFLICT_RETRY_SECONDS if applied.obstructions else None)
 
 
 class Cluster:

@@ -59,7 +59,7 @@ def test_a_process_that_ignores_the_request_to_end_is_killed(process: Process) -
     assert process.pid() is None
 
 
-def test_a_reused_pid_is_somebody_else_and_is_left_alone(process: Process, tmp_path: Path) -> None:
+def test_another_process_with_the_same_pid_is_not_stopped(process: Process, tmp_path: Path) -> None:
     stranger = Process("stranger", tmp_path, tmp_path)
     stranger.start(["sleep", "60"], ENVIRONMENT)
     pid = stranger.pid()

@@ -184,7 +184,7 @@ class NimController:
             Controlled(objects, self.owns, exposure.spared, decided_with=inputs.live),
             applied=self.reporter.applying(nim),
         )
-        applied.met += exposure.blocked
+        applied.obstructions += exposure.blocked
         return applied
 
     def _render(

@@ -215,7 +215,7 @@ class ImageRequestController:
             return refused(reason, str(error))
         tokens = [token_secret(namespace, self.legacy)] if fetch.is_store else []
         await self.applier.apply(request, _shared([*logins, *tokens]), applied=applied)
-        if not applied.met:
+        if not applied.obstructions:
             await self.applier.apply(request, CreateOnly([job], (BuildJob,)), applied=applied)
         return plan
 

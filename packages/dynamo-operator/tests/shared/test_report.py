@@ -27,7 +27,7 @@ from specs import a_component
 
 
 def blocked(*obstacles: Obstacle) -> Applied:
-    return Applied(met=[Blocked(each, "Service", "a", "taken") for each in obstacles])
+    return Applied(obstructions=[Blocked(each, "Service", "a", "taken") for each in obstacles])
 
 
 @pytest.mark.parametrize(

@@ -340,8 +340,9 @@ _UNVERIFIED_LIFE: Final = timedelta(days=3650)
 class Rotation:
     """Renews a certificate in a loop on every replica, woken by changes of the objects that it depends on.
 
-    As it is: the certificate of the metrics endpoint. Its CA is in the same Secret, from which the Prometheus
-    operator reads it. The delay is unknown, so a new CA is published for a while before it is used.
+    The defaults of the hooks are for the certificate of the metrics endpoint. Its CA is in the same Secret,
+    from which the Prometheus operator reads it. The delay is unknown, so a new CA is published for a while
+    before it is used.
     """
 
     def __init__(

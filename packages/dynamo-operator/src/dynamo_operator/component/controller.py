@@ -107,7 +107,7 @@ class ComponentController:
             ),
             applied=self.reporter.applying(component),
         )
-        applied.met += decision.blocked
+        applied.obstructions += decision.blocked
         diagnosis = diagnose(inputs.pods, nodes=component.spec.nodes, now=datetime.now(UTC))
         status = applied_status(component, inputs.leaders, applied, diagnosis)
         seconds = diagnosis.requeue_after_seconds

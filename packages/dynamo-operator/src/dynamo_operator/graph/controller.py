@@ -168,7 +168,7 @@ class GraphController:
             Controlled(decision.objects, self.owns, decision.spared, decided_with=inputs.live),
             applied=applied,
         )
-        applied.met += decision.blocked
+        applied.obstructions += decision.blocked
         if decision.after:
             await carry_out(graph, decision.after, self.writer, applied)
         return applied

@@ -78,14 +78,14 @@ class Reporter:
     def applying(self, owner: Resource) -> Applied:
         """The result of the writes for an object, to be filled; each change is an Event at once."""
 
-        def told(change: Change) -> None:
+        def on_change(change: Change) -> None:
             reason, message, cause = change.reason, change.message, change.cause
             if change.verb is Verb.SCALE or change.kind in _LOGGED_ONLY:
                 log_decision(reason, message, cause=cause)
             else:
                 self.recorder.event(owner, reason=reason, message=message, cause=cause)
 
-        return Applied(told)
+        return Applied(on_change)
 
     async def stopped(self, resource: Resource, stop: Stop) -> Result:
         """End a reconcile that applies nothing. A change of the spec, or of what is missing, requeues it.
@@ -118,8 +118,8 @@ class Reporter:
             self.rolled_out(*graphs)
         record_events(self.recorder, resource, stored, applied.blocked)
         again: float | None = None
-        if applied.met:
-            is_cheap = all(blocked.obstacle in _CHECKED_IN_CACHE for blocked in applied.met)
+        if applied.obstructions:
+            is_cheap = all(blocked.obstacle in _CHECKED_IN_CACHE for blocked in applied.obstructions)
             again = CONFLICT_RETRY_SECONDS if is_cheap else REJECTED_RETRY_SECONDS
         elif applied.contested:
             again = CONTEST_SECONDS

@@ -243,12 +243,12 @@ class Applier:
                 kept.add((desired["kind"], key_of(desired)))
                 yield desired
 
-        met, failed = len(applied.met), len(applied.failures)
+        before, failed = len(applied.obstructions), len(applied.failures)
         await apply_each(tracked(), types, partial(self._apply_one, owner, policy), applied)
         if isinstance(policy, CreateOnly) or len(applied.failures) > failed:
             return
         # Not while a name is taken or a kind is missing: the old objects may be all that serves.
-        is_refusal = (refusal.obstacle is Obstacle.REJECTED for refusal in applied.met[met:])
+        is_refusal = (refusal.obstacle is Obstacle.REJECTED for refusal in applied.obstructions[before:])
         if isinstance(policy, Shared) or all(is_refusal):
             await self._prune(owner, policy, types, kept, applied)
 

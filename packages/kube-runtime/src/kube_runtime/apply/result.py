@@ -108,16 +108,16 @@ class Applied:
     """The result of the writes of a reconcile so far. A status is computed from it.
 
     `objects` are as the API server holds them.
-    `told` gets each change when it has been made: the reconcile may end halfway, and the next one does not
-    know what this one changed. `met` has what could not be written, and why. `contested` has a message for
-    each object that another client keeps reverting; it is left as it is. `failures` of the API server are
-    those that a retry may not meet, and `failing` the kinds of desired objects at which it failed.
+    `on_change` is called after each change: the reconcile may fail halfway, and the next one does not
+    know what this one changed. `obstructions` has what could not be written, and why. `contested` has a
+    message for each object that another client keeps reverting; it is left as it is. `failures` are those of
+    the API server, which the next attempt may not have, `failing` the kinds of objects that had them.
     """
 
-    told: Callable[[Change], None] = lambda _: None
+    on_change: Callable[[Change], None] = lambda _: None
     objects: list[Resource] = field(default_factory=list[Resource])
     changes: list[Change] = field(default_factory=list[Change])
-    met: list[Blocked] = field(default_factory=list[Blocked])
+    obstructions: list[Blocked] = field(default_factory=list[Blocked])
     contested: list[str] = field(default_factory=list[str])
     failures: list[ServerFailure] = field(default_factory=list[ServerFailure])
     failing: dict[type[Resource], Blocked] = field(default_factory=dict[type[Resource], Blocked])
@@ -125,7 +125,7 @@ class Applied:
     @property
     def blocked(self) -> tuple[Blocked, ...]:
         """The causes, in the order in which they were met, then what waits for others."""
-        return tuple(sorted(self.met, key=attrgetter("passes_by_itself")))
+        return tuple(sorted(self.obstructions, key=attrgetter("passes_by_itself")))
 
     def get(self, type_: type[R], name: str) -> R | None:
         """The applied object of that kind and name, if it exists."""
@@ -139,13 +139,13 @@ class Applied:
         return {live.metadata.name: live for live in self.objects if isinstance(live, type_)}
 
     def record(self, change: Change) -> None:
-        """Add a change, and tell it."""
+        """Add a change, and call `on_change`."""
         self.changes.append(change)
-        self.told(change)
+        self.on_change(change)
 
     def stopped(self, kind: str, name: str, error: Refused | ServerFailure) -> None:
         """Add a write that the API server refused, or failed at."""
-        self.met.append(rejected(kind, name, error))
+        self.obstructions.append(rejected(kind, name, error))
         if isinstance(error, ServerFailure):
             self.failures.append(error)
 
@@ -196,23 +196,23 @@ async def apply_each(
         failing = applied.failing
         if len(failing) >= _FAILING_KINDS or attempt.type_ in failing:
             first = next(iter(failing.values()))
-            applied.met.append(waits_for(desired, failing.get(attempt.type_, first)))
+            applied.obstructions.append(waits_for(desired, failing.get(attempt.type_, first)))
             continue
         try:
             await step(attempt)
         except Obstructed as obstruction:
-            applied.met.append(obstruction.blocked)
+            applied.obstructions.append(obstruction.blocked)
         except (Refused, ServerFailure) as error:
             if not attempt.is_stopped_by(error):
                 raise
             missing = (error.details or {}).get("name") if isinstance(error, NotFound) else None
-            cause = next((earlier for earlier in applied.met if earlier.name == missing), None)
+            cause = next((earlier for earlier in applied.obstructions if earlier.name == missing), None)
             if cause is not None:
-                applied.met.append(waits_for(desired, cause))
+                applied.obstructions.append(waits_for(desired, cause))
             else:
                 applied.stopped(kind, name, error)
             if isinstance(error, ServerFailure):
-                failing[attempt.type_] = applied.met[-1]
+                failing[attempt.type_] = applied.obstructions[-1]
         else:
             if attempt.verb is not None:
                 applied.record(Change(attempt.verb, kind, name, attempt.cause))

@@ -4,9 +4,9 @@ import io
 from collections.abc import Iterable
 from pathlib import Path
 
+from dynamo_graphs.output import write_yaml
 from dynamo_legacy.api import RESOURCES as LEGACY
 from dynamo_operator.crds import custom_resource_definition, custom_resource_definitions
-from dynamo_operator.documents import write_yaml
 from dynamoctl.installation.permissions import GRANTED, PROFILING_NODES, RULES, Name, Rule
 from kube_runtime.types.meta import Object
 

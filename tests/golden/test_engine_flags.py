@@ -19,8 +19,7 @@ import yaml
 from dynamo_graphs.engines import ENGINES, RELEASE, Role
 from dynamo_graphs.graph import Graph
 from dynamo_graphs.objects import Backend
-from dynamo_graphs.offline import expanded
-from dynamo_operator.settings import installed_settings
+from dynamo_graphs.offline import expanded, installed_settings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_profiler.base import BACKENDS, base_graph
 from dynamo_profiler.engine import Layout

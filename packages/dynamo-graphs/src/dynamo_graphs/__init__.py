@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from dynamo_graphs.graph import ApiObject, AsyncCluster, Cluster, Graph, NotReady
     from dynamo_graphs.logs import Logs
     from dynamo_graphs.objects import InvalidObject
+    from dynamo_graphs.offline import installed_settings
     from dynamo_graphs.others import Component, Latency, Model, Request, ScalingAdapter
-    from dynamo_operator.settings import installed_settings
     from dynamo_operator.shared.problems import Problem
 
 __all__ = [
@@ -34,7 +34,7 @@ _MODULES = {
     "InvalidObject": "dynamo_graphs.objects",
     "Logs": "dynamo_graphs.logs",
     "Problem": "dynamo_operator.shared.problems",
-    "installed_settings": "dynamo_operator.settings",
+    "installed_settings": "dynamo_graphs.offline",
 }
 """The module of a name, unless it is `dynamo_graphs.others`."""
 

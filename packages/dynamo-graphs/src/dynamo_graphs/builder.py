@@ -268,9 +268,9 @@ class GraphBuilder(OfflineObject):
 
     def _step_problems(self, document: Object) -> tuple[Problem, ...]:
         """The problems of its schema, else those of its rules, except that a service is missing."""
+        from dynamo_graphs.offline import installed_settings
         from dynamo_operator.crds import defaulted
         from dynamo_operator.graph.validate import graph_problems
-        from dynamo_operator.settings import installed_settings
 
         if problems := super()._step_problems(document):
             return problems

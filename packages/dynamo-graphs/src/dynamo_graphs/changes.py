@@ -11,14 +11,14 @@ from io import StringIO
 from typing import Literal
 
 from dynamo_graphs.ages import counted
-from dynamo_graphs.offline import expanded
+from dynamo_graphs.offline import expanded, installed_settings
 from dynamo_graphs.operators import running_settings
+from dynamo_graphs.output import write_yaml
 from dynamo_graphs.reader import Reading, served_groups, warn
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.documents import write_yaml
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.settings import RenderSettings, installed_settings
+from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import OPTIONAL_APIS, Facts, LeaderWorkerSet, PodCliqueSet
 from kube_runtime.client.client import APPLY_PATCH
 from kube_runtime.errors import ApiError, ConfigError, Conflict

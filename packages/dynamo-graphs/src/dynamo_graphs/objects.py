@@ -138,8 +138,8 @@ class OfflineObject:
 
         Text with anchors or merge keys is rewritten, without comments, once something has changed.
         """
+        from dynamo_graphs.output import write_yaml
         from dynamo_graphs.yaml_editor import edited
-        from dynamo_operator.documents import write_yaml
 
         if self._source is not None:
             text = edited(*self._source, self._document)
@@ -201,8 +201,7 @@ class OfflineObject:
         raise InvalidObject([Problem(field, f"expected an object, found {type(part).__name__}")])
 
     def _expanded(self, settings: "RenderSettings | None", facts: "Facts | None") -> "Expansion":
-        from dynamo_graphs.offline import expanded
-        from dynamo_operator.settings import installed_settings
+        from dynamo_graphs.offline import expanded, installed_settings
         from dynamo_operator.shared.cluster import Facts
 
         document, metadata = self._document, self._document.get("metadata")

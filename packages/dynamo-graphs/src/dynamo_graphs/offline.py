@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from dynamo_graphs.schema import schema_problems
-from dynamo_operator import names
+from dynamo_operator import names, version
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.render import component_objects, component_shared_objects
 from dynamo_operator.component.status import NO_ORCHESTRATOR
@@ -83,6 +83,25 @@ class Beside:
 
 
 NOTHING = Beside()
+
+
+def installed_settings() -> RenderSettings:
+    """The settings of an operator that the charts installed into `dynamo-system` with their defaults."""
+    name = "dynamo-platform-dynamo-operator"
+    return RenderSettings(
+        mpi_secret_name="mpi-run-ssh-secret",  # noqa: S106  a name
+        mpi_secret_namespace="dynamo-system",  # noqa: S106  a name
+        mpi_secret_made=True,
+        grove_termination_delay_seconds=14_400,
+        allowed_gateways="*",
+        planner_cluster_role_name=f"{name}-planner",
+        epp_cluster_role_name=f"{name}-epp",
+        dgdr_profiling_cluster_role_name=f"{name}-dgdr-profiling",
+        dgdr_profiling_nodes_cluster_role_name=f"{name}-dgdr-profiling-nodes",
+        operator_image=f"dynamo-operator:{version()}",
+        disruption_budget_max_unavailable="1",
+        operator_account=f"dynamo-system/{name}-controller-manager",
+    )
 
 
 def expanded(document: Object, facts: Facts, settings: RenderSettings, beside: Beside = NOTHING) -> Expansion:

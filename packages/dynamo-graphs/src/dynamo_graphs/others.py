@@ -165,8 +165,8 @@ class Request(ApiObject):
         return self._typed(DynamoGraphDeploymentRequest)
 
     def _step_problems(self, document: Object) -> tuple[Problem, ...]:
+        from dynamo_graphs.offline import installed_settings
         from dynamo_operator.requests.validate import request_problems
-        from dynamo_operator.settings import installed_settings
 
         if problems := super()._step_problems(document):
             return problems

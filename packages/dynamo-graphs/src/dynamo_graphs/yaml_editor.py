@@ -11,7 +11,8 @@ from io import StringIO
 
 import yaml
 
-from dynamo_operator.documents import ShallowLoader, documents, write_yaml
+from dynamo_graphs.output import write_yaml
+from dynamo_operator.documents import ShallowLoader, documents
 from kube_runtime.types.meta import Object
 
 _DASH = re.compile(r" *- +")

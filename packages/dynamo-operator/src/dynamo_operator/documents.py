@@ -1,4 +1,4 @@
-"""Read YAML and JSON as kubectl does, with the place of every value, and write them.
+"""Read YAML and JSON as kubectl does, with the place of every value.
 
 `yes`, `0777`, `1:30` or `2020-01-01` must mean the same as to `kubectl apply -f`. So PyYAML's C parser
 only builds nodes, and this module resolves their values. In one point it is stricter: a duplicate key is
@@ -10,13 +10,10 @@ Source: go.yaml.in/yaml/v2 v2.4 (tags of plain scalars), sigs.k8s.io/yaml (keys)
 import asyncio
 import math
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
-import msgspec
 import yaml
 
 from kube_runtime.errors import ConfigError
@@ -249,8 +246,9 @@ def _place(source: str, node: yaml.Node) -> str:
 
 def _node_at(node: yaml.Node, path: str) -> yaml.Node:
     """The key or item at a path such as `metadata.labels["a/b"]`, or its deepest existing parent."""
-    deepest, inside = node, node
-    for step in _steps(path):
+    deepest, inside, at = node, node, 0
+    while match := _STEP.match(path, at):  # a search would restart at every bracket
+        step, at = match[match.lastindex or 0], match.end()
         if isinstance(inside, yaml.MappingNode):
             pairs = [pair for pair in inside.value if pair[0].value == step]
         elif isinstance(inside, yaml.SequenceNode) and step.isdecimal() and len(step) <= _LONGEST:
@@ -263,68 +261,7 @@ def _node_at(node: yaml.Node, path: str) -> yaml.Node:
     return deepest
 
 
-def _steps(path: str) -> Iterator[str]:
-    """The keys and indices of a path, up to a bracket that is not closed."""
-    at = 0
-    while step := _STEP.match(path, at):  # a search would restart at every bracket
-        yield step[step.lastindex or 0]
-        at = step.end()
-
-
-_AMBIGUOUS = "ambiguous"
-_STRING = "tag:yaml.org,2002:str"
-
-
-# A string that YAML 1.1, YAML 1.2 or kubectl would read as another type is quoted: `yes`, `1e3`,
-# `0o17`, `1:30`, `2020-01-01`.
-class _Dumper(yaml.CSafeDumper):
-    """PyYAML's C emitter without aliases, and with the quotes that kubectl needs."""
-
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  the signature is PyYAML's
-        return True
-
-    def resolve(self, kind: object, value: object, implicit: Any) -> object:
-        tag = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
-        is_string = kind is yaml.ScalarNode and implicit[0] and tag == _STRING
-        return _AMBIGUOUS if is_string and not _is_read_as_text(value) else tag
-
-
-@cache
-def _is_read_as_text(value: str) -> bool:
-    """Whether every reader reads the plain scalar as text. Cached, since documents repeat few words."""
-    return isinstance(scalar(value), str)
-
-
-def _string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    """Represent text of several lines as a block, which is readable."""
-    style = "|" if "\n" in text.strip("\n") and not text[:1].isspace() else None
-    return dumper.represent_scalar(_STRING, text, style=style)
-
-
-_Dumper.add_representer(str, _string)
-
-
-def write_yaml(objects: Iterable[Object], stream: TextIO) -> None:
-    """Write documents, separated by `---`."""
-    yaml.dump_all(
-        objects,
-        stream,
-        Dumper=_Dumper,
-        explicit_start=True,
-        sort_keys=False,
-        allow_unicode=True,
-        width=sys.maxsize >> 33,
-    )
-
-
-def write_json(objects: Iterable[Object], stream: TextIO) -> None:
-    """Write one List, as kubectl does."""
-    document = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-    stream.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
-
-
 T = TypeVar("T")
-
 
 LARGE_TEXT = 64 * 1024
 """Characters of YAML that are parsed in the event loop: about 0.1 s."""

@@ -12,8 +12,6 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_type_hints
 
 import msgspec
 
-from dynamo_operator import version
-
 
 class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A row of `settings.toml`: the field's path, its help text, and its external names.
@@ -72,25 +70,6 @@ class RenderSettings(Section, frozen=True, kw_only=True):
     largest_object_bytes: int = 64 * 1024
     operator_account: str = ""
     debugger_image: str = "python:3.12-slim"
-
-
-def installed_settings() -> RenderSettings:
-    """The settings of an operator that the charts installed into `dynamo-system` with their defaults."""
-    name = "dynamo-platform-dynamo-operator"
-    return RenderSettings(
-        mpi_secret_name="mpi-run-ssh-secret",  # noqa: S106  a name
-        mpi_secret_namespace="dynamo-system",  # noqa: S106  a name
-        mpi_secret_made=True,
-        grove_termination_delay_seconds=14_400,
-        allowed_gateways="*",
-        planner_cluster_role_name=f"{name}-planner",
-        epp_cluster_role_name=f"{name}-epp",
-        dgdr_profiling_cluster_role_name=f"{name}-dgdr-profiling",
-        dgdr_profiling_nodes_cluster_role_name=f"{name}-dgdr-profiling-nodes",
-        operator_image=f"dynamo-operator:{version()}",
-        disruption_budget_max_unavailable="1",
-        operator_account=f"dynamo-system/{name}-controller-manager",
-    )
 
 
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import yaml
 
+from dynamo_graphs.output import write_yaml
 from dynamo_operator import user_agent
-from dynamo_operator.documents import ShallowLoader, documents, write_yaml
+from dynamo_operator.documents import ShallowLoader, documents
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_profiler import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.choice import Choice

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from dynamo_graphs.offline import expanded
+from dynamo_graphs.output import write_json, write_yaml
 from dynamo_legacy.api import (
     DynamoDeployment,
     DynamoNim,
@@ -28,7 +29,6 @@ from dynamo_legacy.render import GraphConfig, parse_graph_config, services_only
 from dynamo_legacy.settings import read_legacy_settings
 from dynamo_operator.component.api import GROUP
 from dynamo_operator.crds import filled, whole_schema
-from dynamo_operator.documents import write_json, write_yaml
 from dynamo_operator.process.flags import text_of
 from dynamo_operator.shared.cluster import Facts
 from dynamoctl.authoring.render import Manifest

@@ -9,7 +9,7 @@ from pathlib import Path
 from cyclopts import CycloptsError
 
 from dynamo_graphs import Latency
-from dynamo_operator.documents import write_yaml
+from dynamo_graphs.output import write_yaml
 from dynamo_operator.shared.problems import is_subdomain
 from dynamo_profiler.charts import COLUMNS, row
 from dynamo_profiler.study import Study, study

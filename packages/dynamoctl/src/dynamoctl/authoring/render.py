@@ -12,12 +12,13 @@ import msgspec
 from cyclopts import CycloptsError
 
 from dynamo_graphs.offline import NOTHING, RENDERED, Beside, expanded, identity
+from dynamo_graphs.output import write_json, write_yaml
 from dynamo_graphs.schema import schema_problems
 from dynamo_legacy.api import RESOURCES as LEGACY
 from dynamo_operator.component.api import GROUP
 from dynamo_operator.component.read import namespace_facts
 from dynamo_operator.crds import RESOURCES
-from dynamo_operator.documents import Document, documents, write_json, write_yaml
+from dynamo_operator.documents import Document, documents
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.process.flags import text_of
 from dynamo_operator.settings import RenderSettings

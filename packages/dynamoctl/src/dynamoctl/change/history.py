@@ -15,9 +15,9 @@ import msgspec
 from dynamo_graphs.ages import short_age
 from dynamo_graphs.changes import changes_of, differences, some_of
 from dynamo_graphs.edits import Edited, Unwritable, obstacles
+from dynamo_graphs.output import write_yaml
 from dynamo_graphs.reader import GRAPHS, Target
 from dynamo_operator import labels
-from dynamo_operator.documents import write_yaml
 from dynamo_operator.features.history import CHANGE_CAUSE, SIZE_OF_SERVICE, SIZES, without_sizes
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.change.diff import print_changes

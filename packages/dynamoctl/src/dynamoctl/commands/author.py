@@ -78,9 +78,9 @@ def crds(
     output
         Output format: `yaml` prints one document per object, `json` one List.
     """
+    from dynamo_graphs.output import write_json, write_yaml
     from dynamo_legacy.api import RESOURCES as LEGACY
     from dynamo_operator.crds import custom_resource_definition
-    from dynamo_operator.documents import write_json, write_yaml
     from dynamoctl.authoring.render import selected
 
     chosen = dict.fromkeys((*selected(kinds), *(LEGACY if legacy else ())))

@@ -41,7 +41,7 @@ def install(
     withhold
         Grant no permissions for this optional API, even where it is installed. Repeatable.
     """
-    from dynamo_operator.documents import write_yaml
+    from dynamo_graphs.output import write_yaml
     from dynamo_operator.shared.problems import is_dns_label
     from dynamoctl.installation.manifests import Choices, manifests
     from kube_runtime.errors import ConfigError

@@ -140,7 +140,7 @@ def print_raw(kind: Kind, objects: Sequence[Object], whole: Object, output: str)
     elif output == "name":
         sys.stdout.write("".join(f"{kind}/{body['metadata']['name']}\n" for body in objects))
     else:
-        from dynamo_operator.documents import write_yaml
+        from dynamo_graphs.output import write_yaml
 
         write_yaml(objects, sys.stdout)
 

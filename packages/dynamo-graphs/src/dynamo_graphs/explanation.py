@@ -19,7 +19,6 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.graph import status as configuration
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
-from dynamo_operator.names import is_paused
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, RequestConditionType, RequestReason
 from dynamo_operator.shared.conditions import (
     ComponentReason,
@@ -28,6 +27,7 @@ from dynamo_operator.shared.conditions import (
     ScalingReason,
     Stated,
     is_behind,
+    is_paused,
     is_ready,
     seen_generation,
     summary,

@@ -11,10 +11,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import msgspec
-
 from dynamo_operator import labels
-from kube_runtime.types.meta import R, Resource
+from kube_runtime.types.meta import Resource
 
 LABEL_LIMIT = 63
 SUBDOMAIN_LIMIT = 253
@@ -228,44 +226,11 @@ def _room(set_name: str, services: Mapping[str, bool]) -> dict[str, int]:
     return {key: shared if is_multinode else room for key, is_multinode in services.items()}
 
 
-COMPONENT = "component"
-GROVE = "grove"
-
-DEFAULT_HISTORY_LIMIT = 10
-"""Former specs kept beside the current one, as many as a StatefulSet keeps."""
-
-MAX_HISTORY_LIMIT = 100
-"""Each former spec takes as much of the API server's store as the graph."""
-
-
-# `nvidia.com/workload-provider` records whether a graph runs as components or on Grove. A graph
-# without the record counts as one of components; code that handles a new graph records the choice
-# first (`recorded`).
-def is_on_grove(graph: Resource) -> bool:
-    """Whether the graph's workloads are one PodCliqueSet."""
-    return graph.metadata.annotations.get(labels.WORKLOAD_PROVIDER) == GROVE
-
-
-def recorded(graph: R, provider: str) -> R:
-    """Return the graph with its provider recorded."""
-    annotations = {**graph.metadata.annotations, labels.WORKLOAD_PROVIDER: provider}
-    metadata = msgspec.structs.replace(graph.metadata, annotations=annotations)
-    return msgspec.structs.replace(graph, metadata=metadata)
+COMPONENT, GROVE = "component", "grove"
+"""The workload providers of a graph."""
 
 
 def kai_queue(graph: Resource) -> str:
     """The KAI scheduler queue for the pods of a graph on Grove."""
     asked = graph.metadata.annotations.get(labels.KAI_QUEUE, "").strip()
     return asked or DEFAULT_KAI_QUEUE
-
-
-def is_paused(resource: Resource) -> bool:
-    """Whether a user has paused the object, so that the operator writes nothing for it."""
-    return resource.metadata.annotations.get(labels.PAUSED) == "true"
-
-
-def parsed_history_limit(text: str) -> int | None:
-    """The number in the text of the annotation; None if it is invalid."""
-    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_HISTORY_LIMIT))):
-        return None
-    return int(text) if int(text) <= MAX_HISTORY_LIMIT else None

@@ -37,10 +37,9 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel, EndpointInfo
 from dynamo_operator.models.plan import Call, Reply
-from dynamo_operator.names import is_paused
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.settings import LoggingSettings, TimeFormat
-from dynamo_operator.shared.conditions import GraphReason
+from dynamo_operator.shared.conditions import GraphReason, is_paused
 from kube_runtime.apply.status import Recent
 from kube_runtime.client.client import Client
 from kube_runtime.commandline import visible

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from dynamo_graphs.offline import graph_tree
 from dynamo_operator.component.api import NAMES, NOOP
 from dynamo_operator.component.framework import framework, several_flags, started
+from dynamo_operator.graph.api import on_provider
 from dynamo_operator.graph.validate import graph_problems
-from dynamo_operator.names import GROVE, recorded
+from dynamo_operator.names import GROVE
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object
@@ -117,7 +118,7 @@ SETTINGS = RenderSettings(mpi_secret_name="keys", mpi_secret_namespace="dynamo")
 def containers(service: Object, framework: str = "", *, on_grove: bool = False) -> list[dict[str, Any]]:
     """The main containers of a graph with this one service, leader first."""
     graph = a_graph({"W": service}, **({"backendFramework": framework} if framework else {}))
-    graph = recorded(graph, GROVE) if on_grove else graph
+    graph = on_provider(graph, GROVE) if on_grove else graph
     assert () == graph_problems(graph, SETTINGS)
     found: list[dict[str, Any]] = []
     for each in graph_tree(graph, Facts(lws_served=True, grove_served=on_grove), SETTINGS):

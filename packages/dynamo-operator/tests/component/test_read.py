@@ -9,9 +9,9 @@ import msgspec
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.pods import is_ready
 from dynamo_operator.component.read import SELECTOR, PodIndex, component_pod_watch
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment, on_provider
 from dynamo_operator.graph.read import graph_pod_watch
-from dynamo_operator.names import COMPONENT, GROVE, label_value, recorded
+from dynamo_operator.names import COMPONENT, GROVE, label_value
 from dynamo_operator.shared.cluster import LeaderWorkerSet
 from dynamo_operator.shared.transforms import reduced_pod
 from kube_runtime.cache.informer import Watches
@@ -29,7 +29,7 @@ LABELS = {
 }
 SET_NAME = "leaderworkerset.sigs.k8s.io/name"
 READY = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-GRAPH = recorded(a_graph({"Decode": a_service()}, "the-graph"), GROVE)
+GRAPH = on_provider(a_graph({"Decode": a_service()}, "the-graph"), GROVE)
 NAMESPACE = GRAPH.metadata.namespace
 
 
@@ -139,7 +139,7 @@ def test_a_pod_wakes_the_component_of_its_workload() -> None:
 def test_a_pod_wakes_a_graph_on_grove_only() -> None:
     on_grove = Cache(stores(GRAPH).values())
     assert [GRAPH.key] == woken(graph_pod_watch(on_grove), a_pod())
-    beside = recorded(a_graph({"Decode": a_service()}, "the-graph"), COMPONENT)
+    beside = on_provider(a_graph({"Decode": a_service()}, "the-graph"), COMPONENT)
     assert [] == woken(graph_pod_watch(Cache(stores(beside).values())), a_pod())
 
 

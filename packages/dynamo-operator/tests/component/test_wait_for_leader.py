@@ -16,7 +16,8 @@ import pytest
 
 from dynamo_graphs.offline import graph_tree
 from dynamo_operator.component.pod import NAME, WITHIN_SECONDS, script
-from dynamo_operator.names import GROVE, recorded
+from dynamo_operator.graph.api import on_provider
+from dynamo_operator.names import GROVE
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object
@@ -148,7 +149,7 @@ def objects(module: str, *args: str, on_grove: bool = False, **service: Any) -> 
         "extraPodSpec": {"mainContainer": {"image": "i", **command}, **service},
     }
     graph = a_graph({"W": worker})
-    graph = recorded(graph, GROVE) if on_grove else graph
+    graph = on_provider(graph, GROVE) if on_grove else graph
     return list(graph_tree(graph, Facts(grove_served=on_grove), SETTINGS))
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from dynamo_graphs.offline import graph_tree
 from dynamo_operator.component.render import component_objects
+from dynamo_operator.graph.api import on_provider
 from dynamo_operator.graph.render import graph_objects
-from dynamo_operator.names import GROVE, recorded
+from dynamo_operator.names import GROVE
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object
@@ -71,7 +72,7 @@ def test_it_counts_the_pods_of_its_service_in_every_dynamo_namespace() -> None:
 
 def test_pods_of_groups_and_on_grove_have_none() -> None:
     assert {} == of_graph(replicas=2, multinode={"nodeCount": 2})
-    graph = recorded(a_graph({"W": a_service(replicas=2)}), GROVE)
+    graph = on_provider(a_graph({"W": a_service(replicas=2)}), GROVE)
     assert {} == budgets(graph_objects(graph, Facts(), ONE))
 
 

@@ -6,9 +6,15 @@ import msgspec
 import pytest
 
 from dynamo_operator import labels
-from dynamo_operator.features.history import CHANGE_CAUSE, History, plan_history, revision_number
+from dynamo_operator.features.history import (
+    CHANGE_CAUSE,
+    DEFAULT_HISTORY_LIMIT,
+    History,
+    parsed_history_limit,
+    plan_history,
+    revision_number,
+)
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import DEFAULT_HISTORY_LIMIT, parsed_history_limit
 from kube_runtime.types.kinds import ControllerRevision
 from kube_runtime.types.meta import Object
 from specs import a_graph, a_service

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment, on_provider
 from dynamo_operator.graph.status import graph_stop, missing
-from dynamo_operator.names import COMPONENT, GROVE, recorded
+from dynamo_operator.names import COMPONENT, GROVE
 from dynamo_operator.shared.cluster import GROVE as GROVE_API
 from dynamo_operator.shared.cluster import INFERENCE_POOL, LEADER_WORKER_SET, Facts
 from specs import a_graph, a_service
@@ -21,7 +21,7 @@ def lacks(facts: Facts, services: Any = None, **spec: Any) -> list[str]:
 
 def stopped(graph: DynamoGraphDeployment) -> Any:
     """The status of a graph that runs on components, in an empty cluster."""
-    stop = graph_stop(recorded(graph, COMPONENT), Facts(), ())
+    stop = graph_stop(on_provider(graph, COMPONENT), Facts(), ())
     assert stop is not None
     return stop.status
 
@@ -52,7 +52,7 @@ def test_several_nodes_need_something_that_runs_them_unless_it_is_grove() -> Non
     ) == lack.message
     assert "no_multinode_orchestrator" == lack.reason
     assert () == tuple(missing(graph, Facts(lws_served=True)))
-    assert () == tuple(missing(recorded(graph, GROVE), Facts()))
+    assert () == tuple(missing(on_provider(graph, GROVE), Facts()))
 
 
 def test_what_is_installed_and_may_not_be_read_is_not_reported_as_missing() -> None:
@@ -76,8 +76,8 @@ def test_the_queue_of_a_graph_on_grove_must_be_there(queue: str, expected: list[
     metadata = {"annotations": {"nvidia.com/kai-scheduler-queue": queue}}
     graph = a_graph({"w": a_service()}, metadata=metadata)
     assert () == tuple(missing(graph, QUEUES))
-    assert expected == [lack.message for lack in missing(recorded(graph, GROVE), QUEUES)]
-    assert () == tuple(missing(recorded(graph, GROVE), Facts()))
+    assert expected == [lack.message for lack in missing(on_provider(graph, GROVE), QUEUES)]
+    assert () == tuple(missing(on_provider(graph, GROVE), Facts()))
 
 
 def test_a_claim_alone_is_waited_for_and_anything_else_is_a_failure() -> None:

@@ -27,6 +27,7 @@ from dynamo_operator.graph.api import (
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
     ProgressStatus,
+    on_provider,
 )
 from dynamo_operator.graph.status import (
     GraphProgress,
@@ -37,7 +38,7 @@ from dynamo_operator.graph.status import (
     is_current,
     refused_status,
 )
-from dynamo_operator.names import GROVE, recorded
+from dynamo_operator.names import GROVE
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.apply.result import Blocked, Obstacle
@@ -76,7 +77,7 @@ def of(
 
 def without_grove() -> Status:
     """The status of a graph on Grove in a cluster that does not have it."""
-    stop = graph_stop(recorded(GRAPH, GROVE), Facts(), ())
+    stop = graph_stop(on_provider(GRAPH, GROVE), Facts(), ())
     assert stop is not None
     return stop.status
 

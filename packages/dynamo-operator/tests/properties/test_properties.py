@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from dynamo_graphs.offline import graph_tree
 from dynamo_operator.component.validate import component_problems
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment, on_provider
 from dynamo_operator.graph.service import component_of
 from dynamo_operator.graph.validate import graph_problems
-from dynamo_operator.names import COMPONENT, GROVE, recorded
+from dynamo_operator.names import COMPONENT, GROVE
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object, key_of
@@ -85,7 +85,7 @@ def test_the_components_of_a_graph_without_problems_have_none(graph: DynamoGraph
 
 @given(odd_graphs(), st.sampled_from((COMPONENT, GROVE)))
 def test_no_json_inside_a_pod_spec_makes_rendering_raise(graph: DynamoGraphDeployment, provider: str) -> None:
-    rendered(recorded(graph, provider))
+    rendered(on_provider(graph, provider))
 
 
 @given(

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_graphs.offline import graph_tree
+from dynamo_operator.graph.api import on_provider
 from dynamo_operator.graph.validate import graph_problems
-from dynamo_operator.names import GROVE, recorded
+from dynamo_operator.names import GROVE
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object
@@ -58,7 +59,7 @@ def group(framework: str, main: Object, nodes: int = 2, *, on_grove: bool) -> li
         "extraPodSpec": {"mainContainer": {"image": "i", **main}},
     }
     graph = a_graph({"W": service}, backendFramework=framework)
-    graph = recorded(graph, GROVE) if on_grove else graph
+    graph = on_provider(graph, GROVE) if on_grove else graph
     if graph_problems(graph, SETTINGS):
         return []
     for each in graph_tree(graph, Facts(grove_served=on_grove), SETTINGS):

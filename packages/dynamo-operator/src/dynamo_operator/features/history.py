@@ -11,9 +11,14 @@ import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import DEFAULT_HISTORY_LIMIT, parsed_history_limit
 from kube_runtime.types.kinds import ControllerRevision
 from kube_runtime.types.meta import Object
+
+DEFAULT_HISTORY_LIMIT = 10
+"""Former specs kept beside the current one, as many as a StatefulSet keeps."""
+
+MAX_HISTORY_LIMIT = 100
+"""Each former spec takes as much of the API server's store as the graph."""
 
 CHANGE_CAUSE = "kubernetes.io/change-cause"
 """Annotation of kubectl with the reason of a change. A revision copies the graph's."""
@@ -30,6 +35,13 @@ _DIGITS = 9
 
 _MOST_OF_CAUSE = 1000
 """Characters of a change cause to copy; all annotations of an object share 256 KiB."""
+
+
+def parsed_history_limit(text: str) -> int | None:
+    """The number in the text of the annotation; None if it is invalid."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_HISTORY_LIMIT))):
+        return None
+    return int(text) if int(text) <= MAX_HISTORY_LIMIT else None
 
 
 @dataclass(frozen=True, slots=True)

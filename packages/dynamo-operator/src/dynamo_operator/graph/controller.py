@@ -16,14 +16,13 @@ from dynamo_operator.features.grove.read import grove_watches
 from dynamo_operator.features.rollouts.read import history_watch, leaving_pod_watch
 from dynamo_operator.features.scaling.controller import adapter_watch, apply_adapters
 from dynamo_operator.features.ssh_keys import ssh_key_watches
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment, on_provider
 from dynamo_operator.graph.decide import ADAPTERS, decide
 from dynamo_operator.graph.decision import Decision
 from dynamo_operator.graph.read import graph_pod_watch, orchestrator_watches, pvc_watch, read_graph
 from dynamo_operator.graph.status import report
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.labels import FINALIZER
-from dynamo_operator.names import recorded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
     InferencePool,
@@ -141,7 +140,7 @@ class GraphController:
         """
         written = await patch_metadata(decision.graph, change, self.writer)
         provider = decision.graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
-        return decision.as_written(recorded(written, provider).metadata)
+        return decision.as_written(on_provider(written, provider).metadata)
 
     async def _apply(self, decision: Decision) -> Applied:
         """Apply the parts of the decision, each after those that it depends on."""

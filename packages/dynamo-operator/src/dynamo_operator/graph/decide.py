@@ -50,6 +50,7 @@ from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentStatus,
     grove_names_of,
+    on_provider,
 )
 from dynamo_operator.graph.decision import Decision, Feature, GraphInputs, Provider
 from dynamo_operator.graph.render import (
@@ -62,7 +63,7 @@ from dynamo_operator.graph.render import (
 from dynamo_operator.graph.service import effective_replicas, sized
 from dynamo_operator.graph.status import component_views, graph_stop
 from dynamo_operator.labels import FINALIZER
-from dynamo_operator.names import COMPONENT, GROVE, component_name, recorded
+from dynamo_operator.names import COMPONENT, GROVE, component_name
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import GROVE as GROVE_API
 from dynamo_operator.shared.cluster import (
@@ -93,7 +94,7 @@ def decide(
     kinds = {kind for kind, _ in inputs.live}
     if runs_on_withheld_grove(live, inputs.facts, kinds, has_foreign_finalizer=is_foreign):
         record = {labels.WORKLOAD_PROVIDER: GROVE}
-        graph = recorded(live, GROVE)
+        graph = on_provider(live, GROVE)
     else:
         record = {}
         graph = with_provider(live, inputs.facts, kinds)
@@ -234,7 +235,7 @@ def with_provider(
     graph: DynamoGraphDeployment, facts: Facts, present: Collection[str] = ()
 ) -> DynamoGraphDeployment:
     """Return the graph with its provider recorded; `present` are the kinds that it controls."""
-    return recorded(graph, workload_provider(graph, facts, present))
+    return on_provider(graph, workload_provider(graph, facts, present))
 
 
 def _render_components(decision: Decision) -> Decision:

@@ -19,12 +19,12 @@ from dynamo_operator.features.scaling.plan import AdapterInputs
 from dynamo_operator.features.ssh_keys import missing_ssh_keys, ssh_key_copies, ssh_key_types, ssh_keys_target
 from dynamo_operator.features.takeover.apply import set_origin
 from dynamo_operator.features.takeover.plan import Origin, is_of_earlier_operator
-from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
+from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of, is_on_grove
 from dynamo_operator.graph.decide import with_provider
 from dynamo_operator.graph.decision import GraphInputs
 from dynamo_operator.graph.service import Observed, ServiceObserved
 from dynamo_operator.graph.status import is_current, is_ready
-from dynamo_operator.names import LEADER_SUFFIX, is_on_grove, is_paused, workload_name
+from dynamo_operator.names import LEADER_SUFFIX, workload_name
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
     GROVE,
@@ -39,6 +39,7 @@ from dynamo_operator.shared.cluster import (
     PodGroup,
     Queue,
 )
+from dynamo_operator.shared.conditions import is_paused
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.result import controls
 from kube_runtime.cache.informer import Watches

@@ -27,11 +27,12 @@ from dynamo_operator.graph.api import (
     ProgressStatus,
     RestartStatus,
     RollingUpdateStatus,
+    is_on_grove,
 )
 from dynamo_operator.graph.decision import Decision
 from dynamo_operator.graph.service import as_configured, graph_scale, graph_selector
 from dynamo_operator.graph.validate import graph_inoperative
-from dynamo_operator.names import COMPONENT, group_name, is_on_grove, is_paused, kai_queue
+from dynamo_operator.names import COMPONENT, group_name, kai_queue
 from dynamo_operator.names import GROVE as GROVE_PROVIDER
 from dynamo_operator.shared.cluster import (
     GROVE,
@@ -47,6 +48,7 @@ from dynamo_operator.shared.conditions import (
     GraphState,
     StatusEvent,
     Stop,
+    is_paused,
     refused,
 )
 from dynamo_operator.shared.problems import Problem, service_path

@@ -47,6 +47,7 @@ from dynamo_operator.component.validate import (
     spec_problems,
 )
 from dynamo_operator.component.validate_pod import quantity_problems, shared_environment_problems
+from dynamo_operator.features.history import MAX_HISTORY_LIMIT, parsed_history_limit
 from dynamo_operator.features.picker import TYPE as PICKER
 from dynamo_operator.features.picker import graph_picker_problems
 from dynamo_operator.features.rollouts.plan import MODES
@@ -57,16 +58,10 @@ from dynamo_operator.graph.api import (
     PersistentVolumeClaimSpec,
     Restart,
     grove_names_of,
+    is_on_grove,
 )
 from dynamo_operator.graph.service import base_replicas
-from dynamo_operator.names import (
-    LEADER_SUFFIX,
-    MAX_HISTORY_LIMIT,
-    SUBDOMAIN_LIMIT,
-    WORKER_SUFFIX,
-    is_on_grove,
-    parsed_history_limit,
-)
+from dynamo_operator.names import LEADER_SUFFIX, SUBDOMAIN_LIMIT, WORKER_SUFFIX
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import (
     MOST_PROBLEMS,

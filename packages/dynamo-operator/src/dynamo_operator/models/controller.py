@@ -25,8 +25,8 @@ from dynamo_operator.models.plan import (
     siblings,
 )
 from dynamo_operator.models.status import changes_only_failures, is_recorded, model_status_events, remembered
-from dynamo_operator.names import is_paused
 from dynamo_operator.shared.cluster import ModelService
+from dynamo_operator.shared.conditions import is_paused
 from dynamo_operator.shared.patches import with_finalizer, without_finalizer
 from dynamo_operator.shared.report import Reporter, earliest, report_paused, report_unreadable
 from kube_runtime.apply.status import StatusRateLimit, patch_status

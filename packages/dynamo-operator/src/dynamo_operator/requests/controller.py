@@ -14,7 +14,6 @@ from typing import ClassVar
 from dynamo_operator import labels
 from dynamo_operator.documents import parsed
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import is_paused
 from dynamo_operator.requests import status
 from dynamo_operator.requests.api import (
     ConfigMapReference,
@@ -68,6 +67,7 @@ from dynamo_operator.requests.results import (
     target,
     with_free_names,
 )
+from dynamo_operator.shared.conditions import is_paused
 from dynamo_operator.shared.patches import patch_metadata, without_finalizer
 from dynamo_operator.shared.report import Reporter, report_unreadable
 from kube_runtime.apply.applier import Applier, Shared, controller_reference, shared_watch

@@ -14,11 +14,11 @@ from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.status import status_events
 from dynamo_operator.models.api import DynamoModel
-from dynamo_operator.names import is_paused
 from dynamo_operator.shared.conditions import (
     CONFLICT_RETRY_SECONDS,
     REJECTED_RETRY_SECONDS,
     Stop,
+    is_paused,
     paused_status,
 )
 from dynamo_operator.shared.patches import without_finalizer

@@ -8,8 +8,8 @@ import pytest
 
 from dynamo_operator.features.grove.read import grove_watches, live_templates, members
 from dynamo_operator.features.grove.status import GroveMember
-from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import COMPONENT, GROVE, recorded
+from dynamo_operator.graph.api import DynamoGraphDeployment, on_provider
+from dynamo_operator.names import COMPONENT, GROVE
 from dynamo_operator.shared.cluster import (
     LiveTemplate,
     PodClique,
@@ -107,8 +107,8 @@ def test_a_queue_wakes_the_graphs_that_wait_in_it() -> None:
     queued = a_graph({"w": a_service()}, "queued", metadata={"annotations": annotations})
     graphs = (
         a_graph({"w": a_service()}, "new"),
-        recorded(a_graph({"w": a_service()}, "on-grove"), GROVE),
-        recorded(a_graph({"w": a_service()}, "elsewhere"), COMPONENT),
+        on_provider(a_graph({"w": a_service()}, "on-grove"), GROVE),
+        on_provider(a_graph({"w": a_service()}, "elsewhere"), COMPONENT),
         queued,
     )
     watches = grove_watches(cache(*graphs))

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynamo_operator.features.grove.render import grove_model_objects
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment, on_provider
 from dynamo_operator.graph.render import graph_objects
 from dynamo_operator.graph.validate import graph_problems
-from dynamo_operator.names import COMPONENT, GROVE, grove_names, recorded
+from dynamo_operator.names import COMPONENT, GROVE, grove_names
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveTemplate
 from kube_runtime.types.meta import Object
@@ -22,7 +22,7 @@ SETTINGS = RenderSettings(mpi_secret_name="keys", epp_cluster_role_name="epp")
 
 
 def objects(graph: DynamoGraphDeployment, facts: Facts = ON_GROVE) -> tuple[Object, ...]:
-    return graph_objects(recorded(graph, GROVE), facts, SETTINGS)
+    return graph_objects(on_provider(graph, GROVE), facts, SETTINGS)
 
 
 def template(graph: DynamoGraphDeployment, facts: Facts = ON_GROVE) -> Object:
@@ -153,7 +153,7 @@ def test_a_set_keeps_its_scheduler_when_kai_comes_or_goes(scheduler: str, kai_se
 def test_each_model_has_one_service() -> None:
     model = {"modelRef": {"name": "acme/chat-7b"}}
     graph = a_graph({"p": a_service(**model), "d": a_service(**model)})
-    names = [each["metadata"]["name"] for each in grove_model_objects(recorded(graph, GROVE))]
+    names = [each["metadata"]["name"] for each in grove_model_objects(on_provider(graph, GROVE))]
     assert ["dynamo-model-8a58cea0"] == names
 
 
@@ -165,7 +165,7 @@ patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_validation_lets_through_is_rendered_and_fits_grove(
     graph: DynamoGraphDeployment,
 ) -> None:
-    graph = recorded(graph, GROVE)
+    graph = on_provider(graph, GROVE)
     if graph_problems(graph, SETTINGS):
         return
     [found] = [each for each in objects(graph) if each["kind"] == "PodCliqueSet"]
@@ -232,7 +232,7 @@ SPREAD = a_service(
 
 
 def problems(services: dict[str, Object], provider: str = GROVE, **spec: Any) -> list[str]:
-    graph = recorded(a_graph(services, **spec), provider)
+    graph = on_provider(a_graph(services, **spec), provider)
     return [str(problem) for problem in graph_problems(graph, RenderSettings())]
 
 

@@ -24,8 +24,7 @@ from dynamo_graphs.reader import (
     warn,
 )
 from dynamo_graphs.services import services
-from dynamo_operator.names import is_paused
-from dynamo_operator.shared.conditions import Stated, is_behind, is_ready, seen_generation
+from dynamo_operator.shared.conditions import Stated, is_behind, is_paused, is_ready, seen_generation
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table
 from dynamoctl.target import cluster, namespace_in_words, target_of, type_named

@@ -14,8 +14,7 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import ServiceReplicaStatus
 from dynamo_operator.features.rollouts.plan import Member, Revisions, Rollout, digits
 from dynamo_operator.graph.api import DynamoGraphDeployment, RollingUpdateStatus
-from dynamo_operator.names import is_paused
-from dynamo_operator.shared.conditions import GraphReason
+from dynamo_operator.shared.conditions import GraphReason, is_paused
 from kube_runtime.types.meta import condition
 
 PENDING, IN_PROGRESS, COMPLETED = "Pending", "InProgress", "Completed"

@@ -15,8 +15,7 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterStatus as AdapterStatus
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import base_replicas, selector
-from dynamo_operator.names import is_paused
-from dynamo_operator.shared.conditions import REJECTED_RETRY_SECONDS, ScalingReason
+from dynamo_operator.shared.conditions import REJECTED_RETRY_SECONDS, ScalingReason, is_paused
 from kube_runtime.apply.result import Blocked, controls
 from kube_runtime.types.meta import new_condition
 

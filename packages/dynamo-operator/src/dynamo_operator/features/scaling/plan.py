@@ -13,7 +13,7 @@ from dynamo_operator.component.api import has_adapter
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import Observed, base_replicas
-from dynamo_operator.names import is_paused
+from dynamo_operator.shared.conditions import is_paused
 from kube_runtime.apply.result import controls
 from kube_runtime.errors import DecodeError
 from kube_runtime.types.meta import Object, condition

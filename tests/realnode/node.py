@@ -129,8 +129,9 @@ class RealStartup(Startup):
         """
         self.progress.step(f"starting {instance}: namespaces, containerd, images")
         spaces = namespaces(self.layout)
-        if any(self.layout.folder.is_relative_to(hidden) for hidden in _HIDDEN):
-            raise ConfigError(str(self.layout.folder), "a real node has its own /run and /var")
+        for folder in (self.layout.folder, _MANIFEST.parent):
+            if any(folder.is_relative_to(hidden) for hidden in _HIDDEN):
+                raise ConfigError(str(folder), "a real node has its own /run, /var and /mnt")
         if not spaces.exist:
             spaces.groups.remove()
             spaces.create()

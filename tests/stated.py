@@ -61,11 +61,7 @@ def a_graph(
 ) -> DynamoGraphDeployment:
     """A graph with these conditions and statuses of services."""
     services = services or {}
-    status: Object = {
-        "conditions": conditions,
-        "services": services,
-        "observedGeneration": observed,
-    }
+    status: Object = {"conditions": conditions, "services": services, "observedGeneration": observed}
     spec = {"services": {key: {"replicas": 1} for key in services}}
     body = {"metadata": metadata(**fields), "spec": spec, "status": status}
     return msgspec.convert(body, DynamoGraphDeployment)

@@ -72,11 +72,7 @@ class Times:
     def pytest_sessionfinish(self) -> Generator[None, object, object]:
         """Write what was recorded."""
         result = yield
-        whole = {
-            "what": "part",
-            "name": self.file.stem,
-            "seconds": round(time.monotonic() - _STARTED, 3),
-        }
+        whole = {"what": "part", "name": self.file.stem, "seconds": round(time.monotonic() - _STARTED, 3)}
         self._rows.append({**whole, "cpu": round(cpu_seconds(), 2)})
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.file.write_text("".join(json.dumps(row) + "\n" for row in self._rows))

@@ -69,11 +69,7 @@ SETTINGS = RenderSettings(
     largest_object_bytes=0,
 )
 FACTS = Facts(
-    lws_served=True,
-    grove_served=True,
-    kai_served=True,
-    istio_served=True,
-    inference_pools_served=True,
+    lws_served=True, grove_served=True, kai_served=True, istio_served=True, inference_pools_served=True
 )
 _A_REQUEST = msgspec.convert(a_request(), DynamoGraphDeploymentRequest)
 _STATES = (None, *RequestState)

@@ -29,10 +29,7 @@ def _graphs() -> dict[str, Object]:
             "volumeMounts": [{"name": f"v{number}", "mountPath": f"/{number}"} for number in range(400)],
         },
     }
-    scripts = {
-        "long-script": "a/" * 110_000,
-        "largest-script": "--a='" * (LARGEST_BYTES // 5),
-    }
+    scripts = {"long-script": "a/" * 110_000, "largest-script": "--a='" * (LARGEST_BYTES // 5)}
     return {
         "largest-variables": {"services": {"a": {**frontend, "envs": envs(LARGEST_BYTES // 29)}}},
         "long-name": {"services": {"x" * 350_000: frontend}},
@@ -45,10 +42,7 @@ def _graphs() -> dict[str, Object]:
         **{
             name: {
                 "services": {
-                    "a": {
-                        **frontend,
-                        "extraPodSpec": {"mainContainer": {"image": "i", "args": [text]}},
-                    }
+                    "a": {**frontend, "extraPodSpec": {"mainContainer": {"image": "i", "args": [text]}}}
                 }
             }
             for name, text in scripts.items()

@@ -182,11 +182,7 @@ def test_a_pod_that_only_names_the_job_as_its_owner_confirms_nothing(
     forged = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": "forged",
-            "labels": {"job-name": owner["name"]},
-            "ownerReferences": [owner],
-        },
+        "metadata": {"name": "forged", "labels": {"job-name": owner["name"]}, "ownerReferences": [owner]},
         "spec": {
             "serviceAccountName": real["spec"]["serviceAccountName"],
             "containers": [{"name": "output-copier", "image": "r/forged:1"}],

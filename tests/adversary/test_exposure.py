@@ -56,9 +56,7 @@ def test_the_operators_own_gateway_and_listed_ones_are_allowed() -> None:
 
 
 @pytest.mark.parametrize("gateway", ["", None])
-def test_no_route_without_a_gateway_which_would_be_one_of_the_whole_mesh(
-    gateway: str | None,
-) -> None:
+def test_no_route_without_a_gateway_which_would_be_one_of_the_whole_mesh(gateway: str | None) -> None:
     found = component({"useVirtualService": True, "virtualServiceGateway": gateway})
     settings = RenderSettings(virtual_service_gateway="istio-system/public", allowed_gateways="*")
     objects = component_objects(found, Facts(istio_served=True), settings)

@@ -129,18 +129,7 @@ def test_an_annotation_that_is_read_costs_time_like_its_length(name: str) -> Non
             assert not steep(reconciling, make), (key, piece)
 
 
-PIECES = (
-    "a/",
-    "python3 ",
-    "python3 -m dynamo.{0} ",
-    "; ",
-    "'",
-    "$(",
-    "--tp ",
-    "\\\n",
-    "A=b ",
-    "| && ",
-)
+PIECES = ("a/", "python3 ", "python3 -m dynamo.{0} ", "; ", "'", "$(", "--tp ", "\\\n", "A=b ", "| && ")
 
 
 def scripts(framework: str, size: int) -> Iterator[tuple[str, list[str]]]:

@@ -29,8 +29,7 @@ def ordered(services: int, names: int, length: int = 190) -> Object:
 
 
 @pytest.mark.parametrize(
-    ("services", "names", "length"),
-    [(150, 100, 190), (25, 100, 190), (25, 100, 63), (25, 100, 40)],
+    ("services", "names", "length"), [(150, 100, 190), (25, 100, 190), (25, 100, 63), (25, 100, 40)]
 )
 def test_an_order_of_many_names_that_look_alike_is_judged_quickly(
     services: int, names: int, length: int
@@ -72,9 +71,7 @@ WRONG: dict[str, Object] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-def test_an_update_of_what_was_wrong_in_thousands_of_places_is_judged_quickly(
-    wrong: Object,
-) -> None:
+def test_an_update_of_what_was_wrong_in_thousands_of_places_is_judged_quickly(wrong: Object) -> None:
     labelled = {**wrong, "metadata": {**wrong["metadata"], "labels": {"team": "a"}}}
     found = verdict(labelled, wrong)
     assert found.allowed

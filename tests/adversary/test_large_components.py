@@ -48,11 +48,7 @@ def items(name: str, size: int) -> list[Object | str]:
 def spec(name: str, size: int) -> Object:
     """A component's spec of about so many bytes, nearly all of them in one list."""
     pod: Object = {"mainContainer": {"image": "r/i:1", "args": ["-m", "a"]}}
-    found: Object = {
-        "modelRef": {"name": "acme/chat-7b"},
-        "componentType": "worker",
-        "extraPodSpec": pod,
-    }
+    found: Object = {"modelRef": {"name": "acme/chat-7b"}, "componentType": "worker", "extraPodSpec": pod}
     place = {"envs": found, "args": pod["mainContainer"]}.get(name, pod)
     place[name] = items(name, size)
     return found

@@ -21,10 +21,7 @@ def wide(replicas: int, **fields: Any) -> DynamoComponentDeployment:
     env = [{"name": f"NAME_{number}", "value": "x" * 5} for number in range(4000)]
     main = {"image": IMAGE, "args": ["run"], "env": env}
     return a_component(
-        replicas=replicas,
-        multinode={"nodeCount": 2},
-        extraPodSpec={"mainContainer": main},
-        **fields,
+        replicas=replicas, multinode={"nodeCount": 2}, extraPodSpec={"mainContainer": main}, **fields
     )
 
 

@@ -43,11 +43,7 @@ GRAPH = DynamoGraphDeployment.KIND
 IS_LONG = os.environ.get("DYNAMO_TEST_LONG") == "1"
 STORED, SENT = (200, 1000) if IS_LONG else (8, 60)
 LEASE = "storm"
-ELECTED = (
-    "--leader-elect",
-    "--leader-election-namespace=dyn",
-    f"--leader-election-id={LEASE}",
-)
+ELECTED = ("--leader-elect", "--leader-election-namespace=dyn", f"--leader-election-id={LEASE}")
 MIB = 1024 * 1024
 BUSY_SECONDS = 3.0
 """Within a second on a quiet machine; `make test` also runs on busy ones."""

@@ -19,11 +19,7 @@ from kube_runtime.wire import path_of
 from reviews.asking import review
 from reviews.rows import graph
 
-ELECTED = (
-    "--leader-elect",
-    "--leader-election-namespace=dyn",
-    "--leader-election-id=attacked",
-)
+ELECTED = ("--leader-elect", "--leader-election-namespace=dyn", "--leader-election-id=attacked")
 
 SLOW_SECONDS = 5.0
 """Longer than a busy machine delays an answer, shorter than one hostile review held the event loop once."""
@@ -36,9 +32,7 @@ def posted(there: Installation, body: bytes, seconds: float = 30) -> int:
     anybody = ssl.create_default_context()
     anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
     request = urllib.request.Request(
-        f"https://127.0.0.1:{there.port}{GRAPHS}",
-        data=body,
-        headers={"Content-Type": "application/json"},
+        f"https://127.0.0.1:{there.port}{GRAPHS}", data=body, headers={"Content-Type": "application/json"}
     )
     try:
         with urllib.request.urlopen(request, context=anybody, timeout=seconds) as answer:  # noqa: S310
@@ -94,9 +88,7 @@ def test_a_busy_port_is_one_line(kinds: ControlPlane, install: Install) -> None:
         (flag,) = (each for each in there.process.flags if "health-probe" in each)
         log = there.process.log.with_name("second.log")
         second = type(there.process)(
-            there.process.kubeconfig,
-            log,
-            (flag, f"--metrics-bind-address=127.0.0.1:{there.port}"),
+            there.process.kubeconfig, log, (flag, f"--metrics-bind-address=127.0.0.1:{there.port}")
         )
         second.start()
         assert 1 == second.wait()

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dynamo_operator.models.calls import (
-    KnownEndpoints,
-    ModelCalls,
-)
+from dynamo_operator.models.calls import KnownEndpoints, ModelCalls
 from dynamo_operator.models.plan import Call, Ending, Endpoint, LoraVerb, Reply, Work
 from dynamo_operator.process.operator import lora_disabled_reason
 from dynamo_operator.settings import ModelSettings, Settings

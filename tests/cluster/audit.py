@@ -70,11 +70,7 @@ class Audit:
         )
 
     def falls_silent(
-        self,
-        namespace: str,
-        *,
-        for_seconds: float = 3.0,
-        within_seconds: float = PATIENCE_SECONDS,
+        self, namespace: str, *, for_seconds: float = 3.0, within_seconds: float = PATIENCE_SECONDS
     ) -> None:
         """Wait until the operator sends no requests about a namespace for a while; fails with the calls."""
         deadline = time.monotonic() + within_seconds

@@ -54,11 +54,7 @@ def _objects() -> list[Object]:
     subject = {"kind": "ServiceAccount", "name": _ACCOUNT, "namespace": _NAMESPACE}
     metadata = {"name": _ACCOUNT}
     return [
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {**metadata, "namespace": _NAMESPACE},
-        },
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {**metadata, "namespace": _NAMESPACE}},
         {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules},
         {
             "apiVersion": f"{_RBAC}/v1",

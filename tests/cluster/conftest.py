@@ -167,9 +167,7 @@ def operator_flags() -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def shared_operator(
-    operated: ControlPlane,
-    operator_flags: tuple[str, ...],
-    tmp_path_factory: pytest.TempPathFactory,
+    operated: ControlPlane, operator_flags: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OperatorProcess]:
     """One operator for all tests of a module, which must not stop it."""
     log = tmp_path_factory.mktemp("operator") / "operator.log"

@@ -88,9 +88,7 @@ LEGACY_MODES = {
             ENABLE_RESTRICTED_SECURITY_CONTEXT="true",
         ),
         _legacy(
-            *("legacy-prefix", _CLASS),
-            ADD_NAMESPACE_PREFIX_TO_IMAGE_NAME="true",
-            ESTARGZ_ENABLED="true",
+            *("legacy-prefix", _CLASS), ADD_NAMESPACE_PREFIX_TO_IMAGE_NAME="true", ESTARGZ_ENABLED="true"
         ),
         _legacy(
             *("legacy-kaniko", _CLASS),

@@ -51,9 +51,6 @@ def outside(mode: Mode, cases: Sequence[Case]) -> Iterator[Outside]:
             if case.image_exists:
                 store.images.add(f"yatai.{case.tag.replace(':', '.')}")
         here = f"http://{store.address}"
-        variables = {
-            "DOCKER_REGISTRY_IN_CLUSTER_SERVER": f"{store.address}/nvidian",
-            "YATAI_ENDPOINT": here,
-        }
+        variables = {"DOCKER_REGISTRY_IN_CLUSTER_SERVER": f"{store.address}/nvidian", "YATAI_ENDPOINT": here}
         names = {here: _STORE, store.address: _REGISTRY}
         yield Outside("dynamo_operator", {**mode.variables, **variables}, names)

@@ -112,19 +112,13 @@ Stage = tuple[str, int]
 
 
 def play(
-    mode: Mode,
-    cases: Sequence[Case],
-    folder: Path,
-    is_expected: Callable[[Case, int, Observed], bool],
+    mode: Mode, cases: Sequence[Case], folder: Path, is_expected: Callable[[Case, int, Observed], bool]
 ) -> dict[Stage, Observed]:
     """What our operator makes of these cases, by case and stage.
 
     Where that is not what is expected, it gets more time: nothing may depend on how fast a machine is.
     """
-    with (
-        cluster(mode, folder) as (instance, everywhere),
-        instance.audit_log.open(encoding="utf-8") as log,
-    ):
+    with cluster(mode, folder) as (instance, everywhere), instance.audit_log.open(encoding="utf-8") as log:
         quiet = Quiet(log)
         worlds = {each.name: _namespace(everywhere, each) for each in cases}
         with (

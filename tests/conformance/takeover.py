@@ -160,20 +160,14 @@ def _store(server: Server, body: Object, case: Case) -> None:
     for reference in body["metadata"].get("ownerReferences", ()):
         owner = Key(case.namespace, reference["name"])
         found = (
-            server.storage.objects.get(
-                path_of(_STORED[reference["kind"]]),
-                {},
-            )
+            server.storage.objects.get(path_of(_STORED[reference["kind"]]), {})
             if reference["kind"] in _STORED
             else {}
         )
         uid = found[owner]["metadata"]["uid"] if owner in found else "gone"
         references.append({**reference, "uid": uid})
     metadata = {**body["metadata"], "namespace": case.namespace, "ownerReferences": references}
-    server.storage.create(
-        path_of(_STORED[body["kind"]]),
-        {**body, "metadata": metadata},
-    )
+    server.storage.create(path_of(_STORED[body["kind"]]), {**body, "metadata": metadata})
 
 
 def stored(server: Server, kind: Kind) -> dict[str, Object]:

@@ -28,9 +28,7 @@ def recorded(mode: Mode = NONE, case: Case = CASE) -> Recorded:
 
 
 def verdict(
-    change: Callable[[dict[str, Object]], object] = lambda _: None,
-    mode: Mode = NONE,
-    case: Case = CASE,
+    change: Callable[[dict[str, Object]], object] = lambda _: None, mode: Mode = NONE, case: Case = CASE
 ) -> Verdict:
     """The verdict on an operator that does as recorded, but for a change."""
     found = recorded(mode, case)
@@ -68,9 +66,7 @@ ALLOWED = re.compile(
 
 
 @pytest.mark.parametrize(
-    ("mode", "case"),
-    [("none", CASE), ("legacy", LegacyCase("nd-request-only"))],
-    ids=["none", "legacy"],
+    ("mode", "case"), [("none", CASE), ("legacy", LegacyCase("nd-request-only"))], ids=["none", "legacy"]
 )
 def test_no_field_can_change_unnoticed(mode: str, case: Case) -> None:
     unnoticed = set()

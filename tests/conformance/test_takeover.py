@@ -11,14 +11,7 @@ import pytest
 
 from conformance.modes import MODES
 from conformance.recordings import cases
-from conformance.takeover import (
-    cluster,
-    orders,
-    paths,
-    stored,
-    taken_over,
-    taking_over,
-)
+from conformance.takeover import cluster, orders, paths, stored, taken_over, taking_over
 from dynamo_operator.shared.cluster import PullSecret
 from dynamoctl.installation.upgrade import Fate, Foreseen
 from kube_runtime.types.kinds import Deployment, Service

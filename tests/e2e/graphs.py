@@ -38,12 +38,7 @@ def frontend(*arguments: str, **fields: Any) -> Object:
     main = container()
     if arguments:
         main["args"] = ["-m", "dynamo.frontend", *arguments]
-    return {
-        "componentType": "frontend",
-        "replicas": 1,
-        "extraPodSpec": {"mainContainer": main},
-        **fields,
-    }
+    return {"componentType": "frontend", "replicas": 1, "extraPodSpec": {"mainContainer": main}, **fields}
 
 
 def idle_frontend() -> Object:

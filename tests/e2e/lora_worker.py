@@ -50,12 +50,7 @@ async def names(_: Any = None) -> AsyncIterator[dict[str, Any]]:
 async def main(runtime: Any) -> None:
     """Serves until the pod ends."""
     component = runtime.namespace(os.environ["DYN_NAMESPACE"]).component("backend")
-    endpoints = {
-        "generate": generate,
-        "load_lora": load,
-        "unload_lora": unload,
-        "list_loras": names,
-    }
+    endpoints = {"generate": generate, "load_lora": load, "unload_lora": unload, "list_loras": names}
     await asyncio.gather(
         *(component.endpoint(name).serve_endpoint(function) for name, function in endpoints.items())
     )

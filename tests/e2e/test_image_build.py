@@ -43,10 +43,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.builds]
 @pytest.fixture(scope="module")
 def store(bare: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The store of archives of a cluster whose operator serves the older generation and builds."""
-    with (
-        image_services(bare, tmp_path_factory.mktemp("services")) as services,
-        fresh(bare) as archives,
-    ):
+    with image_services(bare, tmp_path_factory.mktemp("services")) as services, fresh(bare) as archives:
         url = offer_archive(archives, PATH)
         bare.helm(
             *("upgrade", "--install", "dynamo-crds", CHARTS / "dynamo-crds", "--namespace=default"),

@@ -8,16 +8,7 @@ import yaml
 from cluster.conditions import is_ready
 from cluster.world import PODS, Refused, World
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from e2e.cluster import (
-    CHARTS,
-    FIRST,
-    OPERATOR,
-    RELEASE,
-    SYSTEM,
-    RealCluster,
-    dynamoctl,
-    first_completion,
-)
+from e2e.cluster import CHARTS, FIRST, OPERATOR, RELEASE, SYSTEM, RealCluster, dynamoctl, first_completion
 from e2e.graphs import ADDRESS_OF_NATS, frontend, graph, idle_frontend, worker
 from kube_runtime.types.kinds import Lease
 from kube_runtime.types.meta import Object
@@ -49,9 +40,7 @@ def leader(cluster: RealCluster) -> str:
     return name
 
 
-def test_two_replicas_run_as_nobody_on_a_read_only_root_and_one_of_them_leads(
-    cluster: RealCluster,
-) -> None:
+def test_two_replicas_run_as_nobody_on_a_read_only_root_and_one_of_them_leads(cluster: RealCluster) -> None:
     system = cluster.world(SYSTEM)
     found = managers(system)
     assert 2 == len(found)
@@ -110,8 +99,7 @@ def test_manifests_without_helm_install_an_operator_that_runs_graphs(
     try:
         cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", input=made)
         cluster.kubectl(
-            *("rollout", "status", f"deployment/{OPERATOR}", "--namespace=dynamo-plain"),
-            "--timeout=90s",
+            *("rollout", "status", f"deployment/{OPERATOR}", "--namespace=dynamo-plain"), "--timeout=90s"
         )
         nats = {"name": "NATS_SERVER", "value": ADDRESS_OF_NATS}
         world.until(lambda: _admitted(world, graph("plain", nats)))

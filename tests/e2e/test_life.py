@@ -67,8 +67,7 @@ def test_a_model_cache_on_a_volume_outlives_its_workers(cluster: RealCluster, wo
     world.eventually(GRAPH, "cached", is_ready, within_seconds=90)
     [after] = pods(world, "Worker")
     shown = cluster.kubectl(
-        *("exec", after["metadata"]["name"], f"--namespace={world.namespace}"),
-        *("--", "cat", "/cache/log"),
+        *("exec", after["metadata"]["name"], f"--namespace={world.namespace}"), *("--", "cat", "/cache/log")
     )
     assert ["found"] == shown.split()
 
@@ -86,11 +85,7 @@ def test_a_deleted_graph_s_pods_have_their_grace_period_and_use_it(
         volumeMounts=[{"name": "told", "mountPath": "/told"}],
     )
     kept = {"name": "told", "hostPath": {"path": place, "type": "DirectoryOrCreate"}}
-    pod = {
-        "mainContainer": main,
-        "terminationGracePeriodSeconds": GRACE_SECONDS,
-        "volumes": [kept],
-    }
+    pod = {"mainContainer": main, "terminationGracePeriodSeconds": GRACE_SECONDS, "volumes": [kept]}
     slow = worker(pod=pod, livenessProbe=AT_ONCE, readinessProbe=AT_ONCE)
     world.create(GRAPH, graph("slow", Frontend=idle_frontend(), Worker=slow))
     world.eventually(GRAPH, "slow", is_ready, within_seconds=90)

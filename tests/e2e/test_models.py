@@ -37,13 +37,9 @@ def test_an_adapter_is_loaded_listed_and_unloaded_by_every_worker(cluster: RealC
     }
     cluster.kubectl("apply", "--filename=-", input=json.dumps(script))
     main = container(
-        *("python3", f"/program/{PROGRAM.name}"),
-        volumeMounts=[{"name": "program", "mountPath": "/program"}],
+        *("python3", f"/program/{PROGRAM.name}"), volumeMounts=[{"name": "program", "mountPath": "/program"}]
     )
-    pod = {
-        "mainContainer": main,
-        "volumes": [{"name": "program", "configMap": {"name": "program"}}],
-    }
+    pod = {"mainContainer": main, "volumes": [{"name": "program", "configMap": {"name": "program"}}]}
     served = worker(pod=pod, replicas=2, modelRef={"name": "base"}, envs=[LORAS])
     body = graph("adapters", Frontend=idle_frontend(), Worker=served)
     body["spec"]["backendFramework"] = "vllm"

@@ -32,10 +32,7 @@ from kube_runtime.types.meta import Object
 GRAPH = DynamoGraphDeployment.KIND
 SCALING = DynamoGraphDeploymentScalingAdapter.KIND
 ADAPTER = "dynamographdeploymentscalingadapter"
-NOT_SERVED = (
-    "404",
-    "503",
-)  # the response of a frontend without workers; no worker has accepted the request
+NOT_SERVED = ("404", "503")  # the response of a frontend without workers; no worker has accepted the request
 FIRST_OF_A_WORKER = "Unlinked request"
 """Runtime 0.9.0 may lose the first request that a frontend sends to a worker which has just come.
 
@@ -52,9 +49,7 @@ def calm(cluster: RealCluster) -> Iterator[World]:
     """A namespace with a graph that serves, for tests after which all of it is as it was."""
     with fresh(cluster) as found:
         serving(
-            cluster,
-            found,
-            graph("calm", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=counted()),
+            cluster, found, graph("calm", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=counted())
         )
         yield found
 
@@ -83,15 +78,12 @@ def test_workers_scale_from_1_to_3_to_1_to_0_to_1_and_no_accepted_request_is_los
 ) -> None:
     sized = counted(scalingAdapter={"enabled": True})
     at = serving(
-        cluster,
-        world,
-        graph("sized", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=sized),
+        cluster, world, graph("sized", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=sized)
     )
 
     def scale(replicas: int) -> None:
         cluster.kubectl(
-            *("scale", f"{ADAPTER}/sized-worker", f"--replicas={replicas}"),
-            f"--namespace={world.namespace}",
+            *("scale", f"{ADAPTER}/sized-worker", f"--replicas={replicas}"), f"--namespace={world.namespace}"
         )
         world.until(lambda: len(pods(world, "Worker")) == replicas, within_seconds=90)
         world.eventually(GRAPH, "sized", is_ready, within_seconds=120)
@@ -158,8 +150,7 @@ def test_a_killed_worker_comes_back_and_the_others_go_on(
     with Load(cluster.inside, at) as load:
         load.wait_for(10)
         cluster.kubectl(
-            *("delete", "pod", victim, "--grace-period=0", "--force"),
-            f"--namespace={world.namespace}",
+            *("delete", "pod", victim, "--grace-period=0", "--force"), f"--namespace={world.namespace}"
         )
         load.wait_for(10)
         world.until(lambda: 2 == len(pods(world, "Worker")))
@@ -174,9 +165,7 @@ def test_a_killed_worker_comes_back_and_the_others_go_on(
 
 def test_a_killed_operator_ends_what_it_began(cluster: RealCluster, world: World, report: Report) -> None:
     at = serving(
-        cluster,
-        world,
-        graph("orphan", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=counted()),
+        cluster, world, graph("orphan", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=counted())
     )
     before = identities(world)
     # Not the frontend: a new one is ready before it has found a worker, and answers 404 until then.

@@ -257,11 +257,5 @@ def kubeconfig(proxy: Proxy, target: Path) -> Path:
 
 def refusal(code: int, reason: str, headers: dict[str, str] | None = None) -> web.Response:
     """An answer of the API server that says no."""
-    body = {
-        "kind": "Status",
-        "status": "Failure",
-        "code": code,
-        "reason": reason,
-        "message": reason,
-    }
+    body = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason}
     return web.json_response(body, status=code, headers=headers)

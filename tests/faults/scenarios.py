@@ -29,10 +29,7 @@ def is_quite_ready(world: World) -> bool:
 
 def is_made_anew(world: World) -> bool:
     """Whether the frontend, of which something was deleted, is whole again and the graph ready."""
-    component, deployment = (
-        world.get(COMPONENT, "chat-frontend"),
-        world.get(DEPLOYMENT, "chat-frontend"),
-    )
+    component, deployment = (world.get(COMPONENT, "chat-frontend"), world.get(DEPLOYMENT, "chat-frontend"))
     if component is None or deployment is None or "deletionTimestamp" in component["metadata"]:
         return False
     owners = [each["uid"] for each in deployment["metadata"].get("ownerReferences", ())]
@@ -65,10 +62,7 @@ def is_scaled(world: World) -> bool:
     body, adapter = world.get(GRAPH, "chat"), world.get(ADAPTER, "chat-decode")
     if body is None or adapter is None or not is_ready(body):
         return False
-    numbers = (
-        body["spec"]["services"]["Decode"]["replicas"],
-        adapter.get("status", {}).get("replicas"),
-    )
+    numbers = (body["spec"]["services"]["Decode"]["replicas"], adapter.get("status", {}).get("replicas"))
     return numbers == (2, 2)
 
 
@@ -153,10 +147,7 @@ SCENARIOS = (
     Scenario("restart", a_graph(), edit(restart=RESTART), is_restarted),
     Scenario("suspend", a_graph(), annotate(labels.SUSPEND, "true"), is_suspended),
     Scenario(
-        "resume",
-        annotated(labels.SUSPEND, "true"),
-        annotate(labels.SUSPEND, None),
-        is_prepared=is_suspended,
+        "resume", annotated(labels.SUSPEND, "true"), annotate(labels.SUSPEND, None), is_prepared=is_suspended
     ),
     Scenario("enable a scaling adapter", a_graph(), edit_service("Decode", ADAPTED)),
     Scenario(

@@ -149,11 +149,7 @@ class Stage:
 
 @contextmanager
 def stage_on(
-    plane: ControlPlane,
-    folder: Path,
-    *more: Kind,
-    flags: tuple[str, ...] = (),
-    variables: Mapping[str, str],
+    plane: ControlPlane, folder: Path, *more: Kind, flags: tuple[str, ...] = (), variables: Mapping[str, str]
 ) -> Iterator[Stage]:
     """A stage on that control plane, for operators with these flags and variables."""
     with Executioner(plane.server, plane.tls).running() as proxy:
@@ -176,11 +172,7 @@ def namespace(proxy: Proxy) -> Iterator[World]:
 
 
 def at_rest(
-    world: World,
-    proxy: Proxy,
-    is_over: Callable[[World], bool],
-    *,
-    quiet_seconds: float = QUIET_SECONDS,
+    world: World, proxy: Proxy, is_over: Callable[[World], bool], *, quiet_seconds: float = QUIET_SECONDS
 ) -> None:
     """Return when it is over and nothing is written any more, seen from now on."""
     earliest = time.monotonic() + quiet_seconds
@@ -196,11 +188,7 @@ def at_rest(
 
 
 def at_end(
-    world: World,
-    expected: Ending,
-    is_over: Callable[[World], bool],
-    *,
-    more: tuple[Kind, ...] = (),
+    world: World, expected: Ending, is_over: Callable[[World], bool], *, more: tuple[Kind, ...] = ()
 ) -> Ending:
     """The state, as soon as it is the expected one; a second operator has to start before that."""
     deadline = time.monotonic() + 2 * PATIENCE_SECONDS

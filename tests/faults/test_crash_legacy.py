@@ -169,10 +169,7 @@ def remove_worker(world: World) -> None:
 
 
 def scenario(
-    name: str,
-    before: Object | None,
-    act: Callable[[World], object],
-    end: Callable[[World], bool] = runs,
+    name: str, before: Object | None, act: Callable[[World], object], end: Callable[[World], bool] = runs
 ) -> Scenario:
     """A scenario of a deployment whose graph and image are there."""
     return Scenario(name, before, act, end, runs, kind=DEPLOYMENT, beside=BESIDE)
@@ -182,19 +179,11 @@ SCENARIOS = (
     Scenario("a build", None, created(REQUEST, request()), says("True")),
     Scenario("a build that fails", None, created(REQUEST, request(**UNPLACEABLE)), fails),
     Scenario(
-        "an image that exists",
-        None,
-        created(REQUEST, request(EXISTING)),
-        says("True", nim_name(EXISTING)),
+        "an image that exists", None, created(REQUEST, request(EXISTING)), says("True", nim_name(EXISTING))
     ),
     Scenario("another build", request(), rebuild, is_rebuilt, says("True"), REQUEST),
     Scenario(
-        "delete a build",
-        request(),
-        lambda world: world.delete(REQUEST, NAME),
-        is_gone,
-        says("True"),
-        REQUEST,
+        "delete a build", request(), lambda world: world.delete(REQUEST, NAME), is_gone, says("True"), REQUEST
     ),
     Scenario("a deployment that is built", None, created(DEPLOYMENT, disagg()), is_deployed),
     scenario("create", None, lambda world: world.create(DEPLOYMENT, small())),

@@ -31,10 +31,7 @@ from kube_runtime.types.meta import Kind, Object
 ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
 RBAC = "rbac.authorization.k8s.io"
 ROLE_REFERENCE = {"apiGroup": RBAC, "kind": "Role", "name": "theirs"}
-POD = {
-    "metadata": {"labels": {"app": "theirs"}},
-    "spec": {"containers": [{"name": "main", "image": IMAGE}]},
-}
+POD = {"metadata": {"labels": {"app": "theirs"}}, "spec": {"containers": [{"name": "main", "image": IMAGE}]}}
 THEIR_SERVICE = {"name": "theirs", "serviceName": "Frontend"}
 BACKEND = {"service": {"name": "theirs", "port": {"number": 80}}}
 
@@ -67,11 +64,7 @@ def cases(prefix: str, *, is_owned: bool) -> list[Case]:
         (ADAPTER, frontend, {"spec": {"replicas": 3, "dgdRef": THEIR_SERVICE}}),
         (ServiceAccount.KIND, names.discovery_account, {}),
         (Role.KIND, partial(names.discovery_account, suffix="-role"), {"rules": []}),
-        (
-            RoleBinding.KIND,
-            partial(names.discovery_account, suffix="-binding"),
-            {"roleRef": ROLE_REFERENCE},
-        ),
+        (RoleBinding.KIND, partial(names.discovery_account, suffix="-binding"), {"roleRef": ROLE_REFERENCE}),
         (ConfigMap.KIND, names.epp_config_map, {"data": {"theirs": "yes"}}),
     ]
     return [

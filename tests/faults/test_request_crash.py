@@ -8,15 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster.requests.playing import (
-    JOB,
-    REQUEST,
-    Player,
-    a_graph,
-    a_request,
-    state,
-    terminated,
-)
+from cluster.requests.playing import JOB, REQUEST, Player, a_graph, a_request, state, terminated
 from cluster.world import World
 from dynamo_operator import names
 from faults.scenarios import Scenario

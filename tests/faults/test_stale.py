@@ -132,9 +132,7 @@ def believing_old_lists(office: Office, edit: Callable[[World], object], lag: La
         return " ".join(wrong) or before.difference(ending(world, with_history=False))
 
 
-def test_an_operator_that_starts_with_old_lists_disturbs_nothing_and_ends_right(
-    office: Office,
-) -> None:
+def test_an_operator_that_starts_with_old_lists_disturbs_nothing_and_ends_right(office: Office) -> None:
     every = list(product(EDITS, LAGS) if IS_LONG else zip(EDITS, LAGS, strict=True))
     with ThreadPoolExecutor(AT_ONCE) as pool:
         played = pool.map(lambda each: believing_old_lists(office, EDITS[each[0]], LAGS[each[1]]), every)

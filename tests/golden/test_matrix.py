@@ -24,9 +24,7 @@ BACKENDS = ("none", "sglang", "trtllm", "vllm")
 ORCHESTRATORS = ("deployment", "lws", "grove")
 NODES = {"one": 1, "several": 2}
 SETTINGS = RenderSettings(
-    mpi_secret_name="mpi-keys",
-    planner_cluster_role_name="planner",
-    epp_cluster_role_name="epp",
+    mpi_secret_name="mpi-keys", planner_cluster_role_name="planner", epp_cluster_role_name="epp"
 )
 
 
@@ -60,10 +58,7 @@ def document(cell: Cell) -> Object:
         "command": command,
         "args": ["--model", "acme/chat 70b", "--tensor-parallel-size", "16"],
     }
-    service: dict[str, Any] = {
-        "resources": {"limits": {"gpu": "8"}},
-        "extraPodSpec": {"mainContainer": main},
-    }
+    service: dict[str, Any] = {"resources": {"limits": {"gpu": "8"}}, "extraPodSpec": {"mainContainer": main}}
     if cell.role != "default":
         service["componentType"] = cell.role
     if cell.role == "epp":

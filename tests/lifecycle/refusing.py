@@ -102,8 +102,7 @@ def cases() -> Mapping[str, Case]:
         "endpoint picker": _golden("epp", *INFERENCE_POOL.kinds),
         "ingress": _golden("ingress"),
         "virtual service": replace(
-            _golden("virtual-service", *ISTIO.kinds),
-            settings=RenderSettings(allowed_gateways="*"),
+            _golden("virtual-service", *ISTIO.kinds), settings=RenderSettings(allowed_gateways="*")
         ),
         "groups": replace(groups, objects=((_SECRET, _KEYS), *groups.objects)),
         "model": _golden("model-reference"),
@@ -112,15 +111,13 @@ def cases() -> Mapping[str, Case]:
         "Grove": _golden("grove", *GROVE.kinds),
         "request": Case(((REQUEST, a_request()),), settings=requests),
         "older graph": Case(
-            ((CONFIG, graph_config()), (NIM, image()), (DynamoDeployment.KIND, disagg())),
-            legacy_kinds=True,
+            ((CONFIG, graph_config()), (NIM, image()), (DynamoDeployment.KIND, disagg())), legacy_kinds=True
         ),
         "older graph without its image": Case(
             ((CONFIG, graph_config()), (DynamoDeployment.KIND, disagg())), legacy_kinds=True
         ),
         "older component": Case(
-            ((CONFIG, graph_config()), (NIM, image()), (DynamoNimDeployment.KIND, _nim())),
-            legacy_kinds=True,
+            ((CONFIG, graph_config()), (NIM, image()), (DynamoNimDeployment.KIND, _nim())), legacy_kinds=True
         ),
     }
 

@@ -94,10 +94,7 @@ class Running:
             body = self.read(Deployment.KIND, name)
             count = body["spec"].get("replicas", 1)
             counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
-            status = {
-                "observedGeneration": body["metadata"]["generation"],
-                **dict.fromkeys(counts, count),
-            }
+            status = {"observedGeneration": body["metadata"]["generation"], **dict.fromkeys(counts, count)}
             self.change(Deployment.KIND, name, {"status": status}, "status")
         await asyncio.sleep(REST_SECONDS)
 

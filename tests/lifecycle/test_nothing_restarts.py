@@ -36,16 +36,7 @@ from kube_runtime.types.kinds import (
 )
 from kube_runtime.types.meta import Key, Kind, Object
 from kube_runtime.wire import path_of
-from lifecycle.running import (
-    COMPONENT,
-    GRAPH,
-    NAMESPACE,
-    REST_SECONDS,
-    Running,
-    install,
-    running,
-    uninstall,
-)
+from lifecycle.running import COMPONENT, GRAPH, NAMESPACE, REST_SECONDS, Running, install, running, uninstall
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 

@@ -55,10 +55,7 @@ def on_each_provider(scenario: Callable[[Running], Any]) -> Callable[[str], None
 
 def has_secret(operator: Running, name: str, registry: str = "nvcr.io") -> None:
     content = base64.b64encode(json.dumps({"auths": {registry: {"auth": "dTpw"}}}).encode())
-    body = {
-        "type": "kubernetes.io/dockerconfigjson",
-        "data": {".dockerconfigjson": content.decode()},
-    }
+    body = {"type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": content.decode()}}
     operator.create(SECRETS, {"metadata": {"name": name}, **body})
 
 
@@ -111,9 +108,7 @@ def the_frontend_is_gone(operator: Running) -> None:
 
 
 @on_each_provider
-async def test_a_secret_that_is_deleted_and_created_again_restarts_nothing(
-    operator: Running,
-) -> None:
+async def test_a_secret_that_is_deleted_and_created_again_restarts_nothing(operator: Running) -> None:
     has_secret(operator, "ecr")
     await a_graph(operator)
     before = templates(operator)
@@ -185,9 +180,7 @@ async def test_pods_get_it_too_if_they_fail_after_it_came(operator: Running) -> 
 
 
 @on_each_provider
-async def test_a_pod_that_serves_is_not_restarted_for_one_that_cannot_pull(
-    operator: Running,
-) -> None:
+async def test_a_pod_that_serves_is_not_restarted_for_one_that_cannot_pull(operator: Running) -> None:
     await a_graph(operator)
     a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]})
     has_secret(operator, "late")
@@ -196,9 +189,7 @@ async def test_a_pod_that_serves_is_not_restarted_for_one_that_cannot_pull(
 
 
 @on_each_provider
-async def test_a_rollout_that_cannot_pull_gets_it_although_the_old_pods_serve(
-    operator: Running,
-) -> None:
+async def test_a_rollout_that_cannot_pull_gets_it_although_the_old_pods_serve(operator: Running) -> None:
     await a_graph(operator)
     new = {"pod-template-hash": "2", POD_TEMPLATE_HASH: "2"}
     a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]}, **new)

@@ -114,8 +114,7 @@ def refused(name: str, plural: str, refusal: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "plural"),
-    [(name, plural) for name, plurals in WRITTEN.items() for plural in plurals.split()],
+    ("name", "plural"), [(name, plural) for name, plurals in WRITTEN.items() for plural in plurals.split()]
 )
 def test_a_refused_kind_is_the_cause_that_the_user_reads(name: str, plural: str) -> None:
     refused(name, plural, "forbidden")

@@ -10,12 +10,4 @@ from cluster.conftest import (
     shared_operator,
 )
 
-__all__ = [
-    "control_plane",
-    "kinds",
-    "namespace",
-    "operated",
-    "operator",
-    "operator_flags",
-    "shared_operator",
-]
+__all__ = ["control_plane", "kinds", "namespace", "operated", "operator", "operator_flags", "shared_operator"]

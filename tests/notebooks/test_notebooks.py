@@ -27,15 +27,7 @@ def test_a_notebook_runs(notebook: Path, kinds: ControlPlane, namespace: str, tm
     body["contexts"][0]["context"]["namespace"] = namespace
     kubeconfig.write_text(yaml.safe_dump(body), encoding="utf-8")
     done = subprocess.run(  # noqa: S603  # our own interpreter
-        [
-            sys.executable,
-            "-c",
-            EXECUTE,
-            "--inplace",
-            "--timeout=300",
-            "--startup_timeout=300",
-            str(copy),
-        ],
+        [sys.executable, "-c", EXECUTE, "--inplace", "--timeout=300", "--startup_timeout=300", str(copy)],
         env={**os.environ, "KUBECONFIG": str(kubeconfig)},
         capture_output=True,
         check=False,

@@ -21,7 +21,7 @@ from kube_runtime.types.meta import Object
 from offline.comparison import Identity, identity, is_applied, unequal
 
 WITHOUT_WEBHOOKS = {
-    "ingress-virtualservice-fields": "an Istio gateway that is not allowed: its VirtualService is withheld",
+    "ingress-virtualservice-fields": "an Istio gateway that is not allowed: its VirtualService is withheld"
 }
 """Cases that webhooks, which are off here, would refuse as `dynamoctl render` does."""
 
@@ -101,12 +101,7 @@ def _with_uids(given: Iterable[Object], there: Mapping[Identity, Object]) -> lis
 
 
 def _printed(
-    documents: Sequence[Object],
-    namespace: str,
-    folder: Path,
-    *,
-    settings: RenderSettings,
-    facts: Object,
+    documents: Sequence[Object], namespace: str, folder: Path, *, settings: RenderSettings, facts: Object
 ) -> list[Object]:
     """What `dynamoctl render` prints for documents, by its own entry point and from files.
 

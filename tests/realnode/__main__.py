@@ -67,8 +67,7 @@ def load(file: Path, /, *, instance: InstanceOption = DEFAULT_NAME) -> None:
 
 @app.command(name="exec")
 def run(
-    *command: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    instance: InstanceOption = DEFAULT_NAME,
+    *command: Annotated[str, Parameter(allow_leading_hyphen=True)], instance: InstanceOption = DEFAULT_NAME
 ) -> None:
     """Run a command in the network of the node, from where Services and pods are reachable."""
     words = [*RealInstance(instance).entering, *command]

@@ -36,10 +36,7 @@ from realnode.machine import NODE_ADDRESS, PATH, ControlGroup, Namespaces, requi
 HERE = Path(__file__).parent
 NATS = Pinned(HERE / "gomodule-nats", "the NATS server", "github.com/nats-io/nats-server/v2")
 NODE_MODULES: Sequence[tuple[Pinned, tuple[str, ...]]] = (
-    (
-        Pinned(HERE / "gomodule-kubelet", "the kubelet", CONTROL_PLANE.package),
-        ("kubelet", "kube-proxy"),
-    ),
+    (Pinned(HERE / "gomodule-kubelet", "the kubelet", CONTROL_PLANE.package), ("kubelet", "kube-proxy")),
     (
         Pinned(HERE / "gomodule-containerd", "containerd", "github.com/containerd/containerd/v2"),
         ("containerd", "containerd-shim-runc-v2", "ctr"),

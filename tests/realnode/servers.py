@@ -41,11 +41,7 @@ class Server:
 
 @contextmanager
 def registry(
-    address: str,
-    folder: Path,
-    *,
-    entering: Sequence[str] = (),
-    progress: ProgressReporter = SILENT,
+    address: str, folder: Path, *, entering: Sequence[str] = (), progress: ProgressReporter = SILENT
 ) -> Iterator[None]:
     """Run a registry at this address, without TLS, with the login `USER` and `PASSWORD`.
 

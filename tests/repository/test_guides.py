@@ -51,11 +51,7 @@ def a_graph(part: Object) -> Object | None:
         service.setdefault("componentType", "worker")
         service.setdefault("extraPodSpec", {"mainContainer": CONTAINER})
     metadata = {"name": "chat", **part.get("metadata", {})}
-    return {
-        **GRAPH_HEAD,
-        "metadata": metadata,
-        "spec": {**part.get("spec", {}), "services": services},
-    }
+    return {**GRAPH_HEAD, "metadata": metadata, "spec": {**part.get("spec", {}), "services": services}}
 
 
 @pytest.mark.parametrize(("page", "text"), list(fenced("yaml")))

@@ -82,10 +82,7 @@ def test_importing_the_library_imports_only_what_declares_graphs() -> None:
 
 @pytest.mark.parametrize(
     "checker",
-    [
-        ("mypy", "--strict", "--no-incremental", "--config-file="),
-        ("pyright", "--pythonpath", sys.executable),
-    ],
+    [("mypy", "--strict", "--no-incremental", "--config-file="), ("pyright", "--pythonpath", sys.executable)],
     ids=lambda each: each[0],
 )
 def test_type_checkers_take_a_users_file_and_find_mistakes_in_it(

@@ -17,11 +17,7 @@ def test_the_example_runs(package: Path, tmp_path: Path) -> None:
     text = (package / "README.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     done = subprocess.run(  # noqa: S603  # our own page
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
 

@@ -7,12 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
-    [
-        ROOT / "README.md",
-        ROOT / "CONTRIBUTING.md",
-        ROOT / "CHANGELOG.md",
-        *(ROOT / "docs").rglob("*.md"),
-    ]
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
 )
 PATH = re.compile(r"(?<!\[)`(\w[\w.-]*/[\w./*-]*)(?:::\w+)?`")
 """A file or a folder in a code span that is not the text of a link, with the name of a test if it has one."""

@@ -17,15 +17,7 @@ ROOT = Path(__file__).parents[2]
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built with warnings as errors: dead links, unknown anchors, pages outside the navigation."""
     folder = tmp_path_factory.mktemp("site")
-    command = [
-        sys.executable,
-        "-m",
-        "mkdocs",
-        "build",
-        "--strict",
-        "--quiet",
-        f"--site-dir={folder}",
-    ]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", f"--site-dir={folder}"]
     built = subprocess.run(  # noqa: S603  # our own interpreter
         command,
         cwd=ROOT,

@@ -38,15 +38,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheels")
     for package in OURS:
         subprocess.run(  # noqa: S603  # our own tool
-            [
-                UV,
-                "build",
-                "--quiet",
-                "--offline",
-                "--wheel",
-                f"--package={package}",
-                f"--out-dir={folder}",
-            ],
+            [UV, "build", "--quiet", "--offline", "--wheel", f"--package={package}", f"--out-dir={folder}"],
             check=True,
             cwd=ROOT,
         )
@@ -69,11 +61,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(python: Path, code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(  # noqa: S603  # our own interpreter
-        [python, "-I", "-W", "error", "-c", code],
-        capture_output=True,
-        check=False,
-        text=True,
-        cwd=folder,
+        [python, "-I", "-W", "error", "-c", code], capture_output=True, check=False, text=True, cwd=folder
     )
 
 

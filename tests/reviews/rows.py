@@ -161,10 +161,7 @@ def shared_rows() -> Iterator[Row]:
     )
     yield Row(
         "S4",
-        graph(
-            {"w": worker(volumeMounts=[*mounts, {"name": "b"}])},
-            pvcs=[{"name": "a"}, {"name": "b"}],
-        ),
+        graph({"w": worker(volumeMounts=[*mounts, {"name": "b"}])}, pvcs=[{"name": "a"}, {"name": "b"}]),
         refused=f"{SHOWN}.volumeMounts[1].mountPoint is required when useAsCompilationCache is false",
     )
     yield Row("S5", with_service(sharedMemory={"disabled": True}))
@@ -316,12 +313,7 @@ def graph_update_rows() -> Iterator[Row]:
         graph(),
         refused=f"{fixed}services added: [a b]",
     )
-    yield Row(
-        "U3",
-        graph(),
-        graph({"w": worker(), "c": worker()}),
-        refused=f"{fixed}services removed: [c]",
-    )
+    yield Row("U3", graph(), graph({"w": worker(), "c": worker()}), refused=f"{fixed}services removed: [c]")
 
 
 def adapted(replicas: int | None, *, enabled: bool = True) -> Object:
@@ -443,9 +435,7 @@ def model_rows() -> Iterator[Row]:
     yield Row("M5", lora("s3://"), warnings=("spec.source.uri: missing name or path after s3://",))
     for uri in ("https://x/y", "S3://x"):
         yield Row(
-            "M5",
-            lora(uri),
-            refused=f"source URI must start with 's3://', 'hf://' or 'file://', got: {uri}",
+            "M5", lora(uri), refused=f"source URI must start with 's3://', 'hf://' or 'file://', got: {uri}"
         )
     yield Row("M-U", lora("s3://new"), lora("s3://old"))
     yield Row(

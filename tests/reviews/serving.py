@@ -71,10 +71,7 @@ async def running(
     server = WebhookServer(
         ("127.0.0.1", 0),
         certificate,
-        Decisions(
-            lambda request: ReviewContext(SETTINGS, request.user_info.username, OPERATOR),
-            is_excluded,
-        ),
+        Decisions(lambda request: ReviewContext(SETTINGS, request.user_info.username, OPERATOR), is_excluded),
         WebhookMetrics(registry),
         drain_seconds=drain_seconds,
         access_reviews=elsewhere,

@@ -41,9 +41,7 @@ def run(scenario: Coroutine[Any, Any, None]) -> None:
         runner.run(scenario)
 
 
-def on_simulated_clock(
-    scenario: Callable[_P, Coroutine[Any, Any, None]],
-) -> Callable[_P, None]:
+def on_simulated_clock(scenario: Callable[_P, Coroutine[Any, Any, None]]) -> Callable[_P, None]:
     """Make a test of a coroutine function; each call runs in a new loop, also with generated arguments."""
 
     @functools.wraps(scenario)

@@ -29,12 +29,7 @@ class Trouble(StrEnum):
     STUTTERS = "stutters"
 
 
-_STATUS = {
-    Trouble.NO_ROUTE: 404,
-    Trouble.NOT_ALLOWED: 405,
-    Trouble.NOT_IMPLEMENTED: 501,
-    Trouble.BROKEN: 500,
-}
+_STATUS = {Trouble.NO_ROUTE: 404, Trouble.NOT_ALLOWED: 405, Trouble.NOT_IMPLEMENTED: 501, Trouble.BROKEN: 500}
 
 
 @dataclass

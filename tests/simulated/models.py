@@ -205,10 +205,7 @@ class Cluster:
 
     def has_slice(self, name: str, service: str, base: str, ends: list[Object]) -> None:
         """Create an EndpointSlice."""
-        slice_labels = {
-            "kubernetes.io/service-name": service,
-            labels.BASE_MODEL_HASH: names.model_hash(base),
-        }
+        slice_labels = {"kubernetes.io/service-name": service, labels.BASE_MODEL_HASH: names.model_hash(base)}
         metadata = {"name": name, "namespace": NAMESPACE, "labels": slice_labels}
         self.storage.create(SLICES, {"metadata": metadata, "endpoints": ends})
 

@@ -29,10 +29,7 @@ def a_graph(
 def a_component(
     name: str = "w", namespace: str = "prod", metadata: Object | None = None, **spec: Any
 ) -> DynamoComponentDeployment:
-    body = {
-        "metadata": {"name": name, "namespace": namespace, **(metadata or {})},
-        "spec": a_service(**spec),
-    }
+    body = {"metadata": {"name": name, "namespace": namespace, **(metadata or {})}, "spec": a_service(**spec)}
     return msgspec.convert(body, DynamoComponentDeployment)
 
 

@@ -62,12 +62,7 @@ class Asker:
         return self._ask("DELETE", path_of(kind, namespace, name), None, "")
 
     def _ask(
-        self,
-        method: str,
-        path: str,
-        body: object,
-        user: str,
-        content_type: str = "application/json",
+        self, method: str, path: str, body: object, user: str, content_type: str = "application/json"
     ) -> Told:
         headers = {"Content-Type": content_type} if body is not None else {}
         if user:

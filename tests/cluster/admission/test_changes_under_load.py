@@ -58,10 +58,7 @@ class Load:
 
 def test_certificates_of_two_replicas_change_while_objects_are_applied(install: Install) -> None:
     short = "--webhook-certificate-life=12s"
-    with (
-        install(short) as first,
-        install(short, url_port=first.port, registers=False) as second,
-    ):
+    with install(short) as first, install(short, url_port=first.port, registers=False) as second:
         load, seen = Load(first.asker), {first.certificate()}
         with load.running():
             deadline = time.monotonic() + PATIENCE_SECONDS
@@ -98,11 +95,7 @@ def test_without_webhooks_only_our_kinds_are_refused(install: Install) -> None:
     with install() as found:
         found.process.stop()
         told = found.asker.create(GRAPH, graph())
-        other = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "x", "namespace": "lab"},
-        }
+        other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "lab"}}
         assert 500 == told.code
         assert "failed calling webhook" in told.text
         assert 201 == found.asker.create(CONFIG_MAPS, other).code

@@ -48,17 +48,13 @@ def _status(webhooks: Installation, status: Object) -> None:
     assert 200 == told.code, told.text
 
 
-def test_the_same_manifest_may_be_applied_again_and_labels_may_change(
-    profiling: Installation,
-) -> None:
+def test_the_same_manifest_may_be_applied_again_and_labels_may_change(profiling: Installation) -> None:
     for label in ("a", "b"):
         told = profiling.asker.patch(PATH, manifest(label=label), APPLY)
         assert (200, label) == (told.code, told.body["metadata"]["labels"]["team"]), told.text
 
 
-def test_another_spec_is_refused_and_the_accepted_one_may_be_restored(
-    profiling: Installation,
-) -> None:
+def test_another_spec_is_refused_and_the_accepted_one_may_be_restored(profiling: Installation) -> None:
     other = profiling.asker.patch(PATH, manifest(model="other"), APPLY)
     assert 403 == other.code, other.text
     assert "spec cannot be modified in state 'Profiling'" in other.text

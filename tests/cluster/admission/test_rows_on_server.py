@@ -43,10 +43,7 @@ HERE = [row for row in ROWS if not row.restricted and row.pools_served is not Tr
 @pytest.fixture(scope="module", autouse=True)
 def claims(kinds: ControlPlane, account: Path) -> None:
     """The PVCs that rows name; a missing one would be a warning."""
-    spec = {
-        "accessModes": ["ReadWriteMany"],
-        "resources": {"requests": {"storage": "1Gi"}},
-    }
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
     items = [
         {
             "apiVersion": "v1",

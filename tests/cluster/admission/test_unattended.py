@@ -38,10 +38,7 @@ def test_what_may_not_change_cannot_without_webhooks_either(row: Row, nobody: As
     [
         (graph(backendFramework="vllm"), graph(backendFramework="vllm", envs=[])),
         (graph(), graph({"w": worker(multinode=None)})),
-        (
-            graph({"w": worker(multinode={"nodeCount": 2})}),
-            graph({"w": worker(multinode={"nodeCount": 4})}),
-        ),
+        (graph({"w": worker(multinode={"nodeCount": 2})}), graph({"w": worker(multinode={"nodeCount": 4})})),
         (graph(), graph({"w": worker(), "b": worker(multinode={"nodeCount": 2})})),
     ],
     ids=["same", "null", "more nodes", "another service"],

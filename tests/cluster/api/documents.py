@@ -118,24 +118,12 @@ GOOD: dict[str, Object] = {
 
 BAD: dict[str, tuple[Object, set[str]]] = {
     "a spec that is a list": (graph([]), {"spec"}),
-    "too many services": (
-        graph({"services": {f"s{i}": {} for i in range(26)}}),
-        {"spec.services"},
-    ),
-    "too many PVCs": (
-        graph({"pvcs": [{"name": f"c{i}"} for i in range(101)]}),
-        {"spec.pvcs"},
-    ),
-    "PVCs without name": (
-        graph({"pvcs": [{}, {"name": None}]}),
-        {"spec.pvcs[0].name", "spec.pvcs[1].name"},
-    ),
+    "too many services": (graph({"services": {f"s{i}": {} for i in range(26)}}), {"spec.services"}),
+    "too many PVCs": (graph({"pvcs": [{"name": f"c{i}"} for i in range(101)]}), {"spec.pvcs"}),
+    "PVCs without name": (graph({"pvcs": [{}, {"name": None}]}), {"spec.pvcs[0].name", "spec.pvcs[1].name"}),
     "a PVC that is null": (graph({"pvcs": [None]}), {"spec.pvcs[0]"}),
     "a misspelt backend": (graph({"backendFramework": "vlm"}), {"spec.backendFramework"}),
-    "an incomplete PVC": (
-        graph({"pvcs": [{"name": "c", "create": True, "size": "1Gi"}]}),
-        {"spec.pvcs[0]"},
-    ),
+    "an incomplete PVC": (graph({"pvcs": [{"name": "c", "create": True, "size": "1Gi"}]}), {"spec.pvcs[0]"}),
     "a restart without id": (graph({"restart": {}}), {"spec.restart.id"}),
     "a restart with an empty id": (graph({"restart": {"id": ""}}), {"spec.restart.id"}),
     "an unknown strategy": (
@@ -146,26 +134,11 @@ BAD: dict[str, tuple[Object, set[str]]] = {
     "too many replicas": (service({"replicas": 2**31}), {"spec.services.A.replicas"}),
     "half a replica": (service({"replicas": 1.5}), {"spec.services.A.replicas"}),
     "replicas in words": (service({"replicas": "two"}), {"spec.services.A.replicas"}),
-    "one node": (
-        service({"multinode": {"nodeCount": 1}}),
-        {"spec.services.A.multinode.nodeCount"},
-    ),
-    "a model reference without name": (
-        service({"modelRef": {}}),
-        {"spec.services.A.modelRef.name"},
-    ),
-    "a mount without name": (
-        service({"volumeMounts": [{}]}),
-        {"spec.services.A.volumeMounts[0].name"},
-    ),
-    "an odd size": (
-        service({"sharedMemory": {"size": "8Gb"}}),
-        {"spec.services.A.sharedMemory.size"},
-    ),
-    "a size with a point": (
-        service({"sharedMemory": {"size": 1.5}}),
-        {"spec.services.A.sharedMemory.size"},
-    ),
+    "one node": (service({"multinode": {"nodeCount": 1}}), {"spec.services.A.multinode.nodeCount"}),
+    "a model reference without name": (service({"modelRef": {}}), {"spec.services.A.modelRef.name"}),
+    "a mount without name": (service({"volumeMounts": [{}]}), {"spec.services.A.volumeMounts[0].name"}),
+    "an odd size": (service({"sharedMemory": {"size": "8Gb"}}), {"spec.services.A.sharedMemory.size"}),
+    "a size with a point": (service({"sharedMemory": {"size": 1.5}}), {"spec.services.A.sharedMemory.size"}),
     "a resource claim without name": (
         service({"resources": {"claims": [{}]}}),
         {"spec.services.A.resources.claims[0].name"},
@@ -204,10 +177,7 @@ BAD: dict[str, tuple[Object, set[str]]] = {
     ),
     "an empty configuration": (
         epp({}),
-        {
-            "spec.services.A.eppConfig.config.plugins",
-            "spec.services.A.eppConfig.config.schedulingProfiles",
-        },
+        {"spec.services.A.eppConfig.config.plugins", "spec.services.A.eppConfig.config.schedulingProfiles"},
     ),
     "an incomplete configuration": (
         epp({"plugins": [{}], "schedulingProfiles": [{"plugins": [{}]}]}),
@@ -217,10 +187,7 @@ BAD: dict[str, tuple[Object, set[str]]] = {
             "spec.services.A.eppConfig.config.schedulingProfiles[0].plugins[0].pluginRef",
         },
     ),
-    "a component's unknown backend": (
-        component({"backendFramework": "tgi"}),
-        {"spec.backendFramework"},
-    ),
+    "a component's unknown backend": (component({"backendFramework": "tgi"}), {"spec.backendFramework"}),
     "an adapter without anything": (adapter({}), {"spec.dgdRef", "spec.replicas"}),
     "an adapter of nothing": (
         adapter({"replicas": -1, "dgdRef": {"name": "", "serviceName": ""}}),
@@ -239,19 +206,13 @@ BAD: dict[str, tuple[Object, set[str]]] = {
             "spec.profilingConfig.configMapRef.name",
         },
     ),
-    "an empty model": (
-        document("DynamoModel", {}),
-        {"spec.modelName", "spec.baseModelName"},
-    ),
+    "an empty model": (document("DynamoModel", {}), {"spec.modelName", "spec.baseModelName"}),
     "a model of unknown type": (model(modelType="LoRA"), {"spec.modelType"}),
     "a source without address": (model(source={}), {"spec.source.uri"}),
     "worker metadata without data": (document("DynamoWorkerMetadata", {}), {"spec.data"}),
     "a misspelt field of metadata": (graph({}, lables={}), {"metadata.lables"}),
     "a name with capitals": (graph({}, name="A_b"), {"metadata.name"}),
-    "odd labels": (
-        graph({}, labels={"a b": "c d"}),
-        {"metadata.labels.a b"},
-    ),
+    "odd labels": (graph({}, labels={"a b": "c d"}), {"metadata.labels.a b"}),
     "a number as a label": (graph({}, labels={"a": 1}), {"metadata.labels.a"}),
     "a field beside the spec": ({**graph({}), "specs": {}}, {"specs"}),
 }

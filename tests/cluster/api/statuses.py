@@ -12,12 +12,7 @@ CONDITION: Object = {
     "message": "",
     "lastTransitionTime": "2026-01-01T00:00:00Z",
 }
-SERVICE: Object = {
-    "componentKind": "Deployment",
-    "componentName": "g-a",
-    "replicas": 0,
-    "updatedReplicas": 0,
-}
+SERVICE: Object = {"componentKind": "Deployment", "componentName": "g-a", "replicas": 0, "updatedReplicas": 0}
 GRAPH = graph({})
 COMPONENT = document("DynamoComponentDeployment", {})
 REQUEST = request()

@@ -26,9 +26,7 @@ LEAVES = (
 )
 
 
-def test_every_definition_is_structural_and_its_names_are_accepted(
-    definitions: ControlPlane,
-) -> None:
+def test_every_definition_is_structural_and_its_names_are_accepted(definitions: ControlPlane) -> None:
     for resource in RESOURCES:
         found = json.loads(definitions.kubectl("get", "crd", str(resource.KIND), "-o", "json"))
         conditions = {each["type"]: each["status"] for each in found["status"]["conditions"]}

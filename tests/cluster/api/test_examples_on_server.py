@@ -9,10 +9,7 @@ from cluster.conftest import ControlPlane
 
 FOLDER = Path(__file__).parents[3] / "examples"
 FILES = sorted((*FOLDER.glob("*.yaml"), *FOLDER.glob("tasks/*.yaml")))
-OTHERS = {
-    "keda.sh": "ScaledObject",
-    "gateway.networking.k8s.io": "HTTPRoute",
-}
+OTHERS = {"keda.sh": "ScaledObject", "gateway.networking.k8s.io": "HTTPRoute"}
 """Kinds of projects that are not installed here."""
 
 pytestmark = pytest.mark.cluster

@@ -131,12 +131,7 @@ def test_j01_check_a_cluster_first(kinds: ControlPlane, namespace: str, tmp_path
     with storage(kinds, fast=True), gpu_operator(kinds, namespace, is_whole=True):
         code, said = dynamoctl(*ask)
     assert 0 == code
-    for name in (
-        "kubectl Connectivity",
-        "Default StorageClass",
-        "Cluster GPU Resources",
-        "GPU Operator",
-    ):
+    for name in ("kubectl Connectivity", "Default StorageClass", "Cluster GPU Resources", "GPU Operator"):
         assert f"ok       {name}: " in said
     assert said.splitlines()[-1].endswith(" passed, 0 failed")
 
@@ -204,12 +199,7 @@ def test_j03_install_for_the_whole_cluster(
             assert 200 == status(f"{address}/healthz")
             kinds.kubectl("get", "lease", "dynamo.nvidia.com", "--namespace=kube-system")
             text = kinds.kubectl(
-                *(
-                    "get",
-                    str(CONFIGURATION),
-                    f"{RELEASE}-dynamo-operator-validating",
-                    "--output=json",
-                )
+                *("get", str(CONFIGURATION), f"{RELEASE}-dynamo-operator-validating", "--output=json")
             )
             entries = json.loads(text)["webhooks"]
             assert 4 == len([each for each in entries if each["clientConfig"].get("caBundle")])

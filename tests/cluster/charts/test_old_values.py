@@ -86,12 +86,7 @@ def test_monitors_come_where_their_kinds_are_served_unless_values_say_otherwise(
 
 
 @pytest.mark.parametrize(
-    "key",
-    [
-        "metrics.enabled",
-        "dynamo-operator.metrics.enabled",
-        "dynamo-operator.metricsService.enabled",
-    ],
+    "key", ["metrics.enabled", "dynamo-operator.metrics.enabled", "dynamo-operator.metricsService.enabled"]
 )
 def test_each_name_of_the_metrics_switch_switches_them_off(offline: Helm, key: str) -> None:
     found = rendered(offline, SERVED, f"--set={key}=false")
@@ -128,18 +123,10 @@ def test_optional_apis_are_granted_unless_a_value_withholds_one(offline: Helm) -
         assert set(OPTIONAL.values()) - {group} <= found
 
 
-def test_grove_and_kai_of_old_values_are_accepted_and_the_notes_say_what_is_left_to_do(
-    offline: Helm,
-) -> None:
+def test_grove_and_kai_of_old_values_are_accepted_and_the_notes_say_what_is_left_to_do(offline: Helm) -> None:
     chosen = ("--set=grove.enabled=true", "--set=kai-scheduler.enabled=true")
     assert {"grove.io", "scheduling.run.ai"} <= rules(rendered(offline, *chosen))
-    install = (
-        "install",
-        "dynamo-platform",
-        PLATFORM,
-        f"--namespace={NAMESPACE}",
-        "--dry-run=client",
-    )
+    install = ("install", "dynamo-platform", PLATFORM, f"--namespace={NAMESPACE}", "--dry-run=client")
     notes = offline(*install, *chosen)
     for project in ("grove", "kai-scheduler"):
         assert f"helm install {project} oci://ghcr.io/nvidia/" in notes
@@ -202,8 +189,7 @@ def test_top_level_switches_are_those_of_the_operator(offline: Helm) -> None:
     )
     place = "namespaceRestriction.targetNamespace=team"
     assert rendered(offline, f"--set=namespaceRestriction.enabled=true,{place}") == rendered(
-        offline,
-        f"--set=dynamo-operator.namespaceRestriction.enabled=true,dynamo-operator.{place}",
+        offline, f"--set=dynamo-operator.namespaceRestriction.enabled=true,dynamo-operator.{place}"
     )
 
 
@@ -217,10 +203,7 @@ def test_memory_of_jetstream(offline: Helm) -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (
-            IMAGE + ".tag=0.9.0",
-            "The operator's image is dynamo-operator:0.9.0, and this chart is of",
-        ),
+        (IMAGE + ".tag=0.9.0", "The operator's image is dynamo-operator:0.9.0, and this chart is of"),
         ("dynamo-operator.upgradeCRD=true", "dynamo-operator.upgradeCRD has no effect"),
         ("dynamo-operator.gpuDiscovery.enabled=true", "dynamo-operator.gpuDiscovery has no effect"),
         ("dynamo-api-store.enabled=false", "dynamo-api-store has no effect"),

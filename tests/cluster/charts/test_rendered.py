@@ -71,8 +71,7 @@ def test_the_api_server_accepts_what_is_rendered(kinds: ControlPlane, case: Path
     for namespace in {each["metadata"].get("namespace", "default") for each in ours}:
         labelled(kinds, namespace)
     kinds.kubectl(
-        *("apply", "--dry-run=server", "--validate=strict", "-f", "-"),
-        input=yaml.safe_dump_all(ours),
+        *("apply", "--dry-run=server", "--validate=strict", "-f", "-"), input=yaml.safe_dump_all(ours)
     )
 
 

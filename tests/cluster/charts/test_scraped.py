@@ -15,13 +15,7 @@ import yaml
 
 from cluster.charts.conftest import PLATFORM
 from cluster.charts.prometheus import Prometheus, promtool, running
-from cluster.charts.releases import (
-    GRAPH,
-    RELEASE,
-    call_beside,
-    installed,
-    pod_of_operator,
-)
+from cluster.charts.releases import GRAPH, RELEASE, call_beside, installed, pod_of_operator
 from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
@@ -107,20 +101,13 @@ def scraping(monitor: Object, world: World, scene: Path, ports: tuple[int, ...])
         "metrics_path": endpoint["path"],
         "scrape_interval": "1s",
         "honor_labels": endpoint["honorLabels"],
-        "tls_config": {
-            "ca_file": str(scene / "ca.crt"),
-            "server_name": endpoint["tlsConfig"]["serverName"],
-        },
+        "tls_config": {"ca_file": str(scene / "ca.crt"), "server_name": endpoint["tlsConfig"]["serverName"]},
         "authorization": {"credentials_file": str(scene / "token")},
         "static_configs": targets,
     }
     assert "bearerTokenFile" in endpoint
     file = scene / "prometheus.yaml"
-    whole = {
-        "global": {"evaluation_interval": "1s"},
-        "rule_files": [str(ALERTS)],
-        "scrape_configs": [job],
-    }
+    whole = {"global": {"evaluation_interval": "1s"}, "rule_files": [str(ALERTS)], "scrape_configs": [job]}
     file.write_text(yaml.safe_dump(whole), encoding="utf-8")
     return file
 

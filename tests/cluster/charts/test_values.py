@@ -22,34 +22,8 @@ from kube_runtime.types.meta import Object
 WORD = "qzplainwordzq"
 NASTY = (
     *("yes", "null", "0x1", "1e3", "1_000", "12:30:45", "2001-01-01", ".inf", "~", "007"),
-    *(
-        "a: b",
-        "- a",
-        "# a",
-        "a #b",
-        "{a: b}",
-        "[a",
-        "*a",
-        "&a",
-        "!a",
-        "%a",
-        "@a",
-        "`a`",
-        "a,b",
-        "? a",
-    ),
-    *(
-        "'",
-        '"',
-        "a'b\"c",
-        "\\n",
-        "a\nb: c",
-        " a ",
-        "a\tb",
-        "{{ .Release.Name }}",
-        "$(POD)",
-        "é\u2028ü",
-    ),
+    *("a: b", "- a", "# a", "a #b", "{a: b}", "[a", "*a", "&a", "!a", "%a", "@a", "`a`", "a,b", "? a"),
+    *("'", '"', "a'b\"c", "\\n", "a\nb: c", " a ", "a\tb", "{{ .Release.Name }}", "$(POD)", "é\u2028ü"),
 )
 NAMES = ("yes", "null", "true", "on", "n", "0x1", "1e3", "007", "2001-01-01", "1.5")
 # Values that take any text.
@@ -61,22 +35,14 @@ TEXTS = (
     *("dynamo.internalImages.debugger", "dynamo.mpiRun.secretName"),
     *("controllerManager.priorityClassName", "controllerManager.manager.image.tag"),
     *("controllerManager.manager.image.repository", "controllerManager.manager.image.digest"),
-    *(
-        "controllerManager.labels.x",
-        "controllerManager.annotations.x",
-        "controllerManager.podLabels.x",
-    ),
+    *("controllerManager.labels.x", "controllerManager.annotations.x", "controllerManager.podLabels.x"),
     *("controllerManager.podAnnotations.x", "controllerManager.nodeSelector.x"),
     *("controllerManager.serviceAccount.annotations.x", "webhook.caBundle"),
     *("webhook.clientCA.configMap", "webhook.clientCA.commonName"),
     *("webhook.certificateSecret.name", "webhook.certManager.certificate.duration"),
     *("metricsService.serviceMonitor.interval", "metricsService.serviceMonitor.labels.x"),
     *("podMonitors.interval", "podMonitors.path", "podMonitors.labels.x"),
-    *(
-        "monitoring.dashboards.namespace",
-        "monitoring.dashboards.labels.x",
-        "monitoring.alerts.labels.x",
-    ),
+    *("monitoring.dashboards.namespace", "monitoring.dashboards.labels.x", "monitoring.alerts.labels.x"),
 )
 ON = (
     *("dynamo.ingress.enabled", "dynamo.istio.enabled", "podMonitors.enabled"),

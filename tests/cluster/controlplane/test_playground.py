@@ -120,10 +120,7 @@ def test_a_shell_can_use_what_env_prints(playground: Instance, capsys: pytest.Ca
     app(["env", "play"])
     lines = capsys.readouterr().out
     shown = subprocess.run(  # noqa: S603 - what a user's shell does
-        ["/bin/sh", "-c", f'{lines}\nprintf %s "$KUBECONFIG"'],
-        capture_output=True,
-        text=True,
-        check=True,
+        ["/bin/sh", "-c", f'{lines}\nprintf %s "$KUBECONFIG"'], capture_output=True, text=True, check=True
     )
     assert str(playground.kubeconfig) == shown.stdout
 

@@ -19,11 +19,7 @@ def test_maps_inside_a_pod_spec_can_be_emptied(world: World) -> None:
     }
     world.create(GRAPH, graph(Frontend=service("frontend", extraPodSpec=pod)))
     world.eventually(GRAPH, "chat", is_ready)
-    emptied = {
-        **pod,
-        "securityContext": {"fsGroup": None},
-        "volumes": [{"name": "work", "emptyDir": {}}],
-    }
+    emptied = {**pod, "securityContext": {"fsGroup": None}, "volumes": [{"name": "work", "emptyDir": {}}]}
     world.patch(GRAPH, "chat", {"spec": {"services": {"Frontend": {"extraPodSpec": emptied}}}})
     world.eventually(GRAPH, "chat", is_ready)
     spec = world.eventually(DEPLOYMENT, "chat-frontend")["spec"]["template"]["spec"]

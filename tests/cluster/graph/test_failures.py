@@ -153,10 +153,7 @@ FAILURES = (
     Failure("a quota without room for pods", with_worker(), "quota", "quota", quota(pods="0")),
     Failure("a quota that refuses a Service", with_worker(), "quota", "Fix", quota(services="0")),
     Failure(
-        "a ServiceAccount that does not exist",
-        with_pod(serviceAccountName="absent"),
-        "absent",
-        "Events",
+        "a ServiceAccount that does not exist", with_pod(serviceAccountName="absent"), "absent", "Events"
     ),
     Failure(
         "a name that another object has",

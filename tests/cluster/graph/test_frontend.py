@@ -22,10 +22,7 @@ pytestmark = pytest.mark.cluster
 
 GRAPH = DynamoGraphDeployment.KIND
 ENDPOINTS = Kind("", "v1", "Endpoints", "endpoints")
-LABELS = {
-    "nvidia.com/dynamo-graph-deployment-name": "chat",
-    "nvidia.com/dynamo-component": "Frontend",
-}
+LABELS = {"nvidia.com/dynamo-graph-deployment-name": "chat", "nvidia.com/dynamo-component": "Frontend"}
 
 
 def token(text: str) -> bytes:

@@ -23,10 +23,7 @@ def reader(kinds: ControlPlane, namespace: str, kubectl: Callable[..., str]) -> 
     """A user who may read graphs and components, and nothing else."""
     kubectl("create", "serviceaccount", "reader")
     kubectl("create", "role", "reader", "--verb=get,list,watch", f"--resource={KINDS}")
-    kubectl(
-        *("create", "rolebinding", "reader", "--role=reader"),
-        f"--serviceaccount={namespace}:reader",
-    )
+    kubectl(*("create", "rolebinding", "reader", "--role=reader"), f"--serviceaccount={namespace}:reader")
     return Person(kinds.instance.service_account_kubeconfig(namespace, "reader"), namespace)
 
 

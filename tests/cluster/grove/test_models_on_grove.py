@@ -36,15 +36,9 @@ def pod(world: World, name: str, clique: str) -> None:
 
 def test_only_the_leader_of_a_replica_is_asked(world: World, fleet: Fleet) -> None:
     worker = service(
-        "worker",
-        modelRef={"name": BASE},
-        multinode={"nodeCount": 2},
-        resources={"limits": {"gpu": "1"}},
+        "worker", modelRef={"name": BASE}, multinode={"nodeCount": 2}, resources={"limits": {"gpu": "1"}}
     )
-    body = {
-        "metadata": {"name": "g"},
-        "spec": {"backendFramework": "sglang", "services": {"Worker": worker}},
-    }
+    body = {"metadata": {"name": "g"}, "spec": {"backendFramework": "sglang", "services": {"Worker": worker}}}
     container = {"command": ["python3", "-m", "dynamo.sglang"], "args": ["--tp", "2"]}
     worker["extraPodSpec"]["mainContainer"] |= container
     world.create(DynamoGraphDeployment.KIND, body)

@@ -10,13 +10,7 @@ import json
 import pytest
 
 from cluster.conditions import condition, is_ready
-from cluster.journeys.user import (
-    DEPLOYMENT,
-    GRAPH,
-    User,
-    main,
-    only_a_frontend,
-)
+from cluster.journeys.user import DEPLOYMENT, GRAPH, User, main, only_a_frontend
 from dynamo_operator.component.api import DynamoComponentDeployment
 from kube_runtime.types.kinds import Ingress, Service
 from kube_runtime.types.meta import Object
@@ -68,10 +62,7 @@ def test_j13_first_model(user: User) -> None:
     assert [{"secretRef": {"name": "hf-token-secret"}}] == worker["envFrom"]
     said = condition(ready)
     assert "successful" == ready["status"]["state"]
-    assert ("all_resources_are_ready", "All resources are ready") == (
-        said["reason"],
-        said["message"],
-    )
+    assert ("all_resources_are_ready", "All resources are ready") == (said["reason"], said["message"])
     seen = [each["object"] for each in user.world.changes(GRAPH, since=before)]
     pending = [each for each in seen if "pending" == each.get("status", {}).get("state")]
     assert pending

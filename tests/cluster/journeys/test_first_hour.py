@@ -103,10 +103,7 @@ class Screens:
 
 @pytest.fixture(params=[80, pytest.param(160, marks=pytest.mark.long)])
 def screens(
-    request: pytest.FixtureRequest,
-    installed_operator: OperatorProcess,
-    kinds: ControlPlane,
-    tmp_path: Path,
+    request: pytest.FixtureRequest, installed_operator: OperatorProcess, kinds: ControlPlane, tmp_path: Path
 ) -> Iterator[Screens]:
     """A terminal whose kubeconfig has a namespace of its own; its name is the same in each run."""
     assert installed_operator.ended is None

@@ -123,9 +123,7 @@ def restart_of(user: User, name: str) -> str | None:
 
 def completed(user: User, id_: str) -> None:
     user.world.eventually(
-        GRAPH,
-        "chat",
-        lambda it: {"observedID": id_, "phase": "Completed"} == it["status"].get("restart"),
+        GRAPH, "chat", lambda it: {"observedID": id_, "phase": "Completed"} == it["status"].get("restart")
     )
 
 

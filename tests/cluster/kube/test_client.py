@@ -132,10 +132,7 @@ async def test_a_watch_shows_what_happens(client: Client, namespace: str) -> Non
 async def test_a_watch_ends_in_time(client: Client, namespace: str) -> None:
     (page,) = [page async for page in client.pages(ConfigMap, namespace=namespace)]
     watch = client.watch(
-        ConfigMap,
-        namespace=namespace,
-        resource_version=page.resource_version,
-        timeout_seconds=1,
+        ConfigMap, namespace=namespace, resource_version=page.resource_version, timeout_seconds=1
     )
     assert {"BOOKMARK"} >= {line.type async for line in watch}
 

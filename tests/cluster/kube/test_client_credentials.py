@@ -69,10 +69,7 @@ async def test_a_pod_with_its_service_account(
     (tmp_path / "token").write_text("not-a-token")
     (tmp_path / "ca.crt").write_bytes(control_plane.ca.read_bytes())
     url = urlsplit(control_plane.server)
-    environ = {
-        "KUBERNETES_SERVICE_HOST": url.hostname or "",
-        "KUBERNETES_SERVICE_PORT": str(url.port),
-    }
+    environ = {"KUBERNETES_SERVICE_HOST": url.hostname or "", "KUBERNETES_SERVICE_PORT": str(url.port)}
     async with await connect(environ=environ, service_account=tmp_path) as transport:
         client = Client(transport)
         with pytest.raises(Unauthorized):

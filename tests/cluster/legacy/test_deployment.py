@@ -31,18 +31,14 @@ def test_an_edit_reaches_the_pods_and_a_service_that_left_is_removed(world: Worl
     services = {"VllmWorker": {"replicas": 2}, "Processor": {"labels": {"team": "a"}}, "Typo": {}}
     world.patch(DEPLOYMENT, "disagg", {"spec": {"services": services}})
     edited = world.eventually(
-        DEPLOYMENT,
-        "disagg",
-        lambda it: is_successful(it) and bool(condition_of(it, "ConfigurationWarning")),
+        DEPLOYMENT, "disagg", lambda it: is_successful(it) and bool(condition_of(it, "ConfigurationWarning"))
     )
     assert condition_of(edited, "ConfigurationWarning") == (
         *("True", "unknown_services", "spec.services.Typo: not found in the graph; ignored"),
     )
     worker = world.eventually(Deployment.KIND, "disagg-vllmworker", lambda it: it["spec"]["replicas"] == 2)
     world.eventually(
-        Deployment.KIND,
-        "disagg-processor",
-        lambda it: it["metadata"]["labels"].get("team") == "a",
+        Deployment.KIND, "disagg-processor", lambda it: it["metadata"]["labels"].get("team") == "a"
     )
     without_router = GRAPH.partition("- name: Router")[0].replace(", {service: Router}", "")
     name = "frontend--jh2o6dqzpsgfued4"

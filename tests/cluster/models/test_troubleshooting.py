@@ -68,10 +68,7 @@ def test_no_endpoints(world: World) -> None:
     ("trouble", "text"),
     [
         (Trouble.BROKEN, "2 of them: status 500: no"),
-        (
-            Trouble.NO_ROUTE,
-            "status 404; check that this worker has DYN_LORA_ENABLED=true and",
-        ),
+        (Trouble.NO_ROUTE, "status 404; check that this worker has DYN_LORA_ENABLED=true and"),
         (Trouble.HANGS, "no answer within 3 seconds"),
     ],
     ids=str,

@@ -37,10 +37,7 @@ def operated(groups: ControlPlane) -> ControlPlane:
 @pytest.fixture(scope="module")
 def operator_flags() -> tuple[str, ...]:
     """It knows where the SSH keys are."""
-    return (
-        f"--mpi-run-ssh-secret-name={KEYS}",
-        f"--mpi-run-ssh-secret-namespace={KEYS_NAMESPACE}",
-    )
+    return (f"--mpi-run-ssh-secret-name={KEYS}", f"--mpi-run-ssh-secret-namespace={KEYS_NAMESPACE}")
 
 
 @pytest.fixture

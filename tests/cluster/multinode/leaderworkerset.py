@@ -32,10 +32,7 @@ _GROUP = "leaderworkerset.x-k8s.io"
 _READY_SECONDS = 60
 _RETRY_SECONDS = 0.3
 
-_SETS = (
-    {"apiGroups": [_GROUP], "resources": ["leaderworkersets"]},
-    f"{_GROUP.replace('.', '-')}-v1-{NAME}",
-)
+_SETS = ({"apiGroups": [_GROUP], "resources": ["leaderworkersets"]}, f"{_GROUP.replace('.', '-')}-v1-{NAME}")
 _PODS = ({"apiGroups": [""], "resources": ["pods"]}, "-v1-pod")
 _WEBHOOKS: tuple[tuple[str, Object, str, list[str]], ...] = (
     ("mutate", *_SETS, ["CREATE", "UPDATE"]),

@@ -54,8 +54,7 @@ def test_what_is_forbidden_is_called_so_with_its_value_and_is_used_once_it_is_gr
         ready = condition(world.eventually(GRAPH, "g", lambda body: bool(condition(body, "Ready"))), "Ready")
         assert ("optional_api_forbidden", True) == (ready["reason"], message in ready["message"])
         alone = condition(
-            world.eventually(COMPONENT, "alone", lambda body: bool(condition(body, "Available"))),
-            "Available",
+            world.eventually(COMPONENT, "alone", lambda body: bool(condition(body, "Available"))), "Available"
         )
         assert ("OptionalApiForbidden", message) == (alone["reason"], alone["message"])
         said = dynamoctl(kinds.kubeconfig, "why", "g", f"--namespace={world.namespace}")

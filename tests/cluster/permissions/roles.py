@@ -3,15 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from dynamoctl.installation.permissions import (
-    GRANTED,
-    PROFILING_NODES,
-    RULES,
-    Feature,
-    Name,
-    Where,
-    policy,
-)
+from dynamoctl.installation.permissions import GRANTED, PROFILING_NODES, RULES, Feature, Name, Where, policy
 from kube_runtime.types.meta import Object
 
 NAMES = {

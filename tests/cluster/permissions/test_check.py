@@ -20,15 +20,7 @@ def check(kubeconfig: Path, *arguments: str) -> tuple[int, dict[str, dict[str, A
     """The exit code and the findings by name."""
     program = "import sys; from dynamoctl.main import main; main()"
     done = subprocess.run(  # noqa: S603 - our own program
-        [
-            sys.executable,
-            "-c",
-            program,
-            "check",
-            f"--kubeconfig={kubeconfig}",
-            *arguments,
-            "-ojson",
-        ],
+        [sys.executable, "-c", program, "check", f"--kubeconfig={kubeconfig}", *arguments, "-ojson"],
         capture_output=True,
         text=True,
         check=False,

@@ -187,11 +187,7 @@ def test_the_operator_writes_no_secret_but_those_of_its_own_names(
     kubeconfig = install(Installation(namespace, CLUSTER_WIDE))
 
     def write(name: str) -> str:
-        secret = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": name, "namespace": namespace},
-        }
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}}
         return apply_as(kinds, kubeconfig, secret)
 
     assert "serverside-applied" in write(NAMES[Name.SSH_SECRET])

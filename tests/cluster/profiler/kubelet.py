@@ -179,10 +179,7 @@ class Kubelet:
         token = paths.get(_TOKEN_FOLDER)
         if token is None:
             return {"KUBECONFIG": os.devnull}
-        cluster = {
-            "server": self.control_plane.server,
-            "certificate-authority": str(token / "ca.crt"),
-        }
+        cluster = {"server": self.control_plane.server, "certificate-authority": str(token / "ca.crt")}
         config = {
             "apiVersion": "v1",
             "kind": "Config",

@@ -116,15 +116,7 @@ class Player:
         )
         return found
 
-    def ends(
-        self,
-        phase: str,
-        profiler: Object,
-        copier: Object,
-        *,
-        name: str = "chat",
-        **more: Any,
-    ) -> None:
+    def ends(self, phase: str, profiler: Object, copier: Object, *, name: str = "chat", **more: Any) -> None:
         """Have the pod end that way."""
         pod = self.pod(name)["metadata"]["name"]
         states = {"profiler": profiler, "output-copier": copier}

@@ -4,16 +4,7 @@ import json
 
 import pytest
 
-from cluster.requests.playing import (
-    CONFIG_MAP,
-    JOB,
-    REQUEST,
-    WORKER,
-    Player,
-    a_graph,
-    a_request,
-    documents,
-)
+from cluster.requests.playing import CONFIG_MAP, JOB, REQUEST, WORKER, Player, a_graph, a_request, documents
 from cluster.world import World
 from kube_runtime.types.meta import Object
 

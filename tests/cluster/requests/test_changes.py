@@ -64,9 +64,7 @@ def test_a_request_that_waits_for_pods_of_an_earlier_job_names_them(world: World
     player.is_in("Failed")
     world.patch(REQUEST, "chat", OTHER)
     body = world.eventually(
-        REQUEST,
-        "chat",
-        lambda each: condition(each, "Profiling").get("reason") == "WaitingForEarlierJob",
+        REQUEST, "chat", lambda each: condition(each, "Profiling").get("reason") == "WaitingForEarlierJob"
     )
     assert "Pending" == state(body)
     assert "WaitingForEarlierJob" == condition(body, "Succeeded")["reason"]

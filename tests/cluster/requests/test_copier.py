@@ -39,11 +39,7 @@ OWN = (sys.executable, "-c", "from dynamo_operator.main import main; main()", "c
 
 @pytest.fixture(params=[SHELL, OWN], ids=["shell", "own"])
 def run(
-    kinds: ControlPlane,
-    world: World,
-    owner: Object,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
+    kinds: ControlPlane, world: World, owner: Object, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[Run]:
     """Starts the script over a folder, which is made; `fresh` is its last argument."""
     started: list[subprocess.Popen[str]] = []
@@ -117,10 +113,7 @@ def test_results_arrive_byte_for_byte_with_labels_and_an_owner(
     assert 0 == code, said
     found = world.get(CONFIG_MAP, "dgdr-output-chat")
     assert found is not None
-    assert {
-        "config_with_planner.yaml": HOSTILE,
-        "mocker_config_with_planner.yaml": HOSTILE,
-    } == found["data"]
+    assert {"config_with_planner.yaml": HOSTILE, "mocker_config_with_planner.yaml": HOSTILE} == found["data"]
     assert {"dgdr.nvidia.com/name": "true"} == found["metadata"]["labels"]
     (reference,) = found["metadata"]["ownerReferences"]
     assert owner["metadata"]["uid"] == reference["uid"]
@@ -186,9 +179,7 @@ def test_what_is_no_result_is_not_copied(
     assert world.get(CONFIG_MAP, "dgdr-output-chat") is None
 
 
-def test_it_does_not_wait_for_ever_for_an_api_server_that_says_nothing(
-    run: Run,
-) -> None:
+def test_it_does_not_wait_for_ever_for_an_api_server_that_says_nothing(run: Run) -> None:
     code, said = ended(run(HOSTNAME="no-such-pod", COPIER_TRIES="2", COPIER_PAUSE_SECONDS="1"))
     assert 1 == code
     assert re.search("no answer from the API server for|has not told for 2 seconds", said)

@@ -64,11 +64,7 @@ def says_so(player: Player) -> None:
     ],
 )
 def test_a_pod_that_fails_is_quoted_and_not_run_again(
-    end: Callable[[Player], None],
-    backoff_limit: int,
-    said: tuple[str, ...],
-    world: World,
-    player: Player,
+    end: Callable[[Player], None], backoff_limit: int, said: tuple[str, ...], world: World, player: Player
 ) -> None:
     world.create(REQUEST, a_request(profiling={"backoffLimit": backoff_limit}))
     player.is_in("Profiling")
@@ -116,10 +112,7 @@ def test_a_graph_of_that_name_stops_the_request_before_anything_is_profiled(
 
 
 TEMPLATE = {
-    "spec": {
-        "restartPolicy": "Never",
-        "containers": [{"name": "c", "image": "x:1", "resources": BY_HAND}],
-    }
+    "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x:1", "resources": BY_HAND}]}
 }
 
 
@@ -184,9 +177,7 @@ def test_a_graph_that_degrades_takes_the_request_along_and_back(world: World, pl
 def test_a_pod_that_cannot_start_is_named_while_profiling_waits(world: World, player: Player) -> None:
     world.create(REQUEST, a_request(profiling={"annotations": {"fake-kubelet": "no-image"}, "resources": {}}))
     world.eventually(
-        REQUEST,
-        "chat",
-        lambda each: "ImagePullBackOff" in each.get("status", {}).get("message", ""),
+        REQUEST, "chat", lambda each: "ImagePullBackOff" in each.get("status", {}).get("message", "")
     )
     body = player.is_in("Profiling")
     assert "container profiler ImagePullBackOff" in condition(body, "Profiling")["message"]

@@ -8,16 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.requests.playing import (
-    BY_HAND,
-    GRAPH,
-    JOB,
-    QUOTAS,
-    REQUEST,
-    Player,
-    a_graph,
-    documents,
-)
+from cluster.requests.playing import BY_HAND, GRAPH, JOB, QUOTAS, REQUEST, Player, a_graph, documents
 from cluster.world import World
 from kube_runtime.types.meta import Object
 

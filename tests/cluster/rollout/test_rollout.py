@@ -132,8 +132,7 @@ def started(world: World, body: Object | None = None) -> str:
 
 def begun(world: World, generations: int) -> None:
     world.until(
-        lambda: len(workers(world)) == generations,
-        what=lambda: f"generations: {sorted(workers(world))}",
+        lambda: len(workers(world)) == generations, what=lambda: f"generations: {sorted(workers(world))}"
     )
 
 

@@ -53,11 +53,7 @@ def test_the_live_group_is_scaled_and_the_template_stays(
         world.eventually(GROUP, LIVE, wants(replicas))
         world.eventually(ADAPTER, NAME, says("False", "scaling"))
         grove_controller.reports(
-            GROUP,
-            LIVE,
-            replicas=replicas,
-            availableReplicas=replicas,
-            updatedReplicas=replicas,
+            GROUP, LIVE, replicas=replicas, availableReplicas=replicas, updatedReplicas=replicas
         )
         found = world.eventually(ADAPTER, NAME, says("True", "scaled"))
         assert replicas == found["status"]["replicas"]

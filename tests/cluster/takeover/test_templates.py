@@ -10,14 +10,7 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
 from cluster.takeover.earlier import MANAGER, environment, managers
-from cluster.takeover.test_takeover import (
-    GRAPH,
-    filled,
-    is_taken_over,
-    operator,
-    recorded,
-    templates,
-)
+from cluster.takeover.test_takeover import GRAPH, filled, is_taken_over, operator, recorded, templates
 from cluster.world import World
 from conformance.modes import MODES
 from conformance.takeover import settings_of

@@ -57,10 +57,7 @@ def seconds_until_reconciled(world: World, name: str, since: float) -> float:
 
 @pytest.mark.parametrize(("is_killed", "within_seconds"), [(True, 20), (False, 3)])
 def test_after_a_leader_has_ended_the_standby_acts_soon(
-    world: World,
-    replicas: tuple[OperatorProcess, OperatorProcess],
-    is_killed: bool,
-    within_seconds: float,
+    world: World, replicas: tuple[OperatorProcess, OperatorProcess], is_killed: bool, within_seconds: float
 ) -> None:
     leader, _ = replicas
     if is_killed:

@@ -43,13 +43,14 @@ fmt: .venv/.synced ## Format the code
 	@$(RUN) ruff format .
 	@$(RUN) ruff check --fix .
 
-lint: .venv/.synced ## Style, layers, dependencies, spelling, generated pages
+lint: .venv/.synced ## Style, layers, dependencies, spelling, generated pages, links of the site
 	@$(RUN) ruff format --check .
 	@$(RUN) ruff check .
 	@$(RUN) lint-imports
 	@for package in packages/*; do $(RUN) deptry --config $$package/pyproject.toml $$package/src || exit 1; done
 	@$(RUN) codespell
 	@$(RUN) python -m tools.docs --check
+	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build # not --quiet, which would hide what `strict` fails for
 
 types: .venv/.synced ## mypy strict and pyright
 	@$(RUN) mypy

@@ -49,8 +49,10 @@ def drawing(name: str, source: str) -> str:
     """The drawing of a diagram, as HTML.
 
     Raises:
-        ValueError: the drawing is missing or outdated.
+        ValueError: the drawing is missing or outdated, or the diagram has no description.
     """
+    if "accTitle: " not in source:
+        raise ValueError(f"{name}: a diagram needs an accTitle")
     path = FOLDER / f"{name}.svg"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     if f'data-source="{digest(source)}"' not in text:

@@ -16,7 +16,6 @@ OFFLINE = (
     "dynamo_graphs.schema",
     "dynamo_legacy",
     "dynamo_legacy.process",
-    "dynamo_legacy.process",
     "dynamo_profiler",
     "dynamoctl",
     "devcluster",

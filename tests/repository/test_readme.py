@@ -1,4 +1,4 @@
-"""What the pages point to exists."""
+"""The paths that pages name exist. Links are checked by `make lint`, which builds the site."""
 
 import re
 from pathlib import Path
@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
-)
+PAGES = [
+    *(ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"),
+    *sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("packages/*/README.md")]),
+]
 PATH = re.compile(r"(?<!\[)`(\w[\w.-]*/[\w./*-]*)(?:::\w+)?`")
 """A file or a folder in a code span that is not the text of a link, with the name of a test if it has one."""
 
@@ -16,14 +17,6 @@ IMPORTED = {folder.name: folder.parent for folder in ROOT.glob("packages/*/src/*
 """Where the modules of each package are."""
 
 FOLDERS = frozenset(("bench", "charts", "docs", "examples", "packages", "tests", "tools"))
-LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)")
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_link_leads_somewhere(page: Path) -> None:
-    text = re.sub(r"`[^`]*`", "", page.read_text(encoding="utf-8"))
-    links = LINK.findall(text)
-    assert [] == [link for link in links if not (page.parent / link).exists()]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))

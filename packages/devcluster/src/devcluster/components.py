@@ -270,10 +270,7 @@ def kube_controller_manager(layout: Layout, _: Plan) -> list[str]:
 
 def kube_scheduler(layout: Layout, _: Plan) -> list[str]:
     """Arguments of kube-scheduler."""
-    return [
-        f"--config={_scheduler_settings(layout)}",
-        "--secure-port=0",
-    ]
+    return [f"--config={_scheduler_settings(layout)}", "--secure-port=0"]
 
 
 def write_scheduler_settings(layout: Layout) -> None:

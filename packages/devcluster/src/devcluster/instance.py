@@ -166,11 +166,7 @@ class Instance:
         return self.startup(self._layout, self._plan(), SILENT).kubectl(*arguments, stdin=stdin)
 
     def install_crds(
-        self,
-        names: Sequence[str] = (),
-        files: Sequence[Path] = (),
-        *,
-        progress: ProgressReporter = SILENT,
+        self, names: Sequence[str] = (), files: Sequence[Path] = (), *, progress: ProgressReporter = SILENT
     ) -> None:
         """Install CRDs of other projects by name, or any CRDs from files.
 

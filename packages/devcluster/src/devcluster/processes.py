@@ -124,13 +124,7 @@ def completed(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end and capture its output. The default `environment` is ours."""
     return subprocess.run(  # noqa: S603 - programs of the system, or found or built here
-        command,
-        env=environment,
-        input=stdin,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
+        command, env=environment, input=stdin, cwd=folder, capture_output=True, text=True, check=False
     )
 
 

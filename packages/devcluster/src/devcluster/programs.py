@@ -173,12 +173,7 @@ _ADVICE = (
 _REMOVED_VARIABLES = frozenset(
     ("GO111MODULE", "GOAMD64", "GOARM64", "GOCACHEPROG", "GOEXPERIMENT", "GOFIPS140", "GODEBUG")
 )
-_FIXED_VARIABLES = {
-    "GOTOOLCHAIN": "local",
-    "GOWORK": "off",
-    "CGO_ENABLED": "0",
-    "GOFLAGS": "-mod=readonly",
-}
+_FIXED_VARIABLES = {"GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
 
 
 # Environments created by uv have no pip to install the package with, so a temporary virtual
@@ -282,14 +277,7 @@ def _run(python: Path, *arguments: str) -> None:
     )
 
 
-PROGRAMS = (
-    "etcd",
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kubectl",
-    "kwok",
-)
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
 _FLAGS = ("-mod=readonly", "-trimpath", "-buildvcs=false")
 _VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 _CACHED = "not installed but available in build cache"
@@ -404,11 +392,7 @@ def _compile(go: Go, pinned: Pinned, module: Path, total: int, progress: Progres
     progress.step(f"building {pinned.title} {pinned.version}".rstrip())
     jobs = max(1, min(_MAX_JOBS, len(os.sched_getaffinity(0))))
     target = f"{module / 'bin'}{os.sep}"
-    lines = _go(
-        go,
-        module,
-        *("build", "-v", "-p", str(jobs), *_flags(pinned), "-o", target, "tool"),
-    )
+    lines = _go(go, module, *("build", "-v", "-p", str(jobs), *_flags(pinned), "-o", target, "tool"))
     for done, _ in enumerate(lines, 1):
         if done <= total:
             progress.advance(done, total)

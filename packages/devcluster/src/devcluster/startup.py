@@ -75,11 +75,7 @@ _WAIT_SECONDS = 3  # between checks that all processes still run
 class Startup:
     """Starts and stops the processes of an instance, whose nodes are simulated by kwok."""
 
-    controllers: ClassVar[tuple[str, ...]] = (
-        "kube-controller-manager",
-        "kube-scheduler",
-        "kwok",
-    )
+    controllers: ClassVar[tuple[str, ...]] = ("kube-controller-manager", "kube-scheduler", "kwok")
     """What starts after the API server, in this order."""
     entering: tuple[str, ...] = ()
     """The prefix of every command."""
@@ -187,11 +183,7 @@ class Startup:
         return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.layout.scratch)}
 
     def wait(
-        self,
-        condition: str,
-        *objects: str,
-        namespace: str = "default",
-        running: Sequence[str] = (),
+        self, condition: str, *objects: str, namespace: str = "default", running: Sequence[str] = ()
     ) -> None:
         """Wait for a condition of objects, as `kubectl wait` does, while these or all processes run.
 

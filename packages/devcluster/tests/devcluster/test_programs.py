@@ -99,9 +99,7 @@ def test_complete_kubebuilder_assets_need_neither_cache_nor_go(
     assert not (tmp_path / "cache").exists()
 
 
-def test_kubebuilder_assets_that_are_no_folder_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_kubebuilder_assets_that_are_no_folder_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBEBUILDER_ASSETS", "/no/such/folder")
     with pytest.raises(ConfigError, match="KUBEBUILDER_ASSETS: /no/such/folder is not a folder"):
         find(Silent())

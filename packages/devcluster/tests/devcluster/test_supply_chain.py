@@ -50,9 +50,7 @@ def test_uv_is_installed_by_its_hashes(file: str) -> None:
     assert re.search(r"^uv==[0-9.]+ \\\n +--hash=sha256:[0-9a-f]{64}", pinned, re.MULTILINE)
 
 
-def test_what_changes_a_go_program_is_not_taken_from_outside(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_changes_a_go_program_is_not_taken_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in (
         ("GOFLAGS", "-toolexec=/evil -mod=mod"),
         ("GOEXPERIMENT", "rangefunc"),

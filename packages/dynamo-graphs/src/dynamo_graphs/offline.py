@@ -32,12 +32,7 @@ from dynamo_operator.requests.api import (
     RequestState,
     accepted_spec,
 )
-from dynamo_operator.requests.render import (
-    BASE_FILE,
-    account_objects,
-    missing_settings,
-    profiling_job,
-)
+from dynamo_operator.requests.render import BASE_FILE, account_objects, missing_settings, profiling_job
 from dynamo_operator.requests.results import (
     BadOutput,
     base_config_map,

@@ -46,9 +46,7 @@ def _of_graph(graph: DynamoGraphDeployment) -> list[Service]:
     replicas = effective_replicas(graph, {}, graph.spec.services if is_at_zero else ())
     return [
         _service(
-            key,
-            base_replicas(graph, key) if desired is None else desired,
-            graph.status.services.get(key),
+            key, base_replicas(graph, key) if desired is None else desired, graph.status.services.get(key)
         )
         for key, desired in sorted(replicas.items())
     ]

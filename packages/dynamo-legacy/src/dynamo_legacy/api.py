@@ -14,8 +14,7 @@ class Autoscaling(Struct):
     min_replicas: Annotated[int | None, Field("Fewest replicas.", format="int32")] = None
     max_replicas: Annotated[int | None, Field("Most replicas.", format="int32")] = None
     behavior: Annotated[
-        Object | None,
-        Field("How fast it scales up and down.", embeds="HorizontalPodAutoscalerBehavior"),
+        Object | None, Field("How fast it scales up and down.", embeds="HorizontalPodAutoscalerBehavior")
     ] = None
     metrics: Annotated[
         tuple[Object, ...],
@@ -31,8 +30,7 @@ class Pvc(Struct):
     )
     name: Annotated[str | None, Field("Name of the PVC. Left out, the name of the component.")] = None
     storage_class: Annotated[
-        str | None,
-        Field("Storage class of a PVC that is created. Left out, the cluster's default."),
+        str | None, Field("Storage class of a PVC that is created. Left out, the cluster's default.")
     ] = None
     size: Annotated[Quantity | None, Field("Size of a PVC that is created.")] = None
     volume_access_mode: Annotated[
@@ -68,23 +66,19 @@ class ComponentSpec(Struct):
     resources: Annotated[Resources | None, Field("Requests and limits of the main container.")] = None
     autoscaling: Annotated[Autoscaling | None, Field("A HorizontalPodAutoscaler for the component.")] = None
     envs: Annotated[
-        tuple[Object, ...],
-        Field("Environment variables of the main container.", embeds="EnvVar"),
+        tuple[Object, ...], Field("Environment variables of the main container.", embeds="EnvVar")
     ] = ()
     env_from_secret: Annotated[
-        str | None,
-        Field("Secret whose keys all become environment variables of the main container."),
+        str | None, Field("Secret whose keys all become environment variables of the main container.")
     ] = None
     pvc: Annotated[Pvc | None, Field("A PersistentVolumeClaim for the main container.")] = None
     run_mode: Annotated[RunMode | None, Field("Accepted and ignored.")] = None
     external_services: Annotated[
-        dict[str, ExternalService],
-        Field("Addresses of dependencies; accepted, no process reads them."),
+        dict[str, ExternalService], Field("Addresses of dependencies; accepted, no process reads them.")
     ] = {}
     ingress: Annotated[IngressSpec | None, Field("Exposes the component outside the cluster.")] = None
     monitor_exporter: Annotated[
-        Object | None,
-        Field("Accepted and ignored: the image of this sidecar is gone.", free_form=True),
+        Object | None, Field("Accepted and ignored: the image of this sidecar is gone.", free_form=True)
     ] = None
     extra_pod_metadata: Annotated[
         ExtraPodMetadata | None, Field("Labels and annotations of the component's pods.")
@@ -101,12 +95,10 @@ class ComponentSpec(Struct):
         Object | None, Field("Probe that restarts the main container.", embeds="Probe")
     ] = None
     readiness_probe: Annotated[
-        Object | None,
-        Field("Probe that decides when the main container gets requests.", embeds="Probe"),
+        Object | None, Field("Probe that decides when the main container gets requests.", embeds="Probe")
     ] = None
     replicas: Annotated[
-        int | None,
-        Field("Number of replicas. Left out, it is 1.", minimum=0, format="int32"),
+        int | None, Field("Number of replicas. Left out, it is 1.", minimum=0, format="int32")
     ] = None
 
 
@@ -152,7 +144,7 @@ class DynamoDeployment(Resource):
             AGE,
             Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', priority=1),
             Column("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1),
-        ),
+        )
     )
 
     spec: Annotated[DynamoDeploymentSpec, Field("Desired state of the deployment.")] = DynamoDeploymentSpec()
@@ -184,8 +176,7 @@ class DynamoNimSpec(Struct):
     context: Annotated[BuildContext | None, Field("What the archive was made with; recorded.")] = None
     models: Annotated[tuple[Model, ...], Field("Models that the request named; recorded.")] = ()
     image_pull_secrets: Annotated[
-        tuple[Object, ...],
-        Field("Secrets to pull the image with.", embeds="LocalObjectReference"),
+        tuple[Object, ...], Field("Secrets to pull the image with.", embeds="LocalObjectReference")
     ] = ()
 
 
@@ -218,11 +209,7 @@ class DynamoNimDeploymentSpec(ComponentSpec):
         ),
     ] = ""
     dynamo_tag: Annotated[
-        str,
-        Field(
-            "What is started, as `<module>:<class>`, such as `graphs.disagg:Frontend`.",
-            required=True,
-        ),
+        str, Field("What is started, as `<module>:<class>`, such as `graphs.disagg:Frontend`.", required=True)
     ] = ""
 
 
@@ -250,7 +237,7 @@ class DynamoNimDeployment(Resource):
             AGE,
             Column("Reason", '.status.conditions[?(@.type=="Available")].reason', priority=1),
             Column("Message", '.status.conditions[?(@.type=="Available")].message', priority=1),
-        ),
+        )
     )
 
     spec: Annotated[DynamoNimDeploymentSpec, Field("Desired state of the component.")] = (
@@ -289,8 +276,7 @@ class HttpSource(Struct):
         str | None, Field("Secret whose keys and values are headers of the request.")
     ] = None
     sha256: Annotated[
-        str | None,
-        Field("Digest that the archive must have, in hex.", pattern="^[0-9a-f]{64}$"),
+        str | None, Field("Digest that the archive must have, in hex.", pattern="^[0-9a-f]{64}$")
     ] = None
 
 
@@ -298,8 +284,7 @@ class PvcSource(Struct):
     """An archive or a folder on a volume."""
 
     claim_name: Annotated[
-        str,
-        Field("PersistentVolumeClaim in the request's namespace; mounted read-only.", required=True),
+        str, Field("PersistentVolumeClaim in the request's namespace; mounted read-only.", required=True)
     ] = ""
     path: Annotated[str | None, Field("Path of an archive or a folder. Left out, the whole volume.")] = None
 
@@ -337,24 +322,20 @@ class DynamoNimRequestSpec(Struct):
     context: Annotated[BuildContext | None, Field("Copied to the DynamoNim.")] = None
     models: Annotated[tuple[Model, ...], Field("Copied to the DynamoNim.")] = ()
     image: Annotated[
-        str | None,
-        Field("Image to push to, and to run. Left out, its name is made from the tag."),
+        str | None, Field("Image to push to, and to run. Left out, its name is made from the tag.")
     ] = None
     image_build_timeout: Annotated[
-        Duration | None,
-        Field("Longest duration of the build, such as `30m`; an integer counts nanoseconds."),
+        Duration | None, Field("Longest duration of the build, such as `30m`; an integer counts nanoseconds.")
     ] = None
     build_args: Annotated[tuple[str, ...], Field("Arguments of the Dockerfile, each `KEY=VALUE`.")] = ()
     image_builder_extra_pod_metadata: Annotated[
         ExtraPodMetadata | None, Field("Labels and annotations of the build's pod.")
     ] = None
     image_builder_extra_pod_spec: Annotated[
-        Object | None,
-        Field("Fields of the build's pod; `containers` is ignored.", embeds="ExtraPodSpec"),
+        Object | None, Field("Fields of the build's pod; `containers` is ignored.", embeds="ExtraPodSpec")
     ] = None
     image_builder_extra_container_env: Annotated[
-        tuple[Object, ...],
-        Field("Environment variables of the build's containers.", embeds="EnvVar"),
+        tuple[Object, ...], Field("Environment variables of the build's containers.", embeds="EnvVar")
     ] = ()
     image_builder_container_resources: Annotated[
         Object | None,
@@ -380,8 +361,7 @@ class DynamoNimRequestStatus(Status):
         int, Field("Generation of the spec that this status describes.", format="int64")
     ] = 0
     conditions: Annotated[
-        tuple[Condition, ...],
-        Field("Current conditions of the build, one entry per type.", required=True),
+        tuple[Condition, ...], Field("Current conditions of the build, one entry per type.", required=True)
     ] = ()
 
 
@@ -399,7 +379,7 @@ class DynamoNimRequest(Resource):
             Column("Download-Url", ".spec.downloadUrl", priority=1),
             Column("Reason", '.status.conditions[?(@.type=="DynamoNimAvailable")].reason', priority=1),
             Column("Message", '.status.conditions[?(@.type=="DynamoNimAvailable")].message', priority=1),
-        ),
+        )
     )
 
     spec: Annotated[DynamoNimRequestSpec, Field("What to build.")] = DynamoNimRequestSpec()
@@ -408,10 +388,5 @@ class DynamoNimRequest(Resource):
     )
 
 
-RESOURCES: tuple[type[Resource], ...] = (
-    DynamoDeployment,
-    DynamoNimDeployment,
-    DynamoNimRequest,
-    DynamoNim,
-)
+RESOURCES: tuple[type[Resource], ...] = (DynamoDeployment, DynamoNimDeployment, DynamoNimRequest, DynamoNim)
 """Every kind of the older generation."""

@@ -14,14 +14,7 @@ from dynamo_legacy.api import DynamoDeployment, DynamoNimDeployment, DynamoNimSp
 from dynamo_legacy.names import component_name, object_of
 from dynamo_legacy.render import GraphConfig, components, unknown_services
 from dynamo_legacy.settings import LegacySettings
-from dynamo_legacy.translate import (
-    HTTP_PORT,
-    as_component,
-    claim_name,
-    command,
-    http_port,
-    ignored_switches,
-)
+from dynamo_legacy.translate import HTTP_PORT, as_component, claim_name, command, http_port, ignored_switches
 from dynamo_operator import labels
 from dynamo_operator.component import pod as roles
 from dynamo_operator.component.api import (
@@ -121,11 +114,7 @@ def converted_deployment(
         beside += _autoscaler(nim, DynamoGraphDeploymentScalingAdapter.KIND, adapter)
     metadata = _metadata(deployment.metadata, name, deployment.spec.dynamo_nim)
     metadata["annotations"] |= {labels.DISCOVERY_BACKEND: "etcd"}
-    body: Object = {
-        "envs": list(deployment.spec.envs),
-        "pvcs": list(claims.values()),
-        "services": services,
-    }
+    body: Object = {"envs": list(deployment.spec.envs), "pvcs": list(claims.values()), "services": services}
     given = {key: value for key, value in body.items() if value}
     converted = object_of(DynamoGraphDeployment, metadata, spec=given)
     return Conversion(_sorted(beside, converted), tuple(remarks))

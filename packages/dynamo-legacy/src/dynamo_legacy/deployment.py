@@ -10,13 +10,7 @@ import msgspec
 from dynamo_legacy import names
 from dynamo_legacy.api import DynamoDeployment, DynamoNim, DynamoNimDeployment, DynamoNimRequest
 from dynamo_legacy.fetch import ArchiveStore, StoreError
-from dynamo_legacy.names import (
-    DYNAMO_TAG,
-    GRAPH_CONFIG,
-    GRAPH_CONFIG_KEY,
-    GraphConfigMap,
-    object_of,
-)
+from dynamo_legacy.names import DYNAMO_TAG, GRAPH_CONFIG, GRAPH_CONFIG_KEY, GraphConfigMap, object_of
 from dynamo_legacy.render import (
     GraphConfig,
     GraphConfigError,

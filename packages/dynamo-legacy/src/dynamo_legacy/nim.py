@@ -13,12 +13,7 @@ from dynamo_legacy.api import DynamoNim, DynamoNimDeployment, DynamoNimRequest, 
 from dynamo_legacy.names import ServicePodAccount
 from dynamo_legacy.render import claims, nim_namespace_defaults, nim_objects
 from dynamo_legacy.settings import LegacySettings
-from dynamo_legacy.status import (
-    claimless_status,
-    imageless_status,
-    nim_status,
-    refusal,
-)
+from dynamo_legacy.status import claimless_status, imageless_status, nim_status, refusal
 from dynamo_legacy.translate import as_component, claim_name
 from dynamo_legacy.validation import nim_problems
 from dynamo_operator import names
@@ -31,11 +26,7 @@ from dynamo_operator.features.takeover.plan import DEPLOYMENT_UNIT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects, PodServiceAccount, VirtualService
 from dynamo_operator.shared.conditions import Stop
-from dynamo_operator.shared.report import (
-    Reporter,
-    ValidationCache,
-    load_for_reconcile,
-)
+from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile
 from kube_runtime.apply.applier import Applier, Controlled, CreateOnly
 from kube_runtime.apply.result import Applied
 from kube_runtime.cache.informer import Watches

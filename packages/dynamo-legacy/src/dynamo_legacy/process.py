@@ -64,10 +64,7 @@ def legacy_informers(settings: RenderSettings, owners: Owners) -> list[Informer[
         children(HorizontalPodAutoscaler, owners, namespace=namespace, labels=labels.COMPONENT),
         per_owner(GraphConfigMap, namespace_of, namespace=namespace, labels=names.GRAPH_CONFIG),
         Informer(
-            ServicePodAccount,
-            namespace=namespace,
-            labels=f"{names.COMPONENT_POD}=true",
-            transform=slimmed,
+            ServicePodAccount, namespace=namespace, labels=f"{names.COMPONENT_POD}=true", transform=slimmed
         ),
         *request_informers(namespace, read_legacy_settings(os.environ)),
     ]

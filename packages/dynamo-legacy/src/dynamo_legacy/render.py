@@ -22,23 +22,10 @@ from dynamo_legacy.names import (
     object_of,
 )
 from dynamo_legacy.settings import LegacySettings
-from dynamo_legacy.translate import (
-    HTTP_PORT,
-    as_component,
-    claim_name,
-    first_of_each_name,
-    http_port,
-)
+from dynamo_legacy.translate import HTTP_PORT, as_component, claim_name, first_of_each_name, http_port
 from dynamo_operator import labels as todays
 from dynamo_operator import names
-from dynamo_operator.component.plan import (
-    Backend,
-    ComponentPlan,
-    Role,
-    canonical,
-    object_metadata,
-    variable,
-)
+from dynamo_operator.component.plan import Backend, ComponentPlan, Role, canonical, object_metadata, variable
 from dynamo_operator.component.render import component_plan, ingresses, services, virtual_services
 from dynamo_operator.documents import documents
 from dynamo_operator.names import LABEL_LIMIT
@@ -144,9 +131,7 @@ def _autoscaler(plan: ComponentPlan, nim: DynamoNimDeployment) -> tuple[Object, 
     target: Object = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
     return (
         autoscaler_of(
-            autoscaling,
-            target,
-            object_metadata(plan.namespace, name, plan.labels, plan.annotations),
+            autoscaling, target, object_metadata(plan.namespace, name, plan.labels, plan.annotations)
         ),
     )
 
@@ -169,10 +154,7 @@ def claims(nim: DynamoNimDeployment) -> tuple[Object, ...]:
     pvc = nim.spec.pvc
     if pvc is None or not pvc.create:
         return ()
-    spec: Object = {
-        "accessModes": [pvc.volume_access_mode],
-        "resources": {"requests": {"storage": pvc.size}},
-    }
+    spec: Object = {"accessModes": [pvc.volume_access_mode], "resources": {"requests": {"storage": pvc.size}}}
     if pvc.storage_class:
         spec["storageClassName"] = pvc.storage_class
     own = {"name": claim_name(nim), "namespace": nim.metadata.namespace}

@@ -46,14 +46,7 @@ from dynamo_legacy.validation import request_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.report import Reporter, load_for_reconcile
 from dynamo_operator.shared.transforms import namespace_of, per_owner, slimmed
-from kube_runtime.apply.applier import (
-    Applier,
-    Controlled,
-    CreateOnly,
-    DesiredObjects,
-    Shared,
-    shared_watch,
-)
+from kube_runtime.apply.applier import Applier, Controlled, CreateOnly, DesiredObjects, Shared, shared_watch
 from kube_runtime.apply.result import Applied, controls
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.cache.store import Cache
@@ -117,9 +110,7 @@ def request_informers(namespace: str, settings: LegacySettings) -> Iterator[Info
     yield Informer(BuilderAccount, namespace=namespace, labels=f"{BUILDER_ACCOUNT}=true", transform=slimmed)
     if settings.builder_namespace:
         yield Informer(
-            BuilderConfig,
-            namespace=settings.builder_namespace,
-            fields=f"metadata.name={CONFIG_MAP}",
+            BuilderConfig, namespace=settings.builder_namespace, fields=f"metadata.name={CONFIG_MAP}"
         )
 
 

@@ -127,9 +127,7 @@ def is_ready(component: DynamoNimDeployment) -> bool:
 
 
 def _readiness(
-    deployment: DynamoDeployment,
-    components: Iterable[DynamoNimDeployment],
-    blocked: Sequence[Blocked],
+    deployment: DynamoDeployment, components: Iterable[DynamoNimDeployment], blocked: Sequence[Blocked]
 ) -> tuple[State, Condition]:
     if blocked:
         text = fitted([obstruction.message for obstruction in blocked], MESSAGE_LIMIT)

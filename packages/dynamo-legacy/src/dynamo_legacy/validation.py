@@ -74,10 +74,7 @@ _AT = " - at `"
 
 
 def nim_problems(
-    nim: DynamoNimDeployment,
-    settings: RenderSettings,
-    legacy: LegacySettings,
-    most: int = MOST_PROBLEMS,
+    nim: DynamoNimDeployment, settings: RenderSettings, legacy: LegacySettings, most: int = MOST_PROBLEMS
 ) -> tuple[Problem, ...]:
     """The problems of a component, sorted by path."""
     problems = chain(
@@ -90,10 +87,7 @@ def nim_problems(
 
 
 def deployment_problems(
-    deployment: DynamoDeployment,
-    settings: RenderSettings,
-    legacy: LegacySettings,
-    most: int = MOST_PROBLEMS,
+    deployment: DynamoDeployment, settings: RenderSettings, legacy: LegacySettings, most: int = MOST_PROBLEMS
 ) -> tuple[Problem, ...]:
     """The problems of a deployment that no configuration of its graph can fix, sorted by path."""
     problems = chain(
@@ -200,11 +194,7 @@ def _service_problems(
 
 
 def _override_problems(
-    metadata: Metadata,
-    override: Object,
-    path: str,
-    settings: RenderSettings,
-    legacy: LegacySettings,
+    metadata: Metadata, override: Object, path: str, settings: RenderSettings, legacy: LegacySettings
 ) -> Iterator[Problem]:
     try:
         spec = _overriding(override)

@@ -19,15 +19,7 @@ from dynamo_legacy.api import (
     S3Source,
     Source,
 )
-from dynamo_legacy.build.job import (
-    FORCE,
-    REBUILD,
-    Build,
-    build_hash,
-    build_job,
-    build_seconds,
-    job_name,
-)
+from dynamo_legacy.build.job import FORCE, REBUILD, Build, build_hash, build_job, build_seconds, job_name
 from dynamo_legacy.build.source import (
     STORAGE_NAMESPACE,
     SourceUnavailable,
@@ -55,10 +47,7 @@ IMAGE = "registry.example.com/nvidian/yatai-bentos:yatai.seed-nr.jh2o6dqzpsgfued
 def request(annotations: dict[str, str] | None = None, **spec: Any) -> DynamoNimRequest:
     """The request of seed 001."""
     metadata = Metadata(
-        name="seed-nr--jh2o6dqzpsgfued4",
-        namespace="c-seed-nr",
-        uid="u",
-        annotations=annotations or {},
+        name="seed-nr--jh2o6dqzpsgfued4", namespace="c-seed-nr", uid="u", annotations=annotations or {}
     )
     spec = {"bento_tag": "seed-nr:jh2o6dqzpsgfued4", **spec}
     return DynamoNimRequest(metadata=metadata, spec=DynamoNimRequestSpec(**spec))
@@ -116,10 +105,7 @@ def test_a_request_with_everything() -> None:
             build_args=("A=B c",),
             image_builder_container_resources={"limits": {"cpu": "1"}},
             image_builder_extra_container_env=({"name": "K", "value": "V"},),
-            image_builder_extra_pod_spec={
-                "nodeSelector": {"n": "1"},
-                "containers": [{"name": "x"}],
-            },
+            image_builder_extra_pod_spec={"nodeSelector": {"n": "1"}, "containers": [{"name": "x"}]},
             downloader_container_env_from=({"secretRef": {"name": "aws"}},),
             image_build_timeout="30m",
             dockerfile="docker/Gpu.Dockerfile",
@@ -215,13 +201,7 @@ def test_a_hash_is_one_of_its_input(argument: str, value: str) -> None:
 
 @pytest.mark.parametrize(
     ("timeout", "seconds"),
-    [
-        (None, None),
-        (1_800_000_000_000, 1800),
-        ("1800000000000", 1800),
-        ("30m", 1800),
-        ("1h30m", 5400),
-    ],
+    [(None, None), (1_800_000_000_000, 1800), ("1800000000000", 1800), ("30m", 1800), ("1h30m", 5400)],
 )
 def test_a_timeout_is_a_duration_or_nanoseconds(timeout: int | str | None, seconds: int | None) -> None:
     assert seconds == build_seconds(timeout)

@@ -6,12 +6,7 @@ from typing import Any
 
 import pytest
 
-from dynamo_legacy.api import (
-    DynamoNim,
-    DynamoNimRequest,
-    DynamoNimRequestSpec,
-    DynamoNimRequestStatus,
-)
+from dynamo_legacy.api import DynamoNim, DynamoNimRequest, DynamoNimRequestSpec, DynamoNimRequestStatus
 from dynamo_legacy.build.job import FETCHER, FORCE, HASH, build_hash, job_name
 from dynamo_legacy.build.plan import (
     BuildFacts,
@@ -76,10 +71,7 @@ def message(plan: BuildPlan, type_: str) -> str:
     ("probe", "step", "expected", "said"),
     [
         (None, Next.PROBE, ("Unknown", "Unknown"), {}),
-        (
-            Probe(exists=True),
-            *(Next.RECORD, ("False", "True", "True", "True"), {"ImageExists": IMAGE}),
-        ),
+        (Probe(exists=True), *(Next.RECORD, ("False", "True", "True", "True"), {"ImageExists": IMAGE})),
         (
             Probe(),
             *(Next.BUILD, ("Unknown", "Unknown", "False", "False")),

@@ -34,11 +34,7 @@ def request(tag: str = TAG, annotations: dict[str, str] | None = None, **spec: A
     [
         ("yatai.frontend.jh2o6dqzpsgfued4", request(), {}),
         ("yatai.frontend.jh2o6dqzpsgfued4.esgz", request(), {"estargz": True}),
-        (
-            "yatai.dynamo.frontend.jh2o6dqzpsgfued4",
-            request(),
-            {"image_has_namespace": True},
-        ),
+        ("yatai.dynamo.frontend.jh2o6dqzpsgfued4", request(), {"image_has_namespace": True}),
         (
             "yatai.store.frontend.jh2o6dqzpsgfued4",
             request(annotations={STORAGE_NAMESPACE: "store"}),

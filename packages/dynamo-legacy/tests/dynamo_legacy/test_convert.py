@@ -155,10 +155,7 @@ def flat(spec: Object) -> dict[str, object]:
 def test_a_converted_graph_runs_the_same_pods(service: str) -> None:
     old_graph = graph_of(envs=[{"name": "G", "value": "1"}], services={service: EVERYTHING})
     graph = parse_graph_config(BENTO)
-    old, new = (
-        old_pods(old_graph, graph),
-        new_pods(converted_deployment(old_graph, graph, IMAGE, AT)),
-    )
+    old, new = (old_pods(old_graph, graph), new_pods(converted_deployment(old_graph, graph, IMAGE, AT)))
     assert old.keys() == new.keys() == {"disagg-frontend", "disagg-worker"}
     for name in old:
         is_probed = name == "disagg-frontend" and service != "Frontend"

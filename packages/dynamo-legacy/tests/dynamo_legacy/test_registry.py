@@ -167,8 +167,7 @@ async def test_an_endless_answer_is_cut(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize(
-    "host",
-    ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "0", "localhost", "localhost.localdomain"],
+    "host", ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "0", "localhost", "localhost.localdomain"]
 )
 async def test_a_tenants_registry_may_not_be_an_address_inside(serve: Serve, host: str) -> None:
     asked: list[str] = []

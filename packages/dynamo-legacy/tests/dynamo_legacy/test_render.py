@@ -56,12 +56,7 @@ def main(component: DynamoNimDeployment, legacy: LegacySettings = LegacySettings
 @pytest.mark.parametrize(
     ("resources", "requests", "limits", "shared"),
     [
-        (
-            {},
-            {"cpu": "300m", "memory": "500Mi"},
-            {"cpu": "500m", "memory": "1Gi"},
-            "512Mi",
-        ),
+        ({}, {"cpu": "300m", "memory": "500Mi"}, {"cpu": "500m", "memory": "1Gi"}, "512Mi"),
         (
             {"limits": {"cpu": "10", "memory": "20Gi", "gpu": "1"}},
             {"cpu": "300m", "memory": "500Mi"},
@@ -74,12 +69,7 @@ def main(component: DynamoNimDeployment, legacy: LegacySettings = LegacySettings
             {"memory": "100Mi"},
             "50Mi",
         ),
-        (
-            {"requests": {"memory": "2Gi"}},
-            {"cpu": "300m", "memory": "2Gi"},
-            {"cpu": "500m"},
-            "64Mi",
-        ),
+        ({"requests": {"memory": "2Gi"}}, {"cpu": "300m", "memory": "2Gi"}, {"cpu": "500m"}, "64Mi"),
     ],
 )
 def test_resources_and_shared_memory(
@@ -153,9 +143,7 @@ def test_the_dynamo_namespace_is_where_the_process_looks_first() -> None:
 
 def test_the_command() -> None:
     component = nim(
-        serviceName="Worker",
-        dynamoNamespace="ns",
-        envs=[{"name": "DYNAMO_CONFIG_PATH", "value": "/c.yaml"}],
+        serviceName="Worker", dynamoNamespace="ns", envs=[{"name": "DYNAMO_CONFIG_PATH", "value": "/c.yaml"}]
     )
     [line] = main(component)["args"]
     assert line == (
@@ -229,22 +217,14 @@ def test_an_autoscaler_keeps_the_replicas() -> None:
         "metrics": [
             {
                 "type": "Resource",
-                "resource": {
-                    "name": "cpu",
-                    "target": {"type": "Utilization", "averageUtilization": 80},
-                },
+                "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
             }
         ],
     }
 
 
 def test_a_claim() -> None:
-    pvc = {
-        "create": True,
-        "size": "10Gi",
-        "volumeAccessMode": "ReadWriteOnce",
-        "mountPoint": "/d",
-    }
+    pvc = {"create": True, "size": "10Gi", "volumeAccessMode": "ReadWriteOnce", "mountPoint": "/d"}
     component = nim(pvc=pvc)
     [claim] = claims(component)
     assert claim["metadata"]["name"] == "service1"
@@ -310,10 +290,7 @@ def test_what_a_graph_says_of_its_services() -> None:
             "resources": {"requests": resources, "limits": resources},
             "autoscaling": {"enabled": True, "minReplicas": 1, "maxReplicas": 5},
             "externalServices": {
-                "service2": {
-                    "deploymentSelectorKey": "name",
-                    "deploymentSelectorValue": "service2",
-                }
+                "service2": {"deploymentSelectorKey": "name", "deploymentSelectorValue": "service2"}
             },
         },
         "test-dynamodeployment-service2": {
@@ -332,10 +309,7 @@ def test_a_plain_entry_service_is_reached_from_outside(namespace: str, expected:
     first = by_name["test-dynamodeployment-service1"]
     assert first["ingress"] == {"enabled": True}
     assert first["externalServices"] == {
-        "service2": {
-            "deploymentSelectorKey": "dynamo",
-            "deploymentSelectorValue": f"service2/{expected}",
-        }
+        "service2": {"deploymentSelectorKey": "dynamo", "deploymentSelectorValue": f"service2/{expected}"}
     }
     assert by_name["test-dynamodeployment-service2"]["dynamoNamespace"] == expected
     assert "ingress" not in by_name["test-dynamodeployment-service2"]

@@ -2,14 +2,7 @@
 
 import pytest
 
-from dynamo_legacy.settings import (
-    IGNORED,
-    LegacySettings,
-    Secret,
-    host_suffix,
-    read_legacy_settings,
-    rows,
-)
+from dynamo_legacy.settings import IGNORED, LegacySettings, Secret, host_suffix, read_legacy_settings, rows
 from dynamo_operator.settings import RenderSettings
 
 

@@ -66,12 +66,7 @@ def test_what_has_no_problem() -> None:
     override = {
         "replicas": 0,
         "autoscaling": {"enabled": True},  # the graph has the bounds
-        "pvc": {
-            "create": True,
-            "size": "1Gi",
-            "volumeAccessMode": "ReadWriteOnce",
-            "mountPoint": "/d",
-        },
+        "pvc": {"create": True, "size": "1Gi", "volumeAccessMode": "ReadWriteOnce", "mountPoint": "/d"},
         "resources": None,
     }
     assert [] == of_deployment(deployment({"Frontend": override}, envs=[{"name": "A", "value": "b"}]))
@@ -183,10 +178,7 @@ def test_a_configuration_that_is_not_json_is_passed_on_with_a_warning(text: str)
         ({"envs": [{"name": "DYN_DEPLOYMENT_CONFIG", "value": 5}]}, "envs[0].value: expected text"),
         ({"envs": [{"name": "PORT", "value": 5}]}, "envs[0].value: expected text"),
         ({"envs": [{"name": ["A"]}]}, "envs[0].name: expected text"),
-        (
-            {"extraPodSpec": {"imagePullSecrets": 5}},
-            "extraPodSpec.imagePullSecrets: expected a list",
-        ),
+        ({"extraPodSpec": {"imagePullSecrets": 5}}, "extraPodSpec.imagePullSecrets: expected a list"),
     ],
 )
 def test_a_wrong_type_is_a_problem_and_not_an_exception(spec: dict[str, Any], problem: str) -> None:

@@ -314,9 +314,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_every_definition_is_printed_without_aliases_or_as_a_list(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_every_definition_is_printed_without_aliases_or_as_a_list(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys)
     assert list(custom_resource_definitions()) == list(yaml.load_all(text, Loader=yaml.CSafeLoader))
     assert "&id" not in text

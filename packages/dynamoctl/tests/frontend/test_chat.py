@@ -234,10 +234,7 @@ def a_graph(service: str, server: Server) -> Target[DynamoGraphDeployment]:
 async def test_the_service_of_the_frontend_is_found_by_its_labels() -> None:
     server = Server()
     at = a_graph("frontend", server)
-    marks = {
-        "nvidia.com/dynamo-graph-deployment-name": "chat",
-        "nvidia.com/dynamo-component": "Front",
-    }
+    marks = {"nvidia.com/dynamo-graph-deployment-name": "chat", "nvidia.com/dynamo-component": "Front"}
     metadata = {"namespace": "prod", "name": "chat-front", "labels": marks}
     ports = [{"name": "system", "port": 9090}, {"name": "http", "port": 8000}]
     service = Service.KIND.manifest(metadata, spec={"ports": ports})

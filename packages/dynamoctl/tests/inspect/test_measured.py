@@ -55,12 +55,7 @@ class Cluster:
     """An API server with one request, its graph and its frontend, which answers so each time."""
 
     def __init__(
-        self,
-        *scrapes: str,
-        services: Object = APART,
-        sla: Object = SLA,
-        pod: str = "Running",
-        **status: Any,
+        self, *scrapes: str, services: Object = APART, sla: Object = SLA, pod: str = "Running", **status: Any
     ) -> None:
         self.server, self.scrapes, self.pod = Server(), list(scrapes), pod
         known = {"state": "Ready", "deployment": {"name": "chat", "namespace": "prod"}, **status}

@@ -148,10 +148,7 @@ def build_job(request: DynamoNimRequest, build: Build) -> Object:
     }
     deadline = build_seconds(request.spec.image_build_timeout)
     rules = [
-        {
-            "action": "FailJob",
-            "onExitCodes": {"containerName": name, "operator": "In", "values": list(codes)},
-        }
+        {"action": "FailJob", "onExitCodes": {"containerName": name, "operator": "In", "values": list(codes)}}
         for name, codes in FAILS_AT_ONCE.items()
     ]
     metadata = {
@@ -167,10 +164,7 @@ def build_job(request: DynamoNimRequest, build: Build) -> Object:
         "ttlSecondsAfterFinished": _LIFETIME_SECONDS,
         **({"activeDeadlineSeconds": deadline} if deadline else {}),
         "podFailurePolicy": {"rules": rules},
-        "template": {
-            "metadata": _pod_metadata(request, build, labels),
-            "spec": _pod(request, build, labels),
-        },
+        "template": {"metadata": _pod_metadata(request, build, labels), "spec": _pod(request, build, labels)},
     }
     return object_of(BuildJob, metadata, spec=spec)
 
@@ -187,10 +181,7 @@ def _pod_metadata(request: DynamoNimRequest, build: Build, labels: dict[str, str
 
 def _pod(request: DynamoNimRequest, build: Build, labels: dict[str, str]) -> Object:
     extra = pod_fields(request.spec.image_builder_extra_pod_spec or {})
-    volumes: list[Object] = [
-        {"name": "yatai", "emptyDir": {}},
-        {"name": "workspace", "emptyDir": {}},
-    ]
+    volumes: list[Object] = [{"name": "yatai", "emptyDir": {}}, {"name": "workspace", "emptyDir": {}}]
     mounts: list[Object] = [
         {"name": "yatai", "mountPath": "/yatai"},
         {"name": "workspace", "mountPath": "/workspace"},

@@ -40,11 +40,7 @@ class DemoError(OperatorError):
 
 
 def demo(
-    graph: Path,
-    /,
-    *,
-    name: Annotated[str, Parameter(metavar="NAME")] = "demo",
-    keep: bool = False,
+    graph: Path, /, *, name: Annotated[str, Parameter(metavar="NAME")] = "demo", keep: bool = False
 ) -> None:
     """Start a control plane and the operator, apply a graph, wait until it is ready, show its objects.
 

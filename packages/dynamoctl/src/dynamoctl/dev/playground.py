@@ -118,10 +118,7 @@ def profiling_policy() -> Iterator[Object]:
             "failurePolicy": "Fail",
             "reinvocationPolicy": "Never",
             "mutations": [
-                {
-                    "patchType": "ApplyConfiguration",
-                    "applyConfiguration": {"expression": annotate},
-                }
+                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": annotate}}
             ],
         },
     }

@@ -5,10 +5,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema_rs
+import msgspec
 import pytest
 import yaml
 from cyclopts import CycloptsError
+from msgspec import Raw
 
+from dynamo_legacy.admission import LEGACY_RULES
+from dynamo_operator.admission.decide import RULES, AnyRules, ReviewContext, decide
+from dynamo_operator.component.validate import most_bytes
+from dynamo_operator.settings import RenderSettings
 from dynamoctl.authoring.lint import Output, editor_schema, explained, field_of, lint, print_field
 from dynamoctl.authoring.render import selected
 from dynamoctl.screen import plain
@@ -244,6 +250,34 @@ def test_manifests_of_the_older_generation_are_checked_too(linted: Linted) -> No
     ] == [
         (each["place"], each["message"].partition(" (")[0].partition(", got")[0]) for each in json.loads(text)
     ]
+
+
+REQUIRED = {
+    "DynamoModel": {"modelName": "m", "baseModelName": "b"},
+    "DynamoGraphDeploymentRequest": {"model": "m", "backend": "vllm", "profilingConfig": {}},
+    "DynamoDeployment": {"dynamoNim": "a:b"},
+    "DynamoNimDeployment": {"dynamoNim": "a--b", "dynamoTag": "a:B"},
+    "DynamoNimRequest": {"bentoTag": "a:b"},
+}
+
+
+@pytest.mark.parametrize("rules", [*RULES, *LEGACY_RULES], ids=lambda rules: rules.type_.KIND.name)
+def test_the_size_that_admission_refuses_is_an_error(linted: Linted, rules: AnyRules) -> None:
+    kind, settings = rules.type_.KIND, RenderSettings()
+    document = {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "metadata": {"name": "chat", "labels": {f"label-{number}": "x" * 50 for number in range(1200)}},
+        "spec": REQUIRED.get(kind.name, {}),
+    }
+    code, text = linted(json.dumps(document), "json")
+    messages = [finding["message"] for finding in json.loads(text) if finding["path"] == "document"]
+    limit = f"(limit {most_bytes(rules.type_, settings)})"
+    (refused,) = decide(rules, Raw(msgspec.json.encode(document)), None, ReviewContext(settings)).problems
+    for message in (*messages, str(refused)):
+        assert message.startswith("document: the object has 7")
+        assert message.endswith(limit)
+    assert (1, 1) == (code, len(messages))
 
 
 def test_an_object_of_a_later_version_has_one_problem(linted: Linted) -> None:

@@ -42,7 +42,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import MOST_PROBLEMS, Problem, service_path
 from kube_runtime.errors import DecodeError
-from kube_runtime.types.meta import R, Struct
+from kube_runtime.types.meta import R, Resource, Struct
 from kube_runtime.wire import bytes_over, decode, too_large
 
 Container: TypeAlias = dict[str, object] | list[object]
@@ -247,10 +247,9 @@ def decide(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewContext) -
 
 
 def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, context: ReviewContext) -> Decision:
-    most = most_bytes(rules.type_, context.settings)
     try:
-        if size := bytes_over(new_text, most):
-            return _too_large(new_text, size, bytes_over(old_text or Raw(b"{}"), most), most)
+        if problem := size_problem(rules.type_, new_text, context.settings):
+            return _too_large(problem, new_text, old_text or Raw(b"{}"))
         new = decode(rules.type_, new_text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return Decision((Problem("document", str(error)),), reason="decode_failed")
@@ -285,15 +284,21 @@ def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, context: Revi
     )
 
 
-def _too_large(text: Raw, size: int, before: int, most: int) -> Decision:
+def size_problem(type_: type[Resource], text: bytes | Raw, settings: RenderSettings) -> Problem | None:
+    """The problem of an object, as JSON, that has more bytes than its kind may have."""
+    most = most_bytes(type_, settings)
+    size = bytes_over(text, most)
+    return Problem("document", too_large(size, most)) if size else None
+
+
+def _too_large(problem: Problem, new: Raw, old: Raw) -> Decision:
     """Decide on an object that is too large to be decoded as a whole.
 
     An object that was too large before may be labelled, and made smaller step by step.
     """
-    if _FRAME.decode(text).metadata.deletion_timestamp:
+    if _FRAME.decode(new).metadata.deletion_timestamp:
         return ALLOWED  # finalizers must be removable from invalid objects too
-    problem = Problem("document", too_large(size, most))
-    if size <= before:
+    if bytes_over(new, 1) <= bytes_over(old, 1):  # what counts of each
         return Decision(warning_problems=(Problem(problem.path, f"{problem.message} (as before)"),))
     return Decision((problem,), reason="too_large")
 

@@ -22,7 +22,7 @@ from dynamo_graphs.schema import closed, schema_problems, without
 from dynamo_legacy.admission import LEGACY_RULES
 from dynamo_legacy.api import RESOURCES as LEGACY
 from dynamo_operator import version
-from dynamo_operator.admission.decide import RULES, ReviewContext
+from dynamo_operator.admission.decide import RULES, ReviewContext, size_problem
 from dynamo_operator.component.api import GROUP
 from dynamo_operator.crds import KINDS as DEFINED
 from dynamo_operator.crds import filled, whole_schema
@@ -115,10 +115,11 @@ def findings_of(
     rules = _BY_KIND.get(kind)
     if rules is None or later_version(placed):
         return
+    text = msgspec.json.encode(filled(without(placed, wrong), whole_schema(kinds[kind])))
+    if problem := size_problem(rules.type_, text, settings):
+        yield _finding(manifest, "error", problem)
     try:
-        sound = decode(
-            rules.type_, msgspec.json.encode(filled(without(placed, wrong), whole_schema(kinds[kind])))
-        )
+        sound = decode(rules.type_, text)
     except DecodeError:
         return  # a required field is missing, which the schema has reported
     place = (contexts or {}).get(sound.metadata.namespace, UNKNOWN)

@@ -7,7 +7,6 @@ import pytest
 
 from dynamo_graphs import (
     ApiObject,
-    Component,
     Graph,
     InvalidObject,
     Latency,
@@ -212,10 +211,6 @@ GRAPH = Graph("chat").frontend().worker("decode", model=SMALL)
             ["spec.services.decode.livenessProbe"],
             lambda: GRAPH.service("decode", liveness_probe={"exec": object()}),
         ),
-        (["spec.source"], lambda: Model("m", model_name="a", base_model_name="b", model_type="lora")),
-        (["spec.replicas"], lambda: ScalingAdapter("a", graph="g", service="s", replicas=-1)),
-        (["spec.replicas"], lambda: Component("c", replicas=-1)),
-        (["spec.profilingConfig"], lambda: Request("r", model="m")),
         (["apiVersion"], lambda: Graph.from_yaml("a: b")),
         (["kind"], lambda: Graph.from_dict(ADAPTER.to_dict())),
         (["text:2:1"], lambda: Graph.from_yaml("a: [")),

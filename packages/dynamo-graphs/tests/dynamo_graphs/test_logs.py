@@ -4,8 +4,6 @@ import msgspec
 import pytest
 
 from dynamo_graphs.logs import LINE_BYTES, PodLog, bounded_lines, log_line, log_query
-from dynamoctl.inspect.logs import LogPrinter
-from dynamoctl.screen import console
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Invalid
 from kube_runtime.types.kinds import Pod
@@ -27,30 +25,25 @@ class Kubelet:
         return answer(status, body)
 
 
-def a_log(kubelet: Kubelet) -> PodLog:
+def a_log(kubelet: Kubelet, printed: list[str]) -> PodLog:
+    """The log of a pod; the texts of its lines are added to `printed`."""
     pod = msgspec.convert({"metadata": {"namespace": "prod", "name": "chat-0"}}, Pod)
-    printer = LogPrinter(console(), has_timestamps=False)
-    return PodLog(kubelet, pod, log_query("main", 100), printer.write)
+    return PodLog(kubelet, pod, log_query("main", 100), lambda _, line: printed.append(line.text))
 
 
-async def test_each_line_follows_its_pod(capsys: pytest.CaptureFixture[str]) -> None:
-    kubelet = Kubelet((200, b"2026-11-23T03:00:00Z hello\n2026-11-23T03:00:01Z world\n"))
-    await a_log(kubelet).print()
-    assert "chat-0  hello\nchat-0  world\n" == capsys.readouterr().out
-    assert "/api/v1/namespaces/prod/pods/chat-0/log" == kubelet.asked[0].path
-
-
-async def test_what_was_printed_before_a_cut_is_not_printed_again(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_what_was_printed_before_a_cut_is_not_printed_again() -> None:
     first = b"2026-11-23T03:00:00Z one\n2026-11-23T03:00:01.5Z two\n"
-    log = a_log(Kubelet((200, first), (200, first + b"2026-11-23T03:00:02Z three\n")))
+    kubelet = Kubelet((200, first), (200, first + b"2026-11-23T03:00:02Z three\n"))
+    log = a_log(kubelet, printed := [])
     await log.print()
     await log.print()
-    assert ["one", "two", "three"] == capsys.readouterr().out.replace("chat-0  ", "").split()
+    assert ["one", "two", "three"] == printed
+    assert "/api/v1/namespaces/prod/pods/chat-0/log" == kubelet.asked[0].path
 
 
 async def test_a_container_that_has_not_started() -> None:
     with pytest.raises(Invalid, match="waiting to start"):
-        await a_log(Kubelet((400, WAITING))).print()
+        await a_log(Kubelet((400, WAITING)), []).print()
 
 
 def test_the_query_of_all_options() -> None:

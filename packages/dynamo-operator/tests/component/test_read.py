@@ -10,13 +10,12 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.pods import is_ready
 from dynamo_operator.component.read import SELECTOR, PodIndex, component_pod_watch
 from dynamo_operator.graph.api import DynamoGraphDeployment, on_provider
-from dynamo_operator.graph.read import graph_pod_watch
-from dynamo_operator.names import COMPONENT, GROVE, label_value
+from dynamo_operator.names import GROVE
 from dynamo_operator.shared.cluster import LeaderWorkerSet
 from dynamo_operator.shared.transforms import reduced_pod
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache, Store
-from kube_runtime.cache.watch import Changed, Present, Removed
+from kube_runtime.cache.watch import Changed, Removed
 from kube_runtime.types.kinds import Deployment, Pod
 from kube_runtime.types.meta import Key, Metadata, Object, OwnerReference, Resource, Selector
 from simulated.caches import a_store
@@ -134,22 +133,3 @@ def test_a_pod_wakes_the_component_of_its_workload() -> None:
     group = a_pod(labels={SET_NAME: "the-graph-decode-0"})
     assert [Key(NAMESPACE, "several")] == woken(watch, group)
     assert [] == woken(watch, a_pod(labels={"nvidia.com/selector": "somebody-elses"}))
-
-
-def test_a_pod_wakes_a_graph_on_grove_only() -> None:
-    on_grove = Cache(stores(GRAPH).values())
-    assert [GRAPH.key] == woken(graph_pod_watch(on_grove), a_pod())
-    beside = on_provider(a_graph({"Decode": a_service()}, "the-graph"), COMPONENT)
-    assert [] == woken(graph_pod_watch(Cache(stores(beside).values())), a_pod())
-
-
-def test_a_graph_whose_name_does_not_fit_a_label_is_woken_too() -> None:
-    metadata = msgspec.structs.replace(GRAPH.metadata, name="long-" * 20 + "x")
-    graph = msgspec.structs.replace(GRAPH, metadata=metadata)
-    cache = Cache(stores(graph).values())
-    index = PodIndex(cache)
-    shortened = "nvidia.com/dynamo-graph-deployment-name"
-    pod = a_pod(labels={shortened: label_value(graph.metadata.name)})
-    cache.store(Pod).on_watch_event(Present(pod))
-    assert [graph.key] == woken(graph_pod_watch(cache), pod)
-    assert ["x-0"] == names(index.of_service(NAMESPACE, graph.metadata.name, "Decode"))

@@ -10,7 +10,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.conditions import Stated
-from dynamoctl.target import parse_object
+from dynamoctl.target import parse_object, parse_service
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,17 @@ def test_a_kind_has_many_names(text: str, type_: type[Stated]) -> None:
 def test_anything_else_is_wrong_usage(text: str) -> None:
     with pytest.raises(CycloptsError):
         parse_object(text, STATED)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("chat", ("chat", "")),
+        ("chat/Decode", ("chat", "Decode")),
+        ("dgd/chat", ("chat", "")),
+        ("DGD/chat/Decode", ("chat", "Decode")),
+        ("dgd", ("dgd", "")),
+    ],
+)
+def test_a_target_may_name_the_kind(text: str, names: tuple[str, str]) -> None:
+    assert names == parse_service(text)

@@ -1,16 +1,20 @@
 """The tree of a graph's objects: what belongs to what, what is ready, and why a pod is not."""
 
+import asyncio
 import io
 import json
 from collections import defaultdict
 from typing import Any
 
 import msgspec
+import pytest
 from rich.console import Console
 
-from dynamo_graphs.reader import Members, members
+from dynamo_graphs.reader import Members, Missing, members
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodClique, PodCliqueScalingGroup
-from dynamoctl.inspect.tree import drawn, tree_of
+from dynamoctl.inspect.top import print_top
+from dynamoctl.inspect.tree import drawn, print_reasons, tree_of
+from dynamoctl.options import Where
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.types.kinds import Pod, Role
 from kube_runtime.types.meta import Key, Object, R, Resource
@@ -143,3 +147,29 @@ async def test_a_kind_that_may_not_be_listed_is_named_once() -> None:
     assert {"cannot list pods: no pods for you", "cannot list services: no services for you"} == set(
         found.unread
     )
+
+
+HERE = Where(namespace="prod")
+
+
+ODD = "warning: left out: dynamographdeployments.nvidia.com prod/odd: "
+
+
+@pytest.mark.usefixtures("odd_server")
+def test_top_and_why_name_it_once(capsys: pytest.CaptureFixture[str]) -> None:
+    options = {"everywhere": False, "watch": False}
+    asyncio.run(print_top("", HERE, "text", **options, interval_seconds=0))
+    printed = capsys.readouterr()
+    assert "prod/chat" in printed.out
+    assert 1 == printed.err.count(ODD)
+    assert 1 == asyncio.run(print_reasons("", HERE, "text", every=True))
+    printed = capsys.readouterr()
+    assert 1 == printed.err.count(ODD)
+    assert "1 not ready, 2 unreadable\n" in printed.err
+
+
+@pytest.mark.usefixtures("odd_server")
+def test_a_name_like_its_own_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Missing, match='did you mean "odd"'):
+        asyncio.run(print_reasons("od", HERE, "text"))
+    assert "" == capsys.readouterr().err

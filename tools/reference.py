@@ -11,12 +11,10 @@ from dynamo_legacy.api import RESOURCES as LEGACY
 from dynamo_legacy.settings import IGNORED, LegacySettings
 from dynamo_legacy.settings import rows as legacy_rows
 from dynamo_operator.crds import RESOURCES
-from kube_runtime.crd import (
+from kube_runtime.crd import Definition, Field, IntOrText
+from kube_runtime.schema import (
     SHAPES,
     Declared,
-    Definition,
-    Field,
-    IntOrText,
     declared,
     definition_of,
     rules_of,

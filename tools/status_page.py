@@ -7,7 +7,7 @@ from dynamo_graphs.catalog import MEANINGS
 from dynamo_operator.component.api import BlockedPod, ServiceReplicaStatus
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.conditions import POD_REASONS
-from kube_runtime.crd import object_schema
+from kube_runtime.schema import object_schema
 from kube_runtime.types.meta import Object
 from tools.markdown import table
 

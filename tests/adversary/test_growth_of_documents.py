@@ -16,7 +16,7 @@ from adversary.growing_work import Act, diagnosing, harvesting, judging, placing
 from adversary.growth import Work, is_steep, is_suspect
 from dynamo_operator import labels
 from dynamo_operator.crds import RESOURCES
-from kube_runtime.crd import resource_schema
+from kube_runtime.schema import resource_schema
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Object
 from reviews.rows import component, graph, lora, request, worker

@@ -10,7 +10,7 @@ from typing import Any
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.crd import resource_schema
+from kube_runtime.schema import resource_schema
 from kube_runtime.types.meta import Object, Resource
 
 TEXTS = (

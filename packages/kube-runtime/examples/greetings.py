@@ -8,7 +8,7 @@ import json
 import sys
 from typing import Annotated
 
-import kube_runtime.controller.manager as kube
+import kube_runtime.controller.operator as kube
 
 
 class GreetingSpec(kube.Struct):

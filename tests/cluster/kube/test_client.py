@@ -11,8 +11,9 @@ import pytest
 from kube_runtime.apply.applier import controller_reference
 from kube_runtime.client.client import ABSENT, Client
 from kube_runtime.client.connect import connect
-from kube_runtime.crd import Field, custom_resource_definition
+from kube_runtime.crd import Field
 from kube_runtime.errors import Conflict, Forbidden, Invalid, NotFound, ServerFailure
+from kube_runtime.schema import custom_resource_definition
 from kube_runtime.types.kinds import CustomResourceDefinition
 from kube_runtime.types.meta import Key, Kind, Object, Resource
 from kube_runtime.wire import decode

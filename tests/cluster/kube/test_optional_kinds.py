@@ -15,7 +15,7 @@ from kube_runtime.cache.informer import CrdInformer, OptionalInformer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
-from kube_runtime.crd import custom_resource_definition
+from kube_runtime.schema import custom_resource_definition
 from kube_runtime.types.meta import Kind, Object, Resource
 
 pytestmark = pytest.mark.cluster

@@ -32,7 +32,8 @@ from dynamo_operator.shared.problems import (
     not_a_label_value,
     shown,
 )
-from kube_runtime.crd import INT_OR_PERCENT_PATTERN, PATTERN, Rule, embedded
+from kube_runtime.crd import INT_OR_PERCENT_PATTERN, PATTERN, Rule
+from kube_runtime.schema import embedded
 from kube_runtime.types.meta import Object, Resource
 
 _ARTICLES = {

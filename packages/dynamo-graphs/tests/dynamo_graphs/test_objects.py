@@ -13,7 +13,7 @@ from dynamo_graphs.others import RequestFields
 from dynamo_operator.component.api import ComponentSpec
 from dynamo_operator.graph.api import DynamoGraphDeploymentSpec
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec
-from kube_runtime.crd import SHAPES, resource_schema, unwrapped
+from kube_runtime.schema import SHAPES, resource_schema, unwrapped
 from kube_runtime.types.meta import Object, Resource
 
 KINDS: tuple[type[ApiObject], ...] = (Graph, Component, Request, ScalingAdapter, Model)

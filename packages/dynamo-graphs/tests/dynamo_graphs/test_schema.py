@@ -10,7 +10,7 @@ from cluster.api import documents, statuses
 from dynamo_graphs.schema import RULES, schema_problems, status_problems
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.shared.problems import ProblemKind
-from kube_runtime.crd import resource_schema
+from kube_runtime.schema import resource_schema
 from kube_runtime.types.meta import Object
 
 

@@ -8,8 +8,8 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel, DynamoWorkerMetadata
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from kube_runtime import crd
-from kube_runtime.crd import embedded
+from kube_runtime.schema import custom_resource_definition as definition_of
+from kube_runtime.schema import embedded, resource_schema
 from kube_runtime.types.meta import Object, Resource
 
 RESOURCES: tuple[type[Resource], ...] = (
@@ -36,7 +36,7 @@ def custom_resource_definitions() -> tuple[Object, ...]:
 
 def custom_resource_definition(resource: type[Resource]) -> Object:
     """Return the CRD of one kind."""
-    return crd.custom_resource_definition(resource, _KEEP)
+    return definition_of(resource, _KEEP)
 
 
 def defaulted(document: Object) -> Object:
@@ -60,7 +60,7 @@ def resource_of(document: Object) -> type[Resource] | None:
 @cache
 def whole_schema(resource: type[Resource]) -> Object:
     """Return the structural schema of a kind, including its metadata."""
-    schema = crd.resource_schema(resource)
+    schema = resource_schema(resource)
     return {**schema, "properties": {**schema["properties"], "metadata": embedded("ObjectMeta")}}
 
 

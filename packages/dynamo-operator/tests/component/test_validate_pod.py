@@ -1,11 +1,14 @@
 """Every rule of a component: what is refused, where, and in which words."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from dynamo_operator.component.validate import component_problems
+from dynamo_operator.component.validate_pod import REQUIRED_LISTS
 from dynamo_operator.settings import RenderSettings
+from kube_runtime.schema import embedded
 from kube_runtime.types.meta import Object
 from specs import IMAGE, a_component, a_service
 
@@ -261,6 +264,19 @@ def test_one_problem_is_reported(spec: Object, expected: str) -> None:
     reported = problems(**spec)
     assert 1 == len(reported), reported
     assert expected in reported[0]
+
+
+def required_lists(schema: Object) -> Iterator[str]:
+    for name, field in schema.get("properties", {}).items():
+        if name in schema.get("required", ()) and field.get("type") == "array":
+            yield name
+        yield from required_lists(field)
+    for keyword in {"items", "additionalProperties"} & schema.keys():
+        yield from required_lists(schema[keyword])
+
+
+def test_the_lists_that_need_an_entry_are_those_that_the_schema_of_a_pod_requires() -> None:
+    assert {*REQUIRED_LISTS} == {*required_lists(embedded("ExtraPodSpec"))}
 
 
 FINE: dict[str, Object] = {

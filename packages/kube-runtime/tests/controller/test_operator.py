@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-import kube_runtime.controller.manager as kube
+import kube_runtime.controller.operator as kube
 from kube_runtime.controller.controller import Reconciler
 from kube_runtime.types.kinds import Lease
 from kube_runtime.wire import path_of

@@ -36,7 +36,6 @@ from dynamo_operator.shared.problems import (
     name_problems,
     shown,
 )
-from kube_runtime.crd import embedded
 from kube_runtime.types.meta import Fields, amount
 
 _NATIVE = frozenset(("cpu", "memory", "ephemeral-storage"))
@@ -465,7 +464,7 @@ def pod_problems(spec: DynamoComponentDeploymentSpec, pod: Fields, path: str) ->
         if pod.get(field):
             yield Problem(f"{path}.{field}", "not supported by Deployments", ProblemKind.FORBIDDEN)
     for keys in _empty_lists(pod, ()):
-        if _is_required(keys):
+        if keys[-1] in REQUIRED_LISTS:
             at = dotted((path, *keys))
             yield Problem(at, "expected at least one entry", ProblemKind.REQUIRED)
     for field in ("imagePullSecrets", "resourceClaims"):
@@ -531,8 +530,11 @@ def _port_problems(ports: Sequence[Any], path: str) -> Iterator[Problem]:
         names.add(name or "")
 
 
-# Rendering drops empty lists, so the API server would complain about a missing field that the user
-# wrote.
+REQUIRED_LISTS = ("monitors", "nodeSelectorTerms")
+"""The lists that the schema of a pod requires. Rendering drops empty ones, so the API server would complain
+about a missing field that the user wrote."""
+
+
 def _empty_lists(value: object, keys: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
     """The keys that lead to each empty list in a value at `keys`."""
     if isinstance(value, Mapping):
@@ -543,15 +545,6 @@ def _empty_lists(value: object, keys: tuple[str | int, ...]) -> Iterator[tuple[s
             yield keys
         for index, item in enumerate(value):
             yield from _empty_lists(item, (*keys, index))
-
-
-def _is_required(keys: Sequence[str | int]) -> bool:
-    """Whether the schema of a pod requires the field; nothing is required below an unknown key."""
-    schema = embedded("ExtraPodSpec")
-    for key in keys[:-1]:
-        is_index = isinstance(key, int)
-        schema = schema.get("items", {}) if is_index else schema.get("properties", {}).get(key, {})
-    return keys[-1] in schema.get("required", ())
 
 
 def probe_problems(probe: Fields, path: str, *, may_lack_handler: bool = False) -> Iterator[Problem]:

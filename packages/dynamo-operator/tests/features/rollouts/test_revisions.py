@@ -23,7 +23,7 @@ from dynamo_operator.features.rollouts.plan import (
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import dynamo_namespace
-from kube_runtime.crd import object_schema
+from kube_runtime.schema import object_schema
 from kube_runtime.types.meta import Object
 from specs import IMAGE, JSON, a_graph, a_service
 

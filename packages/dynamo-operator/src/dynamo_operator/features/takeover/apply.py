@@ -11,7 +11,6 @@ import msgspec
 
 from dynamo_operator import FIELD_MANAGER, labels
 from dynamo_operator.component.api import DynamoComponentDeployment, is_worker
-from dynamo_operator.crds import defaulted
 from dynamo_operator.features.takeover.plan import (
     WORKLOADS,
     Origin,
@@ -106,7 +105,7 @@ def annotated(desired: Object, live: Resource | None) -> Object:
     is_earlier = is_of_earlier_operator(annotations)
     if not is_earlier and labels.ADOPTED_SPEC not in annotations:
         return desired
-    spec = msgspec.convert(defaulted(desired), DynamoComponentDeployment).spec
+    spec = msgspec.convert(desired, DynamoComponentDeployment).spec
     digest = spec_digest(spec)
     is_taken_over = is_earlier and _is_carried_out(live) and has_same_pods(spec, live.spec)
     if not is_taken_over and annotations.get(labels.ADOPTED_SPEC) != digest:

@@ -1,0 +1,325 @@
+"""CustomResourceDefinitions from structs, with structural schemas. A running operator does not need them."""
+
+import types
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+import msgspec
+
+from kube_runtime.crd import (
+    PATTERN,
+    Definition,
+    Field,
+    IntOrText,
+    Rules,
+    Transition,
+    Transitions,
+    definitions,
+)
+from kube_runtime.types.meta import Condition, Object, Resource, Struct
+
+MAIN_CONTAINER_TEXT = (
+    "Container laid over the component's main container; it needs no name. "
+    "`kubectl explain pod.spec.containers` documents each field."
+)
+
+
+# They come from the API server's own OpenAPI document (`tools/pod_schema.py` writes the data file),
+# where one type refers to another by name. A CustomResourceDefinition allows no references, so they
+# are inlined here; the parts are shared in memory, hence not to be changed.
+@cache
+def int_or_string(pattern: str = "") -> Object:
+    """The schema of an integer or string with that pattern; do not change it."""
+    schema: Object = {
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "x-kubernetes-int-or-string": True,
+    }
+    return {**schema, "pattern": pattern} if pattern else schema
+
+
+@cache
+def embedded(name: str) -> Object:
+    """The schema of a Kubernetes type by its short name, or of our own `ExtraPodSpec`."""
+    if name == "ExtraPodSpec":
+        return _extra_pod_spec()
+    inlined: Object = _inlined(definitions()[name])
+    return inlined
+
+
+def _extra_pod_spec() -> Object:
+    """A PodSpec that may leave `containers` out, with a main container that needs no name."""
+    main = {**embedded("Container"), "description": MAIN_CONTAINER_TEXT}
+    pod = embedded("PodSpec")
+    properties = {**pod["properties"], "mainContainer": _without(main, "name")}
+    return {**_without(pod, "containers"), "properties": dict(sorted(properties.items()))}
+
+
+def _without(schema: Object, name: str) -> Object:
+    """The schema without that required field."""
+    required = [field for field in schema["required"] if field != name]
+    rest = {keyword: value for keyword, value in schema.items() if keyword != "required"}
+    return {**rest, "required": required} if required else rest
+
+
+def _inlined(schema: object) -> Any:
+    """The schema with every reference resolved."""
+    if isinstance(schema, list):
+        return [_inlined(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if isinstance(name := schema.get("$ref"), str):
+        return embedded(name)
+    if schema.get("quantity") is True:
+        return int_or_string(PATTERN)
+    if schema.get("x-kubernetes-int-or-string") is True:
+        return int_or_string()
+    return {keyword: _inlined(value) for keyword, value in schema.items()}
+
+
+TYPE_PATTERN = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
+REASON_PATTERN = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
+
+
+# For the schema only: conditions are decoded as `kube_runtime.types.meta.Condition`. Lists of conditions
+# have no merge key, because stored objects were written without one.
+# msgspec's own JSON schema has references and null unions, which a structural schema must not have.
+# An optional field is not required here; the API server drops nulls before validation.
+class ConditionSchema(Struct):
+    """One statement about an object, and since when it holds."""
+
+    type: Annotated[str, Field("What the statement is about.", max_length=316, pattern=TYPE_PATTERN)]
+    status: Annotated[Literal["True", "False", "Unknown"], Field("Whether it is so.")]
+    reason: Annotated[
+        str,
+        Field("Why, in one word for programs.", min_length=1, max_length=1024, pattern=REASON_PATTERN),
+    ]
+    message: Annotated[str, Field("Why, in words for people; may be empty.", max_length=32768)]
+    last_transition_time: Annotated[str, Field("When `status` last changed.", format="date-time")]
+    observed_generation: Annotated[
+        int | None,
+        Field("Generation of the spec that the statement is about.", minimum=0, format="int64"),
+    ] = None
+
+
+SHAPES: dict[type, type[msgspec.Struct]] = {Condition: ConditionSchema}
+"""Structs without declarations, and the struct that declares their schema."""
+
+_KEYWORDS = {
+    "minimum": "minimum",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "max_items": "maxItems",
+    "max_properties": "maxProperties",
+    "pattern": "pattern",
+    "format": "format",
+}
+_PRESERVE: Object = {"x-kubernetes-preserve-unknown-fields": True}
+_SCALARS: dict[object, str] = {str: "string", bool: "boolean", int: "integer"}
+
+
+class Declared(NamedTuple):
+    """One declared field of a struct: its name on the wire, type, description and rules."""
+
+    name: str
+    type: Any
+    field: Field
+    required: bool
+
+
+@cache
+def declared(struct: type[msgspec.Struct]) -> tuple[Declared, ...]:
+    """The declared fields of a struct, in its order."""
+    fields: list[Declared] = []
+    for info in msgspec.structs.fields(struct):
+        _, marks = unwrapped(info.type)
+        field = next((mark for mark in marks if isinstance(mark, Field)), None)
+        if field is not None:
+            required = info.required if field.required is None else field.required
+            fields.append(Declared(info.encode_name, info.type, field, required))
+    return tuple(fields)
+
+
+def object_schema(struct: type[msgspec.Struct], *, is_open: bool = False) -> Object:
+    """The schema of a struct. An open one preserves unknown fields at every level."""
+    members = list(declared(struct))
+    schema: Object = {
+        "type": "object",
+        "properties": {
+            member.name: field_schema(member.type, member.field, is_open=is_open)
+            for member in sorted(members, key=lambda member: member.name)
+        },
+    }
+    if required := sorted(member.name for member in members if member.required):
+        schema["required"] = required
+    rules: list[Object] = [{"rule": rule.expression, "message": rule.message} for rule in rules_of(struct)]
+    rules += [_transition(transition) for transition in transitions_of(struct)]
+    if rules:
+        schema["x-kubernetes-validations"] = rules
+    return {**schema, **_PRESERVE} if is_open else schema
+
+
+def field_schema(type_: object, field: Field, *, is_open: bool = False) -> Object:
+    """The schema of one field, with its description and rules."""
+    schema = {**_value_schema(type_, field, is_open=is_open), "description": field.text}
+    for attribute, keyword in _KEYWORDS.items():
+        if (value := getattr(field, attribute)) is not None:
+            schema[keyword] = value
+    if field.options:
+        schema["enum"] = list(field.options)
+    if field.default is not msgspec.UNSET:
+        schema["default"] = field.default
+    if field.embedded_resource:
+        schema["x-kubernetes-embedded-resource"] = True
+    return schema
+
+
+def rules_of(struct: type) -> Rules:
+    """The rules over several fields that a struct declares."""
+    rules: Rules = getattr(struct, "RULES", ())
+    return rules
+
+
+def transitions_of(struct: type) -> Transitions:
+    """The transition rules that a struct declares."""
+    transitions: Transitions = getattr(struct, "TRANSITIONS", ())
+    return transitions
+
+
+def _transition(transition: Transition) -> Object:
+    rule: Object = {"rule": transition.expression, "message": transition.message}
+    if transition.path:
+        rule["fieldPath"] = transition.path
+    return {**rule, "reason": "FieldValueForbidden"}
+
+
+def summary(struct: type) -> str:
+    """The docstring of a struct in one line."""
+    return " ".join((struct.__doc__ or "").split())
+
+
+def _value_schema(type_: object, field: Field, *, is_open: bool) -> Object:
+    bare, marks = unwrapped(type_)
+    if scalar := _scalar_schema(bare, marks):
+        return scalar
+    origin, arguments = get_origin(bare), get_args(bare)
+    if origin is tuple:
+        return {"type": "array", "items": _value_schema(arguments[0], field, is_open=is_open)}
+    if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
+        struct = SHAPES.get(bare, bare)
+        return {"description": summary(struct), **object_schema(struct, is_open=is_open)}
+    is_map = origin is dict and get_origin(arguments[1]) is dict
+    if not is_map and (outside := _json_schema(field)):
+        return outside
+    if origin is dict:
+        values = _value_schema(arguments[1], field, is_open=is_open)
+        return {"type": "object", "additionalProperties": values}
+    raise TypeError(f"no schema for {type_}")
+
+
+def _scalar_schema(bare: object, marks: tuple[object, ...]) -> Object | None:
+    """The schema of a scalar, an enum or any JSON value; None for other types."""
+    if mark := next((mark for mark in marks if isinstance(mark, IntOrText)), None):
+        return int_or_string(mark.pattern)
+    if bare is msgspec.Raw:
+        return _PRESERVE
+    if get_origin(bare) is Literal:
+        return {"type": "string", "enum": list(get_args(bare))}
+    return {"type": _SCALARS[bare]} if bare in _SCALARS else None
+
+
+def _json_schema(field: Field) -> Object | None:
+    """The schema of a field that is decoded as plain JSON; None for other fields."""
+    if field.embeds:
+        return embedded(field.embeds)
+    if field.shape:
+        return object_schema(field.shape, is_open=field.free_form)
+    return {"type": "object", **_PRESERVE} if field.free_form else None
+
+
+def unwrapped(type_: Any) -> tuple[object, tuple[object, ...]]:
+    """A type without `Annotated` and None, and its annotations."""
+    if get_origin(type_) is Annotated:
+        bare, marks = unwrapped(get_args(type_)[0])
+        return bare, (*type_.__metadata__, *marks)
+    if get_origin(type_) in {Union, types.UnionType}:
+        members = [member for member in get_args(type_) if member is not types.NoneType]
+        if len(members) == 1:
+            return unwrapped(members[0])
+    return type_, ()
+
+
+def custom_resource_definition(
+    resource: type[Resource], annotations: Mapping[str, str] | None = None
+) -> Object:
+    """The CRD of a namespaced kind with one version."""
+    kind, metadata = resource.KIND, {"name": str(resource.KIND)}
+    names = definition_of(resource)
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": metadata | ({"annotations": dict(annotations)} if annotations else {}),
+        "spec": {
+            "group": kind.group,
+            "names": {
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": kind.plural,
+                "singular": kind.name.lower(),
+                "shortNames": list(names.short_names),
+                **({"categories": list(names.categories)} if names.categories else {}),
+            },
+            "scope": "Namespaced",
+            "versions": [_version(resource)],
+        },
+    }
+
+
+def definition_of(resource: type[Resource]) -> Definition:
+    """The `DEFINITION` of a kind: short names, columns and subresources."""
+    definition: Definition = vars(resource).get("DEFINITION", Definition())
+    return definition
+
+
+@cache
+def resource_schema(resource: type[Resource]) -> Object:
+    """The structural schema of one kind, from `apiVersion` to `status`."""
+    schema, version = object_schema(resource), resource.KIND.api_version
+    text = f"Group and version of this kind, `{version}`."
+    return {
+        "description": summary(resource),
+        "type": "object",
+        "properties": {
+            "apiVersion": {"description": text, "type": "string"},
+            "kind": {"description": "Kind of the object.", "type": "string"},
+            "metadata": {"type": "object"},
+            **schema["properties"],
+        },
+    }
+
+
+def _version(resource: type[Resource]) -> Object:
+    definition = definition_of(resource)
+    version: Object = {
+        "name": resource.KIND.version,
+        "served": True,
+        "storage": True,
+        "additionalPrinterColumns": [
+            {"name": column.name, "type": column.type, "jsonPath": column.path}
+            | ({"priority": column.priority} if column.priority else {})
+            for column in definition.columns
+        ],
+        "schema": {"openAPIV3Schema": resource_schema(resource)},
+    }
+    if definition.status:
+        version["subresources"] = {"status": {}}
+    if definition.scale:
+        version["subresources"]["scale"] = {
+            "specReplicasPath": definition.scale.spec_replicas,
+            "statusReplicasPath": definition.scale.status_replicas,
+            "labelSelectorPath": definition.scale.selector,
+        }
+    return version

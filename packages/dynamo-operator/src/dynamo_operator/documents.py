@@ -32,7 +32,7 @@ _WORDS: Object = {
 _INTEGER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _MOST_VALUES = 1_000_000
-"""Values of a document. Aliases of aliases grow exponentially; the largest object has fewer values."""
+"""Values of a text. Aliases of aliases grow exponentially; the largest object has fewer values."""
 _LONGEST = 100
 """Characters of an integer; Python rejects very long ones."""
 _LARGEST = 2**64 - 1
@@ -98,22 +98,16 @@ class Document:
         return _place(self.source, _node_at(self.node, path))
 
 
-def documents(source: str, text: str) -> list[Document]:
+def documents(source: str, text: str, most_values: int = _MOST_VALUES) -> list[Document]:
     """Read the documents of a text, without empty ones. `source` names the text in messages.
 
     Raises: ExceptionGroup of ConfigError, one for each mistake.
     """
-    found: list[Document] = []
-    mistakes: list[ConfigError] = []
-    for node in _roots(source, text):
-        reading = _Reading(source)
-        value = reading.value(node)
-        mistakes += reading.mistakes
-        if value is not None:
-            found.append(Document(source, value, node))
-    if mistakes:
-        raise ExceptionGroup(source, mistakes)
-    return found
+    reading = _Reading(source, most_values)
+    found = [Document(source, reading.value(node), node) for node in _roots(source, text)]
+    if reading.mistakes:
+        raise ExceptionGroup(source, reading.mistakes)
+    return [document for document in found if document.value is not None]
 
 
 def scalar(text: str) -> object:
@@ -164,18 +158,18 @@ def _roots(source: str, text: str) -> Iterator[yaml.Node]:
 
 
 class _Reading:
-    """Convert the nodes of one document to values, and collect its mistakes."""
+    """Convert the nodes of a text to values, and collect its mistakes."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, most_values: int) -> None:
         self.source = source
         self.mistakes: list[ConfigError] = []
-        self._values = 0
+        self._most, self._values = most_values, 0
         self._open: list[yaml.Node] = []  # the collections around the present value
 
     def value(self, node: yaml.Node) -> Any:
         self._values += 1
-        if self._values > _MOST_VALUES:
-            message = "its aliases expand to more values than Kubernetes accepts"
+        if self._values > self._most:
+            message = f"more than {self._most} values, counted wherever an alias repeats them"
             raise ExceptionGroup(self.source, [ConfigError(self.source, message)])
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
@@ -209,7 +203,8 @@ class _Reading:
         for key_node, value_node in node.value:
             is_scalar = isinstance(key_node, yaml.ScalarNode)
             if is_scalar and key_node.value == _MERGE_KEY and key_node.tag == _PLAIN:
-                merged = {**self._merged(value_node), **merged}
+                for name, child in self._merged(value_node).items():  # not a copy for each of many `<<`
+                    merged.setdefault(name, child)
                 continue
             key = self._key(key_node)
             if key in own:

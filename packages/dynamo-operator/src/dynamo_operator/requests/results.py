@@ -1,19 +1,17 @@
 """The results of profiling: read from the output of the Job, and made into the graph of the request."""
 
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import msgspec
-import yaml
 from msgspec import structs
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import GROUP, VERSION, WORKER_TYPES
-from dynamo_operator.documents import DEPTH_LIMIT, ShallowLoader
+from dynamo_operator.documents import documents
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests.api import (
     MOCKED_RESULTS_FILE,
@@ -35,10 +33,7 @@ ADDITIONAL_LIMIT_BYTES = 250_000
 
 _GRAPH_LIMIT_BYTES = 900_000
 """Bytes of the graph as JSON: etcd stores 1.5 MiB, and the request contains ConfigMaps too."""
-_NODES_LIMIT = 200_000
-_NUMBER_LIMIT = 64
-"""Characters of a number; Kubernetes accepts no longer ones, and parsing them takes long."""
-_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+_VALUES_LIMIT = 200_000
 STATUS_LIMIT = 16 * 1024
 """Characters of a profiler's status file, which has a few lines; a longer one is ignored."""
 _TEXT_LIMIT = 200
@@ -88,7 +83,7 @@ def parse_results(data: Mapping[str, str], config_map: str, *, is_mocked: bool, 
         raise BadOutput(f"key {file} not found in ConfigMap {config_map}")
     graphs: list[Object] = []
     rest: list[Object] = []
-    for document in documents(file, data[file]):
+    for document in _objects(file, data[file]):
         (graphs if document["kind"] == DynamoGraphDeployment.KIND.name else rest).append(document)
     if not graphs:
         raise _no_graph(file, "no DynamoGraphDeployment found in YAML content")
@@ -105,9 +100,9 @@ def parse_results(data: Mapping[str, str], config_map: str, *, is_mocked: bool, 
 def progress(data: Mapping[str, str]) -> ProfilingProgress:
     """Parse the profiler's status file; empty if it is missing or unreadable."""
     text, status = data.get(STATUS_FILE, ""), None
-    with suppress(*_UNREADABLE):
+    with suppress(BadOutput):
         if len(text) <= STATUS_LIMIT:  # parsed repeatedly, in the event loop
-            status = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
+            status = next(iter(_documents(STATUS_FILE, text, STATUS_LIMIT)), None)
     if not isinstance(status, dict):
         return ProfilingProgress()
     return ProfilingProgress(
@@ -136,20 +131,16 @@ def named_config_maps(kept: Iterable[Object]) -> Iterator[Object]:
     return (manifest for manifest in kept if manifest.get("kind") == "ConfigMap" and _name(manifest))
 
 
-def documents(file: str, text: str) -> Iterator[Object]:
-    """Yield the documents that have a kind, as JSON; `file` names the text in messages.
-
-    Raises:
-        BadOutput: it is not YAML, or too large to be read.
-    """
+def _documents(file: str, text: str, most_values: int = _VALUES_LIMIT) -> list[Any]:
     try:
-        for document in yaml.load_all(text, Loader=_Loader):
-            if isinstance(document, dict) and isinstance(document.get("kind"), str):
-                yield _as_json(file, document, iter(range(_NODES_LIMIT)))
-    except BadOutput:
-        raise
-    except _UNREADABLE as error:
-        raise _no_graph(file, f"invalid YAML: {' '.join(str(error).split())}") from error
+        return [document.value for document in documents(file, text, most_values)]
+    except ExceptionGroup as errors:
+        raise _no_graph(file, f"invalid YAML: {errors.exceptions[0]}") from errors
+
+
+def _objects(file: str, text: str) -> list[Object]:
+    values = _documents(file, text)
+    return [value for value in values if isinstance(value, dict) and isinstance(value.get("kind"), str)]
 
 
 def _no_graph(file: str, text: str) -> BadOutput:
@@ -192,80 +183,9 @@ def _name(document: Object) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _as_json(file: str, value: object, budget: Iterator[int], depth: int = 1) -> Any:
-    """Convert a value, unless anchors expand it beyond the limits of size (the budget) or depth."""
-    if next(budget, None) is None:
-        raise _no_graph(file, f"more than {_NODES_LIMIT} values")
-    if depth > DEPTH_LIMIT:
-        raise _no_graph(file, f"nested deeper than {DEPTH_LIMIT} levels")
-    match value:
-        case dict():
-            return {
-                str(key).lower() if isinstance(key, bool) else str(key): _as_json(
-                    file, child, budget, depth + 1
-                )
-                for key, child in value.items()
-            }
-        case list():
-            return [_as_json(file, child, budget, depth + 1) for child in value]
-        case str() | bool() | int() | float() | None:
-            return value
-        case _:
-            return str(value)
-
-
 def _line(value: object) -> str:
     line = " ".join(value.split()) if isinstance(value, str) else ""
     return line if len(line) <= _TEXT_LIMIT else f"{line[: _TEXT_LIMIT - 1]}…"
-
-
-class _Loader(ShallowLoader):
-    """PyYAML's safe reader, which reads dates and times such as 1:30 as text, as Kubernetes does."""
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        super().flatten_mapping(node)
-        if len(node.value) > _NODES_LIMIT:  # merges of merges grow without end
-            raise _unusable(node, f"`<<` expands to more than {_NODES_LIMIT} values")
-
-
-def _unusable(node: yaml.Node, text: str) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=text, problem_mark=node.start_mark)
-
-
-def _checked(construct: Callable[[object, object], Any], kind: str) -> Callable[[Any, object], object]:
-    """Wrap the constructor of a number or boolean, so that each error names its place."""
-
-    def checked(loader: _Loader, node: Any) -> object:
-        text = node.value if isinstance(node, yaml.ScalarNode) else ""
-        if ":" in text:
-            return text  # Kubernetes' reader does not take 1:30 for ninety
-        try:
-            value = construct(loader, node) if len(text) <= _NUMBER_LIMIT else math.nan
-        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
-            value = math.nan
-        if not math.isfinite(value) or not (isinstance(value, float) or value in _NUMBERS):
-            raise _unusable(node, (f"invalid {kind} {text[:_NUMBER_LIMIT]!r} (not accepted by Kubernetes)"))
-        return value
-
-    return checked
-
-
-_NUMBERS = range(_SMALLEST, _LARGEST + 1)
-_TAG = "tag:yaml.org,2002:"
-_UNREADABLE = (
-    *(yaml.YAMLError, RecursionError),
-    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
-)
-"""Errors of PyYAML for bad text: its own, and those of constructing a value."""
-
-_Loader.yaml_constructors = yaml.CSafeLoader.yaml_constructors | {
-    f"{_TAG}{tag}": _checked(yaml.CSafeLoader.yaml_constructors[f"{_TAG}{tag}"], name)
-    for tag, name in (("bool", "boolean"), ("int", "number"), ("float", "number"))
-}
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, rule) for tag, rule in rules if tag != f"{_TAG}timestamp"]
-    for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 _LISTS = ("tolerations", "imagePullSecrets")
@@ -531,7 +451,7 @@ _UNPRINTABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
 def completed_base(text: str, spec: DynamoGraphDeploymentRequestSpec) -> str | None:
     """Return the completed base graph as JSON, which is YAML; None if nothing has to be, or can be, added."""
     try:
-        graphs = list(documents("the base graph", text))
+        graphs = _objects("the base graph", text)
         if len(graphs) != 1 or not _is_graph(graphs[0]):
             return None
         # Temporary graphs run the real engines, even if the final one uses the mocker.

@@ -1,46 +1,4 @@
-"""The profiling Job of a DynamoGraphDeploymentRequest, and its contract with the profiler.
-
-Any profiler can rely on the following.
-
-The Job is `profile-REQUEST`. Its pod has two containers that share the volume `profiling-output` at
-`/data`: `profiler` writes there; `output-copier` reads there and writes a ConfigMap.
-
-What the profiler receives:
-
-- command `python -m benchmarks.profiler.profile_sla --profile-config TEXT
-  [--enable-gpu-discovery]`. TEXT is one argument, YAML: the request's `profilingConfig.config` with
-  `deployment.model`, `engine.backend` and `output_dir` (always `/data`) set, `deployment.namespace`
-  unless the user sets it, `deployment.dgd_image` if there is a `workersImage`, `engine.config`
-  (`/config/disagg.yaml`) if there is a `configMapRef`. Keys are sorted.
-- the file `/config/disagg.yaml` if there is a `configMapRef`: the base graph, whose workers have the
-  tolerations and other placement of `profilingConfig`, so that temporary graphs have them too. The model
-  cache, read-only, at `deployment.modelCache.mountPath` (default `/opt/model-cache`), if
-  `deployment.modelCache.pvcName` is set.
-- `DGDR_NAME`, `DGDR_NAMESPACE` and `DGDR_UID` of the request. `HUGGING_FACE_HUB_TOKEN` if the Secret
-  `hf-token-secret` has the key `HF_TOKEN`; `NATS_SERVER` and `ETCD_ENDPOINTS` if the operator has their
-  addresses. Then the variables of `env`.
-- user and group 1000, and the ServiceAccount `dgdr-profiling-job`, whose token is mounted at the usual
-  path.
-
-What the profiler must do:
-
-- write `/data/config_with_planner.yaml`: a stream of YAML documents, exactly one of them a
-  DynamoGraphDeployment, the others ConfigMaps that it mounts. With `useMocker`, also the same for
-  simulated engines to `/data/mocker_config_with_planner.yaml`. Both together under 1 MiB, in UTF-8. Then
-  exit with 0.
-- on failure, exit with another code. The end of its log, or `/dev/termination-log`, is the cause that the
-  user reads. A failure is final: profiling is not repeated.
-- it may write `/data/profiler_status.yaml` at any time, atomically (write another file, then rename it): a
-  mapping with `phase` (Initializing, SweepingPrefill, SweepingDecode, SelectingConfig, BuildingCurves,
-  GeneratingDGD, Done) and `message`, one line. The copier reads it every five seconds, and the status of
-  the request shows both. With `status: failed` and exit code 0 profiling has failed too, because of
-  `message`.
-
-The copier writes the ConfigMap `dgdr-output-REQUEST` in the namespace of the request, owned by the
-request, with the labels `dgdr.nvidia.com/name` and `nvidia.com/managed-by`, and each of these files as a
-key of `data`. `profiler_status.yaml` may be written before the others. Its termination message has the
-digests of the results, by which the operator verifies them (`requests/decide.py`).
-"""
+"""The profiling Job of a DynamoGraphDeploymentRequest (docs/requests.md, "The contract with a profiler")."""
 
 from functools import cache
 from typing import Any

@@ -85,8 +85,7 @@ class ConfigMapReference(Struct):
 
     name: Annotated[str, Field("Name of the ConfigMap, in the request's own namespace.")]
     key: Annotated[
-        str,
-        Field("Key in the ConfigMap that holds the document.", default=DEFAULT_BASE_CONFIG_KEY),
+        str, Field("Key in the ConfigMap that holds the document.", default=DEFAULT_BASE_CONFIG_KEY)
     ] = DEFAULT_BASE_CONFIG_KEY
 
 
@@ -130,8 +129,7 @@ class ProfilingConfig(Struct):
         Field("Labels of the nodes on which the profiling pod may run.", max_properties=MOST_ENTRIES),
     ] = {}
     affinity: Annotated[
-        Object | None,
-        Field("Which nodes the profiling pod prefers or needs.", embeds="Affinity"),
+        Object | None, Field("Which nodes the profiling pod prefers or needs.", embeds="Affinity")
     ] = None
     env: Annotated[
         tuple[Object, ...],
@@ -176,13 +174,11 @@ class ProfilingConfig(Struct):
     labels: Annotated[
         dict[str, str],
         Field(
-            "Labels of the Job and its pod. Those of the operator cannot be set.",
-            max_properties=MOST_ENTRIES,
+            "Labels of the Job and its pod. Those of the operator cannot be set.", max_properties=MOST_ENTRIES
         ),
     ] = {}
     annotations: Annotated[
-        dict[str, str],
-        Field("Annotations of the Job and its pod.", max_properties=MOST_ENTRIES),
+        dict[str, str], Field("Annotations of the Job and its pod.", max_properties=MOST_ENTRIES)
     ] = {}
     ttl_seconds_after_finished: Annotated[
         int | None,
@@ -204,11 +200,7 @@ class ProfilingConfig(Struct):
     ] = None
     active_deadline_seconds: Annotated[
         int | None,
-        Field(
-            "Seconds that profiling may take in total; default 86400, a day.",
-            minimum=1,
-            format="int64",
-        ),
+        Field("Seconds that profiling may take in total; default 86400, a day.", minimum=1, format="int64"),
     ] = None
 
 
@@ -266,8 +258,7 @@ class DynamoGraphDeploymentRequestSpec(Struct):
         ),
     ] = False
     deployment_overrides: Annotated[
-        DeploymentOverrides | None,
-        Field("Name, namespace, metadata and image of the generated graph."),
+        DeploymentOverrides | None, Field("Name, namespace, metadata and image of the generated graph.")
     ] = None
 
 
@@ -278,8 +269,7 @@ class DeploymentStatus(Struct):
     namespace: Annotated[str | None, Field("Namespace of the graph.")] = None
     state: Annotated[str | None, Field("Copy of the graph's `status.state`.")] = None
     created: Annotated[
-        bool,
-        Field("Whether the graph was created. A graph that you delete is not recreated."),
+        bool, Field("Whether the graph was created. A graph that you delete is not recreated.")
     ] = False
 
 
@@ -295,8 +285,7 @@ class DynamoGraphDeploymentRequestStatus(Status):
     ] = None
     backend: Annotated[str | None, Field("Copy of `spec.backend`, for `kubectl get`.")] = None
     observed_generation: Annotated[
-        int,
-        Field("Generation of the spec that the request was accepted with.", format="int64"),
+        int, Field("Generation of the spec that the request was accepted with.", format="int64")
     ] = 0
     conditions: Annotated[
         tuple[Condition, ...],
@@ -368,8 +357,7 @@ class DynamoGraphDeploymentRequest(Resource):
     )
 
     spec: Annotated[
-        DynamoGraphDeploymentRequestSpec | None,
-        Field("What to profile, and what to do with the answer."),
+        DynamoGraphDeploymentRequestSpec | None, Field("What to profile, and what to do with the answer.")
     ] = None
     status: Annotated[DynamoGraphDeploymentRequestStatus, Field("Observed state of the request.")] = (
         DynamoGraphDeploymentRequestStatus()

@@ -14,59 +14,8 @@ from typing import ClassVar
 from dynamo_operator import labels
 from dynamo_operator.documents import parsed
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests import status
-from dynamo_operator.requests.api import (
-    ConfigMapReference,
-    DynamoGraphDeploymentRequest,
-    Output,
-    RequestConditionType,
-    RequestReason,
-    accepted_spec,
-    annotation,
-    extended,
-    recorded,
-    with_results,
-)
-from dynamo_operator.requests.decide import (
-    Decision,
-    Destination,
-    RequestFacts,
-    Work,
-    begun,
-    decide,
-    held,
-    progress_of,
-    require_confirmed,
-    stage,
-    target_of,
-)
-from dynamo_operator.requests.read import (
-    GpuDiscoveryRbac,
-    RequestReader,
-    job_key,
-    may_search,
-    output_key,
-    request_watches,
-)
-from dynamo_operator.requests.render import (
-    BASE_FILE,
-    account_objects,
-    missing_settings,
-    owner_reference,
-    profiling_job,
-)
-from dynamo_operator.requests.results import (
-    BadOutput,
-    base_config_map,
-    config_map,
-    deployed,
-    is_own_config_map,
-    named_config_maps,
-    read_output,
-    require_small,
-    target,
-    with_free_names,
-)
+from dynamo_operator.requests import api, decide, read, render, results, status
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.shared.conditions import is_paused
 from dynamo_operator.shared.patches import patch_metadata, without_finalizer
 from dynamo_operator.shared.report import Reporter, report_unreadable
@@ -97,13 +46,13 @@ class ActionBlocked(Exception):
 class RequestController:
     """Reconciles a DynamoGraphDeploymentRequest."""
 
-    reader: RequestReader
+    reader: read.RequestReader
     applier: Applier
-    gpu_rbac: GpuDiscoveryRbac
+    gpu_rbac: read.GpuDiscoveryRbac
     reporter: Reporter
     suppression: WriteSuppression = field(default_factory=WriteSuppression)
 
-    reconciles: ClassVar[type[Resource]] = DynamoGraphDeploymentRequest
+    reconciles: ClassVar[type[Resource]] = Request
     owns: ClassVar[tuple[type[Resource], ...]] = (Job,)
 
     @property
@@ -111,7 +60,7 @@ class RequestController:
         """Other kinds that are read: profiling pods, their output, the graph, the shared ServiceAccount."""
         kind = self.reconciles.KIND
         shared = (shared_watch(ServiceAccount, kind), shared_watch(RoleBinding, kind))
-        return (*request_watches(self.reader.cache), *shared)
+        return (*read.request_watches(self.reader.cache), *shared)
 
     @property
     def writer(self) -> Writer:
@@ -120,9 +69,9 @@ class RequestController:
 
     async def reconcile(self, key: Key) -> Result:
         """Read what the stage of this request depends on, decide, carry that out, and report it."""
-        if error := self.reader.cache.broken(DynamoGraphDeploymentRequest, key):
-            return await report_unreadable(DynamoGraphDeploymentRequest, key, error, self.reporter)
-        request = self.reader.cache.get(DynamoGraphDeploymentRequest, key)
+        if error := self.reader.cache.broken(Request, key):
+            return await report_unreadable(Request, key, error, self.reporter)
+        request = self.reader.cache.get(Request, key)
         if request is None:
             await self.gpu_rbac.withdraw()
             return DONE
@@ -130,51 +79,55 @@ class RequestController:
         if request.metadata.deletion_timestamp:
             return DONE  # owner references: the API server deletes the rest
         if is_paused(request):
-            report = status.stopped(request, RequestReason.PAUSED, "the request is paused")
-            return await self._report(request, Decision(report))
+            report = status.stopped(request, api.RequestReason.PAUSED, "the request is paused")
+            return await self._report(request, decide.Decision(report))
         if request.spec is None:
-            return await self._report(request, Decision(status.refused(request, ("spec is required",))))
-        if accepted_spec(request).enable_gpu_discovery and not may_search(request):
+            return await self._report(
+                request, decide.Decision(status.refused(request, ("spec is required",)))
+            )
+        if api.accepted_spec(request).enable_gpu_discovery and not read.may_search(request):
             await self.gpu_rbac.withdraw()
         try:
-            facts = await self.reader.at(request, stage(request))
+            facts = await self.reader.at(request, decide.stage(request))
         except TooLarge as error:  # anyone may change what the request names
             text = f"Cannot read what the request needs: {error}"
-            return await self._report(request, held(status.stopped(request, RequestReason.TOO_LARGE, text)))
-        decision = decide(request, facts, datetime.now(UTC))
+            return await self._report(
+                request, decide.held(status.stopped(request, api.RequestReason.TOO_LARGE, text))
+            )
+        decision = decide.decide(request, facts, datetime.now(UTC))
         return await self._carry_out(request, decision, facts)
 
     async def _carry_out(
-        self, request: DynamoGraphDeploymentRequest, decision: Decision, facts: RequestFacts
+        self, request: Request, decision: decide.Decision, facts: decide.RequestFacts
     ) -> Result:
         if decision.deletes and decision.report is None:
             await self.writer.ensure_newest(request)  # the decision depends on its present spec
         for gone in decision.deletes:
             await self.writer.delete(gone)
-        failed = RequestConditionType.PROFILING, RequestReason.JOB_CREATION_FAILED
+        failed = api.RequestConditionType.PROFILING, api.RequestReason.JOB_CREATION_FAILED
         try:
             match decision.work:
                 case None:
                     pass
-                case Work.START:
-                    decision = begun(request, await self._job(request, facts), datetime.now(UTC))
-                case Work.COLLECT:
+                case decide.Work.START:
+                    decision = decide.begun(request, await self._job(request, facts), datetime.now(UTC))
+                case decide.Work.COLLECT:
                     return await self._collect(request, facts)
-                case Work.CREATE:
-                    failed = RequestConditionType.DEPLOYED, RequestReason.DEPLOYMENT_CREATION_FAILED
+                case decide.Work.CREATE:
+                    failed = api.RequestConditionType.DEPLOYED, api.RequestReason.DEPLOYMENT_CREATION_FAILED
                     graph = facts.graph or await self.create_graph(request, facts.destination)
                     config_maps = request.status.additional_resources
                     problems = await self.create_config_maps(request, config_maps, facts.destination, graph)
-                    decision = Decision(
-                        status.created(request, graph.key, problems), partial(extended, created=True)
+                    decision = decide.Decision(
+                        status.created(request, graph.key, problems), partial(api.extended, created=True)
                     )
         except ActionBlocked as error:
             step, reason = failed
-            reason = RequestReason.NAME_CONFLICT if error.is_taken else reason
-            decision = held(status.blocked(request, step, reason, str(error)))
+            reason = api.RequestReason.NAME_CONFLICT if error.is_taken else reason
+            decision = decide.held(status.blocked(request, step, reason, str(error)))
         return await self._report(request, decision)
 
-    async def _job(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Job:
+    async def _job(self, request: Request, facts: decide.RequestFacts) -> Job:
         """Create the Job. First delete the results of an earlier one, which would pass for its own.
 
         Raises:
@@ -182,25 +135,25 @@ class RequestController:
             OperatorError: the API server could not be reached or failed.
         """
         settings = self.reader.settings
-        if missing := missing_settings(accepted_spec(request), settings):
+        if missing := render.missing_settings(api.accepted_spec(request), settings):
             raise ActionBlocked(missing)
         if (stale := facts.output) is not None:
             await self.writer.delete(stale)
         await self._ensure_account(request)
         base = await self._base(request, facts.config_maps)
-        desired = profiling_job(request, accepted_spec(request), settings, base)
+        desired = render.profiling_job(request, api.accepted_spec(request), settings, base)
         owners = {"ownerReferences": [controller_reference(request)]}
         body = {**desired, "metadata": desired["metadata"] | owners}
-        with self._creating(request, Job.KIND.name, job_key(request), body):
+        with self._creating(request, Job.KIND.name, read.job_key(request), body):
             job = await self.writer.apply(Job, body, force=False, uid=ABSENT)
         text = f"Created Job {job.metadata.name}"
         self.reporter.recorder.event(request, reason="CreateJob", message=text)
         return job
 
-    async def _ensure_account(self, request: DynamoGraphDeploymentRequest) -> None:
+    async def _ensure_account(self, request: Request) -> None:
         """Ensure the Job's ServiceAccount; the installation of a restricted operator provides it instead."""
-        spec = accepted_spec(request)
-        desired = account_objects(request.metadata.namespace, spec, self.reader.settings)
+        spec = api.accepted_spec(request)
+        desired = render.account_objects(request.metadata.namespace, spec, self.reader.settings)
         if not desired:
             return
         types: tuple[type[Resource], ...] = (ServiceAccount, RoleBinding)
@@ -215,12 +168,12 @@ class RequestController:
             raise ActionBlocked(problem)
 
     async def _base(
-        self, request: DynamoGraphDeploymentRequest, present: Mapping[str, Output]
-    ) -> ConfigMapReference | None:
+        self, request: Request, present: Mapping[str, api.Output]
+    ) -> api.ConfigMapReference | None:
         """Write the completed base graph to a ConfigMap; None if the user's ConfigMap, or none, is used."""
         texts = {name: live.data for name, live in present.items()}
         size = sum(len(text) for data in texts.values() for text in data.values())
-        body = await parsed(size, base_config_map, request, accepted_spec(request), texts)
+        body = await parsed(size, results.base_config_map, request, api.accepted_spec(request), texts)
         if body is None:
             return None
         name = body["metadata"]["name"]
@@ -231,36 +184,38 @@ class RequestController:
             raise ActionBlocked(f"ConfigMap {name}: {error}: rename or delete it", is_taken=True) from error
         except Refused as error:
             raise ActionBlocked(f"ConfigMap {name}: {error.message}") from error
-        return ConfigMapReference(name, BASE_FILE)
+        return api.ConfigMapReference(name, render.BASE_FILE)
 
-    async def _collect(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
+    async def _collect(self, request: Request, facts: decide.RequestFacts) -> Result:
         """Record the results in the status before they are used; the API server may refuse to store them."""
         try:
             return await self._report(request, await self._results(request, facts))
-        except BadOutput as error:
+        except results.BadOutput as error:
             text = str(error)
         except Invalid as error:
             text = f"the API server does not store the profiling results: {error.message}"
-        job_progress = progress_of(facts)
+        job_progress = decide.progress_of(facts)
         if job_progress.message:
             text = f"{text}. The profiler reports: {job_progress.message}"
         report = status.not_generated(request, text, job_progress, rfc3339())
-        return await self._report(request, Decision(report))
+        return await self._report(request, decide.Decision(report))
 
-    async def _results(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Decision:
-        spec = accepted_spec(request)
+    async def _results(self, request: Request, facts: decide.RequestFacts) -> decide.Decision:
+        spec = api.accepted_spec(request)
         if facts.output is None:
-            name = output_key(request).name
-            raise BadOutput(f"output ConfigMap {name} not found - profiling may not have completed yet")
-        graph_key, data = target(request, spec), facts.output.data
-        require_confirmed(request, spec, *facts.witnesses, data)
-        output = await parsed(sum(map(len, data.values())), read_output, request, spec, data)
+            name = read.output_key(request).name
+            raise results.BadOutput(
+                f"output ConfigMap {name} not found - profiling may not have completed yet"
+            )
+        graph_key, data = results.target(request, spec), facts.output.data
+        decide.require_confirmed(request, spec, *facts.witnesses, data)
+        output = await parsed(sum(map(len, data.values())), results.read_output, request, spec, data)
         destination = await self.reader.destination(request, graph_key.namespace, output.config_maps)
-        free = with_free_names(request, output, destination.config_maps)
+        free = results.with_free_names(request, output, destination.config_maps)
         if free is not output:
             output = free
             destination = await self.reader.destination(request, graph_key.namespace, output.config_maps)
-        require_small(output.config_maps)
+        results.require_small(output.config_maps)
         warnings = [("DocumentsIgnored", warning) for warning in output.warnings]
         if not spec.auto_apply:
             problems = await self.create_config_maps(request, output.config_maps, destination, None)
@@ -268,16 +223,14 @@ class RequestController:
         report = status.generated(
             request,
             output,
-            progress_of(facts),
+            decide.progress_of(facts),
             target=graph_key if spec.auto_apply else None,
             warnings=tuple(warnings),
             now=rfc3339(),
         )
-        return Decision(report, with_results)
+        return decide.Decision(report, api.with_results)
 
-    async def create_graph(
-        self, request: DynamoGraphDeploymentRequest, destination: Destination
-    ) -> DynamoGraphDeployment:
+    async def create_graph(self, request: Request, destination: decide.Destination) -> DynamoGraphDeployment:
         """Create the graph.
 
         Raises:
@@ -287,16 +240,16 @@ class RequestController:
         """
         if destination.refusal:
             raise ActionBlocked(destination.refusal)
-        graph_key = Key(destination.namespace, target_of(request).name)
-        body = deployed(request, accepted_spec(request), graph_key)
+        graph_key = Key(destination.namespace, decide.target_of(request).name)
+        body = results.deployed(request, api.accepted_spec(request), graph_key)
         with self._creating(request, DynamoGraphDeployment.KIND.name, graph_key, body):
             return await self.writer.create(DynamoGraphDeployment, body)
 
     async def create_config_maps(
         self,
-        request: DynamoGraphDeploymentRequest,
+        request: Request,
         manifests: Iterable[Object],
-        destination: Destination,
+        destination: decide.Destination,
         graph: DynamoGraphDeployment | None,
     ) -> tuple[str, ...]:
         """Create the ConfigMaps that profiling found, and return the errors.
@@ -308,37 +261,33 @@ class RequestController:
             OperatorError: the API server could not be reached or failed.
         """
         problems: list[str] = []
-        desired = tuple(named_config_maps(manifests))
+        desired = tuple(results.named_config_maps(manifests))
         if desired and destination.refusal:
             return (f"Failed to create ConfigMaps from profiling output: {destination.refusal}",)
         for manifest in desired:
             name = manifest["metadata"]["name"]
             try:
-                body = config_map(request, manifest, destination.namespace)
+                body = results.config_map(request, manifest, destination.namespace)
                 if graph is not None:
-                    body["metadata"]["ownerReferences"] = [owner_reference(graph)]
+                    body["metadata"]["ownerReferences"] = [render.owner_reference(graph)]
                 await self._config_map(request, body, destination.config_maps)
-            except (Refused, BadOutput, ActionBlocked) as error:
+            except (Refused, results.BadOutput, ActionBlocked) as error:
                 cause = error.message if isinstance(error, Refused) else str(error)
                 text = f"failed to create ConfigMap {name}: {cause}"
                 problems.append(f"Failed to create ConfigMaps from profiling output: {text}")
         return tuple(problems)
 
-    async def _config_map(
-        self, request: DynamoGraphDeploymentRequest, body: Object, present: Mapping[str, Output]
-    ) -> None:
+    async def _config_map(self, request: Request, body: Object, present: Mapping[str, api.Output]) -> None:
         live = present.get(body["metadata"]["name"])
         if live is None:
-            await self.writer.apply(Output, body, force=False, uid=ABSENT)
-        elif is_own_config_map(request, live):
-            await self.writer.apply(Output, body, force=True, uid=live.metadata.uid)
+            await self.writer.apply(api.Output, body, force=False, uid=ABSENT)
+        elif results.is_own_config_map(request, live):
+            await self.writer.apply(api.Output, body, force=True, uid=live.metadata.uid)
         else:
             raise ActionBlocked("it exists and has another owner; the operator leaves it alone")
 
     @contextmanager
-    def _creating(
-        self, request: DynamoGraphDeploymentRequest, kind: str, key: Key, body: Object
-    ) -> Iterator[None]:
+    def _creating(self, request: Request, kind: str, key: Key, body: Object) -> Iterator[None]:
         """Do not repeat what was refused; a refusal, or a missing namespace, blocks the action."""
         target = Target(request.metadata.uid, kind, key)
         try:
@@ -349,7 +298,7 @@ class RequestController:
         except NotFound as error:
             raise ActionBlocked(error.message) from error
 
-    async def _report(self, request: DynamoGraphDeploymentRequest, decision: Decision) -> Result:
+    async def _report(self, request: Request, decision: decide.Decision) -> Result:
         """Write the status, queue the events, and extend the record; nothing of it if it is unchanged.
 
         The record is for the request with the stored status: the API server may have changed the form of
@@ -362,12 +311,12 @@ class RequestController:
         if limit and (wait := limit.wait(request, report.status)):
             return Result(wait)
         late = status.change_rejected(request)
-        stored = await patch_status(self.reporter.writer, request, report.status, limit=limit)
+        stored = await patch_status(self.writer, request, report.status, limit=limit)
         if stored is not request:
             for event in (*report.events, *late):
                 self.reporter.recorder.event(
                     request, reason=event.reason, message=event.message, warning=event.is_warning
                 )
-        if decision.record is not None and (desired := decision.record(stored)) != recorded(stored):
-            await patch_metadata(stored, {"annotations": annotation(desired)}, self.reporter.writer)
+        if decision.record is not None and (desired := decision.record(stored)) != api.recorded(stored):
+            await patch_metadata(stored, {"annotations": api.annotation(desired)}, self.writer)
         return Result(decision.requeue_after_seconds)

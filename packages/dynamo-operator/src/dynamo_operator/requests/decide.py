@@ -18,40 +18,10 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests import status
-from dynamo_operator.requests.api import (
-    COPIER,
-    MOCKED_RESULTS_FILE,
-    RESULTS_FILE,
-    TOKEN_FOLDER,
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    JobInFull,
-    JobPod,
-    JobPodInFull,
-    Output,
-    Record,
-    RequestConditionType,
-    RequestReason,
-    RequestState,
-    accepted_generation,
-    accepted_spec,
-    extended,
-    has_results,
-    recorded,
-    with_results,
-    with_spec,
-)
+from dynamo_operator.requests import api, results, status
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.render import uses_ai_configurator
-from dynamo_operator.requests.results import (
-    BadOutput,
-    ProfilingProgress,
-    ProfilingResult,
-    progress,
-    target,
-    tracking,
-    with_free_names,
-)
 from dynamo_operator.requests.status import RequestReport
 from dynamo_operator.shared.conditions import CONFLICT_RETRY_SECONDS, REJECTED_RETRY_SECONDS
 from kube_runtime.apply.result import controls, name_conflict
@@ -70,11 +40,11 @@ class Stage(Enum):
     NOTHING = "nothing"
 
 
-RETRIED: dict[tuple[RequestConditionType, RequestReason], Stage] = {
-    (RequestConditionType.PROFILING, RequestReason.JOB_CREATION_FAILED): Stage.START,
-    (RequestConditionType.PROFILING, RequestReason.NAME_CONFLICT): Stage.START,
-    (RequestConditionType.DEPLOYED, RequestReason.DEPLOYMENT_CREATION_FAILED): Stage.DEPLOYMENT,
-    (RequestConditionType.DEPLOYED, RequestReason.NAME_CONFLICT): Stage.DEPLOYMENT,
+RETRIED: dict[tuple[api.RequestConditionType, api.RequestReason], Stage] = {
+    (api.RequestConditionType.PROFILING, api.RequestReason.JOB_CREATION_FAILED): Stage.START,
+    (api.RequestConditionType.PROFILING, api.RequestReason.NAME_CONFLICT): Stage.START,
+    (api.RequestConditionType.DEPLOYED, api.RequestReason.DEPLOYMENT_CREATION_FAILED): Stage.DEPLOYMENT,
+    (api.RequestConditionType.DEPLOYED, api.RequestReason.NAME_CONFLICT): Stage.DEPLOYMENT,
 }
 """Failures whose cause users can remove, with the stage at which the request continues."""
 
@@ -89,7 +59,7 @@ class Destination:
 
     namespace: str
     refusal: str = ""
-    config_maps: Mapping[str, Output] = field(default_factory=dict[str, Output])
+    config_maps: Mapping[str, api.Output] = field(default_factory=dict[str, api.Output])
 
 
 UNREAD = Destination("", "its namespace was not read")
@@ -110,39 +80,39 @@ class RequestFacts:
     problems: tuple[str, ...] = ()
     job: Job | None = None
     pods_left: tuple[str, ...] = ()
-    pods: tuple[JobPod, ...] = ()
-    output: Output | None = None
-    witnesses: tuple[JobInFull | None, tuple[JobPodInFull, ...]] = (None, ())
+    pods: tuple[api.JobPod, ...] = ()
+    output: api.Output | None = None
+    witnesses: tuple[api.JobInFull | None, tuple[api.JobPodInFull, ...]] = (None, ())
     graph: DynamoGraphDeployment | None = None
     temporary: tuple[DynamoGraphDeployment, ...] = ()
-    config_maps: Mapping[str, Output] = field(default_factory=dict[str, Output])
+    config_maps: Mapping[str, api.Output] = field(default_factory=dict[str, api.Output])
     destination: Destination = UNREAD
 
 
-def stage(request: DynamoGraphDeploymentRequest) -> Stage:
+def stage(request: Request) -> Stage:
     """Return what the request is waiting for."""
-    state, record = request.status.state or RequestState.NEW, recorded(request)
-    if state == RequestState.DELETED:
+    state, record = request.status.state or api.RequestState.NEW, api.recorded(request)
+    if state == api.RequestState.DELETED:
         return Stage.NOTHING
     if record is not None and record.created:
         return Stage.DEPLOYMENT
-    if state == RequestState.FAILED:
+    if state == api.RequestState.FAILED:
         return _after_failure(request, record)
     return _unrecorded(request, state) if record is None else _due(request, record)
 
 
-def is_of_request(request: DynamoGraphDeploymentRequest, graph: Resource) -> bool:
+def is_of_request(request: Request, graph: Resource) -> bool:
     """Whether a graph was created for this request, by its uid, or without one by an earlier operator."""
     uid = graph.metadata.annotations.get(labels.REQUEST_UID)
     if uid is not None:
         return uid == request.metadata.uid
-    has_labels = tracking(request).items() <= graph.metadata.labels.items()
+    has_labels = results.tracking(request).items() <= graph.metadata.labels.items()
     return has_labels and was_created(request)
 
 
-def was_created(request: DynamoGraphDeploymentRequest) -> bool:
+def was_created(request: Request) -> bool:
     """Whether the graph was created once. A forged status can only prevent its creation."""
-    record, deployment = recorded(request), request.status.deployment
+    record, deployment = api.recorded(request), request.status.deployment
     is_recorded = record is not None and record.created
     return is_recorded or (deployment is not None and deployment.created)
 
@@ -156,29 +126,30 @@ def end_of(job: Job) -> Condition | None:
     return None
 
 
-def _due(request: DynamoGraphDeploymentRequest, record: Record) -> Stage:
+def _due(request: Request, record: api.Record) -> Stage:
     """The stage that follows what was done."""
     generation, status = request.metadata.generation, request.status
     was_interrupted = (
-        status.state == RequestState.PENDING and status.observed_generation == generation != record.generation
+        status.state == api.RequestState.PENDING
+        and status.observed_generation == generation != record.generation
     )
     if was_interrupted:  # after the status of a newer spec, before its record
         return Stage.VALIDATION
-    if has_results(request):
-        return Stage.DEPLOYMENT if accepted_spec(request).auto_apply else Stage.NOTHING
+    if api.has_results(request):
+        return Stage.DEPLOYMENT if api.accepted_spec(request).auto_apply else Stage.NOTHING
     return Stage.PROFILING if record.job or record.results else Stage.START
 
 
-def _unrecorded(request: DynamoGraphDeploymentRequest, state: str) -> Stage:
+def _unrecorded(request: Request, state: str) -> Stage:
     """The stage of a request without a record: it is new, or from an earlier operator.
 
     The results are read again. Of a graph that was created only the state is read.
     """
     match state:
-        case RequestState.PROFILING:
+        case api.RequestState.PROFILING:
             return Stage.PROFILING
-        case RequestState.DEPLOYING | RequestState.READY:
-            if not accepted_spec(request).auto_apply:
+        case api.RequestState.DEPLOYING | api.RequestState.READY:
+            if not api.accepted_spec(request).auto_apply:
                 return Stage.NOTHING
             deployment = request.status.deployment
             was_created = deployment is not None and deployment.created
@@ -187,12 +158,12 @@ def _unrecorded(request: DynamoGraphDeploymentRequest, state: str) -> Stage:
             return Stage.VALIDATION
 
 
-def _after_failure(request: DynamoGraphDeploymentRequest, record: Record | None) -> Stage:
+def _after_failure(request: Request, record: api.Record | None) -> Stage:
     status, generation = request.status, request.metadata.generation
-    succeeded = condition(status.conditions, RequestConditionType.SUCCEEDED)
+    succeeded = condition(status.conditions, api.RequestConditionType.SUCCEEDED)
     if succeeded is None:
         return Stage.NOTHING  # failed under an earlier operator
-    is_edited = generation != accepted_generation(request)
+    is_edited = generation != api.accepted_generation(request)
     is_new = succeeded.observed_generation != generation  # edited after the failure was reported
     was_refused = status.observed_generation == 0
     if is_edited and (is_new or was_refused):
@@ -206,17 +177,17 @@ def _after_failure(request: DynamoGraphDeploymentRequest, record: Record | None)
     return Stage.NOTHING
 
 
-def target_of(request: DynamoGraphDeploymentRequest) -> Key:
+def target_of(request: Request) -> Key:
     """The key of the graph. One that an earlier operator created may have another name than the spec says."""
     deployment = request.status.deployment
-    if recorded(request) is None and deployment and deployment.name and deployment.namespace:
+    if api.recorded(request) is None and deployment and deployment.name and deployment.namespace:
         return Key(deployment.namespace, deployment.name)
-    return target(request, accepted_spec(request))
+    return results.target(request, api.accepted_spec(request))
 
 
-def is_job_of(request: DynamoGraphDeploymentRequest, job: Job) -> bool:
+def is_job_of(request: Request, job: Job) -> bool:
     """Whether the Job is that of the request, and the recorded one if one was recorded."""
-    record = recorded(request)
+    record = api.recorded(request)
     is_recorded = record is None or record.job in {"", job.metadata.uid}
     return is_recorded and controls(request, job)
 
@@ -238,7 +209,7 @@ class Decision:
     """
 
     report: RequestReport | None = None
-    record: Callable[[DynamoGraphDeploymentRequest], Record] | None = None
+    record: Callable[[Request], api.Record] | None = None
     work: Work | None = None
     deletes: tuple[Resource, ...] = ()
     requeue_after_seconds: float | None = None
@@ -250,7 +221,7 @@ def held(report: RequestReport, retry_seconds: float = REJECTED_RETRY_SECONDS) -
     return Decision(report, requeue_after_seconds=retry_seconds)
 
 
-def decide(request: DynamoGraphDeploymentRequest, facts: RequestFacts, now: datetime) -> Decision:
+def decide(request: Request, facts: RequestFacts, now: datetime) -> Decision:
     """Decide what to do now; there is a decision for every combination of inputs."""
     match stage(request):
         case Stage.VALIDATION:
@@ -265,18 +236,18 @@ def decide(request: DynamoGraphDeploymentRequest, facts: RequestFacts, now: date
             return _rest(request)
 
 
-def _validate(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Decision:
+def _validate(request: Request, facts: RequestFacts) -> Decision:
     if facts.problems or request.spec is None:
         return held(status.refused(request, facts.problems))
-    return Decision(status.accepted(request, request.spec), with_spec)
+    return Decision(status.accepted(request, request.spec), api.with_spec)
 
 
-def _start(request: DynamoGraphDeploymentRequest, facts: RequestFacts, now: datetime) -> Decision:
+def _start(request: Request, facts: RequestFacts, now: datetime) -> Decision:
     if facts.job is not None:
         return _present_job(request, facts.job, now)
     if facts.pods_left:  # they could overwrite the results of the next Job
         return Decision(status.waiting(request, status.left_over(None, facts.pods_left)))
-    if request.metadata.generation != accepted_generation(request):
+    if request.metadata.generation != api.accepted_generation(request):
         return _validate(request, facts)
     output, ours = facts.output, names.label_value(request.metadata.name)
     if output is not None and output.metadata.labels.get(labels.REQUEST) != ours:
@@ -284,40 +255,40 @@ def _start(request: DynamoGraphDeploymentRequest, facts: RequestFacts, now: date
             f"ConfigMap {names.profiling_output(request.metadata.name)} exists and is not from profiling; "
             "the operator leaves it alone: rename or delete it"
         )
-        return _taken(request, RequestConditionType.PROFILING, text)
+        return _taken(request, api.RequestConditionType.PROFILING, text)
     return Decision(work=Work.START)
 
 
-def _taken(request: DynamoGraphDeploymentRequest, type_: RequestConditionType, text: str) -> Decision:
+def _taken(request: Request, type_: api.RequestConditionType, text: str) -> Decision:
     """An object of others has the name."""
-    return held(status.blocked(request, type_, RequestReason.NAME_CONFLICT, text))
+    return held(status.blocked(request, type_, api.RequestReason.NAME_CONFLICT, text))
 
 
-def _present_job(request: DynamoGraphDeploymentRequest, job: Job, now: datetime) -> Decision:
+def _present_job(request: Request, job: Job, now: datetime) -> Decision:
     """A Job exists before its creation was recorded: that of this request, of an earlier spec, or another."""
     if not controls(request, job):
         blocked = name_conflict(job, request)
         if blocked.passes_by_itself:
             return held(status.waiting(request, blocked.message), CONFLICT_RETRY_SECONDS)
-        return _taken(request, RequestConditionType.PROFILING, blocked.message)
+        return _taken(request, api.RequestConditionType.PROFILING, blocked.message)
     if job.metadata.deletion_timestamp:  # its end requeues the request
         return Decision(status.waiting(request, status.left_over(job, ())))
     # Who may create Jobs may have created an unrecorded one, and so decides the results. That is worth no
     # more than a graph in the same namespace; for another one the Job is created again.
     made_for = job.metadata.annotations.get(labels.REQUEST_GENERATION)
-    is_of_spec = made_for is None or made_for == str(accepted_generation(request))
-    stays = target(request, accepted_spec(request)).namespace == request.metadata.namespace
+    is_of_spec = made_for is None or made_for == str(api.accepted_generation(request))
+    stays = results.target(request, api.accepted_spec(request)).namespace == request.metadata.namespace
     return begun(request, job, now) if is_of_spec and stays else Decision(deletes=(job,))
 
 
-def begun(request: DynamoGraphDeploymentRequest, job: Job, now: datetime) -> Decision:
+def begun(request: Request, job: Job, now: datetime) -> Decision:
     """Report and record that the Job runs."""
-    is_offline = uses_ai_configurator(accepted_spec(request))
+    is_offline = uses_ai_configurator(api.accepted_spec(request))
     report = status.begun(request, rfc3339(now), is_offline=is_offline)
-    return Decision(report, partial(extended, job=job.metadata.uid))
+    return Decision(report, partial(api.extended, job=job.metadata.uid))
 
 
-def _profile(request: DynamoGraphDeploymentRequest, facts: RequestFacts, now: datetime) -> Decision:
+def _profile(request: Request, facts: RequestFacts, now: datetime) -> Decision:
     job = facts.job
     if job is None or not is_job_of(request, job):
         is_done = _has_results(request, facts.output)
@@ -330,9 +301,7 @@ def _profile(request: DynamoGraphDeploymentRequest, facts: RequestFacts, now: da
     return Decision(work=Work.COLLECT) if end.type == "Complete" else _failed(request, facts, now, end)
 
 
-def _failed(
-    request: DynamoGraphDeploymentRequest, facts: RequestFacts, now: datetime, end: Condition | None
-) -> Decision:
+def _failed(request: Request, facts: RequestFacts, now: datetime, end: Condition | None) -> Decision:
     """Profiling failed, or, without an `end`, its Job was deleted; the graphs that it measured hold GPUs."""
     going = tuple(graph for graph in facts.temporary if not graph.metadata.deletion_timestamp)
     if end is None:
@@ -346,51 +315,51 @@ def _failed(
     return Decision(report, deletes=going)
 
 
-def _has_results(request: DynamoGraphDeploymentRequest, output: Output | None) -> bool:
+def _has_results(request: Request, output: api.Output | None) -> bool:
     """Whether the results of this request exist; its Job may have been deleted."""
     if output is None:
         return False
     is_own = any(owner.uid == request.metadata.uid for owner in output.metadata.owner_references)
-    return is_own and bool({RESULTS_FILE, MOCKED_RESULTS_FILE} & output.data.keys())
+    return is_own and bool({api.RESULTS_FILE, api.MOCKED_RESULTS_FILE} & output.data.keys())
 
 
-def progress_of(facts: RequestFacts) -> ProfilingProgress:
+def progress_of(facts: RequestFacts) -> results.ProfilingProgress:
     """What the profiler reports."""
-    return progress(facts.output.data) if facts.output is not None else ProfilingProgress()
+    return results.progress(facts.output.data) if facts.output is not None else results.ProfilingProgress()
 
 
-def _deploy(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Decision:
+def _deploy(request: Request, facts: RequestFacts) -> Decision:
     graph, generated = facts.graph, request.status.generated_deployment
     if was_created(request) and (graph is None or not is_of_request(request, graph)):
         return Decision(status.lost(request))
     if graph is None:
-        result = ProfilingResult(generated or {}, request.status.additional_resources)
-        free = with_free_names(request, result, facts.destination.config_maps)
+        result = results.ProfilingResult(generated or {}, request.status.additional_resources)
+        free = results.with_free_names(request, result, facts.destination.config_maps)
         if generated is None or free is result:
             return Decision(work=Work.CREATE)
         # Recorded before the graph that mounts them is created.
         stored = replace(
             request.status, generated_deployment=free.graph, additional_resources=free.config_maps
         )
-        return Decision(RequestReport(stored), with_results)
+        return Decision(RequestReport(stored), api.with_results)
     if not is_of_request(request, graph):
-        return _taken(request, RequestConditionType.DEPLOYED, status.taken_graph(target_of(request)))
-    record = recorded(request)
+        return _taken(request, api.RequestConditionType.DEPLOYED, status.taken_graph(target_of(request)))
+    record = api.recorded(request)
     if record is not None and not record.created:
         # A process created it and was killed before it could record that.
         return Decision(work=Work.CREATE)
     return Decision(status.mirrored(request, graph), is_paced=True)
 
 
-def _rest(request: DynamoGraphDeploymentRequest) -> Decision:
-    if request.status.state == RequestState.DEPLOYING:
+def _rest(request: Request) -> Decision:
+    if request.status.state == api.RequestState.DEPLOYING:
         return Decision(status.settled(request))
     # A change of the spec that comes too late, or the end of a pause.
     return Decision(status.restated(request) if status.has_to_be_restated(request) else None)
 
 
 _DIGEST_LENGTH = 64
-_SIGNED = (RESULTS_FILE, MOCKED_RESULTS_FILE)
+_SIGNED = (api.RESULTS_FILE, api.MOCKED_RESULTS_FILE)
 _PROGRAM = ("image", "command", "args", "env", "envFrom", "workingDir", "lifecycle")
 """Fields of a container that decide what it runs."""
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
@@ -403,10 +372,10 @@ _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 # A user who may create pods can create one with the Job as its owner. So a report counts only if
 # its pod runs the Job's template, and all reports of a Job must agree.
 def require_confirmed(
-    request: DynamoGraphDeploymentRequest,
-    spec: DynamoGraphDeploymentRequestSpec,
-    job: JobInFull | None,
-    pods: Collection[JobPodInFull],
+    request: Request,
+    spec: RequestSpec,
+    job: api.JobInFull | None,
+    pods: Collection[api.JobPodInFull],
     data: Mapping[str, str],
 ) -> None:
     """Check that the Job's pods confirm the results as far as the spec uses them.
@@ -414,21 +383,21 @@ def require_confirmed(
     Raises:
         BadOutput: they do not, or they report other results.
     """
-    metadata, namespace = request.metadata, target(request, spec).namespace
+    metadata, namespace = request.metadata, results.target(request, spec).namespace
     if not is_signed(job, pods, data) and namespace != metadata.namespace:
-        raise BadOutput(
+        raise results.BadOutput(
             "no pod of the profiling Job that runs the Job's template reports the digests of the results, "
             f"which are required to create objects in namespace {namespace}"
         )
     if spec.auto_apply and not is_confirmed(job, pods):
-        raise BadOutput(
+        raise results.BadOutput(
             "no pod of the profiling Job reports the digests of the results, so that anything may have "
             f"written them: review ConfigMap {names.profiling_output(metadata.name)}, and create the graph "
             "yourself"
         )
 
 
-def is_signed(job: JobInFull | None, pods: Iterable[JobPodInFull], data: Mapping[str, str]) -> bool:
+def is_signed(job: api.JobInFull | None, pods: Iterable[api.JobPodInFull], data: Mapping[str, str]) -> bool:
     """Whether a pod that runs the Job's template reports these results.
 
     Raises:
@@ -439,14 +408,14 @@ def is_signed(job: JobInFull | None, pods: Iterable[JobPodInFull], data: Mapping
     reports = [(pod, digests) for pod in pods if controls(job, pod) for digests in _reports(pod)]
     actual = {name: hashlib.sha256(data[name].encode()).hexdigest() for name in _SIGNED if name in data}
     if any(digests != actual for _, digests in reports):
-        raise BadOutput(
+        raise results.BadOutput(
             "the output ConfigMap differs from what the profiling Job wrote (the digests that "
             "its pod reported do not match): something else changed it"
         )
     return any(runs_template(job.spec["template"]["spec"], pod.spec) for pod, _ in reports)
 
 
-def is_confirmed(job: JobInFull | None, pods: Iterable[JobPodInFull]) -> bool:
+def is_confirmed(job: api.JobInFull | None, pods: Iterable[api.JobPodInFull]) -> bool:
     """Whether a pod of the Job reports results, whatever it runs, or an earlier operator created the Job.
 
     That is enough to create the graph in the same namespace: a user who may create pods or Jobs there
@@ -454,8 +423,8 @@ def is_confirmed(job: JobInFull | None, pods: Iterable[JobPodInFull]) -> bool:
     """
     if job is None:
         return False
-    copier = _named(job.spec["template"]["spec"], "containers").get(COPIER) or {}
-    if not {"copy-output", COPIER} & set(copier.get("args") or ()):
+    copier = _named(job.spec["template"]["spec"], "containers").get(api.COPIER) or {}
+    if not {"copy-output", api.COPIER} & set(copier.get("args") or ()):
         return True  # the copier of an earlier operator reports nothing
     return any(report for pod in pods if controls(job, pod) for report in _reports(pod))
 
@@ -490,7 +459,7 @@ def _runs(container: Object, running: Object | None) -> bool:
     declared, mounts = _mounts(container), _mounts(running)
     added = [mount for mount in mounts if mount not in declared]
     return all(mount in mounts for mount in declared) and all(
-        mount["mountPath"] == TOKEN_FOLDER for mount in added
+        mount["mountPath"] == api.TOKEN_FOLDER for mount in added
     )
 
 
@@ -502,11 +471,11 @@ def _mounts(container: Object) -> list[Any]:
     return container.get("volumeMounts") or []
 
 
-def _reports(pod: JobPodInFull) -> Iterator[dict[str, str]]:
+def _reports(pod: api.JobPodInFull) -> Iterator[dict[str, str]]:
     """Yield the digests by file that the copier reported, if it succeeded."""
     for container in pod.status.container_statuses:
         ended = container.state.terminated
-        has_copied = container.name == COPIER and ended is not None and not ended.exit_code
+        has_copied = container.name == api.COPIER and ended is not None and not ended.exit_code
         if report := _digests(ended.message) if ended is not None and has_copied else {}:
             yield report
 

@@ -11,29 +11,9 @@ from typing import Any, TypeVar
 
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests.api import (
-    STATUS_FILE,
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    JobInFull,
-    JobPod,
-    JobPodInFull,
-    Output,
-    accepted_generation,
-    accepted_spec,
-    recorded,
-)
-from dynamo_operator.requests.decide import (
-    Destination,
-    RequestFacts,
-    Stage,
-    end_of,
-    is_job_of,
-    is_of_request,
-    stage,
-    target_of,
-    was_created,
-)
+from dynamo_operator.requests import api, decide
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.render import model_cache
 from dynamo_operator.requests.results import STATUS_LIMIT, named_config_maps, target
 from dynamo_operator.requests.status import taken_graph
@@ -58,7 +38,7 @@ from kube_runtime.types.kinds import (
 )
 from kube_runtime.types.meta import Key, Object, Resource, metadata_type
 
-_BEFORE_THE_END = frozenset((Stage.VALIDATION, Stage.START, Stage.PROFILING))
+_BEFORE_THE_END = frozenset((decide.Stage.VALIDATION, decide.Stage.START, decide.Stage.PROFILING))
 """The state is not enough: a request that could not start is Failed, and may be starting right now."""
 
 
@@ -76,7 +56,7 @@ class GpuDiscoveryRbac:
     _listed: set[str] | None = field(default=None, init=False)
     """None: not read yet."""
 
-    async def admit(self, request: DynamoGraphDeploymentRequest) -> str:
+    async def admit(self, request: Request) -> str:
         """Add the ServiceAccount of the request's Job, and remove those that need it no longer.
 
         Returns why that is not possible; "" if it succeeded.
@@ -121,19 +101,19 @@ class GpuDiscoveryRbac:
             await self.writer.merge_patch(ClusterRoleBinding, key, body, uid=binding.metadata.uid)
         self._listed = desired
 
-    def _searching(self, *requests: DynamoGraphDeploymentRequest) -> set[str]:
+    def _searching(self, *requests: Request) -> set[str]:
         """The namespaces of all requests whose Jobs discover GPUs, or may start to."""
-        requests = (*requests, *self.cache.list(DynamoGraphDeploymentRequest))
+        requests = (*requests, *self.cache.list(Request))
         return {request.metadata.namespace for request in requests if may_search(request)}
 
 
-def may_search(request: DynamoGraphDeploymentRequest) -> bool:
+def may_search(request: Request) -> bool:
     """Whether the Job of the request discovers GPUs, or may start to."""
-    record = recorded(request)
+    record = api.recorded(request)
     has_ended = record is not None and (record.created or record.results)
-    if request.spec is None or has_ended or stage(request) not in _BEFORE_THE_END:
+    if request.spec is None or has_ended or decide.stage(request) not in _BEFORE_THE_END:
         return False
-    spec = accepted_spec(request)
+    spec = api.accepted_spec(request)
     return bool(spec.enable_gpu_discovery) and not spec.profiling_config.service_account_name
 
 
@@ -163,16 +143,16 @@ def request_informers(namespace: str) -> tuple[Informer[Any], ...]:
     """The informers of profiling Jobs, their pods and their output, selected by our labels."""
     return (
         Informer(Job, namespace=namespace, labels=_JOB_SELECTOR, transform=slimmed),
-        Informer(JobPod, namespace=namespace, labels=labels.REQUEST, transform=slimmed),
-        Informer(Output, namespace=namespace, labels=_OUTPUT_SELECTOR, transform=_reduced),
+        Informer(api.JobPod, namespace=namespace, labels=labels.REQUEST, transform=slimmed),
+        Informer(api.Output, namespace=namespace, labels=_OUTPUT_SELECTOR, transform=_reduced),
     )
 
 
-def _reduced(output: Output) -> Output:
+def _reduced(output: api.Output) -> api.Output:
     """Keep only the profiler's status: results are large, and read once from the API server."""
-    text = output.data.get(STATUS_FILE, "")
-    kept = {STATUS_FILE: text} if text and len(text) <= STATUS_LIMIT else {}
-    return Output(metadata=slim(output.metadata), data=kept)
+    text = output.data.get(api.STATUS_FILE, "")
+    kept = {api.STATUS_FILE: text} if text and len(text) <= STATUS_LIMIT else {}
+    return api.Output(metadata=slim(output.metadata), data=kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,25 +165,25 @@ class RequestReader:
     accepts_all: bool = False
     """The administrator accepts all requests in all namespaces."""
 
-    async def at(self, request: DynamoGraphDeploymentRequest, stage: Stage) -> RequestFacts:
+    async def at(self, request: Request, stage: decide.Stage) -> decide.RequestFacts:
         """Read the inputs of the stage.
 
         Raises:
             OperatorError: a request to the API server failed.
         """
         match stage:
-            case Stage.VALIDATION:
-                return RequestFacts(problems=await self.problems(request))
-            case Stage.START:
+            case decide.Stage.VALIDATION:
+                return decide.RequestFacts(problems=await self.problems(request))
+            case decide.Stage.START:
                 return await self._to_start(request)
-            case Stage.PROFILING:
+            case decide.Stage.PROFILING:
                 return await self._to_profile(request)
-            case Stage.DEPLOYMENT:
+            case decide.Stage.DEPLOYMENT:
                 return await self._to_deploy(request)
-            case Stage.NOTHING:
-                return RequestFacts()
+            case decide.Stage.NOTHING:
+                return decide.RequestFacts()
 
-    async def problems(self, request: DynamoGraphDeploymentRequest) -> tuple[str, ...]:
+    async def problems(self, request: Request) -> tuple[str, ...]:
         """Problems of the spec, and of the objects that it names."""
         spec = request.spec
         if spec is None:
@@ -218,7 +198,7 @@ class RequestReader:
     # ServiceAccount of the request's namespace must be allowed to create what the operator would
     # create. The author of the request does not count: no object records the author where users cannot
     # forge it (docs/decisions/0028-cross-namespace.md).
-    async def refusal(self, request: DynamoGraphDeploymentRequest, namespace: str) -> str:
+    async def refusal(self, request: Request, namespace: str) -> str:
         """Why the request may not create anything in that namespace; "" if it may.
 
         Its present spec must name the namespace, as the accepted one does, and RBAC there must accept it now.
@@ -250,11 +230,7 @@ class RequestReader:
             return False
         attributes = {"group": group, "resource": resource, "verb": "create", "namespace": namespace}
         access = {
-            "groups": [
-                "system:serviceaccounts",
-                f"system:serviceaccounts:{source}",
-                "system:authenticated",
-            ],
+            "groups": ["system:serviceaccounts", f"system:serviceaccounts:{source}", "system:authenticated"],
             "resourceAttributes": attributes,
         }
         body = question(SubjectAccessReview.KIND, access)
@@ -264,17 +240,17 @@ class RequestReader:
             return False
 
     async def destination(
-        self, request: DynamoGraphDeploymentRequest, namespace: str, manifests: Iterable[Object]
-    ) -> Destination:
+        self, request: Request, namespace: str, manifests: Iterable[Object]
+    ) -> decide.Destination:
         """Read the target namespace: whether it accepts the graph, and which of these ConfigMaps exist there.
 
         Raises:
             OperatorError: a request to the API server failed.
         """
         if refusal := await self.refusal(request, namespace):
-            return Destination(namespace, refusal)
+            return decide.Destination(namespace, refusal)
         mounted = [manifest["metadata"]["name"] for manifest in named_config_maps(manifests)]
-        return Destination(namespace, config_maps=await self._config_maps(namespace, mounted))
+        return decide.Destination(namespace, config_maps=await self._config_maps(namespace, mounted))
 
     async def surely(self, type_: type[R], key: Key) -> R | None:
         """The object from the cache, else from the API server; None if it does not exist."""
@@ -295,13 +271,13 @@ class RequestReader:
         except NotFound:
             return None
 
-    async def _config_maps(self, namespace: str, names: Iterable[str]) -> dict[str, Output]:
-        live = [await self.live(Output, Key(namespace, name)) for name in names]
+    async def _config_maps(self, namespace: str, names: Iterable[str]) -> dict[str, api.Output]:
+        live = [await self.live(api.Output, Key(namespace, name)) for name in names]
         return {config_map.metadata.name: config_map for config_map in live if config_map is not None}
 
-    def _pods(self, request: DynamoGraphDeploymentRequest) -> tuple[JobPod, ...]:
+    def _pods(self, request: Request) -> tuple[api.JobPod, ...]:
         name = names.label_value(request.metadata.name)
-        pods = self.cache.list(JobPod, request.metadata.namespace)
+        pods = self.cache.list(api.JobPod, request.metadata.namespace)
         return tuple(pod for pod in pods if pod.metadata.labels.get(labels.REQUEST) == name)
 
     async def _live_pods(self, type_: type[R], job: Resource) -> tuple[R, ...]:
@@ -324,9 +300,9 @@ class RequestReader:
         pods = [await self.live(type_, key, _POD_BYTES) for key in own]
         return tuple(pod for pod in pods if pod is not None)
 
-    async def _to_start(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
+    async def _to_start(self, request: Request) -> decide.RequestFacts:
         job = await self.live(Job, job_key(request))
-        is_edited = request.metadata.generation != accepted_generation(request)
+        is_edited = request.metadata.generation != api.accepted_generation(request)
         problems = await self.problems(request) if job is None and is_edited else ()
         running = sorted(
             pod.metadata.name
@@ -334,46 +310,44 @@ class RequestReader:
             if pod.status.phase not in ("Succeeded", "Failed")
         )
         if job is not None or is_edited or running:
-            return RequestFacts(problems=problems, job=job, pods_left=tuple(running))
-        output = await self.live(Output, output_key(request))
-        given, metadata = accepted_spec(request).profiling_config.config_map_ref, request.metadata
+            return decide.RequestFacts(problems=problems, job=job, pods_left=tuple(running))
+        output = await self.live(api.Output, output_key(request))
+        given, metadata = api.accepted_spec(request).profiling_config.config_map_ref, request.metadata
         own = names.profiling_base(metadata.name, metadata.uid)
         bases = await self._config_maps(metadata.namespace, (given.name, own) if given else ())
-        return RequestFacts(output=output, config_maps=bases)
+        return decide.RequestFacts(output=output, config_maps=bases)
 
-    async def _to_profile(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
+    async def _to_profile(self, request: Request) -> decide.RequestFacts:
         job, key = await self.surely(Job, job_key(request)), output_key(request)
-        end = end_of(job) if job is not None else None
+        end = decide.end_of(job) if job is not None else None
         if job is not None and end is None:
-            output = self.cache.get(Output, key)
-            return RequestFacts(job=job, pods=self._pods(request), output=output)
-        output = await self.live(Output, key)
-        if job is not None and is_job_of(request, job) and end is not None and end.type == "Failed":
-            pods = await self._live_pods(JobPod, job)
+            output = self.cache.get(api.Output, key)
+            return decide.RequestFacts(job=job, pods=self._pods(request), output=output)
+        output = await self.live(api.Output, key)
+        if job is not None and decide.is_job_of(request, job) and end is not None and end.type == "Failed":
+            pods = await self._live_pods(api.JobPod, job)
             temporary = self._temporary(request, job)
-            return RequestFacts(job=job, pods=pods, output=output, temporary=temporary)
+            return decide.RequestFacts(job=job, pods=pods, output=output, temporary=temporary)
         if output is None:
-            return RequestFacts(job=job, temporary=self._temporary(request, job))
-        if job is None or not is_job_of(request, job):
-            return RequestFacts(job=job, output=output)
-        live = await self.live(JobInFull, job.key, _POD_BYTES)
+            return decide.RequestFacts(job=job, temporary=self._temporary(request, job))
+        if job is None or not decide.is_job_of(request, job):
+            return decide.RequestFacts(job=job, output=output)
+        live = await self.live(api.JobInFull, job.key, _POD_BYTES)
         if live is None or live.metadata.uid != job.metadata.uid:
-            return RequestFacts(job=job, output=output)
-        witnesses = live, await self._live_pods(JobPodInFull, live)
-        return RequestFacts(job=job, output=output, witnesses=witnesses)
+            return decide.RequestFacts(job=job, output=output)
+        witnesses = live, await self._live_pods(api.JobPodInFull, live)
+        return decide.RequestFacts(job=job, output=output, witnesses=witnesses)
 
-    async def _to_deploy(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
-        graph_key = target_of(request)
+    async def _to_deploy(self, request: Request) -> decide.RequestFacts:
+        graph_key = decide.target_of(request)
         graph = await self.surely(DynamoGraphDeployment, graph_key)
-        if was_created(request):
-            return RequestFacts(graph=graph)
+        if decide.was_created(request):
+            return decide.RequestFacts(graph=graph)
         config_maps = request.status.additional_resources
         destination = await self.destination(request, graph_key.namespace, config_maps)
-        return RequestFacts(graph=graph, destination=destination)
+        return decide.RequestFacts(graph=graph, destination=destination)
 
-    def _temporary(
-        self, request: DynamoGraphDeploymentRequest, job: Job | None
-    ) -> tuple[DynamoGraphDeployment, ...]:
+    def _temporary(self, request: Request, job: Job | None) -> tuple[DynamoGraphDeployment, ...]:
         """The graphs that a profiler created for measurements.
 
         The request is their only owner. Any user who may patch a graph can write that, so they must also be
@@ -388,15 +362,13 @@ class RequestReader:
             and (graph.metadata.creation_timestamp or "") >= began
         )
 
-    async def _missing(
-        self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
-    ) -> AsyncIterator[str]:
+    async def _missing(self, request: Request, spec: RequestSpec) -> AsyncIterator[str]:
         """Problems of the objects that the spec names."""
         namespace, profiling = request.metadata.namespace, spec.profiling_config
         base = profiling.config_map_ref
         if base is not None and is_subdomain(base.name):
             try:
-                config_map = await self.live(Output, Key(namespace, base.name))
+                config_map = await self.live(api.Output, Key(namespace, base.name))
             except TooLarge as error:
                 yield f"ConfigMap {base.name}: {error.message}"
                 return
@@ -413,16 +385,16 @@ class RequestReader:
         if spec.auto_apply:
             graph_key = target(request, spec)
             graph = self.cache.get(DynamoGraphDeployment, graph_key)
-            if graph is not None and not is_of_request(request, graph):
+            if graph is not None and not decide.is_of_request(request, graph):
                 yield taken_graph(graph_key)
 
 
-def job_key(request: DynamoGraphDeploymentRequest) -> Key:
+def job_key(request: Request) -> Key:
     """The key of the Job."""
     return Key(request.metadata.namespace, names.profiling_job(request.metadata.name))
 
 
-def output_key(request: DynamoGraphDeploymentRequest) -> Key:
+def output_key(request: Request) -> Key:
     """The key of the results' ConfigMap."""
     return Key(request.metadata.namespace, names.profiling_output(request.metadata.name))
 
@@ -438,12 +410,12 @@ def request_watches(cache: Cache) -> tuple[Watches, ...]:
             namespace = changed_labels.get(labels.REQUEST_NAMESPACE, "")
         if not name or not namespace:
             return
-        if cache.get(DynamoGraphDeploymentRequest, Key(namespace, name)):
+        if cache.get(Request, Key(namespace, name)):
             yield Key(namespace, name)
             return
-        for request in cache.list(DynamoGraphDeploymentRequest, namespace):
+        for request in cache.list(Request, namespace):
             if names.label_value(request.metadata.name) == name:  # the label has a shortened name
                 yield request.key
 
-    types = (JobPod, Output, DynamoGraphDeployment)
+    types = (api.JobPod, api.Output, DynamoGraphDeployment)
     return tuple(Watches(type_, keys, labels.REQUEST) for type_ in types)

@@ -9,18 +9,9 @@ import yaml
 from dynamo_operator import labels, names
 from dynamo_operator.documents import is_deep
 from dynamo_operator.graph.render import cluster_role_objects
-from dynamo_operator.requests.api import (
-    COPIER,
-    OWN_VARIABLES,
-    PROFILER,
-    TOKEN_FOLDER,
-    ConfigMapReference,
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    ProfilingConfig,
-    accepted_generation,
-    is_variable,
-)
+from dynamo_operator.requests import api
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.kinds import Job
 from kube_runtime.types.meta import Object, Resource
@@ -36,7 +27,7 @@ _STRING = "tag:yaml.org,2002:str"
 
 # The profiler accepts some keys in two spellings. Where the operator sets a key, it removes the
 # other spelling, which would take precedence.
-def profiler_config(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> Object:
+def profiler_config(spec: RequestSpec, namespace: str) -> Object:
     """Return the user's configuration, which is valid, with the fields of the request."""
     config: Object = dict(spec.profiling_config.config or {})
     deployment, engine = (dict(config.get(name) or {}) for name in ("deployment", "engine"))
@@ -54,14 +45,14 @@ def profiler_config(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> O
     return config | {"deployment": deployment, "engine": engine}
 
 
-def profiler_config_text(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> str:
+def profiler_config_text(spec: RequestSpec, namespace: str) -> str:
     """Return the configuration as the profiler's argument: YAML with sorted keys."""
     config = _whole_numbers(profiler_config(spec, namespace))
     text: str = yaml.dump(config, Dumper=_Dumper, allow_unicode=True, width=1 << 20)
     return text
 
 
-def profiler_config_bytes(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> int:
+def profiler_config_bytes(spec: RequestSpec, namespace: str) -> int:
     """The length of that argument in bytes of UTF-8; 0 for a configuration that validation rejects.
 
     For a configuration that is far too large it is the length as JSON, since building YAML would take long.
@@ -74,7 +65,7 @@ def profiler_config_bytes(spec: DynamoGraphDeploymentRequestSpec, namespace: str
     return size if size > _BUILT_BYTES else len(profiler_config_text(spec, namespace).encode())
 
 
-def uses_ai_configurator(spec: DynamoGraphDeploymentRequestSpec) -> bool:
+def uses_ai_configurator(spec: RequestSpec) -> bool:
     """Whether AI Configurator estimates results instead of measuring them."""
     sweep: object = (spec.profiling_config.config or {}).get("sweep")
     if not isinstance(sweep, dict):
@@ -85,7 +76,7 @@ def uses_ai_configurator(spec: DynamoGraphDeploymentRequestSpec) -> bool:
     return False
 
 
-def model_cache(spec: DynamoGraphDeploymentRequestSpec) -> tuple[str, str] | None:
+def model_cache(spec: RequestSpec) -> tuple[str, str] | None:
     """The PVC with models and its mount path, or None."""
     deployment: object = (spec.profiling_config.config or {}).get("deployment")
     cache: Any = deployment.get("modelCache") if isinstance(deployment, dict) else None
@@ -127,14 +118,14 @@ def _string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _string)
 
 
-def worker_variables(spec: DynamoGraphDeploymentRequestSpec) -> list[Object]:
+def worker_variables(spec: RequestSpec) -> list[Object]:
     """The variables of generated workers: `deployment.envs`, then those of the profiler; the first counts."""
     deployment: object = (spec.profiling_config.config or {}).get("deployment")
     given: Any = deployment.get("envs") if isinstance(deployment, dict) else None
     variables = [*(given if isinstance(given, list) else []), *spec.profiling_config.env]
     by_name: dict[str, Object] = {}
     for variable in variables:
-        if is_variable(variable):
+        if api.is_variable(variable):
             by_name.setdefault(variable["name"], variable)
     return list(by_name.values())
 
@@ -159,7 +150,7 @@ _FAILURE_RULES: list[Object] = [
 ]
 """A disrupted pod is replaced; a failed container ends the Job."""
 
-_TOKEN_MOUNT: Object = {"name": _TOKEN, "mountPath": TOKEN_FOLDER, "readOnly": True}
+_TOKEN_MOUNT: Object = {"name": _TOKEN, "mountPath": api.TOKEN_FOLDER, "readOnly": True}
 """The token at the usual path, where admission then mounts no other one."""
 
 _TOKEN_SOURCES: list[Object] = [
@@ -171,10 +162,7 @@ _TOKEN_SOURCES: list[Object] = [
 
 
 def profiling_job(
-    request: DynamoGraphDeploymentRequest,
-    spec: DynamoGraphDeploymentRequestSpec,
-    settings: RenderSettings,
-    base: ConfigMapReference | None = None,
+    request: Request, spec: RequestSpec, settings: RenderSettings, base: api.ConfigMapReference | None = None
 ) -> Object:
     """Return the Job; `spec` is the accepted one.
 
@@ -194,7 +182,7 @@ def profiling_job(
     if profiling.ttl_seconds_after_finished is not None:
         limits["ttlSecondsAfterFinished"] = max(profiling.ttl_seconds_after_finished, SHORTEST_TTL_SECONDS)
     pod_labels = {**profiling.labels, labels.REQUEST: names.label_value(name)}
-    generation = str(accepted_generation(request))
+    generation = str(api.accepted_generation(request))
     return {
         "apiVersion": Job.KIND.api_version,
         "kind": Job.KIND.name,
@@ -215,9 +203,7 @@ def profiling_job(
     }
 
 
-def account_objects(
-    namespace: str, spec: DynamoGraphDeploymentRequestSpec, settings: RenderSettings
-) -> tuple[Object, ...]:
+def account_objects(namespace: str, spec: RequestSpec, settings: RenderSettings) -> tuple[Object, ...]:
     """Return the ServiceAccount of profiling Jobs, with a RoleBinding to the installation's ClusterRole.
 
     Empty if the user names another ServiceAccount, and in restricted mode, where the installation has one.
@@ -228,7 +214,7 @@ def account_objects(
     return cluster_role_objects(namespace, names.PROFILING_SERVICE_ACCOUNT, role)
 
 
-def missing_settings(spec: DynamoGraphDeploymentRequestSpec, settings: RenderSettings) -> str:
+def missing_settings(spec: RequestSpec, settings: RenderSettings) -> str:
     """Describe the setting of the operator that the Job lacks; "" if nothing is missing."""
     if not (settings.operator_image or settings.profiling_copier_image):
         text = "missing image of the container that saves the results (expected "
@@ -240,7 +226,7 @@ def missing_settings(spec: DynamoGraphDeploymentRequestSpec, settings: RenderSet
     return ""
 
 
-def placement(profiling: ProfilingConfig) -> Object:
+def placement(profiling: api.ProfilingConfig) -> Object:
     """The fields of a pod about placement and pull secrets, for Jobs and for graphs."""
     return _present(
         tolerations=list(profiling.tolerations),
@@ -253,10 +239,7 @@ def placement(profiling: ProfilingConfig) -> Object:
 
 
 def _pod(
-    request: DynamoGraphDeploymentRequest,
-    spec: DynamoGraphDeploymentRequestSpec,
-    settings: RenderSettings,
-    base: ConfigMapReference | None,
+    request: Request, spec: RequestSpec, settings: RenderSettings, base: api.ConfigMapReference | None
 ) -> Object:
     profiling = spec.profiling_config
     placed = placement(profiling)
@@ -266,12 +249,7 @@ def _pod(
         **placed,
         "serviceAccountName": profiling.service_account_name or names.PROFILING_SERVICE_ACCOUNT,
         "restartPolicy": "Never",
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
-            "fsGroup": _USER,
-        },
+        "securityContext": {"runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER, "fsGroup": _USER},
         "imagePullSecrets": secrets,
         "containers": [
             _profiler(request, spec, settings),
@@ -281,11 +259,7 @@ def _pod(
     }
 
 
-def _profiler(
-    request: DynamoGraphDeploymentRequest,
-    spec: DynamoGraphDeploymentRequestSpec,
-    settings: RenderSettings,
-) -> Object:
+def _profiler(request: Request, spec: RequestSpec, settings: RenderSettings) -> Object:
     profiling = spec.profiling_config
     args = ["--profile-config", profiler_config_text(spec, request.metadata.namespace)]
     if spec.enable_gpu_discovery:
@@ -298,7 +272,7 @@ def _profiler(
     if not uses_ai_configurator(spec) or spec.enable_gpu_discovery:
         mounts.append(_TOKEN_MOUNT)
     return {
-        "name": PROFILER,
+        "name": api.PROFILER,
         "image": profiling.profiler_image,
         "command": ["python", "-m", "benchmarks.profiler.profile_sla"],
         "args": args,
@@ -309,9 +283,7 @@ def _profiler(
     }
 
 
-def _variables(
-    request: DynamoGraphDeploymentRequest, profiling: ProfilingConfig, settings: RenderSettings
-) -> list[Object]:
+def _variables(request: Request, profiling: api.ProfilingConfig, settings: RenderSettings) -> list[Object]:
     key = {"name": "hf-token-secret", "key": "HF_TOKEN", "optional": True}
     variables: list[Object] = [
         {"name": "HUGGING_FACE_HUB_TOKEN", "valueFrom": {"secretKeyRef": key}},
@@ -320,21 +292,17 @@ def _variables(
     ]
     metadata = request.metadata
     values = (metadata.name, metadata.namespace, metadata.uid)
-    own = [{"name": name, "value": value} for name, value in zip(OWN_VARIABLES, values, strict=True)]
+    own = [{"name": name, "value": value} for name, value in zip(api.OWN_VARIABLES, values, strict=True)]
     users = {entry.get("name") for entry in profiling.env}
     defaults = [
         entry
         for entry in variables
         if entry["name"] not in users and ("valueFrom" in entry or entry["value"])
     ]
-    return [
-        *defaults,
-        *own,
-        *(entry for entry in profiling.env if entry["name"] not in OWN_VARIABLES),
-    ]
+    return [*defaults, *own, *(entry for entry in profiling.env if entry["name"] not in api.OWN_VARIABLES)]
 
 
-def _copier(request: DynamoGraphDeploymentRequest, settings: RenderSettings, *, is_kept: bool) -> Object:
+def _copier(request: Request, settings: RenderSettings, *, is_kept: bool) -> Object:
     """The container that saves the results: the operator's image, or one with a shell and kubectl.
 
     Values are passed as arguments, so that no shell interprets them.
@@ -344,12 +312,12 @@ def _copier(request: DynamoGraphDeploymentRequest, settings: RenderSettings, *, 
     metadata = msgspec.json.encode(described).decode()
     output = names.profiling_output(request.metadata.name)
     fresh = ["fresh"] if is_kept else []
-    values = [request.metadata.namespace, output, metadata, OUTPUT_FOLDER, PROFILER, *fresh]
+    values = [request.metadata.namespace, output, metadata, OUTPUT_FOLDER, api.PROFILER, *fresh]
     if settings.profiling_copier_image:
         program: Object = {
             "image": settings.profiling_copier_image,
             "command": ["/bin/sh", "-c"],
-            "args": [script(), COPIER, *values],
+            "args": [script(), api.COPIER, *values],
         }
     else:
         program = {
@@ -358,28 +326,20 @@ def _copier(request: DynamoGraphDeploymentRequest, settings: RenderSettings, *, 
             "args": ["copy-output", *values],
         }
     return {
-        "name": COPIER,
+        "name": api.COPIER,
         **program,
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [
-            {"name": _OUTPUT, "mountPath": OUTPUT_FOLDER, "readOnly": True},
-            _TOKEN_MOUNT,
-        ],
+        "volumeMounts": [{"name": _OUTPUT, "mountPath": OUTPUT_FOLDER, "readOnly": True}, _TOKEN_MOUNT],
     }
 
 
 def owner_reference(owner: Resource) -> Object:
     """An owner reference that does not make `owner` the controller."""
     kind, metadata = owner.KIND, owner.metadata
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.name,
-        "name": metadata.name,
-        "uid": metadata.uid,
-    }
+    return {"apiVersion": kind.api_version, "kind": kind.name, "name": metadata.name, "uid": metadata.uid}
 
 
-def _volumes(spec: DynamoGraphDeploymentRequestSpec, base: ConfigMapReference | None) -> list[Object]:
+def _volumes(spec: RequestSpec, base: api.ConfigMapReference | None) -> list[Object]:
     claim = spec.profiling_config.output_pvc
     kept: Object = {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
     volumes: list[Object] = [{"name": _OUTPUT, **kept}]

@@ -13,14 +13,9 @@ from dynamo_operator import labels, names
 from dynamo_operator.component.api import GROUP, VERSION, WORKER_TYPES
 from dynamo_operator.documents import documents
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests.api import (
-    MOCKED_RESULTS_FILE,
-    RESULTS_FILE,
-    STATUS_FILE,
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    Output,
-)
+from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE, Output
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.render import BASE_FILE, model_cache, placement, worker_variables
 from dynamo_operator.shared.problems import later_version
 from kube_runtime.apply.result import controls
@@ -200,14 +195,14 @@ _REFERENCES = frozenset(("configMap", "configMapRef", "configMapKeyRef"))
 # profiling pods fill in what is unset. The base graph, from which profiling starts, is completed in
 # the same way, because a profiler deploys temporary graphs and has no fields for tolerations and
 # the like.
-def target(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec) -> Key:
+def target(request: Request, spec: RequestSpec) -> Key:
     """Namespace and name of the graph, whether or not it exists."""
     metadata, overrides = request.metadata, spec.deployment_overrides
     name = (overrides.name if overrides else None) or metadata.name
     return Key((overrides.namespace if overrides else None) or metadata.namespace, name)
 
 
-def completed(graph: Object, spec: DynamoGraphDeploymentRequestSpec, *, may_scale: bool = True) -> Object:
+def completed(graph: Object, spec: RequestSpec, *, may_scale: bool = True) -> Object:
     """Return the graph with the placement of the profiling pod, the model's PVC, and adapters for a planner.
 
     Without `may_scale` no adapters are enabled.
@@ -224,9 +219,7 @@ def completed(graph: Object, spec: DynamoGraphDeploymentRequestSpec, *, may_scal
     return {**graph, "spec": {**_with_model_cache(body, result, spec), "services": result}}
 
 
-def _with_model_cache(
-    body: Object, services: dict[str, Object], spec: DynamoGraphDeploymentRequestSpec
-) -> Object:
+def _with_model_cache(body: Object, services: dict[str, Object], spec: RequestSpec) -> Object:
     """The spec of the graph with the PVC of the model, which workers and frontends mount like the profiler.
 
     A mount of the graph's own at that path stays. Frontends read the tokenizer.
@@ -259,9 +252,7 @@ def _with_model_cache(
     return {**body, "pvcs": [*claims, {"name": claim, "create": False}]}
 
 
-def deployed(
-    request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec, at: Key
-) -> Object:
+def deployed(request: Request, spec: RequestSpec, at: Key) -> Object:
     """Return the graph to create.
 
     Raises:
@@ -294,16 +285,13 @@ def deployed(
     }
 
 
-def tracking(request: DynamoGraphDeploymentRequest) -> dict[str, str]:
+def tracking(request: Request) -> dict[str, str]:
     """The labels of a graph or ConfigMap that identify its request."""
     metadata = request.metadata
-    return {
-        labels.REQUEST: names.label_value(metadata.name),
-        labels.REQUEST_NAMESPACE: metadata.namespace,
-    }
+    return {labels.REQUEST: names.label_value(metadata.name), labels.REQUEST_NAMESPACE: metadata.namespace}
 
 
-def is_own_config_map(request: DynamoGraphDeploymentRequest, live: Output) -> bool:
+def is_own_config_map(request: Request, live: Output) -> bool:
     """Whether a ConfigMap was created for a request of this name, present or former."""
     return tracking(request).items() <= live.metadata.labels.items() and not (
         live.metadata.controller and not controls(request, live)
@@ -311,7 +299,7 @@ def is_own_config_map(request: DynamoGraphDeploymentRequest, live: Output) -> bo
 
 
 def with_free_names(
-    request: DynamoGraphDeploymentRequest, result: ProfilingResult, present: Mapping[str, Output]
+    request: Request, result: ProfilingResult, present: Mapping[str, Output]
 ) -> ProfilingResult:
     """Rename the ConfigMaps of a result whose names are taken by others, also in its graph.
 
@@ -349,7 +337,7 @@ def _with_names(value: object, renamed: Mapping[str, str]) -> object:
             return value
 
 
-def config_map(request: DynamoGraphDeploymentRequest, manifest: Object, namespace: str) -> Object:
+def config_map(request: Request, manifest: Object, namespace: str) -> Object:
     """Return a ConfigMap from the profiling results, as it is applied.
 
     Raises:
@@ -389,13 +377,7 @@ def _of_form(form: type[Form], parent: Object, name: str, path: str) -> Form:
     return value
 
 
-def _service(
-    service_name: str,
-    service: Object,
-    spec: DynamoGraphDeploymentRequestSpec,
-    *,
-    is_scaled: bool,
-) -> Object:
+def _service(service_name: str, service: Object, spec: RequestSpec, *, is_scaled: bool) -> Object:
     result, is_worker = dict(service), _type(service) in WORKER_TYPES
     if is_scaled and is_worker and "scalingAdapter" not in result:
         result["scalingAdapter"] = {"enabled": True}
@@ -430,9 +412,7 @@ def _form(value: object) -> bytes:
     return msgspec.json.encode(value, order="deterministic")
 
 
-def read_output(
-    request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec, data: Mapping[str, str]
-) -> ProfilingResult:
+def read_output(request: Request, spec: RequestSpec, data: Mapping[str, str]) -> ProfilingResult:
     """Read the profiling results and complete their graph.
 
     Raises:
@@ -448,7 +428,7 @@ _UNPRINTABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
 """Characters that JSON allows and YAML requires to be escaped (YAML 1.2, 5.1)."""
 
 
-def completed_base(text: str, spec: DynamoGraphDeploymentRequestSpec) -> str | None:
+def completed_base(text: str, spec: RequestSpec) -> str | None:
     """Return the completed base graph as JSON, which is YAML; None if nothing has to be, or can be, added."""
     try:
         graphs = _objects("the base graph", text)
@@ -465,9 +445,7 @@ def completed_base(text: str, spec: DynamoGraphDeploymentRequestSpec) -> str | N
 
 
 def base_config_map(
-    request: DynamoGraphDeploymentRequest,
-    spec: DynamoGraphDeploymentRequestSpec,
-    present: Mapping[str, Mapping[str, str]],
+    request: Request, spec: RequestSpec, present: Mapping[str, Mapping[str, str]]
 ) -> Object | None:
     """Return the ConfigMap with the completed base graph, without owner references.
 

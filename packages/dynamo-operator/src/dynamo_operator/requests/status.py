@@ -14,18 +14,13 @@ from msgspec.structs import replace
 from dynamo_operator import names
 from dynamo_operator.component.pods import pod_report
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests.api import (
-    FIXED,
-    DeploymentStatus,
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    DynamoGraphDeploymentRequestStatus,
-    JobPod,
-    RequestConditionType,
-    RequestReason,
-    RequestState,
-    as_accepted,
-)
+from dynamo_operator.requests import api
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
+from dynamo_operator.requests.api import RequestConditionType as Type
+from dynamo_operator.requests.api import RequestReason as Reason
+from dynamo_operator.requests.api import RequestState as State
 from dynamo_operator.requests.results import ProfilingProgress, ProfilingResult
 from dynamo_operator.shared.conditions import POD_REASONS, GraphReason, GraphState, StatusEvent
 from kube_runtime.types.kinds import ContainerStatus, Job
@@ -39,70 +34,52 @@ MESSAGE_LIMIT = 4096
 class RequestReport:
     """A status to write, and the events to queue once it is written."""
 
-    status: DynamoGraphDeploymentRequestStatus
+    status: RequestStatus
     events: tuple[StatusEvent, ...] = ()
 
 
-def request_status(
-    request: DynamoGraphDeploymentRequest,
-    state: RequestState,
-    *conditions: Condition,
-    message: str,
-) -> DynamoGraphDeploymentRequestStatus:
+def request_status(request: Request, state: State, *conditions: Condition, message: str) -> RequestStatus:
     """The request's status in this state, with `conditions` and `Succeeded`."""
     message = message[:MESSAGE_LIMIT]
     succeeded = summary(request, state, conditions, message)
     return replace(request.status, state=str(state), message=message, conditions=(*conditions, succeeded))
 
 
-def summary(
-    request: DynamoGraphDeploymentRequest,
-    state: RequestState,
-    conditions: tuple[Condition, ...],
-    message: str,
-) -> Condition:
+def summary(request: Request, state: State, conditions: tuple[Condition, ...], message: str) -> Condition:
     """`Succeeded`, which sums up the other conditions."""
     match state:
-        case RequestState.READY:
+        case State.READY:
             value, reason = "True", "Ready"
-        case RequestState.FAILED | RequestState.DELETED:
-            steps = (step for step in conditions if step.type != RequestConditionType.SUCCEEDED)
+        case State.FAILED | State.DELETED:
+            steps = (step for step in conditions if step.type != Type.SUCCEEDED)
             failed = [step for step in steps if step.status == "False"]
             value, reason = "False", failed[-1].reason if failed else str(state)
         case _:
-            held = any(step.reason == RequestReason.WAITING for step in conditions)
+            held = any(step.reason == Reason.WAITING for step in conditions)
             value = "Unknown"
-            reason = RequestReason.WAITING if held else str(state) or RequestReason.NEW
-    return request_condition(request, RequestConditionType.SUCCEEDED, value, reason, message)
+            reason = Reason.WAITING if held else str(state) or Reason.NEW
+    return request_condition(request, Type.SUCCEEDED, value, reason, message)
 
 
-def request_condition(
-    request: DynamoGraphDeploymentRequest,
-    type_: RequestConditionType,
-    value: str,
-    reason: str,
-    text: str,
-) -> Condition:
+def request_condition(request: Request, type_: Type, value: str, reason: str, text: str) -> Condition:
     """A condition with the generation that it describes: for profiling that of the accepted spec."""
     generation: int | None = request.metadata.generation
-    if type_ is RequestConditionType.DEPLOYED:
+    if type_ is Type.DEPLOYED:
         generation = None
-    elif type_ in (RequestConditionType.PROFILING, RequestConditionType.GENERATED):
+    elif type_ in (Type.PROFILING, Type.GENERATED):
         generation = request.status.observed_generation or generation
     return Condition(type_, value, str(reason), text[:MESSAGE_LIMIT], observed_generation=generation)
 
 
 _RUNNING = "Profiling is in progress"
-_HELD = (RequestReason.PAUSED, RequestReason.UNREADABLE, RequestReason.TOO_LARGE, RequestReason.REJECTED)
+_HELD = (Reason.PAUSED, Reason.UNREADABLE, Reason.TOO_LARGE, Reason.REJECTED)
 """Reasons of `Succeeded` while the operator does nothing for a request; `restated` replaces them."""
-
-_TYPE, _REASON = RequestConditionType, RequestReason
 
 
 def _reported(
-    request: DynamoGraphDeploymentRequest,
-    state: RequestState,
-    step: tuple[RequestConditionType, str, RequestReason, str],
+    request: Request,
+    state: State,
+    step: tuple[Type, str, Reason, str],
     *events: StatusEvent,
     message: str = "",
     earlier: tuple[Condition, ...] = (),
@@ -119,108 +96,93 @@ def _reported(
 
 
 def _failed(
-    request: DynamoGraphDeploymentRequest,
-    type_: RequestConditionType,
-    reason: RequestReason,
-    text: str,
-    event: str,
-    **fields: Any,
+    request: Request, type_: Type, reason: Reason, text: str, event: str, **fields: Any
 ) -> RequestReport:
     """Report a step that failed, with the warning `event`."""
     warning = StatusEvent(event, text, is_warning=True)
-    return _reported(request, RequestState.FAILED, (type_, "False", reason, text), warning, **fields)
+    return _reported(request, State.FAILED, (type_, "False", reason, text), warning, **fields)
 
 
-def refused(request: DynamoGraphDeploymentRequest, problems: tuple[str, ...]) -> RequestReport:
+def refused(request: Request, problems: tuple[str, ...]) -> RequestReport:
     """The spec is invalid."""
-    reason, text = _REASON.VALIDATION_FAILED, "\n".join(problems)
-    return _failed(request, _TYPE.VALIDATION, reason, text, "ValidationFailed", observed_generation=0)
+    reason, text = Reason.VALIDATION_FAILED, "\n".join(problems)
+    return _failed(request, Type.VALIDATION, reason, text, "ValidationFailed", observed_generation=0)
 
 
-def accepted(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec) -> RequestReport:
+def accepted(request: Request, spec: RequestSpec) -> RequestReport:
     """The spec is accepted; results of an earlier spec are dropped."""
-    steps = [(_TYPE.VALIDATION, "True", _REASON.ACCEPTED, "The spec is valid")]
+    steps = [(Type.VALIDATION, "True", Reason.ACCEPTED, "The spec is valid")]
     steps += [
-        (type_, "Unknown", _REASON.STARTED_ANEW, "The spec has changed")
-        for type_ in (_TYPE.PROFILING, _TYPE.GENERATED, _TYPE.DEPLOYED)
+        (type_, "Unknown", Reason.STARTED_ANEW, "The spec has changed")
+        for type_ in (Type.PROFILING, Type.GENERATED, Type.DEPLOYED)
         if condition(request.status.conditions, type_)
     ]
     conditions = (request_condition(request, *step) for step in steps)
-    pending = request_status(
-        request, RequestState.PENDING, *conditions, message="Profiling is about to start"
-    )
-    status = DynamoGraphDeploymentRequestStatus(
+    pending = request_status(request, State.PENDING, *conditions, message="Profiling is about to start")
+    status = RequestStatus(
         state=pending.state,
         message=pending.message,
         conditions=pending.conditions,
         observed_generation=request.metadata.generation,
         backend=spec.backend,
-        accepted_spec=as_accepted(spec),
+        accepted_spec=api.as_accepted(spec),
     )
     return RequestReport(status, (StatusEvent("Initialized", "DGDR initialized successfully"),))
 
 
-def waiting(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
+def waiting(request: Request, text: str) -> RequestReport:
     """The Job cannot be created yet, because an earlier one or its pods still exist."""
     text = f"Profiling waits for an earlier Job to terminate: {text}"
-    return _reported(request, RequestState.PENDING, (_TYPE.PROFILING, "False", _REASON.WAITING, text))
+    return _reported(request, State.PENDING, (Type.PROFILING, "False", Reason.WAITING, text))
 
 
-def begun(request: DynamoGraphDeploymentRequest, now: str, *, is_offline: bool) -> RequestReport:
+def begun(request: Request, now: str, *, is_offline: bool) -> RequestReport:
     """The Job was created."""
     return _reported(
         request,
-        RequestState.PROFILING,
-        (_TYPE.PROFILING, "False", _REASON.PROFILING_RUNNING, _RUNNING),
+        State.PROFILING,
+        (Type.PROFILING, "False", Reason.PROFILING_RUNNING, _RUNNING),
         StatusEvent("ProfilingJobCreated", f"{'AIC profiling' if is_offline else 'Profiling'} job created"),
         profiling_job_name=names.profiling_job(request.metadata.name),
         start_time=request.status.start_time or now,
     )
 
 
-def watched(
-    request: DynamoGraphDeploymentRequest, progress: ProfilingProgress, obstacle: str
-) -> RequestReport:
+def watched(request: Request, progress: ProfilingProgress, obstacle: str) -> RequestReport:
     """The Job exists. `obstacle` is why its pod is not ready; "" if it is."""
     text = f"{_RUNNING}: {obstacle}" if obstacle else _RUNNING
     detail = obstacle or progress.message
     return _reported(
         request,
-        RequestState.PROFILING,
-        (_TYPE.PROFILING, "False", _REASON.PROFILING_RUNNING, text),
+        State.PROFILING,
+        (Type.PROFILING, "False", Reason.PROFILING_RUNNING, text),
         message=f"{_RUNNING}: {detail}" if detail else _RUNNING,
         **_phase(progress),
     )
 
 
-def blocked(
-    request: DynamoGraphDeploymentRequest, type_: RequestConditionType, reason: RequestReason, text: str
-) -> RequestReport:
+def blocked(request: Request, type_: Type, reason: Reason, text: str) -> RequestReport:
     """The Job (`Profiling`) or the graph (`DeploymentReady`) could not be created."""
-    event = "ProfilingJobFailed" if type_ is _TYPE.PROFILING else "DeploymentCreationFailed"
+    event = "ProfilingJobFailed" if type_ is Type.PROFILING else "DeploymentCreationFailed"
     return _failed(request, type_, reason, text, event)
 
 
-def profiling_failed(
-    request: DynamoGraphDeploymentRequest, text: str, progress: ProfilingProgress, now: str
-) -> RequestReport:
+def profiling_failed(request: Request, text: str, progress: ProfilingProgress, now: str) -> RequestReport:
     """The Job failed or was deleted."""
-    reason, fields = _REASON.PROFILING_FAILED, _ended(request, progress, now)
-    return _failed(request, _TYPE.PROFILING, reason, text, "ProfilingCheckFailed", **fields)
+    reason, fields = Reason.PROFILING_FAILED, _ended(request, progress, now)
+    return _failed(request, Type.PROFILING, reason, text, "ProfilingCheckFailed", **fields)
 
 
-def not_generated(
-    request: DynamoGraphDeploymentRequest, text: str, progress: ProfilingProgress, now: str
-) -> RequestReport:
+def not_generated(request: Request, text: str, progress: ProfilingProgress, now: str) -> RequestReport:
     """The Job succeeded, but its output is unusable."""
     # The API server refuses changes of an object with a malformed graph.
     fields = {**_ended(request, progress, now), "generated_deployment": None, "additional_resources": ()}
-    reason, earlier = _REASON.GENERATION_FAILED, (_completed(request),)
-    return _failed(request, _TYPE.GENERATED, reason, text, "GenerationFailed", earlier=earlier, **fields)
+    reason, earlier = Reason.GENERATION_FAILED, (_completed(request),)
+    return _failed(request, Type.GENERATED, reason, text, "GenerationFailed", earlier=earlier, **fields)
 
 
 def generated(
-    request: DynamoGraphDeploymentRequest,
+    request: Request,
     result: ProfilingResult,
     progress: ProfilingProgress,
     *,
@@ -231,11 +193,11 @@ def generated(
     """Profiling produced a graph. `target` is where to create it; None if that was not requested."""
     event = "DynamoGraphDeployment spec generated successfully"
     text = event if target else "Generated spec is available in status.generatedDeployment"
-    planned = DeploymentStatus(target.name, target.namespace) if target else None
+    planned = api.DeploymentStatus(target.name, target.namespace) if target else None
     return _reported(
         request,
-        RequestState.DEPLOYING if target else RequestState.READY,
-        (_TYPE.GENERATED, "True", _REASON.GENERATED, text),
+        State.DEPLOYING if target else State.READY,
+        (Type.GENERATED, "True", Reason.GENERATED, text),
         StatusEvent("SpecGenerated", event),
         *(StatusEvent(reason, warning, is_warning=True) for reason, warning in warnings),
         message="; ".join((text, *(warning for _, warning in warnings))),
@@ -248,26 +210,26 @@ def generated(
     )
 
 
-def settled(request: DynamoGraphDeploymentRequest) -> RequestReport:
+def settled(request: Request) -> RequestReport:
     """The generated graph is ready for the user to apply; the operator does not create it."""
-    return RequestReport(request_status(request, RequestState.READY, message=request.status.message or ""))
+    return RequestReport(request_status(request, State.READY, message=request.status.message or ""))
 
 
-def stopped(request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str) -> RequestReport:
+def stopped(request: Request, reason: Reason, text: str) -> RequestReport:
     """The operator does nothing for the request: it is paused, or it names something too large."""
-    is_wanted = reason is RequestReason.PAUSED
+    is_wanted = reason is Reason.PAUSED
     value = "Unknown" if is_wanted else "False"
-    held = request_condition(request, _TYPE.SUCCEEDED, value, reason, text)
+    held = request_condition(request, Type.SUCCEEDED, value, reason, text)
     event = StatusEvent(str(reason), text, is_warning=not is_wanted)
     return RequestReport(request.status.with_conditions([held]), (event,))
 
 
-def change_rejected(request: DynamoGraphDeploymentRequest) -> tuple[StatusEvent, ...]:
+def change_rejected(request: Request) -> tuple[StatusEvent, ...]:
     """The event for a change of the spec that comes too late; once for each change."""
     status = request.status
-    succeeded = condition(status.conditions, RequestConditionType.SUCCEEDED)
+    succeeded = condition(status.conditions, Type.SUCCEEDED)
     generation = request.metadata.generation
-    if status.state not in FIXED or generation == status.observed_generation:
+    if status.state not in api.FIXED or generation == status.observed_generation:
         return ()
     if succeeded is not None and succeeded.observed_generation == generation:
         return ()
@@ -278,33 +240,33 @@ def change_rejected(request: DynamoGraphDeploymentRequest) -> tuple[StatusEvent,
     return (StatusEvent("SpecChangeRejected", text, is_warning=True),)
 
 
-def has_to_be_restated(request: DynamoGraphDeploymentRequest) -> bool:
+def has_to_be_restated(request: Request) -> bool:
     """Whether the status does not show yet that a pause is over, or that the spec changed too late."""
-    succeeded = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
+    succeeded = condition(request.status.conditions, Type.SUCCEEDED)
     was_held = succeeded is not None and succeeded.reason in _HELD
     return was_held or bool(change_rejected(request))
 
 
-def restated(request: DynamoGraphDeploymentRequest) -> RequestReport:
+def restated(request: Request) -> RequestReport:
     """`Succeeded` as before, for the newest generation of the spec."""
     status = request.status
-    last = condition(status.conditions, RequestConditionType.SUCCEEDED)
+    last = condition(status.conditions, Type.SUCCEEDED)
     if last is None or last.reason in _HELD:
-        last = summary(request, RequestState(status.state or ""), status.conditions, status.message or "")
-    again = request_condition(request, _TYPE.SUCCEEDED, last.status, last.reason, last.message)
+        last = summary(request, State(status.state or ""), status.conditions, status.message or "")
+    again = request_condition(request, Type.SUCCEEDED, last.status, last.reason, last.message)
     return RequestReport(status.with_conditions([again]))
 
 
-def _completed(request: DynamoGraphDeploymentRequest) -> Condition:
+def _completed(request: Request) -> Condition:
     text = "Profiling job completed successfully"
-    return request_condition(request, _TYPE.PROFILING, "True", _REASON.PROFILING_COMPLETED, text)
+    return request_condition(request, Type.PROFILING, "True", Reason.PROFILING_COMPLETED, text)
 
 
 def _phase(progress: ProfilingProgress) -> dict[str, Any]:
     return {"profiling_phase": progress.phase} if progress.phase else {}
 
 
-def _ended(request: DynamoGraphDeploymentRequest, progress: ProfilingProgress, now: str) -> dict[str, Any]:
+def _ended(request: Request, progress: ProfilingProgress, now: str) -> dict[str, Any]:
     """The phase, and when profiling ended, as first recorded."""
     return {**_phase(progress), "completion_time": request.status.completion_time or now}
 
@@ -319,38 +281,38 @@ _EXPLAINING = frozenset(GraphReason) - {
 """Reasons of a graph that explain more than that it is not ready yet."""
 
 
-def created(request: DynamoGraphDeploymentRequest, at: Key, warnings: tuple[str, ...]) -> RequestReport:
+def created(request: Request, at: Key, warnings: tuple[str, ...]) -> RequestReport:
     """The graph was created."""
     text = f"DGD {at.name} created, waiting for Ready"
     return _reported(
         request,
-        RequestState.DEPLOYING,
-        (_TYPE.DEPLOYED, "False", _REASON.DEPLOYMENT_CREATED, text),
+        State.DEPLOYING,
+        (Type.DEPLOYED, "False", Reason.DEPLOYMENT_CREATED, text),
         StatusEvent("DeploymentCreated", f"DynamoGraphDeployment {at.name} created successfully"),
         *(StatusEvent("ConfigMapCreationFailed", warning, is_warning=True) for warning in warnings),
         message="; ".join((text, *warnings)),
-        deployment=DeploymentStatus(at.name, at.namespace, str(GraphState.PENDING), created=True),
+        deployment=api.DeploymentStatus(at.name, at.namespace, str(GraphState.PENDING), created=True),
     )
 
 
-def mirrored(request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment) -> RequestReport:
+def mirrored(request: Request, graph: DynamoGraphDeployment) -> RequestReport:
     """The graph exists; the request repeats its state."""
     name, state = graph.metadata.name, graph.status.state or ""
-    deployment = DeploymentStatus(name, graph.metadata.namespace, state, created=True)
+    deployment = api.DeploymentStatus(name, graph.metadata.namespace, state, created=True)
     if state == GraphState.SUCCESSFUL:
         text = f"DynamoGraphDeployment {name} is ready"
-        ready = [] if request.status.state == RequestState.READY else [StatusEvent("DeploymentReady", text)]
-        step = (_TYPE.DEPLOYED, "True", _REASON.DEPLOYMENT_READY, text)
-        return _reported(request, RequestState.READY, step, *ready, deployment=deployment)
+        ready = [] if request.status.state == State.READY else [StatusEvent("DeploymentReady", text)]
+        step = (Type.DEPLOYED, "True", Reason.DEPLOYMENT_READY, text)
+        return _reported(request, State.READY, step, *ready, deployment=deployment)
     reason, text, events = _unready(request, name, state)
     cause = condition(graph.status.conditions, "Ready")
     if cause is not None and cause.status != "True" and cause.reason in _EXPLAINING:
         text = f"{text}: {cause.reason}: {cause.message}"
-    step = (_TYPE.DEPLOYED, "False", reason, text)
-    return _reported(request, RequestState.DEPLOYING, step, *events, deployment=deployment)
+    step = (Type.DEPLOYED, "False", reason, text)
+    return _reported(request, State.DEPLOYING, step, *events, deployment=deployment)
 
 
-def lost(request: DynamoGraphDeploymentRequest) -> RequestReport:
+def lost(request: Request) -> RequestReport:
     """A user deleted the graph, and the operator does not recreate it."""
     deployment = request.status.deployment
     name = deployment.name if deployment and deployment.name else request.metadata.name
@@ -361,10 +323,10 @@ def lost(request: DynamoGraphDeploymentRequest) -> RequestReport:
     text = "Deployment was deleted by user. Create a new DGDR to redeploy."
     return _reported(
         request,
-        RequestState.DELETED,
-        (_TYPE.DEPLOYED, "False", _REASON.DEPLOYMENT_DELETED, text),
+        State.DELETED,
+        (Type.DEPLOYED, "False", Reason.DEPLOYMENT_DELETED, text),
         StatusEvent("DeploymentDeleted", warning, is_warning=True),
-        deployment=DeploymentStatus(name, deployment.namespace if deployment else None, created=True),
+        deployment=api.DeploymentStatus(name, deployment.namespace if deployment else None, created=True),
     )
 
 
@@ -377,24 +339,22 @@ def taken_graph(at: Key) -> str:
     )
 
 
-def _unready(
-    request: DynamoGraphDeploymentRequest, name: str, state: str
-) -> tuple[RequestReason, str, tuple[StatusEvent, ...]]:
+def _unready(request: Request, name: str, state: str) -> tuple[Reason, str, tuple[StatusEvent, ...]]:
     """Reason, message and events for a graph that is not ready."""
-    before = condition(request.status.conditions, RequestConditionType.DEPLOYED)
+    before = condition(request.status.conditions, Type.DEPLOYED)
     if state == GraphState.FAILED:
         text = f"DynamoGraphDeployment {name} failed"
-        is_reported = before is not None and before.reason == RequestReason.DEPLOYMENT_FAILED
+        is_reported = before is not None and before.reason == Reason.DEPLOYMENT_FAILED
         events = () if is_reported else (StatusEvent("DeploymentFailed", text, is_warning=True),)
-        return RequestReason.DEPLOYMENT_FAILED, f"DGD {name} failed", events
-    if request.status.state == RequestState.READY:
+        return Reason.DEPLOYMENT_FAILED, f"DGD {name} failed", events
+    if request.status.state == State.READY:
         text = f"DynamoGraphDeployment {name} degraded from Ready to {state}"
         event = StatusEvent("DeploymentDegraded", text, is_warning=True)
-        return RequestReason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {state}", (event,)
-    if before is not None and before.reason == RequestReason.DEPLOYMENT_DEGRADED:
-        return RequestReason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {state}", ()
+        return Reason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {state}", (event,)
+    if before is not None and before.reason == Reason.DEPLOYMENT_DEGRADED:
+        return Reason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {state}", ()
     text = f"DGD {name} created, waiting for Ready"
-    return RequestReason.DEPLOYMENT_CREATED, text, ()
+    return Reason.DEPLOYMENT_CREATED, text, ()
 
 
 LAST_LINES = 10
@@ -407,7 +367,7 @@ _BLOCKED = frozenset(POD_REASONS) - {GraphReason.PODS_NOT_READY}
 
 # An evicted pod, a crashed profiler and a copier that could not write all end in the same condition
 # of the Job; the message distinguishes them.
-def failure(end: Condition, pods: Iterable[JobPod], progress: ProfilingProgress) -> str:
+def failure(end: Condition, pods: Iterable[api.JobPod], progress: ProfilingProgress) -> str:
     """Why the Job failed: its own message, then that of the pod that failed last."""
     text = f"profiling job failed: {end.message or end.reason}"
     newest = sorted(pods, key=_age, reverse=True)
@@ -427,7 +387,7 @@ def left_over(job: Job | None, pods: Sequence[str]) -> str:
     return f"{len(pods)} of its pods {'has' if len(pods) == 1 else 'have'} not terminated: {names}"
 
 
-def obstacle(pods: Iterable[JobPod], now: datetime) -> tuple[str, float | None]:
+def obstacle(pods: Iterable[api.JobPod], now: datetime) -> tuple[str, float | None]:
     """Why the profiling pod is not ready ("" if unknown), and the seconds after which that may change.
 
     None means that it changes only with the pod.
@@ -443,11 +403,11 @@ def obstacle(pods: Iterable[JobPod], now: datetime) -> tuple[str, float | None]:
     return "", min(times, default=None)
 
 
-def _age(pod: JobPod) -> tuple[str, str]:
+def _age(pod: api.JobPod) -> tuple[str, str]:
     return pod.metadata.creation_timestamp or "", pod.metadata.name
 
 
-def _details(pod: JobPod) -> Iterator[str]:
+def _details(pod: api.JobPod) -> Iterator[str]:
     """What went wrong in a pod, the likeliest cause first."""
     if pod.status.phase != "Failed":
         return
@@ -466,7 +426,7 @@ def _details(pod: JobPod) -> Iterator[str]:
             yield f"{_subject(pod, container)}, Waiting - {detail}"
 
 
-def _subject(pod: JobPod, container: ContainerStatus) -> str:
+def _subject(pod: api.JobPod, container: ContainerStatus) -> str:
     return f"Pod: {pod.metadata.name}, Container: {container.name}"
 
 

@@ -10,22 +10,12 @@ import msgspec
 from dynamo_operator import labels
 from dynamo_operator.component.validate_pod import placeholder_problems
 from dynamo_operator.documents import DEPTH_LIMIT, is_deep
-from dynamo_operator.requests.api import (
-    OWN_VARIABLES,
-    DeploymentOverrides,
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    is_variable,
-)
+from dynamo_operator.requests.api import OWN_VARIABLES, DeploymentOverrides, is_variable
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.render import OUTPUT_FOLDER, profiler_config_bytes
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.problems import (
-    MOST_PROBLEMS,
-    Problem,
-    ProblemKind,
-    first_problems,
-    name_problems,
-)
+from dynamo_operator.shared.problems import MOST_PROBLEMS, Problem, ProblemKind, first_problems, name_problems
 from kube_runtime.types.meta import Object
 
 PROFILING = "spec.profilingConfig"
@@ -63,15 +53,13 @@ _SPEC_LIMIT_BYTES = 200_000
 
 
 def request_problems(
-    request: DynamoGraphDeploymentRequest, settings: RenderSettings, most: int = MOST_PROBLEMS
+    request: Request, settings: RenderSettings, most: int = MOST_PROBLEMS
 ) -> tuple[Problem, ...]:
     """The problems of a request, sorted by path; no more than `most`."""
     return first_problems(_problems(request, settings), most)
 
 
-def request_update_problems(
-    old: DynamoGraphDeploymentRequest, new: DynamoGraphDeploymentRequest
-) -> Iterator[Problem]:
+def request_update_problems(old: Request, new: Request) -> Iterator[Problem]:
     """Refuse a change of the spec once profiling has started, except back to the accepted spec."""
     state = old.status.state or ""
     if old.spec == new.spec or state in _CHANGEABLE:
@@ -84,7 +72,7 @@ def request_update_problems(
         yield Problem("spec", message, ProblemKind.FORBIDDEN)
 
 
-def request_warnings(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]:
+def request_warnings(request: Request) -> Iterator[Problem]:
     """Warn of values in the profiler's configuration that the operator overwrites."""
     if request.spec is None:
         return
@@ -104,7 +92,7 @@ def request_warnings(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]
             yield Problem(path, f"{path} ({given}) will be overwritten by {folder}")
 
 
-def request_image_problems(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]:
+def request_image_problems(request: Request) -> Iterator[Problem]:
     """Report images that are placeholders."""
     if request.spec is None:
         return
@@ -116,14 +104,14 @@ def request_image_problems(request: DynamoGraphDeploymentRequest) -> Iterator[Pr
         yield from placeholder_problems(overrides.workers_image, path)
 
 
-def _is_accepted(spec: DynamoGraphDeploymentRequestSpec | None, accepted: Object | None) -> bool:
+def _is_accepted(spec: RequestSpec | None, accepted: Object | None) -> bool:
     try:
-        return msgspec.convert(accepted, DynamoGraphDeploymentRequestSpec) == spec
+        return msgspec.convert(accepted, RequestSpec) == spec
     except msgspec.ValidationError:  # none yet, or a user has edited the status
         return False
 
 
-def _problems(request: DynamoGraphDeploymentRequest, settings: RenderSettings) -> Iterator[Problem]:
+def _problems(request: Request, settings: RenderSettings) -> Iterator[Problem]:
     spec = request.spec
     if spec is None:
         yield Problem("spec", "spec is required", ProblemKind.REQUIRED)
@@ -161,7 +149,7 @@ def _config_problems(config: Object) -> Iterator[Problem]:
             yield from name_problems(claim, f"{CONFIG}.deployment.modelCache.pvcName", "a PVC")
 
 
-def _reference_problems(spec: DynamoGraphDeploymentRequestSpec) -> Iterator[Problem]:
+def _reference_problems(spec: RequestSpec) -> Iterator[Problem]:
     """Report names that no object can have, before anything is read by them."""
     profiling = spec.profiling_config
     overrides = spec.deployment_overrides or DeploymentOverrides()
@@ -190,9 +178,7 @@ def _type_problems(form: type, path: str, value: object) -> Iterator[Problem]:
         yield Problem(path, f"{path} must be {expected}, got {given}")
 
 
-def _forbidden(
-    namespace: str, spec: DynamoGraphDeploymentRequestSpec, settings: RenderSettings
-) -> Iterator[tuple[str, str]]:
+def _forbidden(namespace: str, spec: RequestSpec, settings: RenderSettings) -> Iterator[tuple[str, str]]:
     """What belongs to the operator, and what an operator of one namespace cannot do: path and message."""
     profiling = spec.profiling_config
     for at, variable in enumerate(profiling.env):
@@ -235,7 +221,7 @@ def _text(section: object, field: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _size_problems(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> Iterator[Problem]:
+def _size_problems(spec: RequestSpec, namespace: str) -> Iterator[Problem]:
     """Report what is too large for the status, or for the Job to start.
 
     Without this check the API server would accept the Job, and the kubelet would fail to start the container

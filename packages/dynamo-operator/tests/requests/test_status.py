@@ -71,7 +71,9 @@ def everything_told() -> Iterator[RequestReport]:
             yield status.settled(request)
             for reason in (RequestReason.PAUSED, RequestReason.TOO_LARGE):
                 yield status.stopped(request, reason, "text")
-        yield status.restated(a_request(state))
+        paused = Condition(RequestConditionType.SUCCEEDED, "Unknown", RequestReason.PAUSED)
+        if report := status.restated(a_request(state, paused)):
+            yield report
 
 
 def test_every_reason_is_explained_with_advice() -> None:
@@ -141,8 +143,9 @@ def test_what_was_true_before_is_said_again_when_nothing_holds_a_request_any_mor
         ),
     }
     request = a_request(state, profiling[state], Condition(RequestConditionType.SUCCEEDED, value, held))
-    assert status.has_to_be_restated(request)
-    (last,) = status.restated(request).status.conditions
+    report = status.restated(request)
+    assert report is not None
+    (last,) = report.status.conditions
     assert (RequestConditionType.SUCCEEDED, *verdict) == (last.type, last.status, last.reason)
 
 

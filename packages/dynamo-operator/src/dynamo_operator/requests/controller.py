@@ -128,26 +128,20 @@ class RequestController:
         return await self._report(request, decision)
 
     async def _job(self, request: Request, facts: decide.RequestFacts) -> Job:
-        """Create the Job. First delete the results of an earlier one, which would pass for its own.
-
-        Raises:
-            ActionBlocked: it cannot be created.
-            OperatorError: the API server could not be reached or failed.
-        """
-        settings = self.reader.settings
-        if missing := render.missing_settings(api.accepted_spec(request), settings):
+        """Create the Job. First delete the results of an earlier one, which would pass for its own."""
+        settings, spec = self.reader.settings, api.accepted_spec(request)
+        if missing := render.missing_settings(spec, settings):
             raise ActionBlocked(missing)
         if (stale := facts.output) is not None:
             await self.writer.delete(stale)
         await self._ensure_account(request)
         base = await self._base(request, facts.config_maps)
-        desired = render.profiling_job(request, api.accepted_spec(request), settings, base)
-        owners = {"ownerReferences": [controller_reference(request)]}
-        body = {**desired, "metadata": desired["metadata"] | owners}
+        body = render.profiling_job(request, spec, settings, base)
+        body["metadata"]["ownerReferences"] = [controller_reference(request)]
         with self._creating(request, Job.KIND.name, read.job_key(request), body):
             job = await self.writer.apply(Job, body, force=False, uid=ABSENT)
-        text = f"Created Job {job.metadata.name}"
-        self.reporter.recorder.event(request, reason="CreateJob", message=text)
+        message = f"Created Job {job.metadata.name}"
+        self.reporter.recorder.event(request, reason="CreateJob", message=message)
         return job
 
     async def _ensure_account(self, request: Request) -> None:
@@ -181,9 +175,8 @@ class RequestController:
         try:
             await self._config_map(request, body, present)
         except ActionBlocked as error:
-            raise ActionBlocked(f"ConfigMap {name}: {error}: rename or delete it", is_taken=True) from error
-        except Refused as error:
-            raise ActionBlocked(f"ConfigMap {name}: {error.message}") from error
+            advice = ": rename or delete it" if error.is_taken else ""
+            raise ActionBlocked(f"ConfigMap {name}: {error}{advice}", is_taken=error.is_taken) from error
         return api.ConfigMapReference(name, render.BASE_FILE)
 
     async def _collect(self, request: Request, facts: decide.RequestFacts) -> Result:
@@ -235,8 +228,7 @@ class RequestController:
 
         Raises:
             ActionBlocked: it is refused.
-            Conflict: it exists by now; the caller retries.
-            OperatorError: the API server could not be reached or failed.
+            OperatorError: the API server failed, or the graph exists by now; the caller retries.
         """
         if destination.refusal:
             raise ActionBlocked(destination.refusal)
@@ -254,11 +246,7 @@ class RequestController:
     ) -> tuple[str, ...]:
         """Create the ConfigMaps that profiling found, and return the errors.
 
-        The graph, which mounts them, owns them. With `graph` None the user creates it, and they have no
-        owner.
-
-        Raises:
-            OperatorError: the API server could not be reached or failed.
+        The graph, which mounts them, owns them. If it is None, the user creates it, and they have no owner.
         """
         problems: list[str] = []
         desired = tuple(results.named_config_maps(manifests))
@@ -271,24 +259,25 @@ class RequestController:
                 if graph is not None:
                     body["metadata"]["ownerReferences"] = [render.owner_reference(graph)]
                 await self._config_map(request, body, destination.config_maps)
-            except (Refused, results.BadOutput, ActionBlocked) as error:
-                cause = error.message if isinstance(error, Refused) else str(error)
-                text = f"failed to create ConfigMap {name}: {cause}"
+            except (results.BadOutput, ActionBlocked) as error:
+                text = f"failed to create ConfigMap {name}: {error}"
                 problems.append(f"Failed to create ConfigMaps from profiling output: {text}")
         return tuple(problems)
 
     async def _config_map(self, request: Request, body: Object, present: Mapping[str, api.Output]) -> None:
         live = present.get(body["metadata"]["name"])
-        if live is None:
-            await self.writer.apply(api.Output, body, force=False, uid=ABSENT)
-        elif results.is_own_config_map(request, live):
-            await self.writer.apply(api.Output, body, force=True, uid=live.metadata.uid)
-        else:
-            raise ActionBlocked("it exists and has another owner; the operator leaves it alone")
+        if live is not None and not results.is_own_config_map(request, live):
+            text = "it exists and has another owner; the operator leaves it alone"
+            raise ActionBlocked(text, is_taken=True)
+        uid = live.metadata.uid if live is not None else ABSENT
+        try:
+            await self.writer.apply(api.Output, body, force=live is not None, uid=uid)
+        except Refused as error:
+            raise ActionBlocked(error.message) from error
 
     @contextmanager
     def _creating(self, request: Request, kind: str, key: Key, body: Object) -> Iterator[None]:
-        """Do not repeat what was refused; a refusal, or a missing namespace, blocks the action."""
+        # What was refused is not repeated. A missing namespace is a refusal too.
         target = Target(request.metadata.uid, kind, key)
         try:
             with self.suppression.suppressing_repeats(target, digest_of(body), ""):
@@ -299,11 +288,7 @@ class RequestController:
             raise ActionBlocked(error.message) from error
 
     async def _report(self, request: Request, decision: decide.Decision) -> Result:
-        """Write the status, queue the events, and extend the record; nothing of it if it is unchanged.
-
-        The record is for the request with the stored status: the API server may have changed the form of
-        values, and the record has their digest.
-        """
+        """Write the status, queue the events, and extend the record; nothing of it if it is unchanged."""
         report = decision.report
         if report is None:
             return DONE
@@ -317,6 +302,7 @@ class RequestController:
                 self.reporter.recorder.event(
                     request, reason=event.reason, message=event.message, warning=event.is_warning
                 )
+        # The record has digests of values as stored: the API server may have changed their form.
         if decision.record is not None and (desired := decision.record(stored)) != api.recorded(stored):
             await patch_metadata(stored, {"annotations": api.annotation(desired)}, self.writer)
         return Result(decision.requeue_after_seconds)

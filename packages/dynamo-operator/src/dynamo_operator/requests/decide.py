@@ -7,7 +7,7 @@ the pods of the request's own Job confirm them.
 """
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -70,11 +70,9 @@ UNREAD = Destination("", "its namespace was not read")
 class RequestFacts:
     """The objects that the stage of a request depends on; None for an object that does not exist.
 
-    `problems` are those of the spec and of the objects that it names. `pods_left` are the names of
-    running pods of an earlier Job, `pods` those of a running or failed Job. `witnesses` are the Job that
-    wrote the results and its pods, with their specs. `temporary` are graphs that a failed profiler left
-    behind. `config_maps` are the existing ones of the base graph, by name: the user's, and the completed
-    one of the operator.
+    `problems` are those of the spec and of the objects that it names, `pods_left` names of running pods of an
+    earlier Job, `witnesses` the Job that wrote the results and its pods, `temporary` graphs that a failed
+    profiler left. `config_maps` have the base graph, by name: the user's, and the operator's, completed.
     """
 
     problems: tuple[str, ...] = ()
@@ -127,7 +125,6 @@ def end_of(job: Job) -> Condition | None:
 
 
 def _due(request: Request, record: api.Record) -> Stage:
-    """The stage that follows what was done."""
     generation, status = request.metadata.generation, request.status
     was_interrupted = (
         status.state == api.RequestState.PENDING
@@ -140,20 +137,16 @@ def _due(request: Request, record: api.Record) -> Stage:
     return Stage.PROFILING if record.job or record.results else Stage.START
 
 
+# Without a record a request is new, or from an earlier operator. Its results are read again. Of a graph that
+# was created only the state is read.
 def _unrecorded(request: Request, state: str) -> Stage:
-    """The stage of a request without a record: it is new, or from an earlier operator.
-
-    The results are read again. Of a graph that was created only the state is read.
-    """
     match state:
         case api.RequestState.PROFILING:
             return Stage.PROFILING
         case api.RequestState.DEPLOYING | api.RequestState.READY:
             if not api.accepted_spec(request).auto_apply:
                 return Stage.NOTHING
-            deployment = request.status.deployment
-            was_created = deployment is not None and deployment.created
-            return Stage.DEPLOYMENT if was_created else Stage.PROFILING
+            return Stage.DEPLOYMENT if was_created(request) else Stage.PROFILING
         case _:
             return Stage.VALIDATION
 
@@ -233,7 +226,10 @@ def decide(request: Request, facts: RequestFacts, now: datetime) -> Decision:
         case Stage.DEPLOYMENT:
             return _deploy(request, facts)
         case Stage.NOTHING:
-            return _rest(request)
+            if request.status.state == api.RequestState.DEPLOYING:
+                return Decision(status.settled(request))
+            # A change of the spec that comes too late, or the end of a pause.
+            return Decision(status.restated(request))
 
 
 def _validate(request: Request, facts: RequestFacts) -> Decision:
@@ -260,7 +256,6 @@ def _start(request: Request, facts: RequestFacts, now: datetime) -> Decision:
 
 
 def _taken(request: Request, type_: api.RequestConditionType, text: str) -> Decision:
-    """An object of others has the name."""
     return held(status.blocked(request, type_, api.RequestReason.NAME_CONFLICT, text))
 
 
@@ -291,7 +286,9 @@ def begun(request: Request, job: Job, now: datetime) -> Decision:
 def _profile(request: Request, facts: RequestFacts, now: datetime) -> Decision:
     job = facts.job
     if job is None or not is_job_of(request, job):
-        is_done = _has_results(request, facts.output)
+        output = facts.output or api.Output()
+        owners = {owner.uid for owner in output.metadata.owner_references}
+        is_done = request.metadata.uid in owners and not output.data.keys().isdisjoint(_SIGNED)
         return Decision(work=Work.COLLECT) if is_done else _failed(request, facts, now, None)
     end = end_of(job)
     if end is None:
@@ -313,14 +310,6 @@ def _failed(request: Request, facts: RequestFacts, now: datetime, end: Condition
         text = status.failure(end, facts.pods, progress_of(facts))
     report = status.profiling_failed(request, text, progress_of(facts), rfc3339(now))
     return Decision(report, deletes=going)
-
-
-def _has_results(request: Request, output: api.Output | None) -> bool:
-    """Whether the results of this request exist; its Job may have been deleted."""
-    if output is None:
-        return False
-    is_own = any(owner.uid == request.metadata.uid for owner in output.metadata.owner_references)
-    return is_own and bool({api.RESULTS_FILE, api.MOCKED_RESULTS_FILE} & output.data.keys())
 
 
 def progress_of(facts: RequestFacts) -> results.ProfilingProgress:
@@ -351,13 +340,6 @@ def _deploy(request: Request, facts: RequestFacts) -> Decision:
     return Decision(status.mirrored(request, graph), is_paced=True)
 
 
-def _rest(request: Request) -> Decision:
-    if request.status.state == api.RequestState.DEPLOYING:
-        return Decision(status.settled(request))
-    # A change of the spec that comes too late, or the end of a pause.
-    return Decision(status.restated(request) if status.has_to_be_restated(request) else None)
-
-
 _DIGEST_LENGTH = 64
 _SIGNED = (api.RESULTS_FILE, api.MOCKED_RESULTS_FILE)
 _PROGRAM = ("image", "command", "args", "env", "envFrom", "workingDir", "lifecycle")
@@ -365,12 +347,10 @@ _PROGRAM = ("image", "command", "args", "env", "envFrom", "workingDir", "lifecyc
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
-# The ConfigMap with the results can be written by every pod with the profiling ServiceAccount and
-# by every user who may write ConfigMaps. The copier therefore reports a digest of each file as its
-# termination message, in the format of sha256sum, and only kubelets write the status of pods.
-#
-# A user who may create pods can create one with the Job as its owner. So a report counts only if
-# its pod runs the Job's template, and all reports of a Job must agree.
+# Every pod with the profiling ServiceAccount and every user who may write ConfigMaps can write the results.
+# The copier therefore reports a digest of each file as its termination message, in the format of sha256sum,
+# and only kubelets write the status of pods. A user who may create pods can create one with the Job as its
+# owner. So a report counts only if its pod runs the Job's template, and all reports of a Job must agree.
 def require_confirmed(
     request: Request,
     spec: RequestSpec,
@@ -384,49 +364,31 @@ def require_confirmed(
         BadOutput: they do not, or they report other results.
     """
     metadata, namespace = request.metadata, results.target(request, spec).namespace
-    if not is_signed(job, pods, data) and namespace != metadata.namespace:
-        raise results.BadOutput(
-            "no pod of the profiling Job that runs the Job's template reports the digests of the results, "
-            f"which are required to create objects in namespace {namespace}"
-        )
-    if spec.auto_apply and not is_confirmed(job, pods):
-        raise results.BadOutput(
-            "no pod of the profiling Job reports the digests of the results, so that anything may have "
-            f"written them: review ConfigMap {names.profiling_output(metadata.name)}, and create the graph "
-            "yourself"
-        )
-
-
-def is_signed(job: api.JobInFull | None, pods: Iterable[api.JobPodInFull], data: Mapping[str, str]) -> bool:
-    """Whether a pod that runs the Job's template reports these results.
-
-    Raises:
-        BadOutput: a pod of the Job reports other results than these.
-    """
-    if job is None:
-        return False
-    reports = [(pod, digests) for pod in pods if controls(job, pod) for digests in _reports(pod)]
+    template: Object = job.spec["template"]["spec"] if job is not None else {}
+    own = [pod for pod in pods if job is not None and controls(job, pod)]
+    reports = [(pod, digests) for pod in own for digests in _reports(pod)]
     actual = {name: hashlib.sha256(data[name].encode()).hexdigest() for name in _SIGNED if name in data}
     if any(digests != actual for _, digests in reports):
         raise results.BadOutput(
             "the output ConfigMap differs from what the profiling Job wrote (the digests that "
             "its pod reported do not match): something else changed it"
         )
-    return any(runs_template(job.spec["template"]["spec"], pod.spec) for pod, _ in reports)
-
-
-def is_confirmed(job: api.JobInFull | None, pods: Iterable[api.JobPodInFull]) -> bool:
-    """Whether a pod of the Job reports results, whatever it runs, or an earlier operator created the Job.
-
-    That is enough to create the graph in the same namespace: a user who may create pods or Jobs there
-    needs no graph for it. `is_signed` has compared the reports.
-    """
-    if job is None:
-        return False
-    copier = _named(job.spec["template"]["spec"], "containers").get(api.COPIER) or {}
-    if not {"copy-output", api.COPIER} & set(copier.get("args") or ()):
-        return True  # the copier of an earlier operator reports nothing
-    return any(report for pod in pods if controls(job, pod) for report in _reports(pod))
+    is_signed = any(runs_template(template, pod.spec) for pod, _ in reports)
+    if namespace != metadata.namespace and not is_signed:
+        raise results.BadOutput(
+            "no pod of the profiling Job that runs the Job's template reports the digests of the results, "
+            f"which are required to create objects in namespace {namespace}"
+        )
+    # For a graph in the same namespace any report is enough: a user who may create pods or Jobs there needs
+    # no graph for it. The copier of an earlier operator reports nothing.
+    copier = _named(template, "containers").get(api.COPIER) or {}
+    should_report = job is None or {"copy-output", api.COPIER} & set(copier.get("args") or ())
+    if spec.auto_apply and should_report and not reports:
+        raise results.BadOutput(
+            "no pod of the profiling Job reports the digests of the results, so that anything may have "
+            f"written them: review ConfigMap {names.profiling_output(metadata.name)}, and create the graph "
+            "yourself"
+        )
 
 
 def runs_template(template: Object, pod: Object) -> bool:
@@ -475,15 +437,9 @@ def _reports(pod: api.JobPodInFull) -> Iterator[dict[str, str]]:
     """Yield the digests by file that the copier reported, if it succeeded."""
     for container in pod.status.container_statuses:
         ended = container.state.terminated
-        has_copied = container.name == api.COPIER and ended is not None and not ended.exit_code
-        if report := _digests(ended.message) if ended is not None and has_copied else {}:
+        if container.name != api.COPIER or ended is None or ended.exit_code:
+            continue
+        lines = (line.partition("  ") for line in ended.message.splitlines())
+        digests = {name: digest for digest, _, name in lines if len(digest) == _DIGEST_LENGTH}
+        if report := {name: digests[name] for name in _SIGNED if name in digests}:
             yield report
-
-
-def _digests(text: str) -> dict[str, str]:
-    digests: dict[str, str] = {}
-    for line in text.splitlines():
-        digest, _, name = line.partition("  ")
-        if name in _SIGNED and len(digest) == _DIGEST_LENGTH:
-            digests[name] = digest
-    return digests

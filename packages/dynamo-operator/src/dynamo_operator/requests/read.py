@@ -6,8 +6,10 @@ cannot be reverted, so it is read from the API server before.
 
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
+
+import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -59,11 +61,7 @@ class GpuDiscoveryRbac:
     async def admit(self, request: Request) -> str:
         """Add the ServiceAccount of the request's Job, and remove those that need it no longer.
 
-        Returns why that is not possible; "" if it succeeded.
-
-        Raises:
-            Conflict: another client wrote the subjects; the caller retries.
-            OperatorError: the API server could not be reached or failed.
+        Returns why that is impossible, or "". Raises `Conflict` if another client wrote the subjects.
         """
         try:
             await self._write(self._searching(request))
@@ -74,11 +72,8 @@ class GpuDiscoveryRbac:
     async def withdraw(self) -> None:
         """Remove the ServiceAccounts of namespaces without GPU discovery.
 
-        Sends no request if there is none to remove, except once after the start of the process.
-
-        Raises:
-            Conflict: another client wrote the subjects; the caller retries.
-            OperatorError: the API server could not be reached or failed.
+        Sends no request if there is none to remove, except once after the start of the process. Raises
+        `Conflict` if another client wrote the subjects.
         """
         desired = self._searching()
         if not self.name or (self._listed is not None and self._listed <= desired):
@@ -88,21 +83,19 @@ class GpuDiscoveryRbac:
         self._listed = desired
 
     async def _write(self, desired: set[str]) -> None:
-        key = Key("", self.name)
+        key, name = Key("", self.name), names.PROFILING_SERVICE_ACCOUNT
         binding = await self.client.get(ClusterRoleBinding, key)
-        if set(binding.subjects) != {_subject(namespace) for namespace in desired}:
+        subjects = [Subject("ServiceAccount", name, namespace) for namespace in sorted(desired)]
+        if set(binding.subjects) != set(subjects):
+            version = binding.metadata.resource_version
             body: Object = {
-                "metadata": {"resourceVersion": binding.metadata.resource_version},
-                "subjects": [
-                    {"kind": subject.kind, "name": subject.name, "namespace": subject.namespace}
-                    for subject in map(_subject, sorted(desired))
-                ],
+                "metadata": {"resourceVersion": version},
+                "subjects": msgspec.to_builtins(subjects),
             }
             await self.writer.merge_patch(ClusterRoleBinding, key, body, uid=binding.metadata.uid)
         self._listed = desired
 
     def _searching(self, *requests: Request) -> set[str]:
-        """The namespaces of all requests whose Jobs discover GPUs, or may start to."""
         requests = (*requests, *self.cache.list(Request))
         return {request.metadata.namespace for request in requests if may_search(request)}
 
@@ -115,10 +108,6 @@ def may_search(request: Request) -> bool:
         return False
     spec = api.accepted_spec(request)
     return bool(spec.enable_gpu_discovery) and not spec.profiling_config.service_account_name
-
-
-def _subject(namespace: str) -> Subject:
-    return Subject("ServiceAccount", names.PROFILING_SERVICE_ACCOUNT, namespace)
 
 
 _CREATED = {"dynamographdeployments": "nvidia.com", "configmaps": ""}
@@ -166,11 +155,7 @@ class RequestReader:
     """The administrator accepts all requests in all namespaces."""
 
     async def at(self, request: Request, stage: decide.Stage) -> decide.RequestFacts:
-        """Read the inputs of the stage.
-
-        Raises:
-            OperatorError: a request to the API server failed.
-        """
+        """Read the inputs of the stage. Raises `OperatorError` if the API server cannot answer."""
         match stage:
             case decide.Stage.VALIDATION:
                 return decide.RequestFacts(problems=await self.problems(request))
@@ -202,9 +187,6 @@ class RequestReader:
         """Why the request may not create anything in that namespace; "" if it may.
 
         Its present spec must name the namespace, as the accepted one does, and RBAC there must accept it now.
-
-        Raises:
-            OperatorError: a request to the API server failed.
         """
         source, spec = request.metadata.namespace, request.spec
         if namespace == source:
@@ -242,11 +224,7 @@ class RequestReader:
     async def destination(
         self, request: Request, namespace: str, manifests: Iterable[Object]
     ) -> decide.Destination:
-        """Read the target namespace: whether it accepts the graph, and which of these ConfigMaps exist there.
-
-        Raises:
-            OperatorError: a request to the API server failed.
-        """
+        """Read whether the namespace accepts the graph, and which of these ConfigMaps exist there."""
         if refusal := await self.refusal(request, namespace):
             return decide.Destination(namespace, refusal)
         mounted = [manifest["metadata"]["name"] for manifest in named_config_maps(manifests)]
@@ -259,12 +237,10 @@ class RequestReader:
     async def live(self, type_: type[R], key: Key, most_bytes: int = _CONFIG_MAP_BYTES) -> R | None:
         """The object from the API server; None if it does not exist.
 
-        Names in a status are not validated, and no object has an invalid one.
-
         Raises:
             TooLarge: it has more than `most_bytes` as JSON.
         """
-        if not all(map(is_subdomain, key)):
+        if not all(map(is_subdomain, key)):  # names in a status are not validated
             return None
         try:
             return await self.client.get(type_, key, most_bytes)
@@ -281,13 +257,8 @@ class RequestReader:
         return tuple(pod for pod in pods if pod.metadata.labels.get(labels.REQUEST) == name)
 
     async def _live_pods(self, type_: type[R], job: Resource) -> tuple[R, ...]:
-        """The pods that the Job controls, from the API server, also of an earlier operator's Job.
-
-        Any user may put the label on pods, so the list has metadata only.
-
-        Raises:
-            TooLarge: a pod exceeds `_POD_BYTES`, or more than `_MOST_PODS` have the Job as their controller.
-        """
+        """The pods that the Job controls, from the API server, also of an earlier operator's Job."""
+        # Any user may put the label on pods, so the list has metadata only.
         pages = self.client.pages(
             _POD_METADATA, namespace=job.key.namespace, labels=f"job-name={job.key.name}"
         )
@@ -323,20 +294,17 @@ class RequestReader:
         if job is not None and end is None:
             output = self.cache.get(api.Output, key)
             return decide.RequestFacts(job=job, pods=self._pods(request), output=output)
-        output = await self.live(api.Output, key)
-        if job is not None and decide.is_job_of(request, job) and end is not None and end.type == "Failed":
-            pods = await self._live_pods(api.JobPod, job)
-            temporary = self._temporary(request, job)
-            return decide.RequestFacts(job=job, pods=pods, output=output, temporary=temporary)
-        if output is None:
-            return decide.RequestFacts(job=job, temporary=self._temporary(request, job))
-        if job is None or not decide.is_job_of(request, job):
-            return decide.RequestFacts(job=job, output=output)
-        live = await self.live(api.JobInFull, job.key, _POD_BYTES)
-        if live is None or live.metadata.uid != job.metadata.uid:
-            return decide.RequestFacts(job=job, output=output)
-        witnesses = live, await self._live_pods(api.JobPodInFull, live)
-        return decide.RequestFacts(job=job, output=output, witnesses=witnesses)
+        facts = decide.RequestFacts(job=job, output=await self.live(api.Output, key))
+        own = job if job is not None and decide.is_job_of(request, job) else None
+        if own is not None and end is not None and end.type == "Failed":
+            pods = await self._live_pods(api.JobPod, own)
+            return replace(facts, pods=pods, temporary=self._temporary(request, own))
+        if facts.output is None:
+            return replace(facts, temporary=self._temporary(request, job))
+        live = await self.live(api.JobInFull, own.key, _POD_BYTES) if own is not None else None
+        if own is None or live is None or live.metadata.uid != own.metadata.uid:
+            return facts
+        return replace(facts, witnesses=(live, await self._live_pods(api.JobPodInFull, live)))
 
     async def _to_deploy(self, request: Request) -> decide.RequestFacts:
         graph_key = decide.target_of(request)
@@ -348,11 +316,9 @@ class RequestReader:
         return decide.RequestFacts(graph=graph, destination=destination)
 
     def _temporary(self, request: Request, job: Job | None) -> tuple[DynamoGraphDeployment, ...]:
-        """The graphs that a profiler created for measurements.
-
-        The request is their only owner. Any user who may patch a graph can write that, so they must also be
-        younger than the Job, or the request if the Job is gone: no user can change when they were created.
-        """
+        """The graphs that a profiler created for measurements."""
+        # The request is their only owner. Any user who may patch a graph can write that, so they must also be
+        # younger than the Job, or the request if the Job is gone: no user can change when they were created.
         began = (job or request).metadata.creation_timestamp or ""
         graphs = self.cache.list(DynamoGraphDeployment, request.metadata.namespace)
         return tuple(
@@ -363,7 +329,6 @@ class RequestReader:
         )
 
     async def _missing(self, request: Request, spec: RequestSpec) -> AsyncIterator[str]:
-        """Problems of the objects that the spec names."""
         namespace, profiling = request.metadata.namespace, spec.profiling_config
         base = profiling.config_map_ref
         if base is not None and is_subdomain(base.name):

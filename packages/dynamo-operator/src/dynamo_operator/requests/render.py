@@ -1,7 +1,6 @@
 """The profiling Job of a DynamoGraphDeploymentRequest (docs/requests.md, "The contract with a profiler")."""
 
 from functools import cache
-from typing import Any
 
 import msgspec
 import yaml
@@ -55,7 +54,7 @@ def profiler_config_text(spec: RequestSpec, namespace: str) -> str:
 def profiler_config_bytes(spec: RequestSpec, namespace: str) -> int:
     """The length of that argument in bytes of UTF-8; 0 for a configuration that validation rejects.
 
-    For a configuration that is far too large it is the length as JSON, since building YAML would take long.
+    If it is far too large, it is the length as JSON, since building YAML would take long.
     """
     config = spec.profiling_config.config or {}
     sections = (config.get("deployment"), config.get("engine"))
@@ -67,26 +66,23 @@ def profiler_config_bytes(spec: RequestSpec, namespace: str) -> int:
 
 def uses_ai_configurator(spec: RequestSpec) -> bool:
     """Whether AI Configurator estimates results instead of measuring them."""
-    sweep: object = (spec.profiling_config.config or {}).get("sweep")
-    if not isinstance(sweep, dict):
-        return False
-    for key in ("useAiConfigurator", "use_ai_configurator"):
-        if isinstance(sweep.get(key), bool):
-            return bool(sweep[key])
-    return False
+    sweep = _mapping(spec.profiling_config.config or {}, "sweep")
+    given = (sweep.get(key) for key in ("useAiConfigurator", "use_ai_configurator"))
+    return next((value for value in given if isinstance(value, bool)), False)
 
 
 def model_cache(spec: RequestSpec) -> tuple[str, str] | None:
     """The PVC with models and its mount path, or None."""
-    deployment: object = (spec.profiling_config.config or {}).get("deployment")
-    cache: Any = deployment.get("modelCache") if isinstance(deployment, dict) else None
-    claim = cache.get("pvcName") if isinstance(cache, dict) else None
+    cache = _mapping(_mapping(spec.profiling_config.config or {}, "deployment"), "modelCache")
+    claim, folder = cache.get("pvcName"), cache.get("mountPath")
     if not isinstance(claim, str) or not claim:
         return None
-    folder: object = cache.get("mountPath")
-    if not isinstance(folder, str) or not folder:
-        folder = DEFAULT_MODEL_CACHE_FOLDER
-    return claim, folder
+    return claim, folder if isinstance(folder, str) and folder else DEFAULT_MODEL_CACHE_FOLDER
+
+
+def _mapping(parent: Object, name: str) -> Object:
+    value = parent.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def _whole_numbers(value: object) -> object:
@@ -120,8 +116,7 @@ _Dumper.add_representer(str, _string)
 
 def worker_variables(spec: RequestSpec) -> list[Object]:
     """The variables of generated workers: `deployment.envs`, then those of the profiler; the first counts."""
-    deployment: object = (spec.profiling_config.config or {}).get("deployment")
-    given: Any = deployment.get("envs") if isinstance(deployment, dict) else None
+    given = _mapping(spec.profiling_config.config or {}, "deployment").get("envs")
     variables = [*(given if isinstance(given, list) else []), *spec.profiling_config.env]
     by_name: dict[str, Object] = {}
     for variable in variables:
@@ -170,11 +165,7 @@ def profiling_job(
     """
     profiling, name = spec.profiling_config, request.metadata.name
     kind = "aic-profiler" if uses_ai_configurator(spec) else "dynamo-profiler"
-    own = {
-        labels.PROFILING_APP: kind,
-        labels.PROFILING_JOB: names.label_value(name),
-        labels.MANAGED_BY: labels.MANAGER,
-    }
+    own = {labels.PROFILING_APP: kind, labels.PROFILING_JOB: names.label_value(name)}
     limits: Object = {
         "backoffLimit": BACKOFF_LIMIT if profiling.backoff_limit is None else profiling.backoff_limit,
         "activeDeadlineSeconds": profiling.active_deadline_seconds or DEADLINE_SECONDS,
@@ -189,7 +180,7 @@ def profiling_job(
         "metadata": {
             "name": names.profiling_job(name),
             "namespace": request.metadata.namespace,
-            "labels": {**profiling.labels, **own},
+            "labels": {**profiling.labels, **own, labels.MANAGED_BY: labels.MANAGER},
             "annotations": {**profiling.annotations, labels.REQUEST_GENERATION: generation},
         },
         "spec": {
@@ -294,40 +285,28 @@ def _variables(request: Request, profiling: api.ProfilingConfig, settings: Rende
     values = (metadata.name, metadata.namespace, metadata.uid)
     own = [{"name": name, "value": value} for name, value in zip(api.OWN_VARIABLES, values, strict=True)]
     users = {entry.get("name") for entry in profiling.env}
-    defaults = [
-        entry
-        for entry in variables
-        if entry["name"] not in users and ("valueFrom" in entry or entry["value"])
-    ]
+    defaults = [entry for entry in variables if entry["name"] not in users and entry.get("value") != ""]
     return [*defaults, *own, *(entry for entry in profiling.env if entry["name"] not in api.OWN_VARIABLES)]
 
 
 def _copier(request: Request, settings: RenderSettings, *, is_kept: bool) -> Object:
-    """The container that saves the results: the operator's image, or one with a shell and kubectl.
-
-    Values are passed as arguments, so that no shell interprets them.
-    """
+    # The image is the operator's, or one with a shell and kubectl. No shell interprets the values: they are
+    # arguments.
     own = {labels.REQUEST: names.label_value(request.metadata.name), labels.MANAGED_BY: labels.MANAGER}
     described = {"metadata": {"labels": own, "ownerReferences": [owner_reference(request)]}}
     metadata = msgspec.json.encode(described).decode()
     output = names.profiling_output(request.metadata.name)
-    fresh = ["fresh"] if is_kept else []
-    values = [request.metadata.namespace, output, metadata, OUTPUT_FOLDER, api.PROFILER, *fresh]
+    values = [request.metadata.namespace, output, metadata, OUTPUT_FOLDER, api.PROFILER]
+    values += ["fresh"] if is_kept else []
+    image, command, first = settings.operator_image, ["dynamo-operator"], ["copy-output"]
     if settings.profiling_copier_image:
-        program: Object = {
-            "image": settings.profiling_copier_image,
-            "command": ["/bin/sh", "-c"],
-            "args": [script(), api.COPIER, *values],
-        }
-    else:
-        program = {
-            "image": settings.operator_image,
-            "command": ["dynamo-operator"],
-            "args": ["copy-output", *values],
-        }
+        image, command = settings.profiling_copier_image, ["/bin/sh", "-c"]
+        first = [script(), api.COPIER]
     return {
         "name": api.COPIER,
-        **program,
+        "image": image,
+        "command": command,
+        "args": [*first, *values],
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": _OUTPUT, "mountPath": OUTPUT_FOLDER, "readOnly": True}, _TOKEN_MOUNT],
     }

@@ -13,7 +13,7 @@ from dynamo_operator import labels, names
 from dynamo_operator.component.api import GROUP, VERSION, WORKER_TYPES
 from dynamo_operator.documents import documents
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE, Output
+from dynamo_operator.requests import api
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.render import BASE_FILE, model_cache, placement, worker_variables
@@ -73,7 +73,7 @@ def parse_results(data: Mapping[str, str], config_map: str, *, is_mocked: bool, 
     Raises:
         BadOutput: the output contains no usable graph.
     """
-    file = MOCKED_RESULTS_FILE if is_mocked else RESULTS_FILE
+    file = api.MOCKED_RESULTS_FILE if is_mocked else api.RESULTS_FILE
     if file not in data:
         raise BadOutput(f"key {file} not found in ConfigMap {config_map}")
     graphs: list[Object] = []
@@ -94,10 +94,10 @@ def parse_results(data: Mapping[str, str], config_map: str, *, is_mocked: bool, 
 
 def progress(data: Mapping[str, str]) -> ProfilingProgress:
     """Parse the profiler's status file; empty if it is missing or unreadable."""
-    text, status = data.get(STATUS_FILE, ""), None
+    text, status = data.get(api.STATUS_FILE, ""), None
     with suppress(BadOutput):
         if len(text) <= STATUS_LIMIT:  # parsed repeatedly, in the event loop
-            status = next(iter(_documents(STATUS_FILE, text, STATUS_LIMIT)), None)
+            status = next(iter(_documents(api.STATUS_FILE, text, STATUS_LIMIT)), None)
     if not isinstance(status, dict):
         return ProfilingProgress()
     return ProfilingProgress(
@@ -146,29 +146,24 @@ def _graph(file: str, document: Object, name: str) -> Object:
     if later := later_version(document):
         raise _no_graph(file, str(later))
     metadata = document.get("metadata")
-    kept = {
-        field: value
-        for field, value in (metadata if isinstance(metadata, dict) else {}).items()
-        if field in ("name", "labels", "annotations") and value
-    }
+    given = metadata if isinstance(metadata, dict) else {}
+    kept = {name: given[name] for name in ("name", "labels", "annotations") if given.get(name)}
     graph: Object = {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": DynamoGraphDeployment.KIND.name,
         "metadata": {"name": name} | kept,
         "spec": document.get("spec"),
     }
+    encoded = msgspec.json.encode(graph)
     try:
-        read = decode(DynamoGraphDeployment, msgspec.json.encode(graph))
-    except (DecodeError, msgspec.MsgspecError, ValueError, OverflowError) as error:
-        cause = error.message if isinstance(error, DecodeError) else str(error)
-        raise _no_graph(file, f"failed to convert to DynamoGraphDeployment: {cause}") from error
-    size = len(msgspec.json.encode(graph))
-    if size > _GRAPH_LIMIT_BYTES:
-        text = f"it has {size} bytes as JSON (limit {_GRAPH_LIMIT_BYTES}, so that it fits in the status)"
-        raise _no_graph(file, text)
+        read = decode(DynamoGraphDeployment, encoded)
+    except DecodeError as error:
+        raise _no_graph(file, f"failed to convert to DynamoGraphDeployment: {error.message}") from error
+    if len(encoded) > _GRAPH_LIMIT_BYTES:
+        limit = f"(limit {_GRAPH_LIMIT_BYTES}, so that it fits in the status)"
+        raise _no_graph(file, f"it has {len(encoded)} bytes as JSON {limit}")
     if not read.spec.services:
-        text = "failed to convert to DynamoGraphDeployment: spec.services is empty"
-        raise _no_graph(file, text)
+        raise _no_graph(file, "failed to convert to DynamoGraphDeployment: spec.services is empty")
     return graph
 
 
@@ -203,51 +198,42 @@ def target(request: Request, spec: RequestSpec) -> Key:
 
 
 def completed(graph: Object, spec: RequestSpec, *, may_scale: bool = True) -> Object:
-    """Return the graph with the placement of the profiling pod, the model's PVC, and adapters for a planner.
+    """Return the graph with the placement of the profiling pod, and the model's PVC.
 
-    Without `may_scale` no adapters are enabled.
+    With `may_scale`, the scaling adapters that a planner needs are enabled.
 
     Raises:
         BadOutput: the pod of a service is malformed.
     """
     body = graph["spec"]
-    services = body["services"]
-    has_planner = may_scale and any(_type(service) == "planner" for service in services.values())
+    types = {service.get("componentType") for service in body["services"].values()}
     result = {
-        name: _service(name, service, spec, is_scaled=has_planner) for name, service in services.items()
+        name: _service(name, service, spec, is_scaled=may_scale and "planner" in types)
+        for name, service in body["services"].items()
     }
     return {**graph, "spec": {**_with_model_cache(body, result, spec), "services": result}}
 
 
 def _with_model_cache(body: Object, services: dict[str, Object], spec: RequestSpec) -> Object:
-    """The spec of the graph with the PVC of the model, which workers and frontends mount like the profiler.
-
-    A mount of the graph's own at that path stays. Frontends read the tokenizer.
-    """
+    # Workers, and frontends, which read the tokenizer, mount the PVC of the model like the profiler, unless
+    # the graph mounts something at that path.
     cache = model_cache(spec)
     if cache is None:
         return body
     (claim, folder), is_used = cache, False
     for name, service in services.items():
-        if _type(service) not in {*WORKER_TYPES, "frontend"}:
+        if service.get("componentType") not in {*WORKER_TYPES, "frontend"}:
             continue
-        path = f"the graph's spec.services[{name}]"
-        mounts = _of_form(list, service, "volumeMounts", path)
-        pod = _of_form(dict, service, "extraPodSpec", path)
-        container = _of_form(dict, pod, "mainContainer", f"{path}.extraPodSpec")
-        own = _of_form(list, container, "volumeMounts", f"{path}.extraPodSpec.mainContainer")
-        folders = {
-            str(mount.get(field, "")).rstrip("/")
-            for field, present in (("mountPoint", mounts), ("mountPath", own))
-            for mount in present
-            if isinstance(mount, dict)
-        }
-        if folder.rstrip("/") not in folders:
+        path, mounts = f"the graph's spec.services[{name}].extraPodSpec", service.get("volumeMounts") or []
+        container = _of_form(dict, service.get("extraPodSpec") or {}, "mainContainer", path)
+        own = _of_form(list, container, "volumeMounts", f"{path}.mainContainer")
+        folders = [mount.get("mountPoint") for mount in mounts]
+        folders += [mount.get("mountPath") for mount in own if isinstance(mount, dict)]
+        if folder.rstrip("/") not in {str(present).rstrip("/") for present in folders}:
             service["volumeMounts"] = [*mounts, {"name": claim, "mountPoint": folder}]
             is_used = True
-    claims = _of_form(list, body, "pvcs", "the graph's spec")
-    declared = {entry.get("name") for entry in claims if isinstance(entry, dict)}
-    if claim in declared or not is_used:
+    claims = body.get("pvcs") or []
+    if not is_used or claim in {declared.get("name") for declared in claims}:
         return body
     return {**body, "pvcs": [*claims, {"name": claim, "create": False}]}
 
@@ -261,27 +247,27 @@ def deployed(request: Request, spec: RequestSpec, at: Key) -> Object:
     generated = request.status.generated_deployment
     if generated is None:
         raise ValueError("status.generatedDeployment is not set")
-    metadata: Object = generated.get("metadata") or {}
-    overrides = spec.deployment_overrides
+    overrides = spec.deployment_overrides or api.DeploymentOverrides()
+    metadata = _metadata(request, generated.get("metadata") or {}, at, overrides)
+    version, kind = generated["apiVersion"], generated["kind"]
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": generated.get("spec")}
+
+
+def _metadata(request: Request, given: Object, at: Key, overrides: api.DeploymentOverrides) -> Object:
     return {
-        "apiVersion": generated["apiVersion"],
-        "kind": generated["kind"],
-        "metadata": {
-            "name": at.name,
-            "namespace": at.namespace,
-            "labels": {
-                **(metadata.get("labels") or {}),
-                labels.MANAGED_BY: labels.MANAGER,
-                **(overrides.labels if overrides else {}),
-                **tracking(request),
-            },
-            "annotations": {
-                **(metadata.get("annotations") or {}),
-                **(overrides.annotations if overrides else {}),
-                labels.REQUEST_UID: request.metadata.uid,
-            },
+        "name": at.name,
+        "namespace": at.namespace,
+        "labels": {
+            **_of_form(dict, given, "labels", "metadata"),
+            labels.MANAGED_BY: labels.MANAGER,
+            **overrides.labels,
+            **tracking(request),
         },
-        "spec": generated.get("spec"),
+        "annotations": {
+            **_of_form(dict, given, "annotations", "metadata"),
+            **overrides.annotations,
+            labels.REQUEST_UID: request.metadata.uid,
+        },
     }
 
 
@@ -291,7 +277,7 @@ def tracking(request: Request) -> dict[str, str]:
     return {labels.REQUEST: names.label_value(metadata.name), labels.REQUEST_NAMESPACE: metadata.namespace}
 
 
-def is_own_config_map(request: Request, live: Output) -> bool:
+def is_own_config_map(request: Request, live: api.Output) -> bool:
     """Whether a ConfigMap was created for a request of this name, present or former."""
     return tracking(request).items() <= live.metadata.labels.items() and not (
         live.metadata.controller and not controls(request, live)
@@ -299,7 +285,7 @@ def is_own_config_map(request: Request, live: Output) -> bool:
 
 
 def with_free_names(
-    request: Request, result: ProfilingResult, present: Mapping[str, Output]
+    request: Request, result: ProfilingResult, present: Mapping[str, api.Output]
 ) -> ProfilingResult:
     """Rename the ConfigMaps of a result whose names are taken by others, also in its graph.
 
@@ -343,34 +329,12 @@ def config_map(request: Request, manifest: Object, namespace: str) -> Object:
     Raises:
         BadOutput: its labels or annotations are not a mapping.
     """
-    metadata = manifest["metadata"]
-    kept: Object = {name: manifest[name] for name in _CONTENT if name in manifest}
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": metadata["name"],
-            "namespace": namespace,
-            "labels": {
-                **_of_form(dict, metadata, "labels", "metadata"),
-                **tracking(request),
-                labels.MANAGED_BY: labels.MANAGER,
-            },
-            "annotations": {
-                **_of_form(dict, metadata, "annotations", "metadata"),
-                labels.REQUEST_UID: request.metadata.uid,
-            },
-        },
-        **kept,
-    }
-
-
-def _type(service: object) -> str:
-    return str(service.get("componentType", "")) if isinstance(service, dict) else ""
+    given, kept = manifest["metadata"], {name: manifest[name] for name in _CONTENT if name in manifest}
+    metadata = _metadata(request, given, Key(namespace, given["name"]), api.DeploymentOverrides())
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **kept}
 
 
 def _of_form(form: type[Form], parent: Object, name: str, path: str) -> Form:
-    """Return a list or mapping; empty if it is not set."""
     value = parent.get(name) or form()
     if not isinstance(value, form):
         raise BadOutput(f"{path}.{name} is not a {_FORMS[form]}")
@@ -378,7 +342,7 @@ def _of_form(form: type[Form], parent: Object, name: str, path: str) -> Form:
 
 
 def _service(service_name: str, service: Object, spec: RequestSpec, *, is_scaled: bool) -> Object:
-    result, is_worker = dict(service), _type(service) in WORKER_TYPES
+    result, is_worker = dict(service), service.get("componentType") in WORKER_TYPES
     if is_scaled and is_worker and "scalingAdapter" not in result:
         result["scalingAdapter"] = {"enabled": True}
     if is_worker:
@@ -432,11 +396,13 @@ def completed_base(text: str, spec: RequestSpec) -> str | None:
     """Return the completed base graph as JSON, which is YAML; None if nothing has to be, or can be, added."""
     try:
         graphs = _objects("the base graph", text)
-        if len(graphs) != 1 or not _is_graph(graphs[0]):
+        if [graph["kind"] for graph in graphs] != [DynamoGraphDeployment.KIND.name]:
+            return None
+        if not decode(DynamoGraphDeployment, msgspec.json.encode(graphs[0])).spec.services:
             return None
         # Temporary graphs run the real engines, even if the final one uses the mocker.
         result = completed(graphs[0], structs.replace(spec, use_mocker=False), may_scale=False)
-    except BadOutput:
+    except (BadOutput, DecodeError):
         return None
     if result == graphs[0]:
         return None
@@ -457,21 +423,3 @@ def base_config_map(
         return None
     name = {"name": names.profiling_base(metadata.name, metadata.uid)}
     return config_map(request, {"metadata": name, "data": {BASE_FILE: completed_text}}, metadata.namespace)
-
-
-def _is_graph(document: Object) -> bool:
-    spec = document.get("spec")
-    services = spec.get("services") if isinstance(spec, dict) else None
-    return (
-        document["kind"] == DynamoGraphDeployment.KIND.name
-        and isinstance(services, dict)
-        and all(_is_service(service) for service in services.values())
-    )
-
-
-def _is_service(value: object) -> bool:
-    """Whether the fields of a service that `completed` extends are well-formed."""
-    if not isinstance(value, dict):
-        return False
-    pod, envs = value.get("extraPodSpec") or {}, value.get("envs") or []
-    return isinstance(pod, dict) and isinstance(envs, list) and all(isinstance(env, dict) for env in envs)

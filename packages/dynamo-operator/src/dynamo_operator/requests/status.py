@@ -98,7 +98,6 @@ def _reported(
 def _failed(
     request: Request, type_: Type, reason: Reason, text: str, event: str, **fields: Any
 ) -> RequestReport:
-    """Report a step that failed, with the warning `event`."""
     warning = StatusEvent(event, text, is_warning=True)
     return _reported(request, State.FAILED, (type_, "False", reason, text), warning, **fields)
 
@@ -117,16 +116,11 @@ def accepted(request: Request, spec: RequestSpec) -> RequestReport:
         for type_ in (Type.PROFILING, Type.GENERATED, Type.DEPLOYED)
         if condition(request.status.conditions, type_)
     ]
-    conditions = (request_condition(request, *step) for step in steps)
-    pending = request_status(request, State.PENDING, *conditions, message="Profiling is about to start")
-    status = RequestStatus(
-        state=pending.state,
-        message=pending.message,
-        conditions=pending.conditions,
-        observed_generation=request.metadata.generation,
-        backend=spec.backend,
-        accepted_spec=api.as_accepted(spec),
-    )
+    conditions = [request_condition(request, *step) for step in steps]
+    generation, accepted_spec = request.metadata.generation, api.as_accepted(spec)
+    status = RequestStatus(observed_generation=generation, backend=spec.backend, accepted_spec=accepted_spec)
+    anew, message = replace(request, status=status), "Profiling is about to start"
+    status = request_status(anew, State.PENDING, *conditions, message=message)
     return RequestReport(status, (StatusEvent("Initialized", "DGDR initialized successfully"),))
 
 
@@ -226,12 +220,10 @@ def stopped(request: Request, reason: Reason, text: str) -> RequestReport:
 
 def change_rejected(request: Request) -> tuple[StatusEvent, ...]:
     """The event for a change of the spec that comes too late; once for each change."""
-    status = request.status
+    status, generation = request.status, request.metadata.generation
     succeeded = condition(status.conditions, Type.SUCCEEDED)
-    generation = request.metadata.generation
-    if status.state not in api.FIXED or generation == status.observed_generation:
-        return ()
-    if succeeded is not None and succeeded.observed_generation == generation:
+    is_reported = succeeded is not None and succeeded.observed_generation == generation
+    if is_reported or status.state not in api.FIXED or generation == status.observed_generation:
         return ()
     text = (
         f"Cannot modify spec in state '{status.state}'. DynamoGraphDeploymentRequest is immutable once "
@@ -240,18 +232,14 @@ def change_rejected(request: Request) -> tuple[StatusEvent, ...]:
     return (StatusEvent("SpecChangeRejected", text, is_warning=True),)
 
 
-def has_to_be_restated(request: Request) -> bool:
-    """Whether the status does not show yet that a pause is over, or that the spec changed too late."""
-    succeeded = condition(request.status.conditions, Type.SUCCEEDED)
-    was_held = succeeded is not None and succeeded.reason in _HELD
-    return was_held or bool(change_rejected(request))
-
-
-def restated(request: Request) -> RequestReport:
-    """`Succeeded` as before, for the newest generation of the spec."""
+def restated(request: Request) -> RequestReport | None:
+    """`Succeeded` as before, after a pause or a change of the spec that came too late; None without one."""
     status = request.status
     last = condition(status.conditions, Type.SUCCEEDED)
-    if last is None or last.reason in _HELD:
+    was_held = last is not None and last.reason in _HELD
+    if not was_held and not change_rejected(request):
+        return None
+    if last is None or was_held:
         last = summary(request, State(status.state or ""), status.conditions, status.message or "")
     again = request_condition(request, Type.SUCCEEDED, last.status, last.reason, last.message)
     return RequestReport(status.with_conditions([again]))
@@ -267,7 +255,6 @@ def _phase(progress: ProfilingProgress) -> dict[str, Any]:
 
 
 def _ended(request: Request, progress: ProfilingProgress, now: str) -> dict[str, Any]:
-    """The phase, and when profiling ended, as first recorded."""
     return {**_phase(progress), "completion_time": request.status.completion_time or now}
 
 
@@ -340,21 +327,18 @@ def taken_graph(at: Key) -> str:
 
 
 def _unready(request: Request, name: str, state: str) -> tuple[Reason, str, tuple[StatusEvent, ...]]:
-    """Reason, message and events for a graph that is not ready."""
     before = condition(request.status.conditions, Type.DEPLOYED)
+    reason = before.reason if before is not None else ""
     if state == GraphState.FAILED:
-        text = f"DynamoGraphDeployment {name} failed"
-        is_reported = before is not None and before.reason == Reason.DEPLOYMENT_FAILED
-        events = () if is_reported else (StatusEvent("DeploymentFailed", text, is_warning=True),)
+        event = StatusEvent("DeploymentFailed", f"DynamoGraphDeployment {name} failed", is_warning=True)
+        events = () if reason == Reason.DEPLOYMENT_FAILED else (event,)
         return Reason.DEPLOYMENT_FAILED, f"DGD {name} failed", events
-    if request.status.state == State.READY:
+    was_ready = request.status.state == State.READY
+    if was_ready or reason == Reason.DEPLOYMENT_DEGRADED:
         text = f"DynamoGraphDeployment {name} degraded from Ready to {state}"
         event = StatusEvent("DeploymentDegraded", text, is_warning=True)
-        return Reason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {state}", (event,)
-    if before is not None and before.reason == Reason.DEPLOYMENT_DEGRADED:
-        return Reason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {state}", ()
-    text = f"DGD {name} created, waiting for Ready"
-    return Reason.DEPLOYMENT_CREATED, text, ()
+        return Reason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {state}", (event,) if was_ready else ()
+    return Reason.DEPLOYMENT_CREATED, f"DGD {name} created, waiting for Ready", ()
 
 
 LAST_LINES = 10
@@ -408,7 +392,7 @@ def _age(pod: api.JobPod) -> tuple[str, str]:
 
 
 def _details(pod: api.JobPod) -> Iterator[str]:
-    """What went wrong in a pod, the likeliest cause first."""
+    # The likeliest cause comes first.
     if pod.status.phase != "Failed":
         return
     if pod.status.reason:
@@ -431,7 +415,7 @@ def _subject(pod: api.JobPod, container: ContainerStatus) -> str:
 
 
 def _message(text: str) -> str:
-    """The last lines of a text: a program reports its fatal error last."""
+    # A program reports its fatal error last.
     lines = [line.rstrip() for line in text.strip().splitlines() if line.strip()]
     last = "\n".join(lines[-LAST_LINES:])
     if len(last) > _LAST_CHARACTERS:

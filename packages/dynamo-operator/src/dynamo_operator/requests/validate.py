@@ -150,7 +150,6 @@ def _config_problems(config: Object) -> Iterator[Problem]:
 
 
 def _reference_problems(spec: RequestSpec) -> Iterator[Problem]:
-    """Report names that no object can have, before anything is read by them."""
     profiling = spec.profiling_config
     overrides = spec.deployment_overrides or DeploymentOverrides()
     references = (
@@ -222,11 +221,8 @@ def _text(section: object, field: str) -> str:
 
 
 def _size_problems(spec: RequestSpec, namespace: str) -> Iterator[Problem]:
-    """Report what is too large for the status, or for the Job to start.
-
-    Without this check the API server would accept the Job, and the kubelet would fail to start the container
-    without naming the field.
-    """
+    # Without this check the API server would accept the Job, and the kubelet would fail to start the
+    # container without naming the field.
     is_too_large, config_bytes = False, profiler_config_bytes(spec, namespace)
     if config_bytes > _ARGUMENT_LIMIT_BYTES:
         is_too_large = True

@@ -13,8 +13,7 @@ from dynamo_operator.component.plan import (
     Fragment,
     GroupNode,
     Hosts,
-    Part,
-    Reference,
+    Word,
     in_script,
     merged,
     merged_environment,
@@ -30,8 +29,8 @@ from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object
 from specs import IMAGE, a_component
 
-PLAIN: list[Part] = ["--rank", "0"]
-LATE: list[Part] = ["--rank", Reference(Fragment("$((N + 1))"))]
+PLAIN: list[Word] = ["--rank", "0"]
+LATE: list[Word] = ["--rank", Fragment("$((N + 1))")]
 
 
 @pytest.mark.parametrize(
@@ -208,9 +207,9 @@ def started(**what: Any) -> list[list[str]]:
 def elsewhere(name: str) -> Hosts:
     """Hosts whose names the kubelet knows, and ranks that only a shell can compute."""
     return Hosts(
-        leader=Reference(Fragment(f"$(SET)-{name}-ldr-0"), f"$(SET)-{name}-ldr-0"),
-        workers=(Reference(Fragment(f"$(SET)-{name}-wkr-0"), f"$(SET)-{name}-wkr-0"),),
-        worker_rank=Reference(Fragment("$((INDEX + 1))")),
+        leader=Fragment(f"$(SET)-{name}-ldr-0", f"$(SET)-{name}-ldr-0"),
+        workers=(Fragment(f"$(SET)-{name}-wkr-0", f"$(SET)-{name}-wkr-0"),),
+        worker_rank=Fragment("$((INDEX + 1))"),
         rank_term="$((INDEX + 1))",
     )
 

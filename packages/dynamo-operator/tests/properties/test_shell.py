@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_operator.component.framework import is_shell
-from dynamo_operator.component.plan import Fragment, Word, line, quoted
+from dynamo_operator.component.plan import Fragment, Word, quoted, shell_line
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 
@@ -28,7 +28,7 @@ def read_by_a_shell(words: str, **environment: str) -> list[str]:
 @settings(deadline=None)
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 def test_texts_reach_a_program_as_they_are(texts: list[str]) -> None:
-    assert texts == read_by_a_shell(line(texts))
+    assert texts == read_by_a_shell(shell_line(texts))
 
 
 @pytest.mark.parametrize("text", ["--model", "acme/chat-7b", "a=b", "16", "x,y:z", "/opt/a_b.c"])
@@ -38,7 +38,7 @@ def test_a_plain_text_stays_without_quotes(text: str) -> None:
 
 def test_a_fragment_is_for_the_shell_and_the_same_text_of_a_user_is_not() -> None:
     words: list[Word] = [Fragment("$((RANK + 1))"), "$((RANK + 1))"]
-    assert ["3", "$((RANK + 1))"] == read_by_a_shell(line(words), RANK="2")
+    assert ["3", "$((RANK + 1))"] == read_by_a_shell(shell_line(words), RANK="2")
 
 
 @pytest.mark.parametrize(

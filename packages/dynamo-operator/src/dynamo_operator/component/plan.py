@@ -41,16 +41,24 @@ _DOLLARS = re.compile(r"\$[$(]")
 # shell if only a shell can express them; in a script after the word that names the framework.
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """Shell syntax of the operator, such as `$((RANK + 1))`; never a user's text."""
+    """Shell syntax of the operator, such as `$((RANK + 1))`; never a user's text.
+
+    `argument` is the same as an argument that the kubelet expands; "" if only a shell can express it.
+    """
 
     text: str
+    argument: str = ""
+
+    def followed_by(self, text: str) -> "Fragment":
+        """Append plain text, such as a port."""
+        return Fragment(f"{self.text}{text}", self.argument and f"{self.argument}{text}")
 
 
 Word: TypeAlias = str | Fragment
-"""A text that is one argument, or a fragment for the shell."""
+"""A text that is one argument of a launch, or a fragment for the shell."""
 
 
-def line(words: Iterable[Word]) -> str:
+def shell_line(words: Iterable[Word]) -> str:
     """Join words to a command line, quoting texts."""
     return " ".join(word.text if isinstance(word, Fragment) else quoted(word) for word in words)
 
@@ -69,27 +77,6 @@ def quoted(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """A text that is known only inside the pod: as shell syntax, and as an argument that the kubelet expands.
-
-    `argument` is "" if only a shell can express it.
-    """
-
-    shell: Fragment
-    argument: str = ""
-
-    def followed_by(self, text: str) -> "Reference":
-        """Append plain text, such as a port."""
-        return Reference(
-            Fragment(f"{self.shell.text}{text}"), f"{self.argument}{text}" if self.argument else ""
-        )
-
-
-Part: TypeAlias = str | Reference
-"""One argument of a launch."""
-
-
-@dataclass(frozen=True, slots=True)
 class Hosts:
     """The addresses of the pods of a group, as its orchestrator defines them.
 
@@ -98,9 +85,9 @@ class Hosts:
     the workers may not resolve yet when the leader starts.
     """
 
-    leader: Reference
-    workers: tuple[Reference, ...]
-    worker_rank: Reference
+    leader: Fragment
+    workers: tuple[Fragment, ...]
+    worker_rank: Fragment
     rank_term: str
     names_come_late: bool = False
 
@@ -118,41 +105,28 @@ class GroupNode:
         return 1 + len(self.hosts.workers)
 
     @property
-    def rank(self) -> Part:
+    def rank(self) -> Word:
         """The pod's number in the group; the leader's is 0."""
         return "0" if self.is_leader else self.hosts.worker_rank
 
 
-def arguments(parts: Sequence[Part]) -> list[str] | None:
-    """The parts as arguments that the kubelet expands; None if they need a shell."""
-    if any(isinstance(part, Reference) and not part.argument for part in parts):
-        return None
-    return [part if isinstance(part, str) else part.argument for part in parts]
-
-
-def users_parts(texts: Iterable[str]) -> list[Part]:
-    """A user's arguments as parts. One that contains several flags becomes a fragment that a shell splits.
+def users_words(texts: Iterable[str]) -> list[Word]:
+    """A user's arguments as words. One that contains several flags becomes a fragment that a shell splits.
 
     The Go operator joins all arguments into a script without quotes, and manifests rely on it there
     (`docs/decisions/0034-manifests-of-strangers.md`).
     """
-    return [Reference(Fragment(flags)) if (flags := several_flags(text)) else text for text in texts]
+    return [Fragment(flags) if (flags := several_flags(text)) else text for text in texts]
 
 
-def shell_line(parts: Iterable[Part]) -> str:
-    """Join the parts for a shell, quoting the user's."""
-    return line(part if isinstance(part, str) else part.shell for part in parts)
-
-
-def with_flags(container: Object, flags: Sequence[Part], framework: str) -> Object:
+def with_flags(container: Object, flags: Sequence[Word], framework: str) -> Object:
     """Add the flags to the command of the container, if it starts the framework."""
     command, args = list(container.get("command", ())), list(container.get("args", ()))
     if _is_program(command, args, framework):
-        parts = [*users_parts(args), *flags]
-        if (plain := arguments(parts)) is not None:
-            return {**container, "args": plain}
-        script = shell_line(["exec", *command, *parts])
-        return {**container, "command": ["sh", "-c"], "args": [script]}
+        words = [*users_words(args), *flags]
+        if all(isinstance(word, str) or word.argument for word in words):
+            return {**container, "args": [word if isinstance(word, str) else word.argument for word in words]}
+        return {**container, "command": ["sh", "-c"], "args": [shell_line(["exec", *command, *words])]}
     for index, text in enumerate(args):
         changed = in_script(text, flags, framework)
         if changed != text:
@@ -160,7 +134,7 @@ def with_flags(container: Object, flags: Sequence[Part], framework: str) -> Obje
     return container
 
 
-def in_script(script: str, flags: Sequence[Part], framework: str) -> str:
+def in_script(script: str, flags: Sequence[Word], framework: str) -> str:
     """Add the flags to every command of a script that starts the framework.
 
     They follow the final word with the framework's name after a Python. A single pattern for this would take
@@ -181,13 +155,11 @@ def _in_command(command: str, text: str, framework: str) -> str:
 
 
 def _is_program(command: list[str], args: list[str], framework: str) -> bool:
-    """Whether the command is a program that accepts the framework's flags after its arguments."""
+    # A program accepts the framework's flags after its arguments; a shell does not.
     if not command or is_shell(command):
         return False
-    if is_python(command[0]):
-        return True
-    words = [*command, *args]
-    return any(map(is_python, words)) and f"dynamo.{framework}" in words
+    is_wrapped = any(map(is_python, [*command, *args])) and f"dynamo.{framework}" in [*command, *args]
+    return is_python(command[0]) or is_wrapped
 
 
 def without_default_port(container: Object, name: str = "system") -> Object:

@@ -30,7 +30,6 @@ from dynamo_operator.component.plan import (
     Hosts,
     Mount,
     Orchestrator,
-    Reference,
     Rendered,
     annotations,
     canonical,
@@ -164,13 +163,11 @@ def hosts(nodes: int) -> Hosts:
     The host name of a worker is the leader's with `-INDEX` appended to its first label.
     """
     leader = "LWS_LEADER_ADDRESS"
-    workers = (
-        Reference(Fragment(f"$(echo \"${leader}\" | sed 's/\\./-{index}\\./')")) for index in range(1, nodes)
-    )
+    workers = (Fragment(f"$(echo \"${leader}\" | sed 's/\\./-{index}\\./')") for index in range(1, nodes))
     return Hosts(
-        leader=Reference(Fragment(f"${leader}"), f"$({leader})"),
+        leader=Fragment(f"${leader}", f"$({leader})"),
         workers=tuple(workers),
-        worker_rank=Reference(Fragment("$(LWS_WORKER_INDEX)")),
+        worker_rank=Fragment("$(LWS_WORKER_INDEX)"),
         rank_term="LWS_WORKER_INDEX",
         names_come_late=True,
     )

@@ -4,7 +4,7 @@ from dynamo_operator.component.plan import (
     Backend,
     ComponentPlan,
     GroupNode,
-    Part,
+    Word,
     with_flags,
     without_probes,
 )
@@ -16,7 +16,7 @@ _PORT = 29500
 def _launch(container: Object, _plan: ComponentPlan, node: GroupNode) -> Object:
     """Add the leader's address, the number of nodes and the rank of the node."""
     address = node.hosts.leader.followed_by(f":{_PORT}")
-    flags: list[Part] = ["--dist-init-addr", address, "--nnodes", str(node.count)]
+    flags: list[Word] = ["--dist-init-addr", address, "--nnodes", str(node.count)]
     started = with_flags(container, [*flags, "--node-rank", node.rank], "sglang")
     return started if node.is_leader else without_probes(started)
 

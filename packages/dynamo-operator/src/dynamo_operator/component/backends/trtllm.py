@@ -17,9 +17,8 @@ from dynamo_operator.component.plan import (
     Fragment,
     GroupNode,
     Word,
-    line,
     shell_line,
-    users_parts,
+    users_words,
     variable,
     without_default_port,
 )
@@ -156,7 +155,7 @@ def _workers_resolve(node: GroupNode) -> list[str]:
     """
     if not node.hosts.names_come_late:
         return []
-    workers = line(host.shell for host in node.hosts.workers)
+    workers = shell_line(node.hosts.workers)
     step = (
         f"{{ TIMEOUT={_DNS_SECONDS}; START_TIME=$(date +%s); "
         f"for worker in {workers}; do "
@@ -174,7 +173,7 @@ def _workers_resolve(node: GroupNode) -> list[str]:
 
 def _mpirun(container: Object, node: GroupNode, processes: int, *, may_be_root: bool) -> str:
     """The command that starts the processes on all nodes, with the leader's environment."""
-    hosts = ",".join(host.shell.text for host in (node.hosts.leader, *node.hosts.workers))
+    hosts = ",".join(host.text for host in (node.hosts.leader, *node.hosts.workers))
     remote = f'"-p {_SSH_PORT} -o StrictHostKeyChecking=no -i $HOME/.ssh/id_rsa"'
     names = sorted(_FORWARDED | {entry["name"] for entry in container["env"]})
     words: list[Word] = [
@@ -185,14 +184,14 @@ def _mpirun(container: Object, node: GroupNode, processes: int, *, may_be_root: 
         *(word for name in names for word in ("-x", name)),
         *("bash", "-c", _command(container)),
     ]
-    return line(words)
+    return shell_line(words)
 
 
 def _command(container: Object) -> str:
     """The script that each process runs: TensorRT-LLM's launcher with the user's command."""
     command, args = container.get("command", ()), container.get("args", ())
     if not is_shell(command):
-        return shell_line([_LAUNCHER, *command, *users_parts(args)])
+        return shell_line([_LAUNCHER, *command, *users_words(args)])
     script = " ".join(args)
     place = _start_of_framework(script)
     return f"{script[:place]}{_LAUNCHER} {script[place:]}"

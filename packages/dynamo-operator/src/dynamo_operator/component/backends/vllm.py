@@ -15,11 +15,10 @@ from dynamo_operator.component.plan import (
     Fragment,
     GroupNode,
     LeaderService,
-    Part,
-    Reference,
+    Word,
     in_script,
     shell_line,
-    users_parts,
+    users_words,
     variable,
     with_flags,
     without_default_port,
@@ -76,7 +75,7 @@ def _ray_leader(container: Object) -> Object:
     command, args = container.get("command", ()), container.get("args", ())
     start = f"ray start --head --port={_RAY_PORT}"
     if not is_shell(command):
-        script = shell_line([*command, *users_parts(args), *_RAY_EXECUTOR])
+        script = shell_line([*command, *users_words(args), *_RAY_EXECUTOR])
         return {**container, "command": list(SHELL), "args": [f"{start} && {script}"]}
     script = " ".join(args).rstrip()
     if _ends_simply(script):
@@ -102,16 +101,16 @@ def _ends_simply(script: str) -> bool:
 
 
 def _ray_worker(container: Object, node: GroupNode) -> Object:
-    address = f"--address={node.hosts.leader.shell.text}:{_RAY_PORT}"
+    address = f"--address={node.hosts.leader.text}:{_RAY_PORT}"
     script = f"ray start {address} --block"
     return {**without_default_port(container), "command": list(SHELL), "args": [script]}
 
 
-def _ranks(local: int, node: GroupNode) -> list[Part]:
+def _ranks(local: int, node: GroupNode) -> list[Word]:
     """Flags for the copies on this node. Their total number is a flag of the user."""
-    first: Part = "0"
+    first: Word = "0"
     if not node.is_leader:
-        first = Reference(Fragment(f"$(( {local} * {node.hosts.rank_term} ))"))
+        first = Fragment(f"$(( {local} * {node.hosts.rank_term} ))")
     return [
         *("--data-parallel-hybrid-lb", "--data-parallel-size-local", str(local)),
         *("--data-parallel-start-rank", first),

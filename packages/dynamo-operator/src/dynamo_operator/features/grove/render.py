@@ -20,7 +20,6 @@ from dynamo_operator.component.plan import (
     Fragment,
     GroupNode,
     Hosts,
-    Reference,
     discovery_backend,
     object_metadata,
 )
@@ -219,15 +218,15 @@ def _size(facts: Facts, name: str, replicas: int) -> int:
 def _hosts(name: str, nodes: int) -> Hosts:
     """How the pods of a scaling group address each other, by variables that Grove sets."""
 
-    def host(suffix: str, index: int) -> Reference:
+    def host(suffix: str, index: int) -> Fragment:
         text = f"$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-{name}{suffix}-{index}.$(GROVE_HEADLESS_SERVICE)"
-        return Reference(Fragment(text), text)
+        return Fragment(text, text)
 
     rank = "$((GROVE_PCLQ_POD_INDEX + 1))"
     return Hosts(
         leader=host(LEADER_SUFFIX, 0),
         workers=tuple(host(WORKER_SUFFIX, index) for index in range(nodes - 1)),
-        worker_rank=Reference(Fragment(rank)),
+        worker_rank=Fragment(rank),
         rank_term=rank,
     )
 

@@ -10,6 +10,7 @@ their machine.
 import asyncio
 import sys
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from time import monotonic, process_time
 from typing import Any
@@ -18,7 +19,7 @@ import msgspec
 
 from bench.user import NAMESPACE, client, graph_body
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.render import component_objects
+from dynamo_operator.component.render import component_parts
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.render import graph_objects
 from dynamo_operator.settings import RenderSettings
@@ -83,7 +84,7 @@ async def create(to: Client, name: str, statuses: Statuses | None) -> None:
     components = [component for component in objects if isinstance(component, DynamoComponentDeployment)]
     await asyncio.gather(
         *(
-            _create_all(to, component, component_objects(component, _FACTS, _SETTINGS))
+            _create_all(to, component, chain(*component_parts(component, _FACTS, _SETTINGS)))
             for component in components
         )
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from bench.objects import component, deployment, graph, pod_json
-from dynamo_operator.component.render import component_objects
+from dynamo_operator.component.render import component_parts
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.graph.render import graph_objects
 from dynamo_operator.graph.validate import graph_problems
@@ -43,7 +43,7 @@ def steps() -> Iterator[Step]:
     """Measure all steps."""
     facts, settings = Facts(), RenderSettings()
     whole, part, live = graph(), component(), deployment()
-    desired = component_objects(part, facts, settings)[-1]
+    _, (desired,) = component_parts(part, facts, settings)
     live_json, pod = msgspec.json.encode(live), pod_json()
     yield _per("decode a Deployment", lambda: decode(Deployment, live_json))
     yield _per("decode a pod and reduce it", lambda: reduced_pod(decode(Pod, pod)))
@@ -51,7 +51,7 @@ def steps() -> Iterator[Step]:
     yield _per("validate a graph", lambda: graph_problems(whole, settings))
     yield _per("validate a component", lambda: component_problems(part, settings))
     yield _per("render a graph's own objects", lambda: graph_objects(whole, facts, settings))
-    yield _per("render a component's", lambda: component_objects(part, facts, settings))
+    yield _per("render a component's", lambda: component_parts(part, facts, settings))
     yield _per("hash a desired Deployment", lambda: digest_of(desired))
     yield _per(
         "compare a Deployment for drift, first time",

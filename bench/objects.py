@@ -7,7 +7,7 @@ import msgspec
 from cluster.graph.graphs import graph as graph_body
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.render import component_objects
+from dynamo_operator.component.render import component_parts
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.render import graph_objects
 from dynamo_operator.settings import RenderSettings
@@ -35,7 +35,8 @@ def component(name: str = "chat") -> DynamoComponentDeployment:
 def deployment(name: str = "chat") -> Deployment:
     """The Deployment of that worker."""
     owner = component(name)
-    return _stored(Deployment, component_objects(owner, Facts(), RenderSettings())[-1], owner)
+    _, (workload,) = component_parts(owner, Facts(), RenderSettings())
+    return _stored(Deployment, workload, owner)
 
 
 def pod_json(number: int = 0, graphs: int = 1) -> bytes:

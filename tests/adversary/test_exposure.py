@@ -7,7 +7,7 @@ import pytest
 
 from dynamo_operator.admission.decide import RULES, ReviewContext, decide
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.render import component_objects
+from dynamo_operator.component.render import component_parts
 from dynamo_operator.features.exposure import component_exposure, exposure_problems
 from dynamo_operator.graph.validate import inoperative
 from dynamo_operator.settings import RenderSettings
@@ -59,7 +59,7 @@ def test_the_operators_own_gateway_and_listed_ones_are_allowed() -> None:
 def test_no_route_without_a_gateway_which_would_be_one_of_the_whole_mesh(gateway: str | None) -> None:
     found = component({"useVirtualService": True, "virtualServiceGateway": gateway})
     settings = RenderSettings(virtual_service_gateway="istio-system/public", allowed_gateways="*")
-    objects = component_objects(found, Facts(istio_served=True), settings)
+    objects, _ = component_parts(found, Facts(istio_served=True), settings)
     assert "VirtualService" not in {each["kind"] for each in objects}
     (said,) = inoperative(found.spec, "spec")
     assert "spec.ingress.virtualServiceGateway" == said.path
@@ -67,7 +67,7 @@ def test_no_route_without_a_gateway_which_would_be_one_of_the_whole_mesh(gateway
 
 def test_a_route_inside_the_mesh_counts_in_its_own_namespace_only() -> None:
     settings = RenderSettings(allowed_gateways="mesh")
-    found = component_objects(in_mesh("mesh"), Facts(istio_served=True), settings)
+    found, _ = component_parts(in_mesh("mesh"), Facts(istio_served=True), settings)
     (route,) = (each for each in found if each["kind"] == "VirtualService")
     assert ["."] == route["spec"]["exportTo"]
 
@@ -141,7 +141,7 @@ def test_a_component_does_not_carry_other_annotations_past_the_list() -> None:
     settings = RenderSettings(ingress_allowed_annotations="cert-manager.io/*")
     texts = {f"{NGINX}auth-url": "https://login", "cert-manager.io/issuer": "a"}
     found = component({"ingressControllerClassName": "nginx"}, annotations=texts)
-    objects = component_objects(found, Facts(), settings)
+    objects, _ = component_parts(found, Facts(), settings)
     (ingress,) = (each for each in objects if each["kind"] == "Ingress")
     assert {"cert-manager.io/issuer": "a"} == ingress["metadata"]["annotations"]
 
@@ -186,7 +186,7 @@ def test_admission_refuses_what_is_new_and_only_warns_of_what_was_there() -> Non
 def test_what_exists_is_neither_written_nor_deleted() -> None:
     """So an operator upgrade takes no traffic away, and a graph that no webhook saw gets nothing."""
     found = in_mesh("mesh", ingressControllerClassName="nginx")
-    wanted = component_objects(found, Facts(istio_served=True), OPERATOR)
+    wanted, _ = component_parts(found, Facts(istio_served=True), OPERATOR)
     exposure = component_exposure(found, wanted, OPERATOR)
     kinds = {each["kind"] for each in wanted}
     assert {"Ingress", "VirtualService"} == kinds - {each["kind"] for each in exposure.desired}
@@ -198,7 +198,7 @@ def test_what_exists_is_neither_written_nor_deleted() -> None:
 def test_a_gateway_does_not_matter_where_there_is_no_istio() -> None:
     found = in_mesh("team-b/gateway", ingressControllerClassName="nginx")
     settings = RenderSettings()
-    wanted = component_objects(found, Facts(), settings)
+    wanted, _ = component_parts(found, Facts(), settings)
     assert wanted == component_exposure(found, wanted, settings).desired
 
 

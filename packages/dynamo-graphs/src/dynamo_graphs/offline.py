@@ -14,7 +14,7 @@ import msgspec
 from dynamo_graphs.schema import schema_problems
 from dynamo_operator import names, version
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.render import component_objects, component_shared_objects
+from dynamo_operator.component.render import component_parts, component_shared_objects
 from dynamo_operator.component.status import NO_ORCHESTRATOR
 from dynamo_operator.component.validate import component_problems, lacks_orchestrator
 from dynamo_operator.crds import defaulted
@@ -169,8 +169,9 @@ def graph_tree(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSetti
 def component_tree(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Object, ...]:
-    """All objects of a component."""
-    return (*component_shared_objects(component), *component_objects(component, facts, settings))
+    """All objects of a component, without owner references."""
+    around, workloads = component_parts(component, facts, settings)
+    return (*component_shared_objects(component), *around, *workloads)
 
 
 def _request(

@@ -89,7 +89,7 @@ def _plan(
         annotations=tagged | plan.annotations,
         pod_labels=users | fixed | extra_labels,
         pod_annotations=tagged | plan.pod_annotations,
-        discovery_backend="etcd",
+        is_discovered_by_kubernetes=False,
         namespace_defaults=defaults,
         service_account=defaults.service_account_name or "default",
     )

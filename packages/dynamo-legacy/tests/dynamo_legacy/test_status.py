@@ -13,7 +13,7 @@ from dynamo_operator.shared.conditions import ComponentReason
 from kube_runtime.apply.result import Blocked, Obstacle
 from kube_runtime.types.meta import Object, Status
 
-READY = Readiness(True, ComponentReason.DEPLOYMENT_READY, "Deployment is ready")  # noqa: FBT003
+READY = Readiness(ComponentReason.DEPLOYMENT_READY, "Deployment is ready", is_ready=True)
 BLOCKED = (Blocked(Obstacle.REJECTED, "Deployment", "a", "Deployment a: is invalid"),)
 
 

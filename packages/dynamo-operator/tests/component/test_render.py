@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dynamo_operator import labels
-from dynamo_operator.component.render import component_objects, component_shared_objects
+from dynamo_operator.component.render import component_parts, component_shared_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, registry_of_credential, registry_of_image
 from kube_runtime.types.meta import Object
@@ -20,8 +20,8 @@ OF_ANOTHER_GROUP = {"ownerReferences": [{**GRAPH, "apiVersion": "example.com/v1"
 
 def objects(facts: Facts | None = None, **spec: Any) -> dict[tuple[str, str], Object]:
     component = a_component(metadata=spec.pop("metadata", OWNED), **spec)
-    found = component_objects(component, facts or Facts(), SETTINGS)
-    return {(each["kind"], each["metadata"]["name"]): each for each in found}
+    around, workloads = component_parts(component, facts or Facts(), SETTINGS)
+    return {(each["kind"], each["metadata"]["name"]): each for each in (*around, *workloads)}
 
 
 def pod(facts: Facts | None = None, **spec: Any) -> Object:
@@ -99,7 +99,7 @@ def test_an_account_counts_under_its_old_name_too() -> None:
 def environment(settings: RenderSettings = SETTINGS, **spec: Any) -> dict[str, str]:
     """The variables with values of the main container."""
     component = a_component(metadata=OWNED, **spec)
-    *_, workload = component_objects(component, Facts(), settings)
+    _, (workload,) = component_parts(component, Facts(), settings)
     container = workload["spec"]["template"]["spec"]["containers"][-1]
     return {each["name"]: each.get("value", "") for each in container["env"]}
 
@@ -207,11 +207,8 @@ def test_components_of_one_model_share_its_service() -> None:
 
 def test_each_replica_has_two_objects() -> None:
     component = a_component("c", replicas=3, multinode={"nodeCount": 2})
-    groups = [
-        (each["kind"], each["metadata"]["name"])
-        for each in component_objects(component, Facts(), SETTINGS)
-        if each["kind"] in ("PodGroup", "LeaderWorkerSet")
-    ]
+    _, workloads = component_parts(component, Facts(), SETTINGS)
+    groups = [(each["kind"], each["metadata"]["name"]) for each in workloads]
     assert ["PodGroup", "LeaderWorkerSet"] * 3 == [kind for kind, _ in groups]
     assert ["c-0", "c-0", "c-1", "c-1", "c-2", "c-2"] == [name for _, name in groups]
 

@@ -31,7 +31,7 @@ COUNTS = ServiceReplicaStatus("Deployment", "chat-decode", 2, 2, 1, 1)
 POD = BlockedPod("x-0", "OOMKilled")
 CRASHING = Diagnosis(GraphReason.PODS_CRASHING, "pod x-0 OOMKilled", (POD,), 2)
 STARTING = Diagnosis(GraphReason.PODS_NOT_READY, "pod x-0 NotReady", (POD,), 2)
-READY = Readiness(is_ready=True, reason=ComponentReason.DEPLOYMENT_READY, message="is ready")
+READY = Readiness(ComponentReason.DEPLOYMENT_READY, "is ready", is_ready=True)
 
 
 def a_component(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dynamo_graphs.offline import graph_tree
-from dynamo_operator.component.render import component_objects
+from dynamo_operator.component.render import component_parts
 from dynamo_operator.graph.api import on_provider
 from dynamo_operator.graph.render import graph_objects
 from dynamo_operator.names import GROVE
@@ -78,8 +78,8 @@ def test_pods_of_groups_and_on_grove_have_none() -> None:
 
 def test_a_component_of_a_graph_leaves_it_to_the_graph() -> None:
     own = {"labels": {"nvidia.com/dynamo-graph-deployment-name": "chat"}}
-    with_graph = component_objects(a_component(metadata=own, replicas=2), Facts(), ONE)
-    alone = component_objects(a_component(replicas=2), Facts(), ONE)
+    with_graph, _ = component_parts(a_component(metadata=own, replicas=2), Facts(), ONE)
+    alone, _ = component_parts(a_component(replicas=2), Facts(), ONE)
     assert {} == budgets(with_graph)
     assert {"nvidia.com/selector": "w"} == budgets(alone)["w"]["selector"]["matchLabels"]
 

@@ -13,19 +13,9 @@ from typing import ClassVar
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.decide import decide
-from dynamo_operator.component.pods import (
-    diagnose,
-)
-from dynamo_operator.component.read import (
-    PodIndex,
-    component_pod_watch,
-    fact_watches,
-    read_component,
-)
-from dynamo_operator.component.status import (
-    applied_status,
-    reduced,
-)
+from dynamo_operator.component.pods import diagnose
+from dynamo_operator.component.read import PodIndex, component_pod_watch, fact_watches, read_component
+from dynamo_operator.component.status import applied_status, reduced
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
@@ -115,8 +105,6 @@ class ComponentController:
 
 
 def _leaders_watch(cache: Cache) -> Watches:
-    """Wake a component when the leaders of one of its groups change."""
-
     def keys(changed: Resource) -> Iterator[Key]:
         namespace = changed.metadata.namespace
         name = changed.metadata.labels.get(SET_NAME, "")

@@ -70,10 +70,10 @@ def decide(
     """Decide what to write for a component. `problems_of` validates it."""
     if stop := component_stop(component, problems_of(component), inputs.facts):
         return ComponentDecision(stop)
-    return plan_component(component, inputs, settings)
+    return decide_valid(component, inputs, settings)
 
 
-def plan_component(
+def decide_valid(
     component: DynamoComponentDeployment, inputs: ComponentInputs, settings: RenderSettings
 ) -> ComponentDecision:
     """Decide what to write for a valid component that can run."""

@@ -151,19 +151,14 @@ def mode(gpus: int, sizes: Parallelism) -> Mode:
 
 def parallelism(container: Fields) -> Parallelism:
     """Parse the parallelism flags in a container's command and arguments."""
-    flags = _flags(container)
+    texts = (*(container.get("command") or ()), *(container.get("args") or ()))
+    words = [word.strip("'\"") for text in texts for word in text.split()]
+    flags = [pair for pair in pairwise([*words, ""]) if pair[0].startswith(("-", "_"))]
     return Parallelism(_size(flags, _TENSOR) * _size(flags, _PIPELINE), _size(flags, _DATA))
 
 
-def _flags(container: Fields) -> list[tuple[str, str]]:
-    """The words that may be flags, each with the word after it; those of a script, too."""
-    texts = (*(container.get("command") or ()), *(container.get("args") or ()))
-    words = [word.strip("'\"") for text in texts for word in text.split()]
-    return [pair for pair in pairwise([*words, ""]) if pair[0].startswith(("-", "_"))]
-
-
 def _size(flags: Sequence[tuple[str, str]], names: Sequence[str]) -> int:
-    """The number of the first of these flags, as `--flag 2` or `--flag=2`; 1 without it."""
+    # As `--flag 2` or `--flag=2`; without it 1.
     for word, following in flags:
         flag, has_value, value = word.partition("=")
         number = value if has_value else following

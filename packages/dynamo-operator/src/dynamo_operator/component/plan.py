@@ -198,13 +198,11 @@ class ConfigKey:
 
 @dataclass(frozen=True, slots=True)
 class ComponentPlan:
-    """A component's spec with defaults, names and choices resolved.
+    """A component's spec with defaults, names and choices resolved; empty texts and collections mean "none".
 
-    `nodes` is the number of nodes of one replica, `gpus` the number of GPUs on each of them. `selector`
-    are labels that only this component's pods have. `workload_label` is the label by which a Deployment
-    selects its pods; its value is the name of the Deployment. Without `knows_istio` a requested
-    VirtualService is ignored. `ingress` is None for a component without outside access. Empty texts and
-    collections mean "none".
+    One replica has `nodes` nodes with `gpus` GPUs on each. `selector` are labels that only this component's
+    pods have; a Deployment selects its pods by `workload_label`, with its own name as value. Without
+    `knows_istio` a requested VirtualService is ignored.
     """
 
     namespace: str
@@ -224,7 +222,7 @@ class ComponentPlan:
     pod_labels: dict[str, str]
     pod_annotations: dict[str, str]
     switches: dict[str, str]
-    discovery_backend: str
+    is_discovered_by_kubernetes: bool
     environment: tuple[Object, ...]
     environment_secret: str
     resources: Object
@@ -241,11 +239,6 @@ class ComponentPlan:
     epp_config: ConfigKey
     settings: RenderSettings
 
-    @property
-    def is_discovered_by_kubernetes(self) -> bool:
-        """Whether the graph's processes discover each other through the API server."""
-        return self.discovery_backend == "kubernetes"
-
     def is_on(self, switch: str) -> bool:
         """Whether that annotation is exactly `true`."""
         return self.switches.get(switch) == "true"
@@ -261,11 +254,9 @@ class LeaderService:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """The defaults of a component type.
+    """The defaults of a component type: ports of its Service, main container, and fields of the pod.
 
-    `service_ports` are those of the component's Service; an Ingress leads to the first one. `container`
-    returns the main container before the user's settings: command, ports, probes, environment. `pod`
-    returns fields of the pod.
+    An Ingress leads to the first port. The container has no settings of the user yet.
     """
 
     service_ports: tuple[Object, ...]
@@ -277,10 +268,9 @@ class Role:
 class Backend:
     """What an inference framework needs, on one node and on several; by default nothing.
 
-    `container` adapts the main container, which has all of the user's settings, to the framework.
-    `launch` makes it a container of a multinode group, and `launch_volumes` are the volumes that it then
-    mounts. `leader_service` is what a worker of a group must reach before it starts; None if it may
-    start at any time. With `starts_leader_last` the leader of a group starts after its workers.
+    `container` adapts the main container, which has the user's settings. `launch` makes it a container of a
+    multinode group, which mounts `launch_volumes`. A worker of a group must reach `leader_service`, if any,
+    before it starts. With `starts_leader_last` the leader starts after its workers.
     """
 
     launch: Callable[[Object, ComponentPlan, GroupNode], Object] = lambda main, _plan, _node: main
@@ -392,7 +382,8 @@ def resources(short: Resources | None) -> Object:
     gpu = requests.gpu_type or limits.gpu_type or GPU
     upper = _side(limits, limits.gpu_type or requests.gpu_type or GPU)
     lower = _side(requests, gpu)
-    if requests.gpu and gpu not in requests.custom and _is_amount(lower[gpu], upper.get(gpu)):
+    is_repeated = gpu in lower and gpu in upper and amount(lower[gpu]) == amount(upper[gpu])
+    if is_repeated and requests.gpu and gpu not in requests.custom:
         del lower[gpu]
     sides: Object = {"requests": lower, "limits": upper, "claims": list(short.claims)}
     return {name: value for name, value in sides.items() if value}
@@ -420,10 +411,6 @@ def cannot_be_overcommitted(name: str) -> bool:
     return name.startswith("hugepages-") if is_native else not name.startswith("requests.")
 
 
-def _is_amount(request: str, limit: str | None) -> bool:
-    return limit is not None and (request == limit or amount(request) == amount(limit))
-
-
 def _side(item: ResourceItem, gpu: str) -> dict[str, str]:
     fixed = {"cpu": item.cpu, "memory": item.memory, gpu: item.gpu}
     return {name: value for name, value in (fixed | item.custom).items() if value}
@@ -436,8 +423,7 @@ def object_metadata(
 ) -> Object:
     """Return the metadata of an object, without empty maps."""
     maps = {"labels": own_labels, "annotations": own_annotations}
-    kept = {key: texts for key, texts in maps.items() if texts}
-    return {"name": name, "namespace": namespace, **kept}
+    return {"name": name, "namespace": namespace, **{key: texts for key, texts in maps.items() if texts}}
 
 
 def component_labels(component: DynamoComponentDeployment, graph: str) -> dict[str, str]:
@@ -475,13 +461,10 @@ def service_annotations(graph: DynamoGraphDeployment, service: ComponentSpec) ->
     return {key: text for key, text in both.items() if key not in labels.BOOKKEEPING}
 
 
-_DISCOVERY_BACKENDS = ("kubernetes", "etcd")
-
-
 def discovery_backend(switches: Mapping[str, str], settings: RenderSettings) -> str:
     """The discovery backend: that of the annotation, else that of the settings."""
     backend = switches.get(labels.DISCOVERY_BACKEND)
-    return backend if backend in _DISCOVERY_BACKENDS else settings.discovery_backend
+    return backend if backend in ("kubernetes", "etcd") else settings.discovery_backend
 
 
 def with_graph_metadata(graph: DynamoGraphDeployment, desired: Object) -> Object:
@@ -491,10 +474,7 @@ def with_graph_metadata(graph: DynamoGraphDeployment, desired: Object) -> Object
         "labels": graph.spec.labels | metadata.get("labels", {}),
         "annotations": graph.spec.annotations | metadata.get("annotations", {}),
     }
-    return {
-        **desired,
-        "metadata": metadata | {name: texts for name, texts in both.items() if texts},
-    }
+    return {**desired, "metadata": metadata | {name: texts for name, texts in both.items() if texts}}
 
 
 def user_labels(component: DynamoComponentDeployment) -> dict[str, str]:

@@ -10,6 +10,7 @@ mounted, and a mount of the user replaces the operator's at the same path.
 
 from collections.abc import Iterable
 from functools import cache
+from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
@@ -31,12 +32,7 @@ from dynamo_operator.component.plan import (
     variable_of_field,
     with_device_limits,
 )
-from dynamo_operator.names import (
-    EPP_SERVICE_ACCOUNT,
-    PLANNER_SERVICE_ACCOUNT,
-    inference_pool,
-    volume_name,
-)
+from dynamo_operator.names import EPP_SERVICE_ACCOUNT, PLANNER_SERVICE_ACCOUNT, volume_name
 from dynamo_operator.shared.cluster import InferencePool, NamespaceDefaults
 from kube_runtime.types.kinds import ConfigMap
 from kube_runtime.types.meta import Object
@@ -58,16 +54,9 @@ _SHARED_RESOURCES = frozenset(("cpu", "ephemeral-storage", "memory"))
 # worker's image, environment, mounts and user, since Ray may require certificates. The resources
 # are those of the worker without devices: this keeps the pod's QoS class and costs nothing, because
 # init containers run before the others.
-def wait_volumes(plan: ComponentPlan, node: GroupNode | None) -> list[Object]:
-    """The volume with the script, on workers that wait."""
-    if node is None or _service(plan, node) is None:
-        return []
-    return [{"name": NAME, "configMap": {"name": names.leader_wait_config_map(plan.name)}}]
-
-
 def wait_containers(plan: ComponentPlan, node: GroupNode | None, main: Object) -> list[Object]:
     """The init container, on workers that wait. `main` is the pod's main container."""
-    if node is None or (service := _service(plan, node)) is None:
+    if node is None or (service := _awaited(plan, node)) is None:
         return []
     if any(NAME == container.get("name") for container in plan.pod.get("initContainers", ())):
         return []
@@ -92,28 +81,22 @@ def wait_config_maps(plan: ComponentPlan) -> tuple[Object, ...]:
     if plan.nodes == 1 or plan.backend.leader_service(plan) is None:
         return ()
     name = names.leader_wait_config_map(plan.name)
-    return (
-        ConfigMap.KIND.manifest(
-            object_metadata(plan.namespace, name, plan.labels, plan.annotations),
-            data={_FILE: script()},
-        ),
-    )
+    metadata = object_metadata(plan.namespace, name, plan.labels, plan.annotations)
+    return (ConfigMap.KIND.manifest(metadata, data={_FILE: script()}),)
 
 
 @cache
 def script() -> str:
     """The text of the script."""
-    from importlib.resources import files
-
     return files("dynamo_operator.component").joinpath(f"scripts/{_FILE}").read_text("utf-8")
 
 
-def _service(plan: ComponentPlan, node: GroupNode) -> LeaderService | None:
-    return None if node.is_leader else plan.backend.leader_service(plan)
+def _awaited(plan: ComponentPlan, node: GroupNode | None) -> LeaderService | None:
+    return None if node is None or node.is_leader else plan.backend.leader_service(plan)
 
 
 def _resources(main: Object) -> Object:
-    """The resources that determine the QoS class, without devices and resource claims."""
+    # Those that determine the QoS class, without devices and resource claims.
     sides = {
         side: {name: quantity for name, quantity in main.get(side, {}).items() if name in _SHARED_RESOURCES}
         for side in ("limits", "requests")
@@ -141,84 +124,57 @@ _EPP_TERMINATION_GRACE_SECONDS = 130
 
 # There are two profiles of default probes: `http` is that of the Go operator; `documented` follows
 # the published API reference to the letter, whose frontend check needs curl and jq in the image.
-def _http(path: str, port: str, **numbers: int) -> Object:
-    return {"httpGet": {"path": path, "port": port}, **numbers}
+def _get(path: str, port: str) -> Object:
+    return {"httpGet": {"path": path, "port": port}}
+
+
+def _probe(handler: Object, *, period: int, timeout: int, failures: int, delay: int = 0) -> Object:
+    numbers = {"periodSeconds": period, "timeoutSeconds": timeout, "failureThreshold": failures}
+    return handler | numbers | ({"initialDelaySeconds": delay} if delay else {})
 
 
 _HEALTHY = 'curl -s http://localhost:${DYNAMO_PORT}/health | jq -e ".status == \\"healthy\\""'
-_WORKER_STARTUP = _http("/live", "system", periodSeconds=10, timeoutSeconds=5, failureThreshold=720)
-_SLOW = {
-    "initialDelaySeconds": 60,
-    "periodSeconds": 60,
-    "timeoutSeconds": 30,
-    "failureThreshold": 10,
-}
+_WORKER_STARTUP = _probe(_get("/live", "system"), period=10, timeout=5, failures=720)
 _PROBES: dict[Literal["http", "documented"], dict[str, dict[str, Object]]] = {
     "http": {
         "frontend": {
-            "livenessProbe": _http(
-                "/live",
-                "http",
-                initialDelaySeconds=15,
-                periodSeconds=10,
-                timeoutSeconds=1,
-                failureThreshold=3,
-            ),
-            "readinessProbe": _http(
-                "/health",
-                "http",
-                initialDelaySeconds=10,
-                periodSeconds=10,
-                timeoutSeconds=3,
-                failureThreshold=3,
-            ),
+            "livenessProbe": _probe(_get("/live", "http"), delay=15, period=10, timeout=1, failures=3),
+            "readinessProbe": _probe(_get("/health", "http"), delay=10, period=10, timeout=3, failures=3),
         },
         "worker": {
-            "livenessProbe": _http("/live", "system", periodSeconds=5, timeoutSeconds=4, failureThreshold=1),
-            "readinessProbe": _http(
-                "/health", "system", periodSeconds=10, timeoutSeconds=4, failureThreshold=3
-            ),
+            "livenessProbe": _probe(_get("/live", "system"), period=5, timeout=4, failures=1),
+            "readinessProbe": _probe(_get("/health", "system"), period=10, timeout=4, failures=3),
             "startupProbe": _WORKER_STARTUP,
         },
     },
     "documented": {
         "frontend": {
-            "livenessProbe": _http("/health", "http", **_SLOW),
-            "readinessProbe": {"exec": {"command": ["/bin/sh", "-c", _HEALTHY]}, **_SLOW},
+            "livenessProbe": _probe(_get("/health", "http"), delay=60, period=60, timeout=30, failures=10),
+            "readinessProbe": _probe(
+                {"exec": {"command": [*SHELL, _HEALTHY]}}, delay=60, period=60, timeout=30, failures=10
+            ),
         },
         "worker": {
-            "livenessProbe": _http("/live", "system", periodSeconds=5, timeoutSeconds=30, failureThreshold=1),
-            "readinessProbe": _http(
-                "/health", "system", periodSeconds=10, timeoutSeconds=30, failureThreshold=60
-            ),
+            "livenessProbe": _probe(_get("/live", "system"), period=5, timeout=30, failures=1),
+            "readinessProbe": _probe(_get("/health", "system"), period=10, timeout=30, failures=60),
             "startupProbe": _WORKER_STARTUP,
         },
     },
 }
 
 
-def _plain_container(_plan: ComponentPlan) -> Object:
-    """A container that passes its arguments to a shell."""
-    return {"name": "main", "command": list(SHELL)}
-
-
 def _frontend_container(plan: ComponentPlan) -> Object:
-    """The OpenAI-compatible server on its documented port."""
     return {
         "name": "main",
         "command": ["python3"],
         "args": ["-m", "dynamo.frontend"],
         "ports": [{"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"}],
-        "env": [
-            variable("DYNAMO_PORT", str(HTTP_PORT)),
-            variable("DYN_HTTP_PORT", str(HTTP_PORT)),
-        ],
+        "env": [variable(name, str(HTTP_PORT)) for name in ("DYNAMO_PORT", "DYN_HTTP_PORT")],
         **_PROBES[plan.settings.probe_profile]["frontend"],
     }
 
 
 def _worker_container(plan: ComponentPlan) -> Object:
-    """A shell that starts the engine. Its health is that of the engine's `generate` endpoint."""
     probes = _PROBES[plan.settings.probe_profile]["worker"]
     # Administrators choose the failure threshold, since a model may take an hour to load.
     failures = {"failureThreshold": plan.settings.worker_liveness_failures}
@@ -238,14 +194,10 @@ def _worker_container(plan: ComponentPlan) -> Object:
     }
 
 
+# With Kubernetes discovery a terminating pod leaves the EndpointSlices at once, but frontends notice
+# later, and runtime 0.9.0 exits on SIGTERM while requests are on their way to it (docs/real-node.md).
+# With etcd a worker leaves discovery only when its process ends, so waiting would not help.
 def _drain(plan: ComponentPlan) -> Object:
-    """The `preStop` hook that keeps a terminating pod serving during its drain period, or {}.
-
-    With Kubernetes discovery a terminating pod leaves the EndpointSlices at once, but frontends notice
-    later, and runtime 0.9.0 exits on SIGTERM while requests are on their way to it (see
-    docs/real-node.md). With etcd a worker leaves discovery only when its process ends, so waiting would
-    not help.
-    """
     own = plan.main_container.get("lifecycle") or {}
     if not plan.is_discovered_by_kubernetes or own.get("preStop"):
         return {}
@@ -257,19 +209,12 @@ def _drain(plan: ComponentPlan) -> Object:
 
 
 def _planner_container(_plan: ComponentPlan) -> Object:
-    """A shell with the planner's metrics port, without probes."""
     ports = [{"name": "metrics", "containerPort": PLANNER_METRICS_PORT, "protocol": "TCP"}]
     env = [variable("PLANNER_PROMETHEUS_PORT", str(PLANNER_METRICS_PORT))]
     return {"name": "main", "command": list(SHELL), "ports": ports, "env": env}
 
 
-def _planner_pod(_plan: ComponentPlan) -> Object:
-    """The ServiceAccount with permission to scale the graph."""
-    return {"serviceAccountName": PLANNER_SERVICE_ACCOUNT}
-
-
 def _epp_container(plan: ComponentPlan) -> Object:
-    """The image's entrypoint, with arguments for its pool and its configuration."""
     probe: Object = {
         "grpc": {"port": _EPP_HEALTH_PORT, "service": "inference-extension"},
         "initialDelaySeconds": 5,
@@ -300,7 +245,7 @@ def _epp_container(plan: ComponentPlan) -> Object:
 
 def _epp_arguments(plan: ComponentPlan) -> list[str]:
     values = {
-        "-pool-name": inference_pool(plan.graph),
+        "-pool-name": names.inference_pool(plan.graph),
         "-pool-namespace": plan.namespace,
         "-pool-group": InferencePool.KIND.group,
         "-v": "4",
@@ -313,12 +258,8 @@ def _epp_arguments(plan: ComponentPlan) -> list[str]:
 
 
 def _epp_pod(plan: ComponentPlan) -> Object:
-    """ServiceAccount, a long grace period, and volumes for configuration and tokenizers."""
     source = plan.epp_config
-    config = {
-        "name": source.config_map,
-        "items": [{"key": source.key, "path": EPP_CONFIG_FILE}],
-    }
+    config = {"name": source.config_map, "items": [{"key": source.key, "path": EPP_CONFIG_FILE}]}
     return {
         "serviceAccountName": EPP_SERVICE_ACCOUNT,
         "terminationGracePeriodSeconds": _EPP_TERMINATION_GRACE_SECONDS,
@@ -340,7 +281,7 @@ _EPP_PORTS: tuple[Object, ...] = (
 )
 _WORKER = Role(_SYSTEM_PORTS, _worker_container)
 
-DEFAULT_ROLE = Role(_SYSTEM_PORTS, _plain_container)
+DEFAULT_ROLE = Role(_SYSTEM_PORTS, lambda _plan: {"name": "main", "command": list(SHELL)})
 """The role of custom component types: a shell for the user's arguments."""
 
 ROLES = {
@@ -348,7 +289,9 @@ ROLES = {
     "worker": _WORKER,
     "prefill": _WORKER,
     "decode": _WORKER,
-    "planner": Role(_SYSTEM_PORTS, _planner_container, _planner_pod),
+    "planner": Role(
+        _SYSTEM_PORTS, _planner_container, lambda _plan: {"serviceAccountName": PLANNER_SERVICE_ACCOUNT}
+    ),
     "epp": Role(_EPP_PORTS, _epp_container, _epp_pod),
 }
 """By `componentType`; every other type has `DEFAULT_ROLE`."""
@@ -388,12 +331,17 @@ def pod_spec(plan: ComponentPlan, node: GroupNode | None, *, is_debug: bool = Fa
         pod["securityContext"] = {"fsGroup": _FS_GROUP}
     main = _main_container(plan, node)
     launched = plan.backend.launch_volumes(plan) if node else ()
-    added = (*roles.get("volumes", ()), *launched, *wait_volumes(plan, node))
+    added = [*roles.get("volumes", ()), *launched]
+    if _awaited(plan, node):
+        added.append({"name": NAME, "configMap": {"name": names.leader_wait_config_map(plan.name)}})
+    secrets: list[Object] = plan.pod.get("imagePullSecrets", [])
+    named = {entry.get("name") for entry in secrets}
+    found = plan.namespace_defaults.image_pull_secrets or ()
     lists: dict[str, list[Any]] = {
         "initContainers": [*pod.get("initContainers", ()), *wait_containers(plan, node, main)],
         "containers": [*pod.get("containers", ()), main],
         "volumes": _volumes(plan, added),
-        "imagePullSecrets": _pull_secrets(plan),
+        "imagePullSecrets": [*secrets, *({"name": name} for name in found if name not in named)],
     }
     if is_debug or plan.is_on(labels.DEBUG_MODE):
         lists["containers"].append(_debugger(plan.settings.debugger_image))
@@ -409,13 +357,6 @@ def namespace_defaults_record(*plans: ComponentPlan) -> dict[str, str]:
     if not by_component:
         return {}
     return {labels.NAMESPACE_DEFAULTS: _ENCODER.encode(by_component).decode()}
-
-
-def _pull_secrets(plan: ComponentPlan) -> list[Object]:
-    users: list[Object] = plan.pod.get("imagePullSecrets", [])
-    taken = {entry.get("name") for entry in users}
-    more = plan.namespace_defaults.image_pull_secrets or ()
-    return [*users, *({"name": name} for name in more if name not in taken)]
 
 
 def _debugger(image: str) -> Object:
@@ -434,7 +375,6 @@ def _debugger(image: str) -> Object:
 
 
 def _main_container(plan: ComponentPlan, node: GroupNode | None) -> Object:
-    """The container that runs the component; `node` is the position in a multinode group."""
     default = plan.role.container(plan)
     container: Object = dict(merged(default, plan.main_container))
     container |= _probes(default, plan)
@@ -450,11 +390,8 @@ def _main_container(plan: ComponentPlan, node: GroupNode | None) -> Object:
     return plan.backend.launch(container, plan, node) if node else container
 
 
+# A startup probe with a handler, and the probes of the component's spec, replace the default as a whole.
 def _probes(default: Object, plan: ComponentPlan) -> dict[str, Object]:
-    """Merge the user's probes over the defaults.
-
-    A startup probe with a handler, and the probes of the component's spec, replace the default as a whole.
-    """
     users = plan.main_container
     merging = {
         name: merged_probe(default.get(name, {}), users[name])
@@ -475,12 +412,10 @@ def _environment(default: Object, plan: ComponentPlan) -> list[Object]:
     return merged_environment(_in_place_of_servers(plan, names), environment)
 
 
+# Without addresses of etcd and NATS, runtime 0.9.0 would look for both at localhost and exit. Over ZMQ a
+# router reads the events it missed from the workers' indexers; without those it would need NATS after
+# all (decision 71).
 def _in_place_of_servers(plan: ComponentPlan, names: set[str]) -> list[Object]:
-    """What replaces etcd and NATS for a component without their addresses; the user's values win.
-
-    Runtime 0.9.0 would look for both at localhost and exit. Over ZMQ a router reads the events it missed from
-    the workers' indexers; without those it would need NATS after all (decision 71).
-    """
     variables: list[Object] = []
     if plan.is_discovered_by_kubernetes and "ETCD_ENDPOINTS" not in names:
         variables.append(variable("DYN_STORE_KV", "mem"))
@@ -503,7 +438,6 @@ def _infrastructure(plan: ComponentPlan) -> list[Object]:
 
 
 def _identity(plan: ComponentPlan) -> list[Object]:
-    """Variables that identify component, graph and pod."""
     variables = [
         variable("DYN_COMPONENT", plan.component_type),
         variable("DYN_NAMESPACE", plan.dynamo_namespace),
@@ -519,7 +453,6 @@ def _identity(plan: ComponentPlan) -> list[Object]:
 
 
 def _merged_resources(container: Object, component: Object) -> Object:
-    """Merge the component's resources over the container's; resource claims are combined."""
     both: Object = dict(merged(container, component))
     claims = [*container.get("claims", ()), *component.get("claims", ())]
     if claims:

@@ -9,11 +9,7 @@ from dynamo_operator.component.api import BlockedPod
 from dynamo_operator.shared.cluster import POD_TEMPLATE_HASH, REPLICA_INDEX, SET_NAME
 from dynamo_operator.shared.conditions import POD_REASONS, GraphReason, PodReason
 from kube_runtime.times import seconds_between
-from kube_runtime.types.kinds import (
-    ContainerStatus,
-    Pod,
-    Terminated,
-)
+from kube_runtime.types.kinds import ContainerStatus, Pod, Terminated
 from kube_runtime.types.meta import condition
 
 UNSCHEDULABLE_SECONDS = 30.0
@@ -34,7 +30,6 @@ TEXT_LIMIT = 200
 
 _PULL_FAILED = "ImagePullBackOff"
 _IMAGE = frozenset(("ErrImagePull", _PULL_FAILED, "InvalidImageName", "ErrImageNeverPull"))
-_PULLING = frozenset(("ErrImagePull", _PULL_FAILED))
 _CONFIG = frozenset(("CreateContainerConfigError", "CreateContainerError", "RunContainerError"))
 _CRASH_LOOP, _OUT_OF_MEMORY = "CrashLoopBackOff", "OOMKilled"
 _CREATING = frozenset(("ContainerCreating", "PodInitializing"))
@@ -94,19 +89,14 @@ def lacks_image(pods: Iterable[Pod]) -> bool:
     by_template = defaultdict[str, list[Pod]](list)
     for pod in pods:
         if not is_over(pod):
-            by_template[_template(pod)].append(pod)
+            # Pods of a group have no hash: they are all replaced together.
+            hashes = (pod.metadata.labels[name] for name in TEMPLATE_HASHES if name in pod.metadata.labels)
+            by_template[next(hashes, "")].append(pod)
     return any(not any(map(is_ready, same)) and any(map(_cannot_pull, same)) for same in by_template.values())
 
 
-def _template(pod: Pod) -> str:
-    """The hash of a pod's template, "" for those of a group, which are all replaced together."""
-    pod_labels = pod.metadata.labels
-    return next((pod_labels[name] for name in TEMPLATE_HASHES if name in pod_labels), "")
-
-
 def _cannot_pull(pod: Pod) -> bool:
-    waiting = (container.state.waiting for container in _containers(pod))
-    return any(state is not None and state.reason in _PULLING for state in waiting)
+    return any(_waiting(container) in ("ErrImagePull", _PULL_FAILED) for container in _containers(pod))
 
 
 def pod_report(pod: Pod, now: datetime) -> PodReport:
@@ -155,13 +145,14 @@ def _config_failures(pod: Pod) -> Iterator[Blockage]:
 
 
 def _not_set_up(pod: Pod, now: datetime) -> PodReport:
-    """Report a node that cannot set up the pod; nodes before Kubernetes 1.29 have no condition for it."""
+    # Nodes before Kubernetes 1.29 have no condition for it.
     startable = condition(pod.status.conditions, STARTABLE)
     if startable is not None:
         is_unstarted = startable.status == "False"
         text = "the node has failed to mount its volumes or set up its network"
     else:
-        is_unstarted = _is_creating(pod)
+        words = [_waiting(container) for container in _containers(pod)]
+        is_unstarted = bool(words) and _CREATING.issuperset(words)
         text = "the node has been mounting its volumes, setting up its network or pulling images"
     if not is_unstarted:
         return PodReport()
@@ -174,38 +165,30 @@ def _not_set_up(pod: Pod, now: datetime) -> PodReport:
     return PodReport(Blockage(GraphReason.CONFIG_ERROR, "ContainerCreating", text, since=since))
 
 
-def _is_creating(pod: Pod) -> bool:
-    containers = list(_containers(pod))
-    return bool(containers) and all(
-        container.state.waiting is not None and container.state.waiting.reason in _CREATING
-        for container in containers
-    )
-
-
 def _crashes(pod: Pod) -> Iterator[Blockage]:
     for container in pod.status.init_container_statuses:
         ended = _ended(container)
         if not container.ready and ended is not None and ended.exit_code:
             yield _crash(container, ended)
     for container in pod.status.container_statuses:
-        ended, waiting = _ended(container), container.state.waiting
-        is_looping = waiting is not None and waiting.reason == _CRASH_LOOP
+        ended, is_looping = _ended(container), _waiting(container) == _CRASH_LOOP
         if container.ready or (ended is None and not is_looping):
             continue
         if ended is None:
             yield _blockage(container, GraphReason.PODS_CRASHING, _CRASH_LOOP, "")
             continue
-        is_down = waiting is not None or container.state.terminated is not None
+        is_down = container.state.waiting is not None or container.state.terminated is not None
         if is_looping or ended.reason == _OUT_OF_MEMORY or (is_down and ended.exit_code):
             yield _crash(container, ended)
 
 
 def _crash(container: ContainerStatus, ended: Terminated) -> Blockage:
-    is_looping = container.state.waiting is not None and container.state.waiting.reason == _CRASH_LOOP
-    word = _CRASH_LOOP if is_looping else ended.reason or "Error"
-    if ended.reason == _OUT_OF_MEMORY:
-        word = _OUT_OF_MEMORY
-    detail = _tail(ended.message)
+    word = ended.reason or "Error"
+    if _waiting(container) == _CRASH_LOOP and word != _OUT_OF_MEMORY:
+        word = _CRASH_LOOP
+    detail = " ".join(ended.message.split())
+    if len(detail) > TEXT_LIMIT:  # a program reports its fatal error last
+        detail = f"…{detail[1 - TEXT_LIMIT :]}"
     text = f"exit code {ended.exit_code}{f': {detail}' if detail else ''}"
     return _blockage(container, GraphReason.PODS_CRASHING, word, text, ended.finished_at)
 
@@ -232,8 +215,8 @@ def _not_ready(pod: Pod) -> Blockage:
     return Blockage(GraphReason.PODS_NOT_READY, word, text, since=since)
 
 
+# Reason, word and message of a container that is not ready and has not failed.
 def _pending(container: ContainerStatus, running: str, since: str | None) -> tuple[PodReason, str, str]:
-    """Reason, word and message of a container that is not ready and has not failed."""
     waiting, before = container.state.waiting, container.last_state.terminated
     if waiting is not None:
         detail = _head(waiting.message)
@@ -262,12 +245,16 @@ def _containers(pod: Pod) -> Iterator[ContainerStatus]:
     yield from pod.status.container_statuses
 
 
+def _waiting(container: ContainerStatus) -> str | None:
+    return container.state.waiting.reason if container.state.waiting else None
+
+
 def _ended(container: ContainerStatus) -> Terminated | None:
     return container.state.terminated or container.last_state.terminated
 
 
 def _seconds_left(since: str | None, seconds: float, now: datetime) -> float:
-    """Seconds until `seconds` have passed since then; 0 if they have, or if the time is unknown."""
+    # 0 if they have passed, or if the time is unknown.
     passed = seconds_between(since, now)
     return 0.0 if passed is None else max(0.0, seconds - passed)
 
@@ -277,15 +264,8 @@ def _since(time: str | None) -> str:
 
 
 def _head(text: str) -> str:
-    """The beginning of a text, as one line of at most `TEXT_LIMIT` characters."""
     line = " ".join(text.split())
     return line if len(line) <= TEXT_LIMIT else f"{line[: TEXT_LIMIT - 1]}…"
-
-
-def _tail(text: str) -> str:
-    """The end of a text, as one line: a program reports its fatal error last."""
-    line = " ".join(text.split())
-    return line if len(line) <= TEXT_LIMIT else f"…{line[1 - TEXT_LIMIT :]}"
 
 
 BLOCKED_LIMIT = 5
@@ -320,9 +300,7 @@ def diagnose(pods: Iterable[Pod], *, nodes: int, now: datetime) -> Diagnosis:
         ((name, report.blockage) for name, report in reports if report.blockage),
         key=lambda blocked_pod: (POD_REASONS.index(blocked_pod[1].reason), blocked_pod[0]),
     )
-    times = [
-        report.requeue_after_seconds for _, report in reports if report.requeue_after_seconds is not None
-    ]
+    times = [it.requeue_after_seconds for _, it in reports if it.requeue_after_seconds is not None]
     reason = message = None
     if blocked:
         name, worst = blocked[0]
@@ -349,14 +327,8 @@ def _blocked(name: str, blockage: Blockage) -> BlockedPod:
 
 
 def _scheduled(pods: Iterable[Pod], nodes: int) -> int:
-    """The number of replicas whose pods all have a node."""
-    placed = Counter(_replica(pod, nodes) for pod in pods if pod.spec.node_name)
-    return sum(count >= nodes for count in placed.values())
-
-
-def _replica(pod: Pod, nodes: int) -> str:
-    """The replica of a pod: the pod itself, or the group that it belongs to."""
+    placed = [pod.metadata for pod in pods if pod.spec.node_name]
     if nodes == 1:
-        return pod.metadata.name
-    pod_labels = pod.metadata.labels
-    return pod_labels.get(SET_NAME) or pod_labels.get(REPLICA_INDEX, "")
+        return len(placed)
+    groups = Counter(pod.labels.get(SET_NAME) or pod.labels.get(REPLICA_INDEX, "") for pod in placed)
+    return sum(count >= nodes for count in groups.values())

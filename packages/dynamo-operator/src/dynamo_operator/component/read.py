@@ -22,12 +22,7 @@ from dynamo_operator.shared.cluster import (
 )
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache, Change
-from kube_runtime.types.kinds import (
-    Deployment,
-    Pod,
-    ServiceAccount,
-    StatefulSet,
-)
+from kube_runtime.types.kinds import Deployment, Pod, ServiceAccount, StatefulSet
 from kube_runtime.types.meta import Key, Kind, Resource
 
 SELECTOR = labels.COMPONENT
@@ -54,21 +49,17 @@ class PodIndex:
         return tuple(self._by_service.get(key, {}).values())
 
     def _on_change(self, change: Change[Pod]) -> None:
-        if change.old is not None:
-            self._drop(change.old)
-        if change.new is not None:
-            name = change.new.metadata.name
-            self._by_workload[_workload(change.new)][name] = change.new
-            self._by_service[service_of(change.new)][name] = change.new
-
-    def _drop(self, pod: Pod) -> None:
-        name, workload, service = pod.metadata.name, _workload(pod), service_of(pod)
-        del self._by_workload[workload][name]
-        del self._by_service[service][name]
-        if not self._by_workload[workload]:
-            del self._by_workload[workload]
-        if not self._by_service[service]:
-            del self._by_service[service]
+        if (old := change.old) is not None:
+            workload, service = _workload(old), service_of(old)
+            del self._by_workload[workload][old.metadata.name]
+            del self._by_service[service][old.metadata.name]
+            if not self._by_workload[workload]:
+                del self._by_workload[workload]
+            if not self._by_service[service]:
+                del self._by_service[service]
+        if (new := change.new) is not None:
+            self._by_workload[_workload(new)][new.metadata.name] = new
+            self._by_service[service_of(new)][new.metadata.name] = new
 
 
 def component_pod_watch(cache: Cache, kind: Kind = DynamoComponentDeployment.KIND) -> Watches:
@@ -86,7 +77,6 @@ def component_pod_watch(cache: Cache, kind: Kind = DynamoComponentDeployment.KIN
 
 
 def _workload(pod: Pod) -> Key:
-    """The key of a pod's LeaderWorkerSet or Deployment; the name is "" if no label has it."""
     pod_labels = pod.metadata.labels
     return Key(pod.metadata.namespace, pod_labels.get(SET_NAME) or pod_labels.get(labels.SELECTOR, ""))
 
@@ -110,7 +100,6 @@ def live_objects(owner: Resource, cache: Cache, types: Iterable[type[Resource]])
 
 def read_facts(namespace: str, cache: Cache) -> Facts:
     """The facts for the components of one namespace."""
-
     in_namespace = cache.derived(
         ("beside components", namespace),
         _BESIDE,
@@ -168,10 +157,7 @@ def fact_watches(cache: Cache) -> tuple[Watches, ...]:
 
 
 def read_component(
-    component: DynamoComponentDeployment,
-    cache: Cache,
-    pods: PodIndex,
-    owns: Iterable[type[Resource]],
+    component: DynamoComponentDeployment, cache: Cache, pods: PodIndex, owns: Iterable[type[Resource]]
 ) -> ComponentInputs:
     """Read the inputs of a component, which controls the kinds `owns`."""
     namespace, name = component.key

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from dynamo_operator.component.api import ServiceReplicaStatus
 from dynamo_operator.component.pods import Diagnosis
 from dynamo_operator.shared.conditions import ComponentReason, GraphReason
-from kube_runtime.types.kinds import Deployment, DeploymentSpec, DeploymentStatus
+from kube_runtime.types.kinds import Deployment, DeploymentSpec
 from kube_runtime.types.meta import condition
 
 
@@ -16,15 +16,11 @@ from kube_runtime.types.meta import condition
 # update is the state before: pods of an older revision, or a service that was ready.
 @dataclass(frozen=True, slots=True)
 class ServiceView:
-    """The live state of a service.
+    """The live state of a service, which the object `name` runs, with the number of `desired` replicas.
 
-    `name` is the object that runs it. `counts` has its replicas, and the state of its pods in `reason` and
-    `message`. `desired` is the number of replicas. `obstacles` is why its workload is not ready; empty if it
-    is. `exists` is whether its workload exists. `is_rolling` is whether some replicas lack the newest spec;
-    `has_older`, whether replicas of an older one remain.
-
-    `newest` has the counts of the newest revision where older revisions are objects of their own; None if
-    `counts` are those of a single workload.
+    `counts` has its replicas, and the state of its pods in `reason` and `message`; `newest` those of the
+    newest revision, where older ones are objects of their own. `obstacles` is why its workload is not ready.
+    With `is_rolling` some replicas lack the newest spec; with `has_older` some of an older one remain.
     """
 
     name: str
@@ -118,17 +114,16 @@ class Readiness:
     one remain.
     """
 
-    is_ready: bool
     reason: ComponentReason
     message: str
+    is_ready: bool = False
     is_rolling: bool = False
     has_older: bool = False
 
 
 NO_DEPLOYMENT = Readiness(
-    is_ready=False,
-    reason=ComponentReason.DEPLOYMENT_NOT_READY,
-    message="Deployment is not ready: it does not exist yet or is being deleted",
+    ComponentReason.DEPLOYMENT_NOT_READY,
+    "Deployment is not ready: it does not exist yet or is being deleted",
 )
 
 
@@ -138,13 +133,10 @@ def deployment_readiness(deployment: Deployment) -> Readiness:
     spec = msgspec.json.decode(deployment.spec, type=DeploymentSpec)
     cause = _deployment_obstacle(deployment, spec)
     if cause is None:
-        return Readiness(
-            is_ready=True, reason=ComponentReason.DEPLOYMENT_READY, message="Deployment is ready"
-        )
+        return Readiness(ComponentReason.DEPLOYMENT_READY, "Deployment is ready", is_ready=True)
     return Readiness(
-        is_ready=False,
-        reason=ComponentReason.DEPLOYMENT_NOT_READY,
-        message=f"Deployment is not ready: {cause}",
+        ComponentReason.DEPLOYMENT_NOT_READY,
+        f"Deployment is not ready: {cause}",
         is_rolling=status.observed_generation < deployment.metadata.generation
         or status.updated_replicas < max(spec.replicas, status.replicas),
         has_older=status.replicas > status.updated_replicas,
@@ -152,37 +144,24 @@ def deployment_readiness(deployment: Deployment) -> Readiness:
 
 
 def _deployment_obstacle(deployment: Deployment, spec: DeploymentSpec) -> str | None:
-    """Why the Deployment is not ready: the first cause in the order of a rollout; None if it is ready."""
+    # The first cause in the order of a rollout.
     status, desired = deployment.status, spec.replicas
-    older = status.replicas - status.updated_replicas
+    updated, available = status.updated_replicas, status.available_replicas
+    is_behind = status.observed_generation < deployment.metadata.generation
     checks = (
         (spec.paused and desired > 0, "it is paused"),
-        (
-            status.observed_generation < deployment.metadata.generation,
-            "its controller has not observed the newest spec yet",
-        ),
-        (
-            status.updated_replicas < desired,
-            f"{status.updated_replicas} of {desired} replicas are updated",
-        ),
-        (older > 0, f"{older} replicas of an older revision remain"),
+        (is_behind, "its controller has not observed the newest spec yet"),
+        (updated < desired, f"{updated} of {desired} replicas are updated"),
+        (status.replicas > updated, f"{status.replicas - updated} replicas of an older revision remain"),
         (status.replicas > desired, f"{status.replicas - desired} surplus replicas remain"),
-        (
-            status.available_replicas < desired,
-            f"{status.available_replicas} of {desired} replicas are available",
-        ),
+        (available < desired, f"{available} of {desired} replicas are available"),
     )
     obstacle = next((text for applies, text in checks if applies), None)
-    return f"{obstacle}{_rollout_failure(status)}" if obstacle else None
-
-
-def _rollout_failure(status: DeploymentStatus) -> str:
-    """The Deployment controller's message about a stuck rollout, or ""."""
     for type_, bad in (("ReplicaFailure", "True"), ("Progressing", "False")):
         entry = condition(status.conditions, type_)
-        if entry and entry.status == bad:
-            return f"; {entry.message}"
-    return ""
+        if obstacle and entry and entry.status == bad:  # the Deployment controller knows why it is stuck
+            return f"{obstacle}; {entry.message}"
+    return obstacle
 
 
 def deployment_replicas(deployment: Deployment) -> ServiceReplicaStatus:

@@ -74,7 +74,6 @@ _INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 # So the operator decides which replicas a scale-down removes, and every group has one PodGroup of
 # its own name.
 def _deployments(plan: ComponentPlan) -> tuple[Object, ...]:
-    """The Deployment, and in the debug mode that steals traffic a second one with a single pod."""
     serving = _deployment(plan, names.workload_name(plan.name), plan.replicas, is_debug=False)
     if not plan.is_on(labels.STEALING_DEBUG_MODE):
         return (canonical(serving),)
@@ -105,7 +104,6 @@ def _strategy(plan: ComponentPlan) -> Object:
 
 
 def _bound(text: str | None) -> object:
-    """The bound as an integer, or as text if it is a percentage."""
     if not text:
         return _DEFAULT_BOUND
     return int(text) if _INTEGER.fullmatch(text) else text
@@ -114,11 +112,8 @@ def _bound(text: str | None) -> object:
 DEPLOYMENT = Orchestrator(_deployments, serving_labels={})
 
 
+# All groups share the pod templates, which are nearly all of their size.
 def _groups(plan: ComponentPlan) -> Iterator[Object]:
-    """A PodGroup and a LeaderWorkerSet for each replica, in this order.
-
-    All share the pod templates, which are nearly all of their size.
-    """
     group_hosts = hosts(plan.nodes)
     leader = _template(plan, GroupNode(is_leader=True, hosts=group_hosts))
     worker = _template(plan, GroupNode(is_leader=False, hosts=group_hosts))
@@ -128,10 +123,7 @@ def _groups(plan: ComponentPlan) -> Iterator[Object]:
     for index, name in enumerate(names.group_name(plan.name, n) for n in range(plan.replicas)):
         own, place = {labels.INSTANCE: str(index)}, {labels.GROUP_NAME: name}
         identity: Object = {"name": name, "namespace": plan.namespace}
-        pod_group = PodGroup.KIND.manifest(
-            {"labels": own, **identity},
-            spec={"minMember": plan.nodes},
-        )
+        pod_group = PodGroup.KIND.manifest({"labels": own, **identity}, spec={"minMember": plan.nodes})
         metadata = {"labels": _in_order(plan.labels | own), **identity}
         if own_annotations:
             metadata = {"annotations": own_annotations, **metadata}
@@ -140,15 +132,8 @@ def _groups(plan: ComponentPlan) -> Iterator[Object]:
             "size": plan.nodes,
             "workerTemplate": _marked(both["worker"], own, place),
         }
-        leader_worker_set = LeaderWorkerSet.KIND.manifest(
-            metadata,
-            spec={
-                "leaderWorkerTemplate": template,
-                "replicas": 1,
-                "startupPolicy": "LeaderCreated",
-            },
-        )
-        yield from (pod_group, leader_worker_set)
+        spec = {"leaderWorkerTemplate": template, "replicas": 1, "startupPolicy": "LeaderCreated"}
+        yield from (pod_group, LeaderWorkerSet.KIND.manifest(metadata, spec=spec))
 
 
 def group_names(component: DynamoComponentDeployment) -> list[str]:
@@ -174,7 +159,6 @@ def hosts(nodes: int) -> Hosts:
 
 
 def _template(plan: ComponentPlan, node: GroupNode) -> Object:
-    """The template of leaders or workers. Labels that a group requires override the user's."""
     template = pod_template(plan, plan.name, node=node)
     users = {k: v for k, v in template["metadata"]["labels"].items() if k != labels.SELECTOR}
     role = {labels.ROLE: "leader" if node.is_leader else "worker"}
@@ -185,7 +169,6 @@ def _template(plan: ComponentPlan, node: GroupNode) -> Object:
 
 
 def _marked(template: Object, own: dict[str, str], annotations: dict[str, str]) -> Object:
-    """The template with the labels and annotations of its group; the spec is shared."""
     common = template["metadata"]
     both = {
         "annotations": _in_order(common["annotations"] | annotations),
@@ -194,8 +177,8 @@ def _marked(template: Object, own: dict[str, str], annotations: dict[str, str]) 
     return {"metadata": both, "spec": template["spec"]}
 
 
+# As `canonical` does, but the texts are shared: there may be a thousand groups.
 def _in_order(texts: Mapping[str, str]) -> dict[str, str]:
-    """Sort the entries as `canonical` does, but share their texts: there may be a thousand groups."""
     return dict(sorted(texts.items()))
 
 
@@ -219,13 +202,26 @@ def component_plan(
 ) -> ComponentPlan:
     """Resolve the spec of a component."""
     spec, namespace, graph = component.spec, component.metadata.namespace, parent_graph(component)
-    switches = spec.annotations
-    user_pod = _with_one_account(pruned(spec.extra_pod_spec or {}))
+    memory = spec.shared_memory or SharedMemory()
+    user_pod: Object = pruned(spec.extra_pod_spec or {})
+    if alias := user_pod.pop("serviceAccount", ""):  # the deprecated name, which overrides our default, too
+        user_pod.setdefault("serviceAccountName", alias)
     detected = framework(spec)
     main = started(spec.component_type, detected.name, user_pod.pop("mainContainer", {}))
     own = component_labels(component, graph)
-    defaults = _kept_defaults(component, facts, settings)
+    now = namespace_defaults(component, facts, settings)
+    defaults = facts.running_defaults.get(component.metadata.name, now)
+    if now.image_pull_secrets is None:  # the user's switch counts at once
+        defaults = replace(defaults, image_pull_secrets=None)
     all_labels = user_labels(component) | own
+    selector = {key: own[key] for key in (labels.COMPONENT, labels.DYNAMO_NAMESPACE)}
+    if spec.component_type:
+        selector[labels.COMPONENT_TYPE] = spec.component_type
+    is_discovered = discovery_backend(spec.annotations, settings) == "kubernetes"
+    probes = {"livenessProbe": spec.liveness_probe, "readinessProbe": spec.readiness_probe}
+    account = defaults.service_account_name or "default"
+    if graph and is_discovered:
+        account = names.discovery_account(graph)
     return ComponentPlan(
         namespace=namespace,
         name=component.metadata.name,
@@ -237,25 +233,25 @@ def component_plan(
         role=ROLES.get(spec.component_type or "", DEFAULT_ROLE),
         backend=BACKENDS[detected.name],
         orchestrator=LEADER_WORKER_SETS if spec.nodes > 1 else DEPLOYMENT,
-        selector=_selector(own, spec),
+        selector=selector,
         workload_label=labels.SELECTOR,
         labels=all_labels,
         annotations=annotations(spec),
         pod_labels=all_labels | pod_labels(spec),
         pod_annotations=pod_annotations(spec),
-        switches=switches,
-        discovery_backend=discovery_backend(switches, settings),
+        switches=spec.annotations,
+        is_discovered_by_kubernetes=is_discovered,
         environment=tuple(pruned(entry) for entry in spec.envs),
         environment_secret=spec.env_from_secret or "",
         resources=resources(spec.resources),
         gpus=gpus(spec),
         mounts=_mounts(spec, detected.name),
-        shared_memory_size=_shared_memory_size(spec.shared_memory),
+        shared_memory_size="" if memory.disabled else str(memory.size or _SHARED_MEMORY_SIZE),
         main_container=main,
         pod=user_pod,
-        probes=_service_probes(spec),
+        probes={name: pruned(probe) for name, probe in probes.items() if probe is not None},
         namespace_defaults=defaults,
-        service_account=_service_account(component, settings, defaults),
+        service_account=account,
         ingress=spec.ingress,
         knows_istio=bool(settings.virtual_service_gateway) or facts.istio_served,
         epp_config=_epp_config(spec, graph),
@@ -275,16 +271,7 @@ def parent_graph(component: DynamoComponentDeployment) -> str:
     return metadata.labels.get(labels.GRAPH) or component.spec.labels.get(labels.GRAPH, "")
 
 
-def _selector(own: Mapping[str, str], spec: ComponentSpec) -> dict[str, str]:
-    """Labels that only this component's pods have: its name, its Dynamo namespace and its type."""
-    selector = {key: own[key] for key in (labels.COMPONENT, labels.DYNAMO_NAMESPACE)}
-    if spec.component_type:
-        selector[labels.COMPONENT_TYPE] = spec.component_type
-    return selector
-
-
 def _epp_config(spec: ComponentSpec, graph: str) -> ConfigKey:
-    """The ConfigMap key with the endpoint picker's configuration: the user's, else the graph's."""
     reference = (spec.epp_config.config_map_ref if spec.epp_config else None) or {}
     if name := reference.get("name"):
         return ConfigKey(name, reference.get("key") or EPP_CONFIG_FILE)
@@ -292,7 +279,7 @@ def _epp_config(spec: ComponentSpec, graph: str) -> ConfigKey:
 
 
 def _mounts(spec: DynamoComponentDeploymentSpec, backend: str) -> tuple[Mount, ...]:
-    """The PVCs to mount, without duplicates of PVC and path, in the order of the spec."""
+    # Without duplicates of PVC and path.
     mounts: dict[tuple[str, str], Mount] = {}
     for mount in spec.volume_mounts:
         is_cache = mount.use_as_compilation_cache
@@ -302,26 +289,13 @@ def _mounts(spec: DynamoComponentDeploymentSpec, backend: str) -> tuple[Mount, .
     return tuple(mounts.values())
 
 
-def _shared_memory_size(memory: SharedMemory | None) -> str:
-    if memory is None:
-        return _SHARED_MEMORY_SIZE
-    if memory.disabled:
-        return ""
-    return str(memory.size) if memory.size else _SHARED_MEMORY_SIZE
-
-
-def _service_probes(spec: ComponentSpec) -> dict[str, Object]:
-    """The probes of the component, each of which replaces that of the container."""
-    both = {"livenessProbe": spec.liveness_probe, "readinessProbe": spec.readiness_probe}
-    return {name: pruned(probe) for name, probe in both.items() if probe is not None}
-
-
 def namespace_defaults(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> NamespaceDefaults:
     """What new pods of a component would get from their namespace now."""
     spec = component.spec
-    account = "" if _is_discovered(component, settings) else facts.component_service_account
+    is_discovered = discovery_backend(spec.annotations, settings) == "kubernetes"
+    account = "" if is_discovered and parent_graph(component) else facts.component_service_account
     if spec.annotations.get(labels.DISABLE_PULL_SECRETS) == "true":
         return NamespaceDefaults(None, account)
     main: Object = (spec.extra_pod_spec or {}).get("mainContainer") or {}
@@ -330,50 +304,14 @@ def namespace_defaults(
     return NamespaceDefaults(tuple(secrets), account)
 
 
-def _kept_defaults(
-    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
-) -> NamespaceDefaults:
-    """The defaults that running pods keep, else the present ones. The user's switch counts at once."""
-    now = namespace_defaults(component, facts, settings)
-    kept = facts.running_defaults.get(component.metadata.name, now)
-    if now.image_pull_secrets is None:
-        return replace(kept, image_pull_secrets=None)
-    return kept
-
-
-def _with_one_account(pod: Object) -> Object:
-    """Move the deprecated `serviceAccount` to `serviceAccountName`, so that it overrides the default."""
-    alias = pod.pop("serviceAccount", "")
-    return {"serviceAccountName": alias, **pod} if alias else pod
-
-
-def _is_discovered(component: DynamoComponentDeployment, settings: RenderSettings) -> bool:
-    """Whether the pods use the ServiceAccount of their graph's discovery."""
-    backend = discovery_backend(component.spec.annotations, settings)
-    return bool(parent_graph(component)) and backend == "kubernetes"
-
-
-def _service_account(
-    component: DynamoComponentDeployment, settings: RenderSettings, defaults: NamespaceDefaults
-) -> str:
-    """The default ServiceAccount, unless role or user name one."""
-    if _is_discovered(component, settings):
-        return names.discovery_account(parent_graph(component))
-    return defaults.service_account_name or "default"
-
-
-def component_objects(
-    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
-) -> tuple[Object, ...]:
-    """Return the objects that the component controls, without owner references, in order of creation."""
-    around, workloads = component_parts(component, facts, settings)
-    return (*around, *workloads)
-
-
 def component_parts(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Sequence[Object], Iterable[Object]]:
-    """Return the same in two parts: the other objects, and the workloads, rendered when they are read."""
+    """Return the objects that the component controls, in order of creation, without owner references.
+
+    They are in two parts: those around the workloads, and the workloads, which are rendered when they are
+    read.
+    """
     plan = component_plan(component, facts, settings)
     outside = (*ingresses(plan), *virtual_services(plan))
     budgets = () if plan.graph else component_disruption_budgets(component, settings)
@@ -441,10 +379,7 @@ def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
         return ()
     port = {"number": plan.role.service_ports[0]["port"]}
     destination = {"host": names.service_name(plan.name), "port": port}
-    route = {
-        "match": [{"uri": {"prefix": "/"}}],
-        "route": [{"destination": destination}],
-    }
+    route = {"match": [{"uri": {"prefix": "/"}}], "route": [{"destination": destination}]}
     spec: Object = {
         "hosts": [ingress_host(ingress)],
         "gateways": [ingress.virtual_service_gateway],
@@ -457,7 +392,6 @@ def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
 
 
 def _outside_metadata(plan: ComponentPlan, ingress: IngressSpec) -> Object:
-    """Metadata of the Ingress or VirtualService, with the labels and annotations under `ingress`."""
     users = {key: value for key, value in ingress.labels.items() if key not in labels.SELECTING}
     name = names.workload_name(plan.name)
     # Validation rejects forbidden annotations under `ingress`; those of the component are only dropped.

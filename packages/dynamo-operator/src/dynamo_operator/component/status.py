@@ -87,18 +87,13 @@ def groups_readiness(groups: Mapping[str, Group]) -> Readiness:
     """Whether every group, by name, runs its newest templates."""
     late = {name: text for name, group in groups.items() if (text := next(_obstacles(group), ""))}
     if not late:
-        return Readiness(
-            is_ready=True,
-            reason=ComponentReason.GROUPS_READY,
-            message="All LeaderWorkerSets are ready",
-        )
+        return Readiness(ComponentReason.GROUPS_READY, "All LeaderWorkerSets are ready", is_ready=True)
     texts = [f"{name}: {text}" for name, text in late.items()]
     if len(texts) > _MOST_NAMED:
         texts[_MOST_NAMED:] = [f"and {len(texts) - _MOST_NAMED} more"]
     return Readiness(
-        is_ready=False,
-        reason=ComponentReason.GROUPS_NOT_READY,
-        message=f"Some LeaderWorkerSets are not ready: {'; '.join(texts)}",
+        ComponentReason.GROUPS_NOT_READY,
+        f"Some LeaderWorkerSets are not ready: {'; '.join(texts)}",
         is_rolling=any(_is_rolling(group) for group in groups.values()),
         has_older=any(_has_older(group) for group in groups.values()),
     )
@@ -118,7 +113,7 @@ def groups_replicas(groups: Mapping[str, Group], first: str) -> ServiceReplicaSt
 
 
 def _obstacles(group: Group) -> Iterator[str]:
-    """Why the group is not ready, in the order of a rollout."""
+    # In the order of a rollout.
     pods = group.pods
     if pods is None:
         yield "it does not exist yet or is being deleted"
@@ -148,7 +143,6 @@ def _obstacles(group: Group) -> Iterator[str]:
 
 
 def _is_rolling(group: Group) -> bool:
-    """Whether the group does not run its newest templates yet."""
     if group.pods is None or group.leaders is None:
         return True
     spec, status = msgspec.json.decode(group.pods.spec, type=LeaderWorkerSetSpec), group.pods.status
@@ -171,7 +165,6 @@ def _is_true(pods: LeaderWorkerSet, type_: str) -> bool:
 
 
 def _placement(group: PodGroup | None) -> str:
-    """Volcano's message if it cannot schedule the group, else ""."""
     unschedulable = condition(group.status.conditions, "Unschedulable") if group else None
     return f"; {unschedulable.message}" if unschedulable and unschedulable.status == "True" else ""
 
@@ -199,7 +192,7 @@ def component_stop(
         forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET,))
         reason = ComponentReason.API_FORBIDDEN if forbidden else ComponentReason.NO_ORCHESTRATOR
         text = forbidden or NO_ORCHESTRATOR
-        availability = _availability(component, _unready(reason, text))
+        availability = _availability(component, Readiness(reason, text))
         status = component.status.with_conditions([_valid(component), *availability])
         return Stop(status, "WorkloadProviderUnavailable", [text])
     return None
@@ -215,7 +208,7 @@ def refused_status(
     text = _REFUSED + fitted([str(problem) for problem in problems], MESSAGE_LIMIT - len(_REFUSED))
     reason = ComponentReason.VALIDATION_FAILED
     invalid = new_condition(component, "Valid", "False", reason, text)
-    availability = _availability(component, _unready(reason, text))
+    availability = _availability(component, Readiness(reason, text))
     return component.status.with_conditions([invalid, *availability])
 
 
@@ -228,7 +221,11 @@ def applied_status(
     """The status of a component after an apply. `leaders` are the StatefulSets of its groups."""
     blocked, name = applied.blocked, component.metadata.name
     if component.spec.nodes > 1:
-        groups = _groups(component, leaders, applied)
+        sets, placements = applied.by_name(LeaderWorkerSet), applied.by_name(PodGroup)
+        groups = {
+            group: Group(sets.get(group), leaders.get(group), placements.get(group))
+            for group in group_names(component)
+        }
         replicas = groups_replicas(groups, names.group_name(name, 0))
         return component_status(component, groups_readiness(groups), replicas, blocked, diagnosis)
     deployment = applied.get(Deployment, names.workload_name(name))
@@ -236,21 +233,6 @@ def applied_status(
         return component_status(component, NO_DEPLOYMENT, None, blocked)
     readiness, replicas = deployment_readiness(deployment), deployment_replicas(deployment)
     return component_status(component, readiness, replicas, blocked, diagnosis)
-
-
-def _groups(
-    component: DynamoComponentDeployment, leaders: Mapping[str, StatefulSet], applied: Applied
-) -> dict[str, Group]:
-    """The groups that should exist, each with its live objects."""
-    sets, placements = applied.by_name(LeaderWorkerSet), applied.by_name(PodGroup)
-    return {
-        name: Group(
-            pods=sets.get(name),
-            leaders=leaders.get(name),
-            placement=placements.get(name),
-        )
-        for name in group_names(component)
-    }
 
 
 def component_status(
@@ -264,13 +246,15 @@ def component_status(
     service = _service(component, readiness, replicas, diagnosis) if replicas else None
     if blocked:
         text = fitted([obstacle.message for obstacle in blocked], MESSAGE_LIMIT)
-        readiness = _unready(_OBSTACLE_REASONS[blocked[0].obstacle], text)
+        readiness = Readiness(_OBSTACLE_REASONS[blocked[0].obstacle], text)
     elif not readiness.is_ready and diagnosis.message:
         text = fitted([readiness.message, diagnosis.message], MESSAGE_LIMIT)
-        readiness = _unready(readiness.reason, text)
-    before, pods = component.status, _pod_selector(component)
-    # One pod of each replica.
-    selector = pods if component.spec.nodes == 1 else pods | {labels.ROLE: "leader"}
+        readiness = Readiness(readiness.reason, text)
+    before = component.status
+    pods = selector = {labels.SELECTOR: names.workload_name(component.metadata.name)}
+    if component.spec.nodes > 1:
+        pods = _labels(component)
+        selector = pods | {labels.ROLE: "leader"}  # one pod of each replica
     return replace(
         before,
         conditions=(_valid(component), *_availability(component, readiness)),
@@ -289,7 +273,6 @@ def _service(
     replicas: ServiceReplicaStatus,
     diagnosis: Diagnosis,
 ) -> ServiceReplicaStatus:
-    """The counts of the component's workload, and why it is not ready."""
     runtime = _labels(component)[labels.DYNAMO_NAMESPACE]
     counts = replace(diagnosed(replicas, diagnosis), runtime_namespace=runtime)
     if readiness.is_ready:
@@ -308,13 +291,6 @@ def _service(
     return replace(counts, reason=reason, message=diagnosis.message or named)
 
 
-def _pod_selector(component: DynamoComponentDeployment) -> dict[str, str]:
-    """The labels that select the component's pods."""
-    if component.spec.nodes == 1:
-        return {labels.SELECTOR: names.workload_name(component.metadata.name)}
-    return _labels(component)
-
-
 def _labels(component: DynamoComponentDeployment) -> dict[str, str]:
     return component_labels(component, parent_graph(component))
 
@@ -324,12 +300,7 @@ def _valid(component: DynamoComponentDeployment) -> Condition:
     return new_condition(component, "Valid", "True", ComponentReason.VALID, text)
 
 
-def _unready(reason: ComponentReason, message: str) -> Readiness:
-    return Readiness(is_ready=False, reason=reason, message=message)
-
-
 def _availability(component: DynamoComponentDeployment, readiness: Readiness) -> list[Condition]:
-    """`Available`, its twin `DynamoComponentReady`, and the end of a pause."""
     status = "True" if readiness.is_ready else "False"
     twins = [
         new_condition(component, type_, status, readiness.reason, readiness.message)

@@ -16,9 +16,9 @@ from dynamo_graphs.ages import listed
 from dynamo_graphs.reader import Reading
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.decide import ComponentInputs, plan_component
+from dynamo_operator.component.decide import ComponentInputs, decide_valid
 from dynamo_operator.component.read import live_objects, read_facts, serves
-from dynamo_operator.component.render import component_objects
+from dynamo_operator.component.render import component_parts
 from dynamo_operator.component.validate import component_problems, lacks_orchestrator
 from dynamo_operator.crds import custom_resource_definitions, defaulted
 from dynamo_operator.features.grove.read import live_templates
@@ -200,9 +200,10 @@ def _of_component(component: DynamoComponentDeployment, cache: Cache, settings: 
     facts = read_facts(component.metadata.namespace, cache)
     if component_problems(component, settings) or lacks_orchestrator(component.spec, facts):
         return
-    live = _live(component_objects(component, facts, settings), cache)
+    around, workloads = component_parts(component, facts, settings)
+    live = _live([*around, *workloads], cache)
     inputs = ComponentInputs(facts, live, pods=_ASSUMED)
-    decision = plan_component(component, inputs, settings)
+    decision = decide_valid(component, inputs, settings)
     for desired, rendered in zip(decision.workloads, decision.rendered, strict=True):
         if desired["kind"] in WORKLOADS:  # not a PodGroup
             yield desired, rendered

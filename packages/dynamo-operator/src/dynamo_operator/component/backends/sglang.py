@@ -14,7 +14,6 @@ _PORT = 29500
 
 
 def _launch(container: Object, _plan: ComponentPlan, node: GroupNode) -> Object:
-    """Add the leader's address, the number of nodes and the rank of the node."""
     address = node.hosts.leader.followed_by(f":{_PORT}")
     flags: list[Word] = ["--dist-init-addr", address, "--nnodes", str(node.count)]
     started = with_flags(container, [*flags, "--node-rank", node.rank], "sglang")

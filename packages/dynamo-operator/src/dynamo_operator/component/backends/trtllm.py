@@ -36,19 +36,11 @@ _SSH_KEYS = "/ssh-pk"
 
 _FORWARDED = frozenset(
     (
-        *(
-            "CPATH",
-            "TRITON_PTXAS_PATH",
-            "CUDA_VISIBLE_DEVICES",
-            "HOME",
-            "LD_LIBRARY_PATH",
-            "MODEL_PATH",
-            "PATH",
-            "PYTHONPATH",
-        ),
+        *("CPATH", "CUDA_VISIBLE_DEVICES", "HOME", "LD_LIBRARY_PATH", "MODEL_PATH", "PATH", "PYTHONPATH"),
         *("HF_DATASETS_CACHE", "HF_ENDPOINT", "HF_HOME", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"),
         *("NCCL_DEBUG", "NCCL_IB_DISABLE", "NCCL_P2P_DISABLE", "TENSORRT_LLM_CACHE_DIR"),
-        *("TOKENIZERS_PARALLELISM", "TRANSFORMERS_CACHE", "TRTLLM_USE_UCX_KVCACHE", "USER"),
+        *("TOKENIZERS_PARALLELISM", "TRANSFORMERS_CACHE", "TRITON_PTXAS_PATH"),
+        *("TRTLLM_USE_UCX_KVCACHE", "USER"),
     )
 )
 """Variables of the leader that all processes get, in addition to those of the container."""
@@ -64,20 +56,11 @@ _WORKER_READINESS: Object = {
 
 
 def _launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
-    """The container as the leader that starts all processes, or as a worker that runs sshd."""
-    keys = {
-        "name": volume_name(plan.settings.mpi_secret_name),
-        "mountPath": _SSH_KEYS,
-        "readOnly": True,
-    }
+    keys = {"name": volume_name(plan.settings.mpi_secret_name), "mountPath": _SSH_KEYS, "readOnly": True}
     users = container.get("volumeMounts", ())
     mounts = [mount for mount in users if mount.get("mountPath") != _SSH_KEYS]
     variables = [entry for entry in container["env"] if entry["name"] != _FULL_NAMES["name"]]
-    common = {
-        **container,
-        "env": [*variables, _FULL_NAMES],
-        "volumeMounts": [*mounts, keys],
-    }
+    common = {**container, "env": [*variables, _FULL_NAMES], "volumeMounts": [*mounts, keys]}
     may_be_root = _may_be_root(container, plan.pod)
     if node.is_leader:
         run = _mpirun(common, node, node.count * plan.gpus, may_be_root=may_be_root)
@@ -95,13 +78,12 @@ def _launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
 
 
 def _launch_volumes(plan: ComponentPlan) -> list[Object]:
-    """The SSH keys that leader and workers share."""
     name = plan.settings.mpi_secret_name
     return [{"name": volume_name(name), "secret": {"secretName": name, "defaultMode": 0o644}}]
 
 
+# As root, mpirun and sshd need flags. Without a setting the image decides.
 def _may_be_root(container: Object, pod: Object) -> bool:
-    """Whether the user may be root, for which mpirun and sshd need flags; the image may decide it."""
     context: Object = {}
     for level in (pod, container):
         security_context = level.get("securityContext")
@@ -111,7 +93,6 @@ def _may_be_root(container: Object, pod: Object) -> bool:
 
 
 def _ssh_client() -> list[str]:
-    """The steps of every pod that install the shared key."""
     config = f"Host *\\nIdentityFile $HOME/.ssh/id_rsa\\nStrictHostKeyChecking no\\nPort {_SSH_PORT}\\n"
     return [
         f"ls -la {_SSH_KEYS}/",
@@ -125,7 +106,6 @@ def _ssh_client() -> list[str]:
 
 
 def _ssh_server(*, may_be_root: bool) -> list[str]:
-    """The steps of a worker that run sshd, with new host keys at every start."""
     keys = {kind: f"$HOME/.ssh/host_keys/ssh_host_{kind}_key" for kind in ("rsa", "ecdsa", "ed25519")}
     options = (
         f"Port {_SSH_PORT}",
@@ -148,11 +128,8 @@ def _ssh_server(*, may_be_root: bool) -> list[str]:
     ]
 
 
+# The braces group the step, so that an earlier failure skips it as a whole.
 def _workers_resolve(node: GroupNode) -> list[str]:
-    """The step that waits until the names of all workers resolve, or fails with a message.
-
-    The braces group it, so that an earlier failure skips it as a whole.
-    """
     if not node.hosts.names_come_late:
         return []
     workers = shell_line(node.hosts.workers)
@@ -172,7 +149,6 @@ def _workers_resolve(node: GroupNode) -> list[str]:
 
 
 def _mpirun(container: Object, node: GroupNode, processes: int, *, may_be_root: bool) -> str:
-    """The command that starts the processes on all nodes, with the leader's environment."""
     hosts = ",".join(host.text for host in (node.hosts.leader, *node.hosts.workers))
     remote = f'"-p {_SSH_PORT} -o StrictHostKeyChecking=no -i $HOME/.ssh/id_rsa"'
     names = sorted(_FORWARDED | {entry["name"] for entry in container["env"]})
@@ -188,7 +164,6 @@ def _mpirun(container: Object, node: GroupNode, processes: int, *, may_be_root: 
 
 
 def _command(container: Object) -> str:
-    """The script that each process runs: TensorRT-LLM's launcher with the user's command."""
     command, args = container.get("command", ()), container.get("args", ())
     if not is_shell(command):
         return shell_line([_LAUNCHER, *command, *users_words(args)])
@@ -197,12 +172,9 @@ def _command(container: Object) -> str:
     return f"{script[:place]}{_LAUNCHER} {script[place:]}"
 
 
+# Equivalent to the first match of `(\S*/)?python[0-9.]*\s+[^|&;]*dynamo\.trtllm`, which would take
+# quadratic time in a text that users choose; 0 without one.
 def _start_of_framework(script: str) -> int:
-    """The position of the first Python, with its path, that starts the framework; 0 without one.
-
-    Equivalent to the first match of `(\\S*/)?python[0-9.]*\\s+[^|&;]*dynamo\\.trtllm`, which would take
-    quadratic time in a text that users choose.
-    """
     end = 0
     while python := _STARTS_PYTHON.search(script, end):
         separator = _SEPARATOR.search(script, python.end())

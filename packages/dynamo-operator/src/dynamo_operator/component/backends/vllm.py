@@ -36,7 +36,6 @@ _ENDS_A_SIMPLE_COMMAND = "|&;\n'\""
 
 
 def _container(container: Object, plan: ComponentPlan) -> Object:
-    """Append the variable of the cache path, unless the user set it."""
     caches = [mount.path for mount in plan.mounts if mount.is_cache]
     environment = container["env"]
     if not caches or any(CACHE_VARIABLE == entry["name"] for entry in environment):
@@ -45,11 +44,12 @@ def _container(container: Object, plan: ComponentPlan) -> Object:
 
 
 def _launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
-    """The container as a member of a Ray cluster, with its data parallel ranks, or unchanged."""
     sizes = parallelism(container)
     match mode(plan.gpus, sizes):
         case Mode.RAY:
-            started = _ray_leader(container) if node.is_leader else _ray_worker(container, node)
+            join = f"ray start --address={node.hosts.leader.text}:{_RAY_PORT} --block"
+            worker = {**without_default_port(container), "command": list(SHELL), "args": [join]}
+            started = _ray_leader(container) if node.is_leader else worker
         case Mode.DATA_PARALLEL:
             started = with_flags(container, _ranks(plan.gpus // sizes.cut, node), "vllm")
         case Mode.ALONE:
@@ -57,11 +57,9 @@ def _launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
     return started if node.is_leader else without_probes(started)
 
 
+# Workers would give up on either after some minutes. Source: `HANDSHAKE_TIMEOUT_MINS` of
+# `vllm/v1/engine/core.py` is 5.
 def _leader_service(plan: ComponentPlan) -> LeaderService | None:
-    """Ray's head, or the data parallel coordinator. Workers would give up on either after some minutes.
-
-    Source: `HANDSHAKE_TIMEOUT_MINS` of `vllm/v1/engine/core.py` is 5.
-    """
     match mode(plan.gpus, parallelism(plan.main_container)):
         case Mode.RAY:
             return LeaderService(_RAY_PORT, is_ray=True)
@@ -85,12 +83,10 @@ def _ray_leader(container: Object) -> Object:
     return {**container, "args": [f"{start} && {script}"]}
 
 
+# Whether the script ends in one plain command that starts vLLM, so that flags can be appended.
+# Equivalent to a match of `python[0-9.]*\s[^|&;\n'"]*dynamo\.vllm[^|&;\n'"]*` at the end, which
+# would take quadratic time in a text that users choose.
 def _ends_simply(script: str) -> bool:
-    """Whether the script ends in one plain command that starts vLLM, so that flags can be appended.
-
-    Equivalent to a match of `python[0-9.]*\\s[^|&;\\n'"]*dynamo\\.vllm[^|&;\\n'"]*` at the end, which
-    would take quadratic time in a text that users choose.
-    """
     last = max(map(script.rfind, _ENDS_A_SIMPLE_COMMAND))
     begin = last + 1
     if script[last:begin] == "\n":  # the space after `python` may be a line break
@@ -100,14 +96,8 @@ def _ends_simply(script: str) -> bool:
     return python is not None and script.find("dynamo.vllm", python.end()) >= 0
 
 
-def _ray_worker(container: Object, node: GroupNode) -> Object:
-    address = f"--address={node.hosts.leader.text}:{_RAY_PORT}"
-    script = f"ray start {address} --block"
-    return {**without_default_port(container), "command": list(SHELL), "args": [script]}
-
-
 def _ranks(local: int, node: GroupNode) -> list[Word]:
-    """Flags for the copies on this node. Their total number is a flag of the user."""
+    # The total number of copies is a flag of the user.
     first: Word = "0"
     if not node.is_leader:
         first = Fragment(f"$(( {local} * {node.hosts.rank_term} ))")

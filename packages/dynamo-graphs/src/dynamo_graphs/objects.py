@@ -23,7 +23,7 @@ from dynamo_operator.component.api import (
     VolumeMount,
 )
 from dynamo_operator.graph.api import PersistentVolumeClaimSpec, Restart
-from dynamo_operator.shared.problems import Problem, ProblemKind, lines
+from dynamo_operator.shared.problems import Problem, ProblemKind
 from kube_runtime.errors import ConfigError
 from kube_runtime.types.meta import Metadata, Object, R, Resource
 
@@ -40,7 +40,7 @@ class InvalidObject(ValueError):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__(lines(self.problems))
+        super().__init__("\n".join(map(str, self.problems)))
 
 
 class OfflineObject:

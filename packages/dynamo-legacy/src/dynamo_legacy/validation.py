@@ -51,7 +51,6 @@ from dynamo_operator.shared.problems import (
     ProblemKind,
     first_problems,
     is_dns_label,
-    lines,
     name_problems,
 )
 from kube_runtime.types.meta import Metadata, Object, cut
@@ -123,7 +122,7 @@ def deployment_warnings(deployment: DynamoDeployment) -> Iterator[Problem]:
 def shared_size_problem(deployment: DynamoDeployment, graph: GraphConfig, settings: RenderSettings) -> str:
     """The problem that shared variables, copied to each component, are too large together; "" if not."""
     variables, services = deployment.spec.envs, len(graph.services)
-    return lines(shared_size_problems(variables, services, settings))
+    return "\n".join(map(str, shared_size_problems(variables, services, settings)))
 
 
 def _component_problems(

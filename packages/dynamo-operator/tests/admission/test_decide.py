@@ -8,7 +8,6 @@ import pytest
 from dynamo_operator.admission.decide import ReviewContext, decide, scalars_at
 from dynamo_operator.graph.warnings import ClusterContext
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.problems import lines
 from kube_runtime.types.meta import Object
 from reviews.asking import rules_of, verdict
 from reviews.rows import adapted, document, graph, lora, model, request, with_service, worker
@@ -35,7 +34,7 @@ def test_an_update_is_refused_for_what_it_makes_wrong_only() -> None:
     worse = with_service(ingress={"enabled": True}, sharedMemory={})
     found = verdict(worse, BAD)
     size = "spec.services[w].sharedMemory.size is required when disabled is false"
-    assert size == lines(found.problems)
+    assert size == "\n".join(map(str, found.problems))
     assert (f"{HOST} (as before)",) == found.warnings
 
 
@@ -126,7 +125,7 @@ def test_a_restart_waits_for_a_rolling_update() -> None:
         "spec.restart.id cannot be changed while a rolling update is in progress "
         "(status.rollingUpdate.phase is InProgress); wait until it is Completed"
     )
-    assert expected == lines(verdict(again, before).problems)
+    assert expected == "\n".join(map(str, verdict(again, before).problems))
     assert "rollout_in_progress" == verdict(again, before).reason
     assert verdict(before, before).allowed
     assert verdict(with_status(graph(), **rolling), before).allowed
@@ -147,7 +146,7 @@ def test_an_operator_that_does_not_know_itself_takes_nobody_for_itself() -> None
 def test_a_request_that_runs_keeps_its_spec() -> None:
     before = with_status(request(), state="Profiling")
     found = verdict(with_status(request(model="n"), state="Profiling"), before)
-    assert "spec cannot be modified in state 'Profiling'" in lines(found.problems)
+    assert "spec cannot be modified in state 'Profiling'" in "\n".join(map(str, found.problems))
 
 
 def test_a_model_keeps_its_freedom_to_change_name_and_source() -> None:
@@ -179,7 +178,7 @@ def test_an_object_over_the_limit_is_refused_with_its_size_and_the_limit() -> No
     assert found.reason == "too_large"
     uncounted = (large(0)["status"], large(0)["metadata"]["annotations"])
     size = len(msgspec.json.encode(large(5000))) - sum(map(len, map(msgspec.json.encode, uncounted)))
-    assert f"document: the object has {size} bytes (limit 2000)" == lines(found.problems)
+    assert f"document: the object has {size} bytes (limit 2000)" == "\n".join(map(str, found.problems))
 
 
 def test_status_annotations_and_managed_fields_do_not_count_to_the_size() -> None:

@@ -3,7 +3,6 @@
 import pytest
 
 from dynamo_operator.graph.warnings import ClusterContext
-from dynamo_operator.shared.problems import lines
 from reviews.asking import SETTINGS, verdict
 from reviews.rows import ROWS, Row
 
@@ -14,5 +13,5 @@ def test_a_row_is_judged_in_these_words(row: Row) -> None:
     settings = type(SETTINGS)(epp_cluster_role_name="epp", restricted_namespace=restricted)
     around = ClusterContext(pools_served=row.pools_served)
     found = verdict(row.new, row.old, user=row.user, settings=settings, cluster=around)
-    assert row.refused == lines(found.problems)
+    assert row.refused == "\n".join(map(str, found.problems))
     assert row.warnings == found.warnings

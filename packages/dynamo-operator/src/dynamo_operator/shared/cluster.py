@@ -223,9 +223,6 @@ class PodGroup(Resource):
     status: PodGroupStatus = PodGroupStatus()
 
 
-_VALUES = "dynamo-operator.optionalApis"
-
-
 @dataclass(frozen=True, slots=True)
 class OptionalApi:
     """An optional API: title, types that the operator uses, and key under `optionalApis` in the chart."""
@@ -242,14 +239,13 @@ class OptionalApi:
     @property
     def value(self) -> str:
         """The chart value that grants access to it."""
-        return f"{_VALUES}.{self.key}"
+        return f"dynamo-operator.optionalApis.{self.key}"
 
 
 GROVE = OptionalApi("Grove", (PodCliqueSet, PodClique, PodCliqueScalingGroup), "grove")
 KAI = OptionalApi("KAI scheduler", (Queue,), "kai")
-LEADER_WORKER_SET = OptionalApi(
-    "LeaderWorkerSet with Volcano", (LeaderWorkerSet, PodGroup), "leaderWorkerSet"
-)
+_GROUPS = (LeaderWorkerSet, PodGroup)
+LEADER_WORKER_SET = OptionalApi("LeaderWorkerSet with Volcano", _GROUPS, "leaderWorkerSet")
 INFERENCE_POOL = OptionalApi("Inference extension", (InferencePool,), "inferencePool")
 ISTIO = OptionalApi("Istio", (VirtualService,), "istio")
 
@@ -269,27 +265,20 @@ def withheld_text(
 
     `withheld` maps such APIs to their forbidden kinds.
     """
-    return "; ".join(_sentence(api, withheld[api]) for api in apis if withheld.get(api))
-
-
-def _sentence(api: OptionalApi, forbidden: Sequence[Kind]) -> str:
-    kinds = ", ".join(str(kind) for kind in forbidden)
-    return (
-        f"{api.title} is installed, but the operator may not read {kinds}; "
+    return "; ".join(
+        f"{api.title} is installed, but the operator may not read {', '.join(map(str, withheld[api]))}; "
         f"the chart value {api.value}=true grants it"
+        for api in apis
+        if withheld.get(api)
     )
-
-
-_DOCKER_HUB = frozenset(("docker.io", "index.docker.io", "registry-1.docker.io"))
 
 
 @dataclass(frozen=True, slots=True)
 class LiveTemplate:
-    """Fields of a clique or scaling group in a live PodCliqueSet that rendering must repeat.
+    """Fields of a clique or scaling group in a live PodCliqueSet that rendering must repeat; None if not set.
 
     `min_available` and `scheduler` are immutable. `replicas` are scaled on the live object. `restart` is
-    the id of the last restart; dropping it would restart the pods. A field that is None can still be
-    set.
+    the id of the last restart; dropping it would restart the pods.
     """
 
     replicas: int | None = None
@@ -315,20 +304,15 @@ LiveObjects: TypeAlias = Mapping[tuple[str, Key], Resource]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The cluster as one component or graph sees it.
+    """The cluster as one component or graph sees it; objects and names are those of its namespace.
 
-    `pull_secrets` maps a registry host (with port, as `registry_of_credential` returns it) to the sorted
-    names of the pull secrets in the object's namespace. `component_service_account` is the first
-    ServiceAccount there with the label `nvidia.com/dynamo-component-pod=true`, or "";
-    `component_service_accounts` are all of them. `running_defaults` are those of the components, by name,
-    whose pods keep what they have.
-
-    The flags are whether each optional API is served; `withheld` are the installed ones that RBAC denies,
-    with their forbidden kinds. `kai_queues` are the queues of the KAI scheduler, `claims` the PVCs in the
-    namespace. `live_templates` are from the PodCliqueSet of the graph, by the names of its cliques and
-    scaling groups, in their order there. `missing_ssh_keys` is the Secret, as `namespace/name`, from which
-    SSH keys should be copied and that does not exist, `ssh_keys_refusal` the answer of the API server when
-    the operator tried to create it.
+    `pull_secrets` are sorted names by registry host with port. `component_service_account` is the first of
+    `component_service_accounts`, which have the label `nvidia.com/dynamo-component-pod=true`.
+    `running_defaults` are those of the components, by name, whose pods keep what they have. `withheld` are
+    the installed APIs that RBAC denies, with their forbidden kinds. `claims` are PVCs. `live_templates` are
+    those of the graph's PodCliqueSet, in their order there. `missing_ssh_keys` is the Secret, as
+    `namespace/name`, from which SSH keys should be copied and that does not exist, `ssh_keys_refusal` the
+    answer of the API server when the operator tried to create it.
     """
 
     pull_secrets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -362,53 +346,37 @@ def registry_of_credential(server: str) -> str:
 
 def _registry(host: str) -> str:
     lowered = host.lower()
-    return "docker.io" if lowered in _DOCKER_HUB else lowered
+    return "docker.io" if lowered in ("index.docker.io", "registry-1.docker.io") else lowered
 
 
-class PullSecret(Resource):
-    """A Secret of type `kubernetes.io/dockerconfigjson`. Watched by that field selector.
-
-    `data` holds credentials: reduce it to registry hosts (`Informer(transform=…)`), never log it.
-    """
+class _Secret(Resource):
+    """A Secret. `data` holds credentials or a private key: never log it. `repr` omits it."""
 
     KIND = Kind("", "v1", "Secret", "secrets")
 
-    data: dict[str, str] = {}
-
-
-class SshKeys(Resource):
-    """The Secret with the SSH keys that the pods of one group share. Watched by its name.
-
-    `data` holds a private key: never log it. `repr` omits it.
-    """
-
-    KIND = Kind("", "v1", "Secret", "secrets")
-
-    type: str = ""
     data: dict[str, str] = {}
 
     def __repr__(self) -> str:
-        """The kind and the name, without the keys."""
+        """The kind and the name, without the data."""
         return f"{type(self).__name__}({self.key})"
+
+
+class PullSecret(_Secret):
+    """A Secret of type `kubernetes.io/dockerconfigjson`, watched by that; reduced to registry hosts."""
+
+
+class SshKeys(_Secret):
+    """The Secret with the SSH keys that the pods of one group share. Watched by its name."""
+
+    type: str = ""
 
 
 class SshKeysCopy(SshKeys):
     """A copy of those keys in another namespace; a type of its own, because each type has one watch."""
 
 
-class ServingSecret(Resource):
-    """The Secret with the certificate of the webhooks. Watched by its name.
-
-    `data` holds a private key: never log it. `repr` omits it.
-    """
-
-    KIND = Kind("", "v1", "Secret", "secrets")
-
-    data: dict[str, str] = {}
-
-    def __repr__(self) -> str:
-        """The kind and the name, without the keys."""
-        return f"{type(self).__name__}({self.key})"
+class ServingSecret(_Secret):
+    """The Secret with the certificate of the webhooks. Watched by its name."""
 
 
 class MetricsSecret(ServingSecret):

@@ -14,14 +14,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.problems import Problem
-from kube_runtime.types.meta import (
-    Condition,
-    Resource,
-    Status,
-    condition,
-    new_condition,
-    status_of,
-)
+from kube_runtime.types.meta import Condition, Resource, Status, condition, new_condition, status_of
 
 
 class GraphState(StrEnum):
@@ -131,15 +124,11 @@ def is_paused(resource: Resource) -> bool:
 
 
 def paused_status(resource: Resource) -> Status:
-    """The status of a paused object.
-
-    A graph reports the pause in `Progressing`, and its progress deadline no longer runs. The other kinds have
-    no such condition, so they get `Paused`.
-    """
+    """The status of a paused object: a graph reports it in `Progressing`, the other kinds in `Paused`."""
     status = status_of(resource)
     type_, state, reason = _PAUSED, "True", PauseReason.COMPONENT_PAUSED
     if isinstance(resource, DynamoGraphDeployment):
-        status = replace(status, progress=None)
+        status = replace(status, progress=None)  # the progress deadline no longer runs
         type_, state, reason = "Progressing", "Unknown", PauseReason.GRAPH_PAUSED
     return status.with_conditions([new_condition(resource, type_, state, reason, _PAUSED_TEXT)])
 

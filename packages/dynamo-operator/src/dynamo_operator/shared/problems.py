@@ -43,11 +43,6 @@ class Problem:
         return f"{self.path}: {self.message}"
 
 
-def lines(problems: Iterable[Problem]) -> str:
-    """All problems, one on each line."""
-    return "\n".join(map(str, problems))
-
-
 def dotted(parts: Iterable[str | int]) -> str:
     """A path as text: keys after dots, even keys that contain dots, and indices in brackets."""
     steps = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
@@ -66,16 +61,14 @@ def component_path(component: str) -> str:
 
 
 SERVED: Final = f"{GROUP}/{VERSION}"
-_LATER: Final = f"{GROUP}/v1beta1"
 
 
 def later_version(document: Mapping[str, object]) -> Problem | None:
     """The problem of an object whose version only later releases of Dynamo serve."""
-    if document.get("apiVersion") != _LATER:
+    if (later := document.get("apiVersion")) != f"{GROUP}/v1beta1":
         return None
     message = (
-        f'"{_LATER}" is a version of Dynamo 1.1 and later, with other fields '
-        f'(this operator serves "{SERVED}")'
+        f'"{later}" is a version of Dynamo 1.1 and later, with other fields (this operator serves "{SERVED}")'
     )
     return Problem("apiVersion", message, ProblemKind.NOT_SUPPORTED)
 
@@ -206,8 +199,7 @@ class Suggestions:
     """Suggests the intended spelling of misspelled words in one document, with bounded work.
 
     Comparing two texts takes time up to the product of their lengths, and users choose both. So only short
-    texts are compared, with few options, and once a document has used up `_MOST_COMPARED`, its further
-    mistakes get no suggestion.
+    texts are compared, with few options, and up to `_MOST_COMPARED` in a document.
     """
 
     def __init__(self) -> None:

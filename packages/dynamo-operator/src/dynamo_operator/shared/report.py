@@ -24,6 +24,7 @@ from dynamo_operator.shared.conditions import (
 from dynamo_operator.shared.patches import without_finalizer
 from dynamo_operator.shared.problems import Problem
 from dynamo_operator.shared.unreadable import FAILURE_REASONS, bare_type, failed_status
+from kube_runtime import errors
 from kube_runtime.apply.result import Applied, Blocked, Change, Obstacle, Verb, rejected
 from kube_runtime.apply.status import CONTEST_SECONDS, Recent, StatusRateLimit, patch_status
 from kube_runtime.apply.writer import Writer
@@ -31,15 +32,6 @@ from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import MESSAGE_LIMIT, Recorder, log_decision
-from kube_runtime.errors import (
-    ApiError,
-    DecodeError,
-    Forbidden,
-    Invalid,
-    NotFound,
-    ServerFailure,
-    TooLarge,
-)
 from kube_runtime.types.kinds import ControllerRevision
 from kube_runtime.types.meta import (
     Key,
@@ -163,9 +155,8 @@ REMEMBERED = 16_384
 class ValidationCache:
     """Remembers which objects have no problems: most reconciles follow a child's status, not a new spec.
 
-    Validation costs a fifth of such a reconcile (`make bench ARGS="--only micro"`). `find` may depend on
-    labels, annotations, owner references and spec, on fields that never change, such as the name, and on
-    settings.
+    Validation costs a fifth of such a reconcile (`make bench ARGS="--only micro"`). `find` may depend on all
+    of an object but its status, and on settings.
     """
 
     def __init__(self) -> None:
@@ -195,15 +186,10 @@ _MESSAGE_LIMIT = 1024
 async def load_for_reconcile(
     type_: type[R], key: Key, cache: Cache, reporter: Reporter, *, with_finalizer: bool = False
 ) -> R | Result:
-    """Return the object to reconcile, or a result if there is nothing to do now.
+    """Return the object to reconcile, or a result if it is deleted, being deleted, paused or unreadable.
 
-    It has no finalizer of an earlier operator any more, or `with_finalizer` still the one that it had.
-
-    There is nothing to do if it is deleted or being deleted (the API server deletes what it owns), paused, or
-    unreadable; the last two are written to its status.
-
-    Raises:
-        OperatorError: a write failed.
+    The API server deletes what it owns; the last two are written to its status. It has no finalizer of an
+    earlier operator any more, unless `with_finalizer`. Raises OperatorError if a write fails.
     """
     if unreadable := cache.broken(type_, key):
         return await report_unreadable(type_, key, unreadable, reporter)
@@ -229,7 +215,7 @@ async def report_paused(resource: Resource, reporter: Reporter) -> Result:
 
 
 async def report_unreadable(
-    type_: type[Resource], key: Key, error: DecodeError, reporter: Reporter
+    type_: type[Resource], key: Key, error: errors.DecodeError, reporter: Reporter
 ) -> Result:
     """Write to the status that the object cannot be read or is too large. Its next change requeues it.
 
@@ -242,7 +228,7 @@ async def report_unreadable(
         await without_finalizer(bare, reporter.writer)
         return DONE
     generation, reasons = bare.metadata.generation, FAILURE_REASONS[type_]
-    if isinstance(error, TooLarge):
+    if isinstance(error, errors.TooLarge):
         text = f"Not processed: {error.message}. Running pods keep running."
         reason, event = reasons.too_large, "TooLarge"
     else:
@@ -268,7 +254,7 @@ async def report_refusal(
     cache: Cache,
     reporter: Reporter,
     key: Key,
-    error: ApiError | RecursionError,
+    error: errors.ApiError | RecursionError,
 ) -> Result:
     """Write to the status, and in an Event, which write ended the reconcile of an object, or its nesting.
 
@@ -277,21 +263,21 @@ async def report_refusal(
         ApiError: the error itself, if nothing can be written about the object.
     """
     if isinstance(error, RecursionError):
-        unreadable = DecodeError(type_.KIND, key, "it is nested too deeply")
+        unreadable = errors.DecodeError(type_.KIND, key, "it is nested too deeply")
         return await report_unreadable(type_, key, unreadable, reporter)
     resource = cache.get(type_, key)
     if resource is None or error.kind is None or error.key is None:
         raise error
-    if isinstance(error, ServerFailure):  # the next attempt may not meet it
+    if isinstance(error, errors.ServerFailure):  # the next attempt may not meet it
         raise error
     text = cut(rejected(error.kind.name, error.key.name, error).message, _MESSAGE_LIMIT)
     reason, generation = FAILURE_REASONS[type_].rejected, resource.metadata.generation
     status = failed_status(type_, status_of(resource), generation, reason, text)
     try:
         stored = await patch_status(reporter.writer, resource, status)
-    except (Forbidden, Invalid):  # the Event and the log remain
+    except (errors.Forbidden, errors.Invalid):  # the Event and the log remain
         stored = None
-    except (NotFound, ServerFailure):
+    except (errors.NotFound, errors.ServerFailure):
         raise error from None
     if stored is not resource:
         reporter.recorder.event(resource, reason=Obstacle.REJECTED, message=text, warning=True)

@@ -16,20 +16,9 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import GROUP
-from dynamo_operator.component.pods import (
-    READ_CONDITIONS,
-    READY,
-    TEMPLATE_HASHES,
-    is_over,
-    is_ready,
-)
+from dynamo_operator.component.pods import READ_CONDITIONS, READY, TEMPLATE_HASHES, is_over, is_ready
 from dynamo_operator.models.plan import READ_LABELS, restarts
-from dynamo_operator.shared.cluster import (
-    REPLICA_INDEX,
-    SET_NAME,
-    PullSecret,
-    registry_of_credential,
-)
+from dynamo_operator.shared.cluster import REPLICA_INDEX, SET_NAME, PullSecret, registry_of_credential
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Change
 from kube_runtime.types.kinds import ContainerStatus, Pod, PodSpec, PodStatus
@@ -75,8 +64,7 @@ def slim(metadata: Metadata) -> Metadata:
 
 
 class _Login(msgspec.Struct):
-    """The fields of an entry that the kubelet reads, with their types."""
-
+    # The fields of an entry that the kubelet reads, with their types.
     auth: str | None = None
     username: str | None = None
     password: str | None = None
@@ -90,29 +78,21 @@ class _DockerConfig(msgspec.Struct):
 def registries_only(secret: PullSecret) -> PullSecret:
     """Replace the data of a pull secret by the hosts of its registries; a malformed one has none.
 
-    The kubelet fails every pull of a pod if one of its secrets does not parse, so an entry that is not an
-    object makes the whole secret malformed.
-
-    The annotations are dropped too: `kubectl apply` leaves a copy of the whole secret in one of them.
+    One malformed entry makes the whole secret malformed, as for the kubelet, which then fails every pull of
+    the pod. The annotations go too: `kubectl apply` leaves a copy of the whole secret in one of them.
     """
     try:
         text = base64.b64decode(secret.data.get(".dockerconfigjson", ""), validate=True)
         auths = msgspec.json.decode(text or b"{}", type=_DockerConfig).auths
-        for login in auths.values():
-            _ensure_readable(login)
+        encoded = ["".join(login.auth.split()) for login in auths.values() if login and login.auth]
+        decoded = [base64.b64decode(auth + "=" * (-len(auth) % 4), validate=True) for auth in encoded]
+        if not all(b":" in user_and_password for user_and_password in filter(None, decoded)):
+            auths = {}
     except (ValueError, msgspec.DecodeError, RecursionError):
         auths = {}  # the kubelet cannot use it either, and reports it on the pod
     hosts = {registry_of_credential(server): "" for server in islice(auths, _MOST_REGISTRIES)}
     metadata = replace(slim(secret.metadata), annotations={})
     return replace(secret, metadata=metadata, data=hosts)
-
-
-def _ensure_readable(login: _Login | None) -> None:
-    """Raise ValueError if the kubelet could not read the field `auth`: `user:password` in base64."""
-    auth = "".join(((login and login.auth) or "").split())
-    padded = auth + "=" * (-len(auth) % 4)
-    if auth and b":" not in base64.b64decode(padded, validate=True):
-        raise ValueError("auth has no colon")
 
 
 _READ_LABELS = (
@@ -142,18 +122,16 @@ _IS_READY = PodStatus(conditions=(Condition(READY, "True"),))
 def _reduced_status(pod: Pod) -> PodStatus:
     if is_over(pod):
         return PodStatus(phase=sys.intern(pod.status.phase))
-    if is_ready(pod):
-        return _serving_status(pod) if labels.BASE_MODEL_HASH in pod.metadata.labels else _IS_READY
-    conditions = (condition for condition in pod.status.conditions if condition.type in READ_CONDITIONS)
-    addresses = pod.status.pod_ips if labels.BASE_MODEL_HASH in pod.metadata.labels else ()
-    return replace(pod.status, phase="", conditions=tuple(conditions), pod_ips=addresses)
-
-
-def _serving_status(pod: Pod) -> PodStatus:
-    """What models read of a ready pod: its addresses, and restarts of its containers."""
-    counted = ContainerStatus(restart_count=restarts(pod))
-    status = replace(_IS_READY, pod_ips=pod.status.pod_ips)
-    return replace(status, container_statuses=(counted,)) if counted.restart_count else status
+    # Models read the addresses, and of a ready pod the restarts.
+    serves_model = labels.BASE_MODEL_HASH in pod.metadata.labels
+    addresses = pod.status.pod_ips if serves_model else ()
+    if not is_ready(pod):
+        conditions = (condition for condition in pod.status.conditions if condition.type in READ_CONDITIONS)
+        return replace(pod.status, phase="", conditions=tuple(conditions), pod_ips=addresses)
+    if not serves_model:
+        return _IS_READY
+    counted = (ContainerStatus(restart_count=count),) if (count := restarts(pod)) else ()
+    return replace(_IS_READY, pod_ips=addresses, container_statuses=counted)
 
 
 OWNED_BYTES = 2 * 1024 * 1024

@@ -35,9 +35,9 @@ class _Bare(Resource):
 
 
 class FailureReasons(NamedTuple):
-    """The conditions of a kind, and their reasons for an object that cannot be read or is too large.
+    """The conditions of a kind, and their reasons.
 
-    `rejected` is the reason if a write fails on which everything else depends, such as one of its metadata.
+    `rejected` is for a failed write on which everything else depends, such as one of the object's metadata.
     """
 
     conditions: tuple[str, ...]

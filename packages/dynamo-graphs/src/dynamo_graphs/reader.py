@@ -32,7 +32,8 @@ from dynamo_operator.shared.cluster import (
 from dynamo_operator.shared.conditions import Stated
 from dynamo_operator.shared.problems import nearest
 from kube_runtime.client.client import APPLY_PATCH, Client, Request, Transport, once
-from kube_runtime.client.connect import connect, default_namespace
+from kube_runtime.client.connect import connect
+from kube_runtime.client.kubeconfig import default_namespace
 from kube_runtime.commandline import visible
 from kube_runtime.errors import ApiError, DecodeError, Forbidden, NotFound, OperatorError
 from kube_runtime.types.kinds import (
@@ -127,8 +128,8 @@ class Reading:
     async def all_raw(self, kind: Kind, namespace: str, *, labels: str = "") -> list[Object]:
         """Every object of a kind as it is stored; an empty namespace means all."""
         bodies: list[Object] = []
-        async for page in self.client.raw_pages(kind, namespace=namespace, labels=labels):
-            for item in page:
+        async for page in self.client.raw_pages(kind, namespace, labels):
+            for item in page.items or []:
                 try:
                     body = decoded(item, kind, key_in(item))
                 except DecodeError as error:

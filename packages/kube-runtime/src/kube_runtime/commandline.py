@@ -102,8 +102,6 @@ _BREAK = re.compile(r"(?<=\S)\n(?=[^\s*-])(?!Examples?:)")
 
 
 class _Application(App):
-    """Wraps help texts at the width of the terminal."""
-
     @property
     def help(self) -> str:
         text, heading, parameters = inspect.cleandoc(super().help).partition("\nParameters\n---")

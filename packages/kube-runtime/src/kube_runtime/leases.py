@@ -142,7 +142,6 @@ class Exclusions:
 
 
 def _is_renewed(before: Lease, lease: Lease) -> bool:
-    """Whether `lease` has a later renew time."""
     earlier, later = before.spec.renew_time, lease.spec.renew_time
     return bool(earlier and later) and (later or "") > (earlier or "")
 
@@ -279,7 +278,6 @@ class NamespaceLease:
             return  # another replica has started
 
     async def _write(self) -> None:
-        """Renew or create the Lease; it counts from the moment of the request."""
         sent_at = loop_time()
         now = microtime(self.wall_clock())
         spec: Object = {
@@ -302,7 +300,6 @@ class NamespaceLease:
         return await self.client.create(Lease, body)
 
     def _others(self, lease: Lease, *, are_fresh: bool) -> tuple[str, ...]:
-        """The annotations of other replicas: of running ones, or of killed ones."""
         now = self.wall_clock()
         annotations: list[str] = []
         for name, renewed in lease.metadata.annotations.items():
@@ -502,7 +499,6 @@ class Election:
         self.rival = rival
 
     async def _write(self) -> None:
-        """Take or renew the Lease, if it is still as last seen."""
         sent_at = loop_time()
         self._may_hold = True
         spec = self._desired_spec(self._seen.spec if self._seen else None)
@@ -516,7 +512,6 @@ class Election:
         self._renewed_at = sent_at
 
     def _annotations(self) -> Object:
-        """The metadata with the mark of this installation."""
         return {"annotations": dict([self.mark])} if self.mark else {}
 
     def _desired_spec(self, before: LeaseSpec | None) -> Object:

@@ -13,7 +13,6 @@ from kube_runtime.crd import (
     Field,
     IntOrText,
     Rules,
-    Transition,
     Transitions,
     definitions,
 )
@@ -48,7 +47,6 @@ def embedded(name: str) -> Object:
 
 
 def _extra_pod_spec() -> Object:
-    """A PodSpec that may leave `containers` out, with a main container that needs no name."""
     main = {**embedded("Container"), "description": MAIN_CONTAINER_TEXT}
     pod = embedded("PodSpec")
     properties = {**pod["properties"], "mainContainer": _without(main, "name")}
@@ -56,14 +54,12 @@ def _extra_pod_spec() -> Object:
 
 
 def _without(schema: Object, name: str) -> Object:
-    """The schema without that required field."""
     required = [field for field in schema["required"] if field != name]
     rest = {keyword: value for keyword, value in schema.items() if keyword != "required"}
     return {**rest, "required": required} if required else rest
 
 
 def _inlined(schema: object) -> Any:
-    """The schema with every reference resolved."""
     if isinstance(schema, list):
         return [_inlined(part) for part in schema]
     if not isinstance(schema, dict):
@@ -156,7 +152,12 @@ def object_schema(struct: type[msgspec.Struct], *, is_open: bool = False) -> Obj
     if required := sorted(member.name for member in members if member.required):
         schema["required"] = required
     rules: list[Object] = [{"rule": rule.expression, "message": rule.message} for rule in rules_of(struct)]
-    rules += [_transition(transition) for transition in transitions_of(struct)]
+    rules += [
+        {"rule": transition.expression, "message": transition.message}
+        | ({"fieldPath": transition.path} if transition.path else {})
+        | {"reason": "FieldValueForbidden"}
+        for transition in transitions_of(struct)
+    ]
     if rules:
         schema["x-kubernetes-validations"] = rules
     return {**schema, **_PRESERVE} if is_open else schema
@@ -189,13 +190,6 @@ def transitions_of(struct: type) -> Transitions:
     return transitions
 
 
-def _transition(transition: Transition) -> Object:
-    rule: Object = {"rule": transition.expression, "message": transition.message}
-    if transition.path:
-        rule["fieldPath"] = transition.path
-    return {**rule, "reason": "FieldValueForbidden"}
-
-
 def summary(struct: type) -> str:
     """The docstring of a struct in one line."""
     return " ".join((struct.__doc__ or "").split())
@@ -221,7 +215,6 @@ def _value_schema(type_: object, field: Field, *, is_open: bool) -> Object:
 
 
 def _scalar_schema(bare: object, marks: tuple[object, ...]) -> Object | None:
-    """The schema of a scalar, an enum or any JSON value; None for other types."""
     if mark := next((mark for mark in marks if isinstance(mark, IntOrText)), None):
         return int_or_string(mark.pattern)
     if bare is msgspec.Raw:
@@ -232,7 +225,6 @@ def _scalar_schema(bare: object, marks: tuple[object, ...]) -> Object | None:
 
 
 def _json_schema(field: Field) -> Object | None:
-    """The schema of a field that is decoded as plain JSON; None for other fields."""
     if field.embeds:
         return embedded(field.embeds)
     if field.shape:

@@ -260,7 +260,6 @@ class ConnectionLimit:
         return True
 
     async def _open(self, connection: _Connection, accepted: socket.socket) -> None:
-        """Do the handshake, then wait for the end of the connection."""
         with suppress(OSError):  # the client sends no TLS, or nothing
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: cast("asyncio.Protocol", connection),
@@ -298,7 +297,6 @@ class _BugsOnly(logging.Filter):
 
 
 def _on_every_interface(port: int) -> socket.socket:
-    """A listening socket for IPv6 and IPv4, or IPv4 only where there is no IPv6."""
     if socket.has_dualstack_ipv6():
         try:
             return socket.create_server(

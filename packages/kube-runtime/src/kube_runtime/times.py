@@ -169,7 +169,6 @@ class FairSemaphore:
             self._give_back(client)
 
     def _take(self, client: str) -> bool:
-        """Take a slot for the client; returns whether there is one for it."""
         used = self._used[client]
         limit = self.limit - self._reserved if used else self.limit
         if self.taken >= limit or used >= (self._most_each or limit):
@@ -202,7 +201,6 @@ class FairSemaphore:
             self._grant()
 
     def _grant(self) -> None:
-        """Give free slots to the clients whose turn it is."""
         while (client := next(filter(self._take, self._waiting), None)) is not None:
             line = self._waiting.pop(client)
             turn = line.popleft()

@@ -98,10 +98,8 @@ def new_authority(name: str, *, now: datetime, life: timedelta) -> Authority:
 def server_context(pair: Pair, client_authorities: bytes | None = None) -> ssl.SSLContext:
     """The context of a server with this certificate: TLS 1.2 or newer, HTTP/1.1.
 
-    With `client_authorities`, as PEM, clients need a certificate of one of these CAs.
-
-    Raises:
-        ssl.SSLError: certificate and key do not match, or cannot be read.
+    With `client_authorities`, as PEM, clients need a certificate of one of these CAs. Raises ssl.SSLError if
+    certificate and key do not match, or cannot be read.
     """
     context = _bare_context()
     if client_authorities is not None:

@@ -96,11 +96,8 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 
 def _spans(raw: bytes, level: int) -> Iterator[tuple[bytes, int, int]]:
-    """The lists and objects that open at that level of a JSON object, whatever is nested in them.
-
-    Each as the quoted name of the outermost member that it is in, its start and its end. The outermost object
-    is level 1. Linear in time, and without recursion.
-    """
+    # The lists and objects that open at that level; the whole object is level 1. Each with the quoted name of
+    # the outermost member that it is in. Linear in time, and without recursion.
     open_brackets = start = 0
     name = b""
     for token in _TOKEN.finditer(raw):
@@ -185,13 +182,10 @@ def key_in(raw: bytes | Raw) -> Key | None:
 
 
 def bytes_over(text: bytes | Raw, most: int) -> int:
-    """The size in bytes of an object with more than `most`; 0 if it has fewer.
+    """The size in bytes of an object with more than `most`, or `UNLIMITED`; 0 if it has fewer.
 
     The status and `metadata.managedFields`, which users do not write, do not count, nor do annotations, where
-    kubectl keeps a second copy of the spec. `UNLIMITED` accepts every object.
-
-    Raises:
-        msgspec.DecodeError: a large text is not an object.
+    kubectl keeps a second copy of the spec. Raises msgspec.DecodeError if a large text is not an object.
     """
     size = memoryview(text).nbytes
     if most == UNLIMITED or size <= most:
@@ -208,7 +202,6 @@ def too_large(size: int, most: int) -> str:
 
 
 def _detach(value: object) -> object:
-    """The value, with a copy of every Raw in it."""
     match value:
         case Raw():
             return value.copy()

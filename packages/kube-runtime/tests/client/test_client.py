@@ -83,35 +83,14 @@ async def test_json_that_is_no_object() -> None:
         await client.get_json("version")
 
 
-async def test_a_list_comes_page_by_page_and_names_its_version_only_once() -> None:
+async def test_a_list_comes_page_by_page() -> None:
     one = {"metadata": {"resourceVersion": "7", "continue": "more"}, "items": [STORED]}
-    two = {"metadata": {"resourceVersion": "7"}, "items": []}
+    two = {"metadata": {"resourceVersion": "7"}, "items": None}
     script = Script().then(200, one).then(200, two)
-    pages = Client(script).pages(
-        Deployment, namespace="n", labels="l=1", fields="f=2", limit=1, resource_version="5"
-    )
+    pages = Client(script).pages(Deployment, namespace="n", labels="l=1", fields="f=2")
     assert [(1, "7"), (0, "7")] == [(len(p.items), p.resource_version) async for p in pages]
-    first, second = (dict(request.query) for request in script.requests)
-    assert {
-        "limit": "1",
-        "labelSelector": "l=1",
-        "fieldSelector": "f=2",
-        "resourceVersion": "5",
-        "resourceVersionMatch": "NotOlderThan",
-    } == first
-    assert {
-        "limit": "1",
-        "labelSelector": "l=1",
-        "fieldSelector": "f=2",
-        "continue": "more",
-    } == second
-
-
-async def test_version_zero_is_any_version() -> None:
-    script = Script().then(200, {"metadata": {"resourceVersion": "7"}, "items": None})
-    pages = [page async for page in Client(script).pages(Deployment, resource_version="0")]
-    assert [] == pages[0].items
-    assert {"limit": "500", "resourceVersion": "0"} == dict(script.requests[0].query)
+    query = {"limit": "500", "labelSelector": "l=1", "fieldSelector": "f=2"}
+    assert [query, query | {"continue": "more"}] == [request.query for request in script.requests]
 
 
 async def _stream(*chunks: bytes) -> AsyncIterator[bytes]:
@@ -391,14 +370,5 @@ async def test_throttling_for_too_long_goes_to_the_caller() -> None:
 async def test_a_refusal_is_final(code: int, type_: type[ApiError]) -> None:
     script = Script().then(code)
     with pytest.raises(type_):
-        await asked(script, repeatable=True)
-    assert 1 == len(script.requests)
-
-
-@on_simulated_clock
-async def test_a_version_that_does_not_exist_yet_is_not_waited_for() -> None:
-    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
-    script = Script().then(504, {"message": "Timeout", "details": {"causes": causes}})
-    with pytest.raises(ServerFailure, match="Too large resource version"):
         await asked(script, repeatable=True)
     assert 1 == len(script.requests)

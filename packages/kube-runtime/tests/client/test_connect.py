@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kube_runtime.client.connect import connect, default_namespace
+from kube_runtime.client.connect import connect
+from kube_runtime.client.kubeconfig import default_namespace
 from kube_runtime.errors import ConfigError
 from scripted.server import an_authority
 

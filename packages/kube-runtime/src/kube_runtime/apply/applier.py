@@ -66,12 +66,10 @@ class Controlled:
     """Objects that the owner controls: kept as desired, and deleted when they are not desired any more.
 
     An object of that name without this controller, by uid, is a conflict. `types` are all kinds that the
-    owner may control. `spared` are kinds and keys of objects that are neither written nor deleted.
-
-    `objects` may be a generator, and `reduced` drops fields of each result, so that a thousand large objects
-    are never in memory together. `decided_with` are the kinds and keys of the owner's live objects on which
-    `objects` depend: one that came into the cache since then is a Conflict, so that the owner decides again.
-    None means: they depend on none.
+    owner may control, `spared` the kinds and keys of objects that are neither written nor deleted. `reduced`
+    drops fields of each result: with a generator of `objects`, a thousand large ones are never in memory
+    together. `decided_with` are the kinds and keys of the owner's live objects on which `objects` depend, if
+    on any: another one in the cache is a Conflict, so that the owner decides again.
     """
 
     objects: Iterable[Object]
@@ -85,10 +83,9 @@ class Controlled:
 class Shared:
     """Objects with several owners at once, such as the headless Service of a base model.
 
-    None of them is the controller. The garbage collector deletes the object with its last owner, and so does
-    the last owner that no longer desires it. `marker` is the label, as name and value, that identifies our
-    shared objects; an object of that name without it is a conflict. The role of a RoleBinding is immutable,
-    so a binding to another role is deleted and created again.
+    None is the controller. The garbage collector deletes the object with its last owner, and so does the last
+    owner that no longer desires it. `marker`, a label and its value, identifies ours; another object of that
+    name is a conflict. A binding to another role is deleted and created again: its role is immutable.
     """
 
     objects: Iterable[Object]
@@ -208,15 +205,13 @@ class Applier:
     ) -> Applied:
         """Apply one set of desired objects after the other, each in the order of its objects.
 
-        After each set, the objects of its types that `owner` owns and no longer desires, neither in this set
-        nor in one before it, are deleted, or left to their other owners. A refusal of one object (by the API
-        server, a name that is taken, a kind that is not served) does not stop the others. The result is
-        `applied`, if there is one from earlier writes of the same reconcile, with what was done now.
+        After each set, objects of its types that `owner` owns, and desires neither in it nor in one before,
+        are deleted, or left to their other owners. A refusal of one object (by the API server, a name that is
+        taken, a kind that is not served) does not stop the others. The result is added to `applied`.
 
         Raises:
             Conflict: the object changed meanwhile; the caller retries at once.
-            ServerFailure: the API server failed at an object a moment ago; the caller retries. If that lasts,
-                the result has the failure instead.
+            ServerFailure: the API server failed at an object a moment ago; if that lasts, the result has it.
             OperatorError: the API server is unreachable; nothing more was written.
         """
         applied, desired = applied or Applied(), set[tuple[str, Key]]()
@@ -351,10 +346,7 @@ class Applier:
         return self.take_over if policy.is_marked(live) else None
 
     async def _replace(self, owner: Resource, attempt: Attempt, body: Object, live: Resource) -> None:
-        """Delete a binding and create it with the same owners.
-
-        If the process is killed in between, the next reconcile of any owner creates the binding.
-        """
+        # If the process is killed in between, the next reconcile of any owner creates the binding.
         if live.metadata.deletion_timestamp:
             raise Obstructed(replacement_pending(live))
         if self._is_contested(attempt, live, f"{live.KIND.name} {live.key}"):
@@ -436,7 +428,6 @@ class Applier:
             return await self.writer.apply(type_, body, force=True, uid=uid)
 
     def _generation(self, live: Resource) -> int:
-        """The generation of the owner that was applied last; 0 if it is not recorded."""
         recorded = live.metadata.annotations.get(self.generation_annotation, "")
         return int(recorded) if recorded.isdecimal() and len(recorded) <= _DIGITS else 0
 
@@ -470,7 +461,6 @@ class Applier:
                 applied.record(Change(verb, kind, name, Cause.UNWANTED))
 
     async def _remove(self, owner: Resource, policy: DesiredObjects, live: Resource) -> Verb:
-        """Delete an object, or remove one of its owners. Returns what was done."""
         if isinstance(policy, Shared) and references_without(owner, live):
             await self._remove_owner(owner, live)
             return Verb.UPDATE
@@ -486,7 +476,6 @@ class Applier:
 
 
 def _with_metadata(desired: Object, more: Object, annotations: dict[str, str] | None = None) -> Object:
-    """Merge metadata and annotations into those of an object."""
     metadata = {**desired["metadata"], **more}
     if annotations:
         metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}

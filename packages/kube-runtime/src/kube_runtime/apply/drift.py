@@ -188,7 +188,6 @@ def is_same_template(left: Object, right: Object, *, by_amount: bool) -> bool:
 
 
 def _filled(name: str, parent: Object, field: FieldSchema) -> object:
-    """The value of a field, or its default; None if it has none."""
     value = parent.get(name)
     if value not in _EMPTY and (value or not field.schema or name not in _OMITTED_WHEN_ZERO):
         return value

@@ -107,11 +107,10 @@ class Obstructed(Exception):
 class Applied:
     """The result of the writes of a reconcile so far. A status is computed from it.
 
-    `objects` are as the API server holds them.
-    `on_change` is called after each change: the reconcile may fail halfway, and the next one does not
-    know what this one changed. `obstructions` has what could not be written, and why. `contested` has a
-    message for each object that another client keeps reverting; it is left as it is. `failures` are those of
-    the API server, which the next attempt may not have, `failing` the kinds of objects that had them.
+    `objects` are as the API server holds them. `on_change` is called after each change, because a reconcile
+    that fails halfway does not return them. `obstructions` are what could not be written, `contested` has a
+    message for each object that another client keeps reverting. `failures` are those of the API server, which
+    the next attempt may not have, `failing` the kinds of the objects.
     """
 
     on_change: Callable[[Change], None] = lambda _: None
@@ -180,15 +179,13 @@ async def apply_each(
 ) -> None:
     """Run `step` for each desired object, in order. A refusal of one does not stop the others.
 
-    A step that writes nothing awaits nothing, so the loop yields to the event loop from time to time.
-
     Raises:
         OperatorError: any error except the refusal of one object, or a failure that may be of its kind alone.
     """
     by_kind = {(type_.KIND.api_version, type_.KIND.name): type_ for type_ in types}
     turn = time.monotonic()
     for desired in objects:
-        if time.monotonic() - turn > _TURN_SECONDS:
+        if time.monotonic() - turn > _TURN_SECONDS:  # a step that writes nothing awaits nothing
             await asyncio.sleep(0)
             turn = time.monotonic()
         kind, name = desired["kind"], desired["metadata"]["name"]

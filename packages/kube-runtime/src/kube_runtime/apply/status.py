@@ -58,11 +58,10 @@ async def patch_status(
     """Write this status and return the resource with it; no request when the stored status is equal.
 
     The conditions of `desired` need no transition times; stored ones of other types stay. `limit` records
-    the write once it has succeeded.
+    a successful write.
 
     Raises:
         Conflict: the object changed meanwhile; the caller retries at once.
-        OperatorError: the patch failed otherwise.
     """
     patch = difference(resource, desired)
     if not patch:
@@ -84,7 +83,6 @@ async def patch_status(
 
 
 def _changes_for_log(resource: Resource, desired: Status) -> Object:
-    """The new state, and the conditions that flipped or have another reason."""
     stored = status_of(resource)
     reported = {(old.type, old.status, old.reason) for old in stored.conditions}
     flipped = [
@@ -101,20 +99,18 @@ def _changes_for_log(resource: Resource, desired: Status) -> Object:
 class StatusRateLimit:
     """Delays statuses, so that an object's status is not written more often than readers can use it.
 
-    *Progress*, such as counts and messages, is written once in `seconds`: a rollout changes counts several
-    times a second, and each write is a request that wakes other clients. *Transitions*, for which programs
-    wait, are written at once: a condition that flips or gets another reason, another `state` or
-    `observedGeneration`. A change from one of `transient_states` to another is progress.
+    *Progress*, such as counts and messages, is written once in `seconds`: each write wakes other clients.
+    *Transitions*, for which programs wait, are written at once: a condition that flips or gets another
+    reason, another `state` (except from one of `transient_states` to another) or `observedGeneration`.
 
-    *The first status of a new spec* waits up to `SETTLE_SECONDS` for the final one, in which the condition
-    `goal` is true: until then readers know from the older `observedGeneration` that the status is out of
-    date. Most changes of replicas are over by then. Without `goal` there is no such wait. `first_at_once`:
-    an object without a status gets one at once, because a user watches it, except in busy times.
+    *The first status of a new spec* waits up to `SETTLE_SECONDS` for one in which the condition `goal`, if
+    there is one, is true: the older `observedGeneration` shows that the status is out of date, and most
+    changes of replicas are over by then. `first_at_once`: an object without a status gets one at once, for
+    the user who watches it. *In busy times*, as `activity` reports, all but transitions may wait for
+    `BUSY_SECONDS`.
 
-    *In busy times*, as `activity` reports, both wait up to `BUSY_SECONDS`.
-
-    `never_delayed` are names of status fields on the wire, and types of conditions, on which later steps of
-    the reconciler depend, such as the progress of a restart. A change of one is written at once.
+    `never_delayed` are status fields, by their name on the wire, and types of conditions on which later steps
+    of the reconciler depend, such as the progress of a restart. A change of one is written at once.
     """
 
     seconds: float = 1.0
@@ -160,7 +156,6 @@ class StatusRateLimit:
         self._written.record(resource.metadata.uid)
 
     def _is_transition(self, resource: Resource, desired: Status) -> bool:
-        """Whether more than counts and messages changes."""
         stored = status_of(resource)
         for name in _AWAITED_FIELDS:
             old, new = getattr(stored, name, None), getattr(desired, name, None)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 from weakref import WeakValueDictionary
 
 import structlog
@@ -34,13 +34,9 @@ class HeldLease(Protocol):
 class Writer:
     """A client for writes; what it returns is already in the cache, if the type is watched.
 
-    Before each request it asks all `leases` whether it still holds them, and whether the namespace is among
-    those `excluded`.
-
-    Raises:
-        LeadershipLost: one of the leases is not held; nothing was sent.
-        NamespaceExcluded: another operator manages the namespace; nothing was sent.
-        OperatorError: as from `Client`; the cache then changes when the watch brings the result.
+    Raises, besides the errors of `Client`, after which the watch brings the result:
+        LeadershipLost: this process does not hold one of the `leases`; nothing was sent.
+        NamespaceExcluded: the namespace is among those `excluded`; nothing was sent.
     """
 
     client: Client
@@ -89,9 +85,8 @@ class Writer:
     async def ensure_newest(self, owner: Resource) -> None:
         """Check with the API server that this state of `owner` is its newest.
 
-        To be called before a deletion, and before a change of an object that was written for a newer
-        generation. If the cache is behind on owners, as after a start from an old list, such objects look
-        undesired or wrong, and no later reconcile can bring their pods back.
+        Call it before a deletion, or a change of what was written for a newer generation: if the cache is
+        behind, such objects look undesired or wrong, and no later reconcile can bring their pods back.
 
         Raises:
             Conflict: there is a newer state; the watch will bring it.
@@ -105,14 +100,12 @@ class Writer:
     async def delete(self, live: Resource) -> None:
         """Delete exactly this state of an object. The cache shows it as being deleted at once.
 
-        The version matters, not only the uid: two types may have one kind, and the store of one has not seen
-        what was written through the other.
-
         Raises:
             Conflict: the object changed since it was read; the caller decides again.
         """
         type_, key, uid = type(live), live.key, live.metadata.uid
         async with self._turn(type_, key) as flight:
+            # The store of another type of the kind may have seen writes that this one has not.
             version = live.metadata.resource_version
             try:
                 await self.client.delete(type_, key, uid=uid, resource_version=version)
@@ -143,9 +136,9 @@ class Writer:
     ) -> R | None:
         """Read an object that a create ran into, and put it into the cache if it is ours.
 
-        The watch does not bring an object without the label that it selects by: a user removed the label, or
+        The watch does not bring an object without the label that it selects by, because a user removed it or
         an earlier operator created the object. The cache shows it for `seconds`, until our next write adds
-        the label. None means: it is gone, or may not be read.
+        the label. None: it is gone, or may not be read.
         """
         async with self._turns.setdefault((type_.KIND, key), asyncio.Lock()):
             store = self.cache.store(type_)
@@ -160,7 +153,6 @@ class Writer:
 
     @asynccontextmanager
     async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[InFlightWrite[R]]:
-        """Wait for other writes of the object, and record what the watch brings during this one."""
         async with self._turns.setdefault((type_.KIND, key), asyncio.Lock()):
             if not all(lease.holds_lease() for lease in self.leases):
                 raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")
@@ -313,7 +305,12 @@ def with_manager(entries: Sequence[Object], *, mark: str, manager: str) -> list[
     Entries of others, of subresources and of other API versions stay as they are. None means: nothing to
     move.
     """
-    marked = [entry for entry in entries if _is("Update", entry) and _owns(entry, mark)]
+    marked = [
+        entry
+        for entry in entries
+        if _is("Update", entry)
+        and f"f:{mark}" in entry["fieldsV1"].get("f:metadata", {}).get("f:annotations", {})
+    ]
     if not marked:
         return None
     ours = [entry for entry in entries if _is("Apply", entry) and entry["manager"] == manager]
@@ -332,21 +329,12 @@ def with_manager(entries: Sequence[Object], *, mark: str, manager: str) -> list[
 
 
 def _is(operation: str, entry: Object) -> bool:
-    """Whether an entry is about that operation, and not about a subresource."""
     is_readable = entry.get("fieldsType") == "FieldsV1" and {"fieldsV1", "manager"} <= entry.keys()
     return is_readable and not entry.get("subresource") and entry.get("operation") == operation
 
 
-def _owns(entry: Object, annotation: str) -> bool:
-    fields: Any = entry["fieldsV1"]
-    return f"f:{annotation}" in fields.get("f:metadata", {}).get("f:annotations", {})
-
-
 def _union(left: Object, right: Object) -> Object:
-    """The union of two sets of fields in the format FieldsV1.
-
-    A field with members is itself in a set if it has the member ".".
-    """
+    # In the format FieldsV1, a field with members is itself in a set if it has the member ".".
     result = dict(left)
     for name, theirs in right.items():
         ours = left.get(name)

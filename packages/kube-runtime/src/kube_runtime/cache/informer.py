@@ -163,14 +163,10 @@ class Informer(Generic[R]):
 # One watch of the CRDs, without their schemas, tracks which kinds exist. The informer of an
 # optional kind runs only while its CRD exists.
 class _Group(msgspec.Struct):
-    """An API group, as `/apis` names it."""
-
     name: str
 
 
 class _Groups(msgspec.Struct):
-    """The part of `/apis` that is used."""
-
     groups: tuple[_Group, ...]
 
 
@@ -210,7 +206,6 @@ class CrdInformer(Informer[CustomResourceDefinition]):
         await asyncio.get_running_loop().create_future()
 
     async def _served_groups(self, client: Client) -> frozenset[str]:
-        """The API groups that are served; retries until it has a valid answer."""
         while True:
             try:
                 served = msgspec.convert(await client.get_json("apis"), _Groups)
@@ -296,7 +291,6 @@ class OptionalInformer(Informer[R]):
         return super()._record_failure(error)
 
     def _gone(self) -> None:
-        """The kind does not exist, hence it has no objects."""
         self.store.mark_kind_gone()
         self.synced.set()
 

@@ -297,7 +297,6 @@ class Store(Generic[R]):
         self._notify_broken(error.key)
 
     def _swap(self, listing: _Listing[R]) -> None:
-        """Replace the state of the watch by a complete list, then notify of the differences."""
         self._listing = None
         shown = {resource.key for resource in self.shown.list()}
         unlisted = shown | self._overlays.keys() | self._flights.keys()
@@ -341,24 +340,18 @@ class Store(Generic[R]):
         return self._show(key, None)
 
     def _watched(self, key: Key) -> R | None:
-        """The state of the watch for a key, shown or not."""
         overlay = self._overlays.get(key)
         return self.shown.get(key) if overlay is None else overlay.watched
 
-    def _reduced(self, resource: R) -> R:
-        """The transformed object; the stored one if it has the same version."""
-        have = self._watched(resource.key)
-        if have is not None and _version(have) == _version(resource):
-            return have
-        return self._transform(resource) if self._transform else resource
-
     def _reduced_event(self, event: Event[R]) -> Event[R]:
-        """The event with its object transformed; an object that cannot be transformed is broken."""
         if not isinstance(event, Present | Changed):
             return event
-        resource = event.resource
+        resource, have = event.resource, self._watched(event.resource.key)
         try:
-            kept = self._reduced(resource)
+            if have is not None and _version(have) == _version(resource):
+                kept = have
+            else:
+                kept = self._transform(resource) if self._transform else resource
         except Exception as error:  # noqa: BLE001  # a failure for one object must not affect the others
             # Without the message of the error, which may quote a Secret.
             message = f"transform failed: {type(error).__name__}"
@@ -417,7 +410,6 @@ class Store(Generic[R]):
     def _show_overlay(
         self, key: Key, shown: R, older: set[str], seconds: float, *, is_deletion: bool = False
     ) -> None:
-        """Show a state in front of that of the watch, for that time at most."""
         watched = self._watched(key)
         change = self._show(key, shown)
         timer = asyncio.get_running_loop().call_later(seconds, self._expire_overlay, key)
@@ -433,11 +425,9 @@ class Store(Generic[R]):
         return versions | overlay.older if overlay else versions
 
     def _expire_overlay(self, key: Key) -> None:
-        """Fall back to the state of the watch."""
         self._notify(self._show(key, self._overlays[key].watched))
 
     def _show(self, key: Key, new: R | None) -> Change[R] | None:
-        """Show a state without an overlay, and return the change for readers."""
         overlay = self._overlays.pop(key, None)
         if overlay is not None:
             overlay.timer.cancel()
@@ -464,7 +454,6 @@ class Store(Generic[R]):
 
 
 def _is_bare(state: Resource) -> bool:
-    """Whether only metadata of an object are kept."""
     return state == type(state)(metadata=state.metadata)
 
 
@@ -479,8 +468,6 @@ T = TypeVar("T")
 # would create objects that exist.
 @dataclass(frozen=True, slots=True)
 class _Derived:
-    """A derived value, and the revisions of the types that it was computed from."""
-
     revisions: tuple[int, ...]
     values: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
 

@@ -257,7 +257,6 @@ class Watch(Generic[R]):
         return (*map(Present, page.items), *map(Broken, page.broken))
 
     async def _take_from_list(self, stream: Watching) -> Sequence[Event[R]]:
-        """Take the next event of a streamed list."""
         try:
             return self._listed(stream, await _list_line(stream))
         except Invalid as error:
@@ -342,17 +341,11 @@ class Watch(Generic[R]):
 
 
 def _advance(watching: Watching, metadata: ObjectIdentity | Metadata) -> bool:
-    """Advance to the version of an event. Returns whether it has one."""
     watching.resource_version = metadata.resource_version or watching.resource_version
     return bool(metadata.resource_version)
 
 
 async def _list_line(stream: Watching) -> WatchLine:
-    """Take the next event of a streamed list.
-
-    Raises:
-        _Unfinished: there is none in time.
-    """
     now = loop_time()
     until = min(now + LIST_SILENCE_SECONDS, stream.opened_at + LIST_SECONDS)
     try:
@@ -370,11 +363,6 @@ async def _list_line(stream: Watching) -> WatchLine:
 
 
 async def _next_line(watching: Watching) -> WatchLine | None:
-    """Take the next event; None at the end of the stream.
-
-    Raises:
-        Unreachable: the stream was silent for too long, or closed as soon as it was open.
-    """
     until = min(watching.expires_at, watching.received_at + SILENCE_SECONDS)
     try:
         async with asyncio.timeout_at(until):

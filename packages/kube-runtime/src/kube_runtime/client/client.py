@@ -53,8 +53,6 @@ the policy's choice."""
 # Not every response is a `Status`: a proxy on the way answers with HTML, and the API server itself
 # answers an unknown path with plain text.
 class _Status(Struct, frozen=True):
-    """The `Status` object of an error response."""
-
     code: int = 0
     reason: str = ""
     message: str = ""
@@ -245,10 +243,7 @@ def counting_requests() -> Iterator[RequestCount]:
 async def once(transport: Transport, request: Request, kind: Kind | None, key: Key | None) -> bytes:
     """Send a request once, and return the body of the response.
 
-    Raises:
-        ApiError: the API server answered with an error.
-        TooLarge: the response has more than `request.most_bytes`.
-        Unreachable: no response.
+    Raises ApiError, Unreachable, or TooLarge for a response of more than `request.most_bytes`.
     """
     if count := _count.get():
         count.requests += 1
@@ -262,24 +257,6 @@ async def once(transport: Transport, request: Request, kind: Kind | None, key: K
     if len(body) > request.most_bytes:
         raise TooLarge(kind, key, f"the answer has more than {request.most_bytes} bytes")
     return body
-
-
-def _may_pass(error: ServerFailure | Unreachable, *, waits: bool) -> bool:
-    if isinstance(error, Unreachable):
-        return waits
-    if any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes(error.details)):
-        return False  # the server has waited already; after a restored backup it never has that version
-    return error.code != _NOT_IMPLEMENTED
-
-
-def _pause(failure: ApiError | Unreachable, tries: int) -> float:
-    """The backoff; at least what the server asked for, up to a limit."""
-    pause = _BACKOFF.seconds(tries)
-    asked = failure.retry_after_seconds if isinstance(failure, ApiError) else None
-    if asked is None:
-        return pause
-    # With jitter, so that clients with the same response do not all return at once.
-    return min(asked, LONGEST_WAIT_SECONDS) + min(pause, 1.0)
 
 
 class WatchLine(Struct, frozen=True):
@@ -356,9 +333,7 @@ _FEWER = 8
 _QUIETLY = {"fieldValidation": "Ignore"}
 """By default the API server parses the body of an apply twice, to warn of duplicate fields; ours has none.
 Without that, an apply of a Deployment takes a tenth less of its CPU time (measured on v1.36). It refuses
-unknown fields in an apply all the same.
-"""
-
+unknown fields in an apply all the same."""
 
 _FROM_NOW = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
 """Without a version: not older than the newest state now (KEP-3157)."""
@@ -423,51 +398,36 @@ class Client:
         namespace: str = "",
         labels: str = "",
         fields: str = "",
-        limit: int = _PAGE,
-        resource_version: str | None = None,
         most_bytes: int = UNLIMITED,
     ) -> AsyncGenerator[Page[R], None]:
-        """List the objects of a kind in pages; all pages are of the same resource version.
+        """List the objects of a kind in pages, all of the newest resource version.
 
         Objects of more than `most_bytes` are among the broken ones.
-
-        `resource_version="0"` lists from the API server's cache, which may be behind; the list comes as one
-        page. With another version the list is not older than that. By default it is the newest state.
 
         Raises:
             Expired: the list took too long; start again.
             DecodeError: the response is not a list.
         """
-        query = _selectors(labels, fields)
-        if resource_version is not None:
-            query["resourceVersion"] = resource_version
-            if resource_version != "0":
-                query["resourceVersionMatch"] = "NotOlderThan"
         accept = _accept(type_, "PartialObjectMetadataList")
-        async for page in self._pages(type_.KIND, namespace, query, accept, limit):
+        async for page in self.raw_pages(type_.KIND, namespace, labels, fields, accept=accept):
             items, broken = decode_items(type_, page.items or [], most_bytes)
             yield Page(items, broken, page.metadata.resource_version)
 
     async def raw_pages(
-        self, kind: Kind, *, namespace: str = "", labels: str = ""
-    ) -> AsyncGenerator[list[msgspec.Raw], None]:
-        """List the objects of a kind in pages, each object as JSON text.
-
-        Raises: as `pages`.
-        """
-        query = _selectors(labels, "")
-        async for page in self._pages(kind, namespace, query, "application/json", _PAGE):
-            yield page.items or []
-
-    async def _pages(
-        self, kind: Kind, namespace: str, query: dict[str, str], accept: str, limit: int
+        self,
+        kind: Kind,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        *,
+        accept: str = "application/json",
     ) -> AsyncGenerator[ObjectList, None]:
-        """The pages of a list. One that exceeds the limit of bytes is requested again with fewer objects."""
-        path, start = path_of(kind, namespace), query
+        """The same as `pages`, each object as JSON text."""
+        path, limit, start = path_of(kind, namespace), _PAGE, dict[str, str]()
         while True:
-            request = Request("GET", path, start | {"limit": str(limit)}, accept=accept)
+            query = _selectors(labels, fields) | start | {"limit": str(limit)}
             try:
-                body = await self.ask(request, kind, None, repeatable=True)
+                body = await self.ask(Request("GET", path, query, accept=accept), kind, None, repeatable=True)
             except TooLarge:
                 if limit == 1:
                     raise
@@ -477,10 +437,7 @@ class Client:
             yield page
             if not page.metadata.continue_:
                 return
-            # The token implies the version of the first page; a second one would be refused.
-            versions = ("resourceVersion", "resourceVersionMatch")
-            rest = {name: value for name, value in query.items() if name not in versions}
-            start = rest | {"continue": page.metadata.continue_}
+            start = {"continue": page.metadata.continue_}
 
     async def watch(
         self,
@@ -615,14 +572,9 @@ class Client:
             return
 
     async def ask(self, request: Request, kind: Kind | None, key: Key | None, *, repeatable: bool) -> bytes:
-        """Send a request with retries, and return the body of the response.
+        """`once` with retries, also after a failure if the request is idempotent (`repeatable`).
 
-        `repeatable`: the request is idempotent. `kind` and `key` are for error messages.
-
-        Raises:
-            ApiError: the API server answered with an error.
-            TooLarge: the response has more than `request.most_bytes`.
-            Unreachable: no response.
+        `kind` and `key` are for error messages.
         """
         deadline = loop_time() + TOTAL_SECONDS
         tries = 0
@@ -634,8 +586,13 @@ class Client:
             except Throttled as error:
                 failure, harmless = error, True
             except (ServerFailure, Unreachable) as error:
-                failure, harmless = error, repeatable and _may_pass(error, waits=self._waits)
-            pause = _pause(failure, tries)
+                may_pass = self._waits if isinstance(error, Unreachable) else error.code != _NOT_IMPLEMENTED
+                failure, harmless = error, repeatable and may_pass
+            pause = _BACKOFF.seconds(tries)
+            asked = failure.retry_after_seconds if isinstance(failure, ApiError) else None
+            if asked is not None:
+                # With jitter, so that clients with the same response do not all return at once.
+                pause = min(asked, LONGEST_WAIT_SECONDS) + min(pause, 1.0)
             if not harmless or tries == TRIES or loop_time() + pause > deadline:
                 raise failure
             await asyncio.sleep(pause)

@@ -13,7 +13,6 @@ from kube_runtime.client.http import (
     InCluster,
     is_in_cluster,
 )
-from kube_runtime.client.http import namespace as own_namespace
 from kube_runtime.errors import ConfigError
 
 
@@ -37,23 +36,6 @@ async def connect(
     credentials = await asyncio.to_thread(_credentials, kubeconfig, context, environ, home, service_account)
     await credentials.config()
     return AiohttpTransport(credentials, user_agent=user_agent)
-
-
-async def default_namespace(transport: AiohttpTransport) -> str:
-    """The namespace that kubectl would use: that of the context, that of the pod, else `default`.
-
-    Raises:
-        ConfigError: a file of the ServiceAccount or a kubeconfig cannot be used.
-    """
-    from kube_runtime.client.kubeconfig import Kubeconfig
-
-    match transport.credentials:
-        case Kubeconfig() as kubeconfig:
-            return await kubeconfig.namespace() or "default"
-        case InCluster(folder=folder):
-            return await asyncio.to_thread(own_namespace, folder)
-        case _:
-            return "default"
 
 
 def _credentials(

@@ -236,12 +236,10 @@ class AiohttpTransport:
 
 @cache
 def _base(server: str) -> str:
-    """The URL of the server, encoded, without a slash at the end."""
     return str(URL(server)).rstrip("/")
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """A TCP socket with keepalive, which detects a vanished peer."""
     family, type_, protocol, _, _ = address
     opened = socket.socket(family, type_, protocol)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -277,11 +275,8 @@ class _Body:
 
 
 def _end(response: aiohttp.ClientResponse) -> None:
-    """Close the connection if the body was not read to the end.
-
-    Abort it: a TLS shutdown needs a response, which a process that ends does not wait for.
-    """
-    connection = response.connection
+    connection = response.connection  # none if the body was read to the end
+    # Without a TLS shutdown: that needs a response, which a process that ends does not wait for.
     if connection is not None and connection.transport is not None:
         connection.transport.abort()
     response.close()

@@ -23,6 +23,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 import yaml
 
+from kube_runtime.client import http
 from kube_runtime.client.http import ClientConfig, TlsMaterial, bearer
 from kube_runtime.errors import ConfigError
 from kube_runtime.types.meta import Object
@@ -97,8 +98,6 @@ class _Context(_Part, frozen=True):
 
 
 class _Entry(_Part, frozen=True):
-    """A named entry of any of the lists."""
-
     name: str
     context: _Context | None = None
     cluster: Cluster | None = None
@@ -267,8 +266,6 @@ def _provider_login(user: Named[User], provider: AuthProvider) -> Login:
 
 
 class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """The credentials that a plugin prints."""
-
     token: str | None = None
     client_certificate_data: str | None = None
     client_key_data: str | None = None
@@ -276,8 +273,6 @@ class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
-    """The object that a plugin prints."""
-
     api_version: str
     kind: str
     status: _ExecStatus
@@ -305,13 +300,7 @@ def _plugin_login(cluster: Named[Cluster], user: Named[User], plugin: ExecPlugin
 
 
 def _plugin_status(cluster: Named[Cluster], user: Named[User], plugin: ExecPlugin) -> _ExecStatus:
-    """Run a plugin, and return what it prints.
-
-    Raises:
-        ValueError: it failed, or printed something else.
-        OSError: it cannot be started.
-        subprocess.TimeoutExpired: it took too long.
-    """
+    # Raises ValueError if it fails or prints something else, OSError, and subprocess.TimeoutExpired.
     command = plugin.command
     if "/" in command:  # as in kubectl: relative to the kubeconfig; a bare name is looked up in PATH
         command = str(user.path.parent / command)
@@ -454,7 +443,6 @@ def _proxy(cluster: Named[Cluster]) -> str | None:
 
 
 def _url(text: str) -> SplitResult | None:
-    """The parts of a URL; None if the text is not a URL."""
     try:
         url = urlsplit(text)
         _ = url.port  # checked on access
@@ -492,3 +480,18 @@ def _pem(entry: Named[Cluster] | Named[User], field: str, file: str | None, data
             message = f"{entry.name}: {field}-data is not base64: {error}"
             raise ConfigError(str(entry.path), message) from error
     return entry.content(field, file) if file else None
+
+
+async def default_namespace(transport: http.AiohttpTransport) -> str:
+    """The namespace that kubectl would use: that of the context, that of the pod, else `default`.
+
+    Raises:
+        ConfigError: a file of the ServiceAccount or a kubeconfig cannot be used.
+    """
+    match transport.credentials:
+        case Kubeconfig() as kubeconfig:
+            return await kubeconfig.namespace() or "default"
+        case http.InCluster(folder=folder):
+            return await asyncio.to_thread(http.namespace, folder)
+        case _:
+            return "default"

@@ -203,11 +203,7 @@ class WorkQueue:
 
 
 def _retry(error: BaseException, failures: int) -> tuple[Backoff, int]:
-    """The backoff after an error, and the level to log it; ERROR has a traceback.
-
-    A conflict passes at once, an outage later, a refusal needs a user. `failures` is the number of
-    consecutive failures before.
-    """
+    """The backoff after an error that `failures` of the key came before, and the level to log it."""
     match error:
         case Conflict():
             return CONFLICT, logging.DEBUG if failures < _QUIET_CONFLICTS else logging.WARNING
@@ -217,15 +213,12 @@ def _retry(error: BaseException, failures: int) -> tuple[Backoff, int]:
             return REFUSAL, logging.WARNING
         case OperatorError() | TimeoutError():
             return OUTAGE, logging.WARNING
-    return OUTAGE, logging.ERROR
+    return OUTAGE, logging.ERROR  # with a traceback
 
 
 def _least_seconds(error: BaseException) -> float:
-    """The least delay before the next request.
-
-    If the API server did not answer in time, it is overloaded or needs that long for this one object, and
-    may still be at work. An immediate retry would delay other requests and Leases.
-    """
+    # If the API server did not answer in time, it is overloaded or needs that long for this one object, and
+    # may still be at work. An immediate retry would delay other requests and Leases.
     match error:
         case NoAnswer():
             return error.waited_seconds
@@ -247,18 +240,11 @@ _STUCK_SECONDS = 30.0
 class Result:
     """The outcome of a reconcile.
 
-    With `requeue_after_seconds` the key is reconciled again after that time.
-
-    `written` is the reconciled object as the last write of this reconcile left it: watch events up to that
-    state do not requeue the key. That loses no change: each write names the resource version that it is
-    based on, so a change by another client before it makes it fail, and one after it has another version.
-    Without `written` every event requeues, which suits a reconciler that continues from its own status.
-
-    `created` are the objects that this reconcile created, and on which its status is based. That they exist
-    does not requeue the key: nobody can have changed them before.
-
-    `failure` is an error that the status reports: it is logged and retried like one that is raised, but the
-    write of the status itself does not requeue the key.
+    The key is reconciled again after `requeue_after_seconds`. `written` is the object as the last write of
+    this reconcile left it: watch events up to that state do not requeue the key. That loses no change: each
+    write names the resource version that it is based on. Without it every event requeues, which suits a
+    reconciler that continues from its own status. That the objects `created` exist does not requeue the key
+    either. `failure`, which the status reports, is logged and retried like an error that is raised.
     """
 
     requeue_after_seconds: float | None = None
@@ -293,12 +279,10 @@ class Reconciler(Protocol):
 class ControllerOptions:
     """Concurrency, rate and order of a controller's reconciles.
 
-    A change of a child is delayed by `coalesce_seconds`, because a rollout changes a child several times a
-    second. A change of the object itself is never delayed. `is_ahead` returns whether objects that this
-    controller created wait for another controller. It then starts few new objects at a time, so that those
-    in progress are finished first. `report` ends a reconcile that raises because one of its writes was
-    refused or failed, or because the object is nested too deeply: it reports that to the user, and returns a
-    `Result`.
+    A change of a child, of which a rollout makes several a second, is delayed by `coalesce_seconds`, one of
+    the object itself never. While `is_ahead`, objects that this controller created wait for another one: it
+    starts few new objects at a time, so that those in progress are finished first. `report` tells the user
+    why a reconcile ended: a write was refused or failed, or the object is nested too deeply.
     """
 
     workers: int = 16
@@ -412,7 +396,6 @@ class Controller:
         *,
         label: str = "",
     ) -> None:
-        """Queue the keys that a change of another object affects."""
         priority = Priority.BACKLOG if change.initial else Priority.CHANGE
         for state in (change.old, change.new):
             if state is None or (label and label not in state.metadata.labels):
@@ -433,7 +416,6 @@ class Controller:
             self._enqueue_all(namespace)
 
     def _enqueue_all(self, namespace: str = "") -> None:
-        """Queue every key, also of objects that cannot be decoded."""
         type_ = self._reconciler.reconciles
         unreadable = self._cache.store(type_).broken
         for key in (*(object_.key for object_ in self._cache.list(type_, namespace)), *unreadable):
@@ -558,7 +540,6 @@ class Controller:
         )
 
     async def _resync(self) -> None:
-        """Queue every key once per period, spread over it."""
         period = self._options.resync_seconds
         while True:
             await asyncio.sleep(period)
@@ -568,7 +549,6 @@ class Controller:
 
 
 def _priority(change: Change[Resource]) -> Priority:
-    """The priority of an object that changed."""
     if change.initial:
         return Priority.BACKLOG
     if change.old is None:

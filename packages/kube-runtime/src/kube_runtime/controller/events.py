@@ -19,7 +19,7 @@ from typing import Final
 
 import structlog
 
-from kube_runtime.client.client import Client
+from kube_runtime.client.client import Client, causes
 from kube_runtime.errors import (
     ApiError,
     Conflict,
@@ -53,8 +53,6 @@ BURST, REFILL_SECONDS = 25, 300.0
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """What identifies an Event object."""
-
     uid: str
     component: str
     warning: bool
@@ -164,7 +162,6 @@ class EventWriter:
         self._objects.pop(uid, None)
 
     def _seconds_until_next(self) -> float | None:
-        """Seconds until the next Event is due; None if none is pending."""
         waits = [
             max(
                 0.0,
@@ -235,7 +232,6 @@ class EventWriter:
             self._on_refusal(pending, error)
 
     def _put_back(self, pending: _Pending) -> None:
-        """Put an Event back as the next of its type, merged with later occurrences."""
         same = self._pending[pending.series.warning]
         if later := same.get(pending.series):
             pending.merge(later)
@@ -291,7 +287,9 @@ class EventWriter:
         )
 
     def _on_refusal(self, pending: _Pending, error: OperatorError) -> None:
-        if _is_namespace_terminating(error):
+        reasons = causes(error.details) if isinstance(error, Forbidden) else ()
+        is_terminating = any(cause.get("reason") == "NamespaceTerminating" for cause in reasons)
+        if is_terminating or isinstance(error, NotFound):
             self.metrics.event_dropped("namespace_gone")
             return
         self.metrics.event_dropped("refused")
@@ -331,10 +329,3 @@ def log_decision(reason: str, message: str, *, warning: bool = False, cause: str
     """Log a decision; during a reconcile the line names the object."""
     why = {"cause": str(cause)} if cause else {}
     _log.log(logging.WARNING if warning else logging.INFO, message, reason=str(reason), **why)
-
-
-def _is_namespace_terminating(error: OperatorError) -> bool:
-    if isinstance(error, NotFound):
-        return True
-    causes = (error.details or {}).get("causes", ()) if isinstance(error, Forbidden) else ()
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

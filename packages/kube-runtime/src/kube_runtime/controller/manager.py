@@ -212,7 +212,10 @@ class Manager:
         starting.cancel()
         await asyncio.wait([starting])
         await self._stop_work()
-        await self._stop_leading()
+        if self._election and self._renewing:
+            self._renewing.cancel()
+            await asyncio.wait([self._renewing])
+            await self._election.release()
         for task in background:
             task.cancel()
 
@@ -267,12 +270,6 @@ class Manager:
         except TimeoutError:
             _log.warning("events not written before the stop", events=self.events.give_up())
 
-    async def _stop_leading(self) -> None:
-        if self._election and self._renewing:
-            self._renewing.cancel()
-            await asyncio.wait([self._renewing])
-            await self._election.release()
-
     async def _measure_lag(self) -> NoReturn:
         loop = asyncio.get_running_loop()
         while True:
@@ -289,8 +286,6 @@ def _serve(group: asyncio.TaskGroup, servers: Iterable[Server]) -> list[asyncio.
 def _run_for_good(
     group: asyncio.TaskGroup, name: str, run: Coroutine[Any, Any, None]
 ) -> asyncio.Task[NoReturn]:
-    """Start a task of the group whose end is a bug."""
-
     async def run_and_fail() -> NoReturn:
         await run
         raise RuntimeError(f"{name} ended unexpectedly")
@@ -305,7 +300,6 @@ def first_cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _log_others(cause: BaseException, failures: BaseExceptionGroup[BaseException]) -> None:
-    """Log the other errors: expected ones in a line, bugs with a traceback."""
     logged = {str(cause)}
     for error in leaves(failures):
         if error is cause or (isinstance(error, OperatorError) and str(error) in logged):

@@ -5,7 +5,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, DecimalException
-from functools import cache
 from typing import (
     Any,
     ClassVar,
@@ -414,13 +413,8 @@ def fingerprint_of(live: Resource) -> bytes:
     """A hash of what `content_of` returns."""
     metadata = live.metadata
     claims = (metadata.labels, metadata.annotations, metadata.owner_references)
-    rest = [getattr(live, name) for name in _content_fields(type(live))]
+    rest = [getattr(live, name) for name in live.__struct_fields__ if name not in ("metadata", "status")]
     return hashlib.blake2b(msgspec.json.encode((claims, rest)), digest_size=16).digest()
-
-
-@cache
-def _content_fields(type_: type[Resource]) -> tuple[str, ...]:
-    return tuple(name for name in type_.__struct_fields__ if name not in ("metadata", "status"))
 
 
 def plain(value: object) -> Any:

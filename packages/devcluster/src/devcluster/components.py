@@ -170,11 +170,7 @@ def write_credentials(
 
 
 def _write_webhook_client(layout: Layout) -> None:
-    """Write the API server's client certificate for webhooks, its CA, and the admission configuration.
-
-    With it, webhooks can distinguish the API server from a pod. Its CA signs nothing else, as
-    docs/admission.md recommends.
-    """
+    """Its CA signs nothing else, so that webhooks can tell the API server from a pod (docs/admission.md)."""
     authority = new_authority("dynamo-operator webhook clients")
     authority.pair.write(layout.pki, _WEBHOOK_CA)
     authority.issue(CLIENT_NAME).write(layout.pki, _WEBHOOK_CLIENT)

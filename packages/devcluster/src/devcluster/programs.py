@@ -93,12 +93,6 @@ def _download_all(pins: Sequence[Pin], folder: Path, progress: ProgressReporter)
 
 
 def _download(pin: Pin, progress: ProgressReporter) -> Path:
-    """Download a file and verify its checksum.
-
-    Raises:
-        DownloadError: the checksum is wrong; the file is removed.
-        OSError: no response, or every attempt failed.
-    """
     file = cache_folder() / "downloads" / pin.sha512[:32]
     file.parent.mkdir(parents=True, exist_ok=True)
     progress.step(f"downloading {', '.join(pin.programs)}")
@@ -124,7 +118,6 @@ def _download(pin: Pin, progress: ProgressReporter) -> Path:
 
 
 def _continue(url: str, file: Path, size: int, progress: ProgressReporter) -> None:
-    """Download the missing part of a file, or all of it if the server does not support ranges."""
     done = file.stat().st_size if file.exists() else 0
     if size and done >= size:
         return
@@ -419,10 +412,7 @@ def _linker_flag(pinned: Pinned) -> str:
 
 
 def _go(go: Go, module: Path, *arguments: str) -> Iterator[str]:
-    """Run a go command and yield the lines that it prints on either stream.
-
-    Raises: ConfigError with its last line if it fails.
-    """
+    """The lines that a go command prints. Raises: ConfigError with the last one if it fails."""
     with subprocess.Popen(  # noqa: S603 - the toolchain found or installed above
         [go.program, *arguments],
         cwd=module,

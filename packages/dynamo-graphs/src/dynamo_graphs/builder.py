@@ -259,7 +259,6 @@ class GraphBuilder(OfflineObject):
         return self._edited({**self._document, "spec": spec}, wrong)
 
     def _new(self, name: str) -> str:
-        """The path of a new service."""
         path = f"{_SERVICES}.{name}"
         if name in self._services():
             message = f'duplicate service "{name}" (to change it, use `service`)'
@@ -287,7 +286,6 @@ def _engine(backend: str, path: str) -> Engine:
 
 
 def _one_of(value: str, options: Collection[str], path: str, noun: str = "value") -> str:
-    """The value, if it is one of the options."""
     if value not in options:
         expected = ", ".join(f'"{option}"' for option in options)
         message = f'unsupported {noun} "{value}" (expected one of {expected})'

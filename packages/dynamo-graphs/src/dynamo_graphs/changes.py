@@ -155,7 +155,6 @@ async def changes_of(reading: Reading, pairs: Iterable[tuple[Object | None, Obje
 
 
 async def _rendering_inputs(reading: Reading) -> tuple[Facts, RenderSettings]:
-    """The APIs of the cluster and the settings of its operator; the defaults if they cannot be read."""
     groups = await served_groups(reading.client)
     served = {api.key: all(kind.group in groups for kind in api.kinds) for api in OPTIONAL_APIS}
     facts = Facts(

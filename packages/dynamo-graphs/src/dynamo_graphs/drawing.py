@@ -40,8 +40,6 @@ _MODEL_FLAGS = ("--model", "--model-path", "--served-model-name")
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """A service and its position."""
-
     service: Service
     spec: ComponentSpec
     column: int
@@ -125,7 +123,6 @@ def _gpus(service: Service, spec: ComponentSpec) -> int:
 
 
 def _model(spec: ComponentSpec) -> str:
-    """The model of a worker: its reference, else that of its flags."""
     if spec.model_ref is not None:
         return spec.model_ref.name
     main = (spec.extra_pod_spec or {}).get("mainContainer")

@@ -201,7 +201,6 @@ async def restart(at: Target[DynamoGraphDeployment]) -> Edited:
 
 
 async def _edited(reading: Reading, stated: Stated, edit: Edit, besides: Collection[str] = ()) -> Edited:
-    """Write the edit, unless there is nothing to change."""
     if edit.patch is not None:
         await reading.client.merge_patch(
             type(stated), stated.key, edit.patch, uid=stated.metadata.uid, field_manager=MANAGER

@@ -192,10 +192,7 @@ def _troubles(stated: Stated, now: datetime) -> tuple[list[str], list[str]]:
 
 
 def _late(stated: Stated) -> list[Service]:
-    """The services that the summary is about.
-
-    If it is about something else, such as an invalid spec, their statuses are outdated.
-    """
+    """Those of the summary. If it has another cause, such as an invalid spec, their statuses are old."""
     overall = summary(stated)
     every = [service for service in services(stated) if service.reason or service.message]
     reasons = {service.reason for service in every if service.reason}
@@ -208,7 +205,7 @@ _BAD_WHEN_TRUE = ("Suspended", configuration.TYPE)
 
 
 def _bad_conditions(stated: Stated) -> Iterator[Condition]:
-    """The conditions that explain the state, the most specific first."""
+    """The most specific first."""
     first = summary(stated)
     reasons = set()
     # If `Valid` is false, the summary only refers to it.
@@ -255,7 +252,6 @@ def _advice(late: Sequence[Service], namespace: str) -> Iterator[str]:
 
 
 def _of_pod(advice: str, pod: BlockedPod | None, namespace: str) -> str:
-    """The advice with a pod's and its container's name filled into the commands."""
     if pod is None:
         return advice
     container = f" -c {pod.container}" if pod.container else ""
@@ -265,7 +261,6 @@ def _of_pod(advice: str, pod: BlockedPod | None, namespace: str) -> str:
 
 
 def _condition_texts(stated: Stated, cause: Condition) -> tuple[list[str], list[str]]:
-    """What a condition means and what to do about it, by the catalog."""
     row = meaning(stated.KIND.name, cause)
     if row is None:
         return [f"{cause.type} is {cause.status}: {cause.reason}."], [_unknown(cause.reason)]
@@ -278,7 +273,6 @@ def _unknown(reason: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """A text of the catalog with its links as file names."""
     return _LINK.sub(r"docs/\1", text)
 
 

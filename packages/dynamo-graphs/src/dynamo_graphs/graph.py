@@ -353,10 +353,7 @@ class AsyncCluster:
         return Target(self._at.reading, DynamoGraphDeployment, key)
 
     async def _placed(self, resource: ApiObject) -> Object:
-        """The object in its namespace, without fields that the API server writes.
-
-        Raises: InvalidObject.
-        """
+        """The object in its namespace, without fields that the API server writes. Raises: InvalidObject."""
         from asyncio import to_thread
 
         if problems := await to_thread(resource.problems):

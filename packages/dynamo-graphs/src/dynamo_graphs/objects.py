@@ -99,11 +99,7 @@ class OfflineObject:
         return made
 
     def _edited(self: A, document: Object, wrong: Iterable[Problem] = ()) -> A:
-        """Return the edited object; `wrong` are problems that the edit has found already.
-
-        Raises:
-            InvalidObject: with the problems that the edit adds.
-        """
+        """`wrong` are problems that the edit has. Raises: InvalidObject with the problems that it adds."""
         before = set(self._step_problems(self._document))
         misfits = tuple(wrong)
         # After a misfit, rules would only report what follows from it.
@@ -115,10 +111,7 @@ class OfflineObject:
         return made
 
     def _start(self, name: str, namespace: str, spec: Object) -> None:
-        """Set the document of a new object.
-
-        Raises: InvalidObject.
-        """
+        """Raises: InvalidObject."""
         document: Object = {
             "apiVersion": self.TYPE.KIND.api_version,
             "kind": self.TYPE.KIND.name,
@@ -190,11 +183,7 @@ class OfflineObject:
         return expansion.objects
 
     def _part(self, field: str) -> Object:
-        """A copy of `metadata` or `spec`.
-
-        Raises:
-            InvalidObject: it is not an object.
-        """
+        """A copy of `metadata` or `spec`. Raises: InvalidObject if it is not an object."""
         part = self._document.get(field)
         if part is None or isinstance(part, dict):
             return dict(part or {})
@@ -215,10 +204,7 @@ class OfflineObject:
         return _schema_problems(document)
 
     def _typed(self, type_: type[R]) -> R:
-        """The document as a struct, with the defaults of the API server.
-
-        Raises: InvalidObject.
-        """
+        """With the defaults of the API server. Raises: InvalidObject."""
         from dynamo_operator.crds import defaulted
 
         try:
@@ -415,7 +401,6 @@ def misfits(options: Mapping[str, object], path: str) -> Iterator[Problem]:
 
 
 def _fitting(options: ServiceOptions) -> ServiceOptions:
-    """The options without short forms of the wrong type."""
     fitting = {
         name: value
         for name, value in options.items()

@@ -177,7 +177,6 @@ def component_tree(
 def _request(
     request: DynamoGraphDeploymentRequest, facts: Facts, settings: RenderSettings, beside: Beside
 ) -> Expansion:
-    """The objects for profiling, and those of its results if `beside` has them."""
     spec = request.spec
     if spec is None:
         return Expansion()
@@ -219,11 +218,7 @@ def _request_objects(
 
 
 def _profiled_objects(request: DynamoGraphDeploymentRequest, config_maps: ConfigMaps) -> tuple[Object, ...]:
-    """The objects of profiling results: ConfigMaps, then the graph. Empty without results.
-
-    Raises:
-        BadOutput: the results contain no usable graph.
-    """
+    """ConfigMaps, then the graph. Raises: BadOutput if the results contain no usable graph."""
     spec = accepted_spec(request)
     at = target(request, spec)
     generated, additional = request.status.generated_deployment, request.status.additional_resources
@@ -244,7 +239,6 @@ def _profiled_objects(request: DynamoGraphDeploymentRequest, config_maps: Config
 def _component_problems(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Problem, ...]:
-    """The problems of a component, including a lack of LeaderWorkerSets for a multinode one."""
     exposed = exposure_problems(component.spec, "spec", settings)
     problems = (*component_problems(component, settings), *exposed)
     if not lacks_orchestrator(component.spec, facts):

@@ -31,7 +31,7 @@ class _Dumper(yaml.CSafeDumper):
 
 @cache
 def _is_read_as_text(value: str) -> bool:
-    """Whether every reader reads the plain scalar as text. Cached, since documents repeat few words."""
+    """Cached, since documents repeat few words."""
     return isinstance(scalar(value), str)
 
 

@@ -93,7 +93,6 @@ def joined(options: Sequence[str], word: str = "or", quote: str = '"') -> str:
 
 
 def _message(kind: ValidationErrorKind, error: ValidationError) -> str:
-    """The message for a wrong value."""
     got = error.instance
     match kind:
         case ValidationErrorKind.Type(types=types):
@@ -110,7 +109,6 @@ def _message(kind: ValidationErrorKind, error: ValidationError) -> str:
 
 
 def _described(value: object) -> str:
-    """A value with its type, such as `the text "two"`."""
     match value:
         case None:
             return "nothing (null)"
@@ -179,7 +177,6 @@ def problems_beyond(value: object, schema: Object, path: tuple[str | int, ...]) 
 
 
 def _duplicates(items: list[object], schema: Object, path: tuple[str | int, ...]) -> Iterator[Problem]:
-    """Report repeated items of keyed lists and sets."""
     keys = schema.get("x-kubernetes-list-map-keys")
     if keys is None and schema.get("x-kubernetes-list-type") != "set":
         return
@@ -260,7 +257,6 @@ def _key_problems(field: str, key: str) -> Iterator[Problem]:
 
 
 def _texts(mapping: object) -> Iterator[tuple[str, str]]:
-    """The entries of a map whose values are text."""
     if isinstance(mapping, dict):
         yield from ((key, value) for key, value in mapping.items() if isinstance(value, str))
 
@@ -316,7 +312,6 @@ def _each_once(problems: Iterable[Problem]) -> Iterator[Problem]:
 
 
 def _problem_of_option(document: Object, field: str, options: list[str]) -> Iterator[Problem]:
-    """Problems of `apiVersion` or `kind`."""
     value = document.get(field)
     if value is None:
         yield Problem(field, "this field is required", ProblemKind.REQUIRED)
@@ -327,7 +322,6 @@ def _problem_of_option(document: Object, field: str, options: list[str]) -> Iter
 
 
 def _problems(resource: type[Resource], document: Object) -> Iterator[Problem]:
-    """Problems of the fields that the document has."""
     schema = whole_schema(resource)
     stored = filled(document, schema)
     suggestions = Suggestions()

@@ -76,7 +76,6 @@ async def snapshots(
 
 
 async def _events(client: Client, type_: type[R], selection: Selector) -> AsyncGenerator[Event[R], None]:
-    """The events of a watch, which survives outages up to the limit."""
     watch = Watch(client, type_, selection)
     failures = 0
     try:

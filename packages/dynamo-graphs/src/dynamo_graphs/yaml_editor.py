@@ -79,10 +79,6 @@ def _is_tree(node: yaml.Node, seen: set[int]) -> bool:
 
 
 def _value_edits(text: str, node: yaml.Node, before: object, after: object) -> Iterator[_Edit]:
-    """Yield the edits inside a block collection.
-
-    Raises: _NotEditableError.
-    """
     is_block = isinstance(node, yaml.CollectionNode) and not node.flow_style
     if is_block and isinstance(before, dict) and isinstance(after, dict) and after:
         yield from _mapping_edits(text, node, before, after)
@@ -141,7 +137,6 @@ def _sequence_edits(text: str, node: yaml.Node, before: list[object], after: lis
 
 
 def _item_start(text: str, item: yaml.Node) -> int:
-    """The position of the dash before an item."""
     start = _line_start(text, item.start_mark.index)
     before = text[start : item.start_mark.index]
     if not _DASH.fullmatch(before):
@@ -160,7 +155,6 @@ def _end(text: str, node: yaml.Node) -> int:
 
 
 def _next_line(text: str, node: yaml.Node) -> int:
-    """The start of the line after a value."""
     newline = text.find("\n", _end(text, node))
     return len(text) if newline < 0 else newline + 1
 
@@ -170,7 +164,6 @@ def _line_start(text: str, at: int) -> int:
 
 
 def _lines(value: object, indent: str) -> list[str]:
-    """A mapping or a list as lines of YAML."""
     stream = StringIO()
     write_yaml([{"value": value}], stream)
     lines = stream.getvalue().splitlines()[2:]

@@ -144,7 +144,6 @@ def converted_component(
 def _component(
     nim: DynamoNimDeployment, image: DynamoNimSpec, at: ConversionContext
 ) -> tuple[Object, list[Remark]]:
-    """The spec of a component, and its differences."""
     spec = as_component(nim, image, at.settings, at.legacy).spec
     remarks: list[Remark] = []
     if not command(nim.spec):
@@ -209,7 +208,6 @@ def _exposed_remarks(nim: DynamoNimDeployment, body: Object) -> Iterator[Remark]
 
 
 def _losses(user_spec: Object) -> Iterator[Remark]:
-    """Remarks about fields without a counterpart."""
     for name in _UNREAD:
         if user_spec.get(name):
             yield Remark(Level.NOTE, name, "left out: no process has ever read it")
@@ -228,7 +226,6 @@ def _at(path: str, remarks: Sequence[Remark] | Iterator[Remark]) -> Iterator[Rem
 
 
 def _claim(nim: DynamoNimDeployment, pvc: Pvc) -> tuple[Object, tuple[Object, ...]]:
-    """The entry of a graph for a PVC, and the PVC itself if a graph cannot create it."""
     entry: Object = {"name": claim_name(nim)}
     if not pvc.create:
         return entry, ()
@@ -246,7 +243,6 @@ def _claim_remarks(nim: DynamoNimDeployment) -> Iterator[Remark]:
 
 
 def _autoscaler(nim: DynamoNimDeployment, kind: Kind, name: str) -> Iterator[Object]:
-    """The HorizontalPodAutoscaler of a component, if it is enabled, for that target."""
     if nim.spec.autoscaling and nim.spec.autoscaling.enabled:
         target: Object = {"apiVersion": kind.api_version, "kind": kind.name, "name": name}
         own = {"name": name, "namespace": nim.metadata.namespace}

@@ -93,7 +93,6 @@ def deployment_watches(cache: Cache) -> tuple[Watches, ...]:
 
 
 def _names(deployment: DynamoDeployment) -> tuple[str, ...]:
-    """The names of the objects that a deployment reads; none if its tag is invalid."""
     try:
         nim_name = names.nim_name(deployment.spec.dynamo_nim)
     except ValueError:
@@ -155,7 +154,6 @@ async def _parsed(text: str, *, to_keep: bool) -> Resolution:
 
 
 def _waiting(inputs: DeploymentInputs) -> Resolution:
-    """A resolution that waits for the build, or reports its failure."""
     built = condition(inputs.request.status.conditions, NIM_AVAILABLE) if inputs.request else None
     if built is not None and built.status == "False":
         text = f"DynamoNimRequest {inputs.nim_name}: {built.message}"
@@ -253,10 +251,7 @@ class DeploymentController:
     def _shared(
         self, deployment: DynamoDeployment, inputs: DeploymentInputs, resolution: Resolution
     ) -> Shared:
-        """The objects that all deployments of a tag share: the build, and the configuration from the store.
-
-        A build that a user created, and an image without a build, are left alone.
-        """
+        """The build, and the configuration from the store; a build or an image of a user is left alone."""
         namespace = deployment.metadata.namespace
         objects: list[Object] = []
         if not _is_written_by_hand(inputs):
@@ -270,7 +265,6 @@ class DeploymentController:
 
 
 def _is_written_by_hand(inputs: DeploymentInputs) -> bool:
-    """Whether a user created the build, or the image without a build."""
     if inputs.request is not None:
         return names.SHARED_BY not in inputs.request.metadata.labels
     if inputs.image is None:

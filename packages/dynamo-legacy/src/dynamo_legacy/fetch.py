@@ -240,7 +240,6 @@ def _check(member: tarfile.TarInfo, root: Path) -> None:
 
 
 def _settle(member: tarfile.TarInfo) -> None:
-    """Make the current user own a member, and remove special bits of its mode."""
     member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
     member.mode = member.mode & _MODE | (_OPEN if member.isdir() else _READABLE)
 
@@ -385,11 +384,7 @@ def _reduced_service(service: object) -> object:
 
 
 def _require_dockerfile(folder: Path, dockerfile: str) -> None:
-    """Ensure that the Dockerfile is where the builder expects it.
-
-    Raises:
-        BadArchive: there is none.
-    """
+    """Put the usual Dockerfile where the builder expects it. Raises: BadArchive if there is none."""
     path = PurePosixPath(dockerfile) if dockerfile else _DOCKERFILE
     if path.is_absolute() or ".." in path.parts:
         raise BadArchive(f"dockerfile {dockerfile}: outside of the archive")
@@ -421,7 +416,6 @@ def _copied(source: Path, into: Path) -> None:
 
 
 async def _downloaded(source: Source, to: Path) -> str:
-    """Download the archive to a file, and return its SHA-256 in hex."""
     if source.s3 is not None:
         return await _written(_of_store(source.s3), to)
     if source.oci is not None:
@@ -454,7 +448,6 @@ def _headers(source: HttpSource) -> Mapping[str, str]:
 
 
 async def _of_url(url: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
-    """Download a URL."""
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_SILENCE_SECONDS, sock_read=_SILENCE_SECONDS)
     async with aiohttp.ClientSession(timeout=timeout, trust_env=True) as session:
         for _ in range(5):
@@ -490,7 +483,6 @@ def _shown(url: str) -> str:
 
 
 async def _of_registry(source: OciSource, to: Path) -> str:
-    """Download the single layer of an artifact."""
     try:
         reference = parse_reference(source.ref)
     except ValueError as error:

@@ -164,7 +164,6 @@ class NimController:
         return await self.reporter.applied(nim, status, applied, diagnosis.requeue_after_seconds)
 
     async def _apply(self, nim: DynamoNimDeployment, inputs: NimInputs, image: DynamoNimSpec) -> Applied:
-        """Apply the PVC of a component, and everything that it controls."""
         around, workloads = self._render(nim, inputs, image)
         component = as_component(nim, image, self.settings, self.legacy)
         exposure = component_exposure(component, around, self.settings)
@@ -192,7 +191,6 @@ class NimController:
 
 
 def _without_claim(nim: DynamoNimDeployment, inputs: NimInputs) -> Stop | None:
-    """Stop if the PVC is missing and the component does not create it; None otherwise."""
     pvc = nim.spec.pvc
     if pvc is None or pvc.create or inputs.has_claim:
         return None

@@ -210,11 +210,7 @@ class Registry:
         return self._url(f"blobs/{digest}"), self._headers(self._authorization)
 
     async def _ask(self, method: str, path: str) -> tuple[int, bytes]:
-        """Send a request, and return status (200 or 404) and body.
-
-        Raises:
-            RegistryError: any other status, or no response.
-        """
+        """The status, 200 or 404, and the body. Raises: RegistryError for any other status."""
         status, headers, body = await self._send(method, self._url(path), self._authorization)
         if status == HTTPStatus.UNAUTHORIZED and not self._authorization:
             self._authorization = await self._authorization_for(headers.get("WWW-Authenticate", ""))
@@ -231,7 +227,6 @@ class Registry:
                 raise self._error(f"status {status}", _retry_after(headers))
 
     async def _authorization_for(self, challenge: str) -> str:
-        """The `Authorization` header that a challenge requires."""
         scheme, _, rest = challenge.partition(" ")
         basic = self.login.header if self.login else ""
         if scheme.lower() != "bearer":
@@ -254,11 +249,7 @@ class Registry:
         return f"Bearer {token}"
 
     def _token_url(self, realm: str, query: str) -> str:
-        """The URL to get a token from, for a host that may issue it.
-
-        Raises:
-            RegistryError: the realm has another host, or less security than the registry.
-        """
+        """Raises: RegistryError if the realm has another host, or less security than the registry."""
         try:
             parts = urlsplit(realm)
             host, port = parts.hostname or "", parts.port

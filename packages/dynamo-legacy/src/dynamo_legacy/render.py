@@ -68,7 +68,6 @@ def _plan(
     settings: RenderSettings,
     legacy: LegacySettings,
 ) -> ComponentPlan:
-    """The plan of a component of that generation."""
     component = as_component(nim, image, settings, legacy)
     plan = component_plan(component, facts, settings)
     defaults = facts.running_defaults.get(nim.metadata.name, nim_namespace_defaults(facts))
@@ -123,7 +122,6 @@ def nim_objects(  # what a worker process gets
 
 
 def _autoscaler(plan: ComponentPlan, nim: DynamoNimDeployment) -> tuple[Object, ...]:
-    """The HorizontalPodAutoscaler of a component, if it is enabled."""
     autoscaling = nim.spec.autoscaling
     if autoscaling is None or not autoscaling.enabled:
         return ()
@@ -319,7 +317,6 @@ def _checked(value: object, type_: type[T], path: str) -> T:
 
 
 def _scalar(value: object, path: str) -> str:
-    """A string, or a number as one."""
     if isinstance(value, bool) or not isinstance(value, str | int | float | None):
         raise GraphConfigError(f'{path}: expected an amount such as "2"')
     return "" if value is None else str(value)
@@ -417,7 +414,6 @@ def _spec(
     service: GraphService,
     addresses: Mapping[str, tuple[str, str]],
 ) -> Object:
-    """The spec of a service from the graph's configuration."""
     spec: Object = {
         "dynamoNim": nim_name(deployment.spec.dynamo_nim),
         "dynamoTag": graph.service,

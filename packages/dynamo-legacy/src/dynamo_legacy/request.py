@@ -182,7 +182,6 @@ class ImageRequestController:
         snapshot: RequestSnapshot,
         applied: Applied,
     ) -> BuildPlan:
-        """Run the step of the plan; return it, or the one that refuses the request."""
         namespace, logins = request.metadata.namespace, list[Object]()
         if image.secret and not request.spec.docker_config_json_secret_name:
             logins.append(registry_secret(namespace, self.legacy))
@@ -211,7 +210,6 @@ class ImageRequestController:
         return plan
 
     async def _delete_stale(self, request: DynamoNimRequest, plan: BuildPlan) -> None:
-        """Delete the Jobs of earlier states of the request, with their pods."""
         for job in plan.stale:
             if job.metadata.deletion_timestamp is None:
                 await self.reporter.writer.ensure_newest(request)
@@ -227,7 +225,6 @@ def _shared(secrets: list[Object]) -> Shared:
 
 
 def _config(request: DynamoNimRequest, snapshot: RequestSnapshot) -> Iterator[CreateOnly]:
-    """The ConfigMap with the configuration of the graph, if the build found it in the archive."""
     text = fetched_config(snapshot.pods)
     if not text:
         return

@@ -160,7 +160,6 @@ def _optional(
 
 
 def _failures(components: Iterable[DynamoNimDeployment]) -> Iterator[str]:
-    """Why components cannot be reconciled; nothing of those that are only not ready yet."""
     for component in components:
         available = condition(component.status.conditions, AVAILABLE)
         if available and available.status == "False" and available.reason == NimReason.RECONCILING:

@@ -168,7 +168,6 @@ def ignored_switches(annotations: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _annotations(annotations: Mapping[str, str]) -> dict[str, str]:
-    """The user's annotations, with the deployment strategy as today's annotations."""
     kept = {
         key: text
         for key, text in annotations.items()
@@ -178,7 +177,6 @@ def _annotations(annotations: Mapping[str, str]) -> dict[str, str]:
 
 
 def _pod(spec: DynamoNimDeploymentSpec, image: DynamoNimSpec, legacy: LegacySettings) -> Object:
-    """The user's pod spec with the container that runs the service."""
     main: Object = {"image": image.image, "tty": True, "stdin": True}
     if line := command(spec):
         main |= {"command": ["sh", "-c"], "args": [line]}
@@ -213,10 +211,7 @@ def _environment(spec: DynamoNimDeploymentSpec, service: str) -> tuple[Object, .
 
 
 def _with_namespace(config: Object, service: str, namespace: str) -> Object:
-    """Add the Dynamo namespace of a service to the configuration, unless it has one.
-
-    A process with this variable ignores the argument with the namespace.
-    """
+    """Processes with this variable ignore the argument with the Dynamo namespace."""
     section: Object = config
     for key in (service, "ServiceArgs", "dynamo"):
         inner = section.get(key, {})
@@ -231,7 +226,6 @@ def _with_namespace(config: Object, service: str, namespace: str) -> Object:
 def _ingress(
     nim: DynamoNimDeployment, settings: RenderSettings, legacy: LegacySettings
 ) -> IngressSpec | None:
-    """The ingress settings of the user, completed by the operator's."""
     ingress = nim.spec.ingress
     if ingress is None or not ingress.enabled:
         return None
@@ -282,7 +276,6 @@ def _exceeds(quantity: str | None, bound: str | None) -> bool:
 
 
 def _binary(number: Decimal) -> str:
-    """A number of bytes in the largest binary unit that divides it."""
     count = int(number)
     unit = 0
     while count and count % 1024 == 0 and unit < len(_UNITS) - 1:

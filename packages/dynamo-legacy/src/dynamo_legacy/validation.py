@@ -205,11 +205,7 @@ def _override_problems(
 
 
 def _overriding(override: Object) -> DynamoNimDeploymentSpec:
-    """Decode an override, without the keys that it sets to null.
-
-    Raises:
-        msgspec.ValidationError: it has a wrong type.
-    """
+    """Without the keys that it sets to null. Raises: msgspec.ValidationError for a wrong type."""
     return msgspec.convert(merge_patched({}, override), DynamoNimDeploymentSpec)
 
 
@@ -254,7 +250,7 @@ def _autoscaling_problems(autoscaling: Autoscaling | None, path: str) -> Iterato
 
 
 def _missing_bound(autoscaling: Autoscaling | None) -> Iterator[Problem]:
-    """A problem if an autoscaler has no upper bound; an override may leave it to the graph."""
+    """An override may leave the upper bound to the graph."""
     if autoscaling is not None and autoscaling.enabled and autoscaling.max_replicas is None:
         message = "missing maxReplicas (for example 4)"
         yield Problem("spec.autoscaling.maxReplicas", message, ProblemKind.REQUIRED)
@@ -339,7 +335,6 @@ def _ignored(spec: ComponentSpec, path: str) -> Iterator[Problem]:
 
 
 def _error(read: Callable[[T], object], value: T, path: str) -> Iterator[Problem]:
-    """The ValueError that `read` raises for a value, as a problem."""
     try:
         read(value)
     except ValueError as error:

@@ -206,7 +206,6 @@ def _pod(request: DynamoNimRequest, build: Build, labels: dict[str, str]) -> Obj
 
 
 def _affinity(given: Object, labels: dict[str, str]) -> Object:
-    """The user's affinity, and a preference for the node where this request was built before."""
     term = {
         "weight": 100,
         "podAffinityTerm": {
@@ -271,7 +270,6 @@ def _builder(request: DynamoNimRequest, build: Build, engine: _Engine, mounts: S
 
 
 def _environment(request: DynamoNimRequest, build: Build) -> Iterable[Object]:
-    """The administrator's variables, then those of the request, which take precedence."""
     return (*build.builder.extra_container_env, *request.spec.image_builder_extra_container_env)
 
 

@@ -157,7 +157,6 @@ def fetched_config(pods: Sequence[BuildPod]) -> str:
 
 
 def _expanded(message: str) -> str:
-    """Decompress a termination message, if the fetching program compressed it."""
     if not message.startswith(COMPRESSED):
         return message
     try:
@@ -168,7 +167,6 @@ def _expanded(message: str) -> str:
 
 
 def _stopped(status: str, reason: Reason, text: str, step: Next = Next.NOTHING) -> BuildPlan:
-    """The plan without a build: one cause for both conditions."""
     conditions = (Condition(type_, status, reason, text) for type_ in ("ImageBuilding", NIM_AVAILABLE))
     return BuildPlan(step, tuple(conditions))
 
@@ -244,6 +242,5 @@ def _last_words(pods: Sequence[BuildPod]) -> str:
 
 
 def _true(conditions: tuple[Condition, ...], type_: str) -> Condition | None:
-    """The condition of that type, if its status is True."""
     reported = condition(conditions, type_)
     return reported if reported is not None and reported.status == "True" else None

@@ -163,7 +163,6 @@ def _context(manifests: Sequence[Manifest], choices: ConvertOptions) -> _Context
 
 
 def _converted(manifest: Manifest, context: _Context) -> Conversion:
-    """Raises: ConfigError."""
     if _legacy_kind(manifest) is DynamoNimDeployment:
         nim = _decoded(manifest, DynamoNimDeployment)
         image = _image(manifest, nim.metadata.namespace, nim.spec.dynamo_nim, context)
@@ -192,7 +191,6 @@ def _image(manifest: Manifest, namespace: str, nim: str, context: _Context) -> D
 
 
 def _graph_of(manifest: Manifest, deployment: DynamoDeployment, name: str, context: _Context) -> GraphConfig:
-    """The configuration in a ConfigMap; else the object's own services are the graph."""
     annotations = deployment.metadata.annotations
     chosen = annotations.get(GRAPH_CONFIG) or name
     text = context.configurations.get((deployment.metadata.namespace, chosen))

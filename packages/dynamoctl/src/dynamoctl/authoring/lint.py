@@ -150,7 +150,6 @@ def _file_of(entry: Manifest | ConfigError) -> str:
 
 
 def _position(finding: Finding) -> tuple[int, int]:
-    """The line and the column; 0 where there is none."""
     _, *numbers = finding.place.rsplit(":", 2)
     line, column = (int(number) if number.isdecimal() else 0 for number in (*numbers, "", "")[:2])
     return line, column
@@ -354,7 +353,6 @@ def _below(field: FieldSchema, part: str, following: str) -> FieldSchema:
 
 
 def _inner(schema: Object) -> Object:
-    """The schema of the entries of a map or list, else the schema itself."""
     for keyword in ("additionalProperties", "items"):
         if keyword in schema:
             return _inner(schema[keyword])
@@ -362,10 +360,7 @@ def _inner(schema: Object) -> Object:
 
 
 def _without_switch(document: Object) -> Iterator[Problem]:
-    """Warnings of objects that are off because `enabled` was left out, in a document as it was written.
-
-    The API server adds the default, so that later nothing shows whether a user meant it.
-    """
+    """In a document as it was written: the API server adds the default, which hides what a user meant."""
     spec = document.get("spec")
     services = spec.get("services") if isinstance(spec, dict) else None
     places = {"spec": spec}

@@ -125,10 +125,7 @@ def readable(files: Sequence[str]) -> list[Manifest | ConfigError]:
 
 
 def _sources(file: str) -> Sequence[str]:
-    """The file itself, or the files of a folder by name, without its subfolders.
-
-    Raises: ConfigError for a folder that cannot be read, or without YAML and JSON files.
-    """
+    """Without subfolders. Raises: ConfigError for a folder that cannot be read, or without such files."""
     folder = Path(file)
     if file == STANDARD_INPUT or not folder.is_dir():
         return [file]
@@ -250,7 +247,6 @@ def surroundings(objects: Sequence[Object], facts: Facts, namespace: str) -> dic
 
 
 def _with_objects(facts: Facts, objects: Sequence[Object]) -> Facts:
-    """The facts, with the pull secrets and the ServiceAccount among the objects."""
     declared = namespace_facts(
         [registries_only(secret) for secret in map(_pull_secret, objects) if secret is not None],
         [
@@ -268,7 +264,6 @@ def _with_objects(facts: Facts, objects: Sequence[Object]) -> Facts:
 
 
 def _pull_secret(body: Object) -> PullSecret | None:
-    """The pull secret in a manifest, from `data` and `stringData`."""
     if body.get("kind") != "Secret" or body.get("type") != _PULL_SECRET:
         return None
     written, encoded = (_texts(body.get(field)) for field in ("stringData", "data"))
@@ -299,7 +294,6 @@ def _beside(objects: Sequence[Object]) -> Beside:
 
 
 def _texts(value: object) -> dict[str, str]:
-    """The string entries of a mapping; others are left out."""
     entries = value.items() if isinstance(value, dict) else ()
     return {name: text for name, text in entries if isinstance(text, str)}
 

@@ -44,10 +44,7 @@ async def bodies_of(manifests: Sequence[Manifest], at: Connection, where: Where)
 
 
 async def _kind_of(reading: Reading, manifest: Manifest) -> Kind:
-    """The kind of an object, from the discovery of the cluster.
-
-    Raises: ConfigError if the cluster does not serve it, or if there is no apiVersion, kind or name.
-    """
+    """Raises: ConfigError without apiVersion, kind or name, or if the cluster does not serve the kind."""
     value = manifest.value
     version, name = value.get("apiVersion"), value.get("kind")
     if not isinstance(version, str) or not isinstance(name, str):

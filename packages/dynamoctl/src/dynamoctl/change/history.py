@@ -144,10 +144,6 @@ def merge_patch(before: Object, after: Object) -> Object:
 
 
 async def _revisions(at: Target[DynamoGraphDeployment], graph: DynamoGraphDeployment) -> list[Revision]:
-    """The revisions of a graph.
-
-    Raises: Unwritable if there are none.
-    """
     kind, namespace = ControllerRevision.KIND, graph.metadata.namespace
     every = await at.reading.all_raw(kind, namespace, labels=labels.GRAPH_REVISION)
     if revisions := revisions_of(graph.metadata.uid, every):
@@ -165,7 +161,6 @@ async def _revisions(at: Target[DynamoGraphDeployment], graph: DynamoGraphDeploy
 async def _patched(
     at: Target[DynamoGraphDeployment], graph: DynamoGraphDeployment, patch: Object, *, is_dry: bool
 ) -> Object:
-    """Patch the graph, with `is_dry` as a dry run; the result."""
     version = {"uid": graph.metadata.uid, "resourceVersion": graph.metadata.resource_version}
     body: Object = {"metadata": version, "spec": patch}
     return await at.reading.patched(graph.KIND, graph.key, body, MERGE_PATCH, is_dry=is_dry)
@@ -180,7 +175,6 @@ def _numbered(graph: DynamoGraphDeployment, revisions: Sequence[Revision], numbe
 
 
 def _with_changes(revisions: Sequence[Revision]) -> Iterator[tuple[Revision, list[str]]]:
-    """Each revision with the fields that differ from the one before."""
     for number, revision in enumerate(revisions):
         before = revisions[number - 1].spec if number else None
         paths = differences(without_sizes(before), without_sizes(revision.spec)) if before else ()

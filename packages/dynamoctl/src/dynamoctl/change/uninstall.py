@@ -64,7 +64,6 @@ async def uninstall(where: Where, *, is_dry: bool) -> ExitCode:
 
 
 async def _running(reading: Reading, namespace: str) -> str:
-    """The warning that an operator still runs there; "" if none is visible."""
     try:
         running = await operators(reading)
     except Forbidden:
@@ -81,7 +80,6 @@ async def _running(reading: Reading, namespace: str) -> str:
 
 
 async def _release(reading: Reading, resource: StoredObject) -> None:
-    """Remove our finalizer from an object, and no other."""
     type_, uid = type(resource), resource.metadata.uid
     live: StoredObject | None = resource
     while live is not None and live.metadata.uid == uid and FINALIZER in live.metadata.finalizers:

@@ -105,11 +105,6 @@ async def _show(instance: Instance, desired: Object, progress: ProgressReporter)
 
 
 async def _ready(client: Client, desired: Object, progress: ProgressReporter) -> DynamoGraphDeployment:
-    """The graph, once it is applied and ready.
-
-    Raises
-        DemoError: it takes too long; with the message of the status.
-    """
     graph = await client.apply(DynamoGraphDeployment, desired, force=True)
     try:
         async with (

@@ -166,7 +166,6 @@ async def _profile(client: Client, pod: JobPodInFull) -> None:
 
 
 async def _outcome(client: Client, pod: JobPodInFull) -> Object:
-    """Run the pod's containers and save the output; the status of the finished pod."""
     containers: dict[str, Object] = {container["name"]: container for container in pod.spec["containers"]}
     arguments = containers[PROFILER]["args"]
     variables = {variable["name"]: variable.get("value", "") for variable in containers[PROFILER]["env"]}
@@ -316,11 +315,6 @@ def restart(instance: Instance, progress: ProgressReporter) -> None:
 
 
 def _start_operator(instance: Instance, progress: ProgressReporter) -> None:
-    """Install and start the operator unless it runs; return when it is ready.
-
-    Raises:
-        ProcessError: it ended, or is not ready in time.
-    """
     if instance.status().version is None:
         advice = f"is not running; start it with: dynamoctl dev up {instance.name}"
         raise ConfigError(instance.name, advice)
@@ -333,7 +327,6 @@ def _start_operator(instance: Instance, progress: ProgressReporter) -> None:
 
 
 def _launch(instance: Instance, progress: ProgressReporter) -> int:
-    """Install and start the operator; the port of its health probes."""
     ports = Ports(*free_ports(3, reserved=instance.ports))
     installed = _list([*objects(ports), *profiling_policy()])
     instance.kubectl(*("apply", "--server-side", "--force-conflicts", "--filename=-"), stdin=installed)

@@ -156,7 +156,6 @@ async def _definitions(reading: Reading, options: CheckOptions) -> AsyncIterator
 
 
 async def _unobserved(reading: Reading, title: str, written: Iterable[Kind]) -> Finding | None:
-    """Whether objects that the operator wrote wait for a controller that does not run."""
     try:
         objects = [
             body
@@ -170,7 +169,6 @@ async def _unobserved(reading: Reading, title: str, written: Iterable[Kind]) -> 
 
 
 async def _closed(reading: Reading, options: CheckOptions) -> Finding:
-    """Whether graphs are in namespaces where the operator may not write."""
     try:
         policies = await reading.all_raw(checks.POLICY, "", labels=_PART_OF)
     except NotFound:  # Kubernetes before 1.30
@@ -195,10 +193,7 @@ async def _closed(reading: Reading, options: CheckOptions) -> Finding:
 async def _forbidden(
     reading: Reading, options: CheckOptions, present: Collection[str]
 ) -> dict[Kind, list[str]] | None:
-    """By installed kind of an optional API, the operators' ServiceAccounts that may not read it.
-
-    None if no operator is known, or if the user may not create access reviews.
-    """
+    """None if no operator is known, or if the user may not create access reviews."""
     forbidden: dict[Kind, list[str]] = {}
     installed = [kind for api in OPTIONAL_APIS for kind in api.kinds if str(kind) in present]
     try:

@@ -237,10 +237,6 @@ def document(measurement: Measured) -> Object:
 
 
 async def _graph(reading: Reading, request: DynamoGraphDeploymentRequest) -> DynamoGraphDeployment:
-    """The graph that the operator or the user created for a request.
-
-    Raises: Missing.
-    """
     status, own = request.status, request.metadata.namespace
     state = f"{status.state or 'not reconciled yet'}: {status.message or 'no message'}"
     if status.deployment is not None and status.deployment.name:

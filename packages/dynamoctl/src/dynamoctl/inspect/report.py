@@ -275,7 +275,7 @@ class Unread(list[str]):
 async def _files(
     reading: Reading, graph: DynamoGraphDeployment, now: datetime, unread: Unread
 ) -> AsyncGenerator[tuple[str, str], None]:
-    """The files of the archive: name and content. `missing.txt`, the last one, lists what is unread."""
+    """`missing.txt`, the last one, lists what is unread."""
     why = explanation(graph, now=now)
     yield "why.txt", "".join(f"{line}\n" for line in (*why.said, *why.advice))
     versions = [f"dynamoctl {version()}\n"]
@@ -309,7 +309,6 @@ async def _files(
 
 
 async def _operator(reading: Reading, unread: Unread) -> AsyncGenerator[tuple[str, str], None]:
-    """The operators with their logs, and the nodes."""
     with unread.noting("operators"):
         for deployment in await reading.all(Deployment, labels=SELECTOR):
             if text := await _yaml(reading, deployment, unread):
@@ -326,7 +325,6 @@ async def _operator(reading: Reading, unread: Unread) -> AsyncGenerator[tuple[st
 
 
 async def _yaml(reading: Reading, resource: Resource, unread: Unread) -> str:
-    """The object without secrets; "" if it cannot be read or is gone."""
     raw: Object | None = None
     with unread.noting(f"{resource.KIND.name} {resource.key}"):
         raw = await reading.raw(resource.KIND, resource.key)

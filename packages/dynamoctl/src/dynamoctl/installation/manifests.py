@@ -89,7 +89,6 @@ def render_settings(file: Path | None) -> RenderSettings:
 
 
 def _named(value: object, namespace: str) -> Any:
-    """The value with the namespace in place of the placeholder."""
     if isinstance(value, dict):
         return {key: _named(entry, namespace) for key, entry in value.items()}
     if isinstance(value, list):

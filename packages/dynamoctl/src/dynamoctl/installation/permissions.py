@@ -123,8 +123,6 @@ class Granted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The tables of `permissions.toml`."""
-
     operator: tuple[Rule, ...]
     profiling_nodes: tuple[Rule, ...]
     granted: tuple[Granted, ...]
@@ -175,7 +173,6 @@ async def _may(reading: Reading, user: str, attributes: dict[str, str]) -> bool:
 
 
 def _asked(namespace: str) -> Iterator[dict[str, str]]:
-    """What the rules allow that are the same in all installations."""
     mode = Feature.RESTRICTED if namespace else Feature.CLUSTER_WIDE
     for rule in needed(RULES, (mode,), Where.GRAPHS):
         if any(name.startswith("$") for name in rule.names):

@@ -256,7 +256,6 @@ async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Fi
 
 
 def _names(templates: list[Foreseen]) -> str:
-    """The workloads by namespace and name, for a PodCliqueSet with the clique."""
     names = dict.fromkeys(
         f"{it.live.key}/{it.unit}" if it.desired["kind"] == "PodCliqueSet" else str(it.live.key)
         for it in templates
@@ -265,10 +264,7 @@ def _names(templates: list[Foreseen]) -> str:
 
 
 async def _is_changed(reading: Reading, template: Foreseen) -> bool:
-    """Whether a template really changes, by a dry run if we applied the live one.
-
-    A dry run keeps fields of other managers, so it proves nothing for a workload of an earlier operator.
-    """
+    """A dry run keeps fields of other managers: it proves nothing for workloads of an earlier operator."""
     if is_of_earlier_operator(template.live.metadata.annotations):
         return True
     before = await reading.raw(template.live.KIND, template.live.key)

@@ -36,10 +36,7 @@ class Kubectl:
     cache: Path
 
     def __call__(self, *arguments: str | Path, stdin: str | None = None) -> str:
-        """Run kubectl and return what it prints.
-
-        Raises: KubectlError.
-        """
+        """Run kubectl and return what it prints. Raises: KubectlError."""
         flags = (f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}")
         result = completed([self.program, *flags, *arguments], stdin=stdin)
         if result.returncode:

@@ -137,20 +137,14 @@ class Instance:
                 raise
 
     def down(self, *, progress: ProgressReporter = SILENT) -> None:
-        """Stop everything and remove the folder, if it exists.
-
-        Raises: ProcessError.
-        """
+        """Stop everything and remove the folder, if it exists. Raises: ProcessError."""
         if self._layout.folder.exists():
             with self._held(progress):
                 progress.step(f"stopping {self.name}")
                 self._remove()
 
     def status(self) -> Status:
-        """The current status.
-
-        Raises: ConfigError if the instance does not exist.
-        """
+        """The current status. Raises: ConfigError if the instance does not exist."""
         plan = self._plan()
         return Status(
             server=plan.server,
@@ -159,10 +153,7 @@ class Instance:
         )
 
     def kubectl(self, *arguments: str | Path, stdin: str | None = None) -> str:
-        """Run kubectl as administrator and return what it prints.
-
-        Raises: KubectlError.
-        """
+        """Run kubectl as administrator and return what it prints. Raises: KubectlError."""
         return self.startup(self._layout, self._plan(), SILENT).kubectl(*arguments, stdin=stdin)
 
     def install_crds(

@@ -448,10 +448,7 @@ class Helm:
     kubeconfig: Path | None = None
 
     def __call__(self, *arguments: str | Path, stdin: str | None = None) -> str:
-        """Run Helm and return what it prints.
-
-        Raises: HelmError.
-        """
+        """Run Helm and return what it prints. Raises: HelmError."""
         environment = {
             "PATH": os.environ.get("PATH", ""),
             "HOME": str(self.home),
@@ -467,10 +464,7 @@ class Helm:
 
 
 def helm(home: Path, kubeconfig: Path | None = None, progress: ProgressReporter = SILENT) -> Helm:
-    """Helm, built on first use.
-
-    Raises: ConfigError if it cannot be built.
-    """
+    """Helm, built on first use. Raises: ConfigError if it cannot be built."""
     return Helm(build(progress, HELM) / "helm", home, kubeconfig)
 
 

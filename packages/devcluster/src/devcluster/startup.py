@@ -88,10 +88,7 @@ class Startup:
 
     @staticmethod
     def find_programs(progress: ProgressReporter) -> Binaries:
-        """The programs of the instance by name, built if need be.
-
-        Raises: ConfigError.
-        """
+        """The programs of the instance by name, built if need be. Raises: ConfigError."""
         return find(progress)
 
     @staticmethod
@@ -106,10 +103,7 @@ class Startup:
 
     @classmethod
     def stop_all(cls, layout: Layout) -> None:
-        """Stop every process: clients of the API server first, etcd last.
-
-        Raises: ProcessError.
-        """
+        """Stop every process: clients of the API server first, etcd last. Raises: ProcessError."""
         stop([process(layout, COMPANION)])  # while it can still release its Lease
         stop([process(layout, name) for name in cls.controllers])
         for name in reversed(_STORE):
@@ -152,10 +146,7 @@ class Startup:
             self.wait("--for=condition=Ready", *names)
 
     def install_crds(self, crd_files: Sequence[Path]) -> None:
-        """Apply CRDs; return when they are established.
-
-        Raises: KubectlError, ProcessError.
-        """
+        """Apply CRDs; return when they are established. Raises: KubectlError, ProcessError."""
         if crd_files:
             self.kubectl.apply(*crd_files)
             files = [f"--filename={file}" for file in crd_files]
@@ -204,10 +195,7 @@ class Startup:
                 return
 
     def require_running(self, *names: str) -> None:
-        """Watch processes for a moment.
-
-        Raises: ProcessError, with the last line of its log, if one ends.
-        """
+        """Watch processes for a moment. Raises: ProcessError, with the last line of its log, if one ends."""
         running = [process(self.layout, name) for name in names]
         if ended := first_ended(running, within_seconds=_BETWEEN_PROBES_SECONDS):
             text = ended.log.read_text(errors="replace") if ended.log.exists() else ""

@@ -43,10 +43,7 @@ class Applied:
 
 
 async def applied(reading: Reading, kind: Kind, body: Object, *, force: bool) -> Applied:
-    """Apply an object.
-
-    Raises: as `server_apply`.
-    """
+    """Apply an object. Raises: as `server_apply`."""
     live = await reading.raw(kind, key_of(body))
     after = await server_apply(reading, kind, body, is_dry=False, force=force)
     if live is None:
@@ -112,10 +109,7 @@ class Change:
 async def planned_changes(
     reading: Reading, bodies: Iterable[tuple[Kind, Object]], *, force: bool
 ) -> list[Change]:
-    """What applying the objects would change; writes nothing.
-
-    Raises: OperatorError.
-    """
+    """What applying the objects would change; writes nothing. Raises: OperatorError."""
     pairs = [
         (
             await reading.raw(kind, key_of(body)),

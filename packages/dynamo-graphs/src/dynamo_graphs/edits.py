@@ -46,8 +46,7 @@ def adapter_of(
 ) -> DynamoGraphDeploymentScalingAdapter:
     """The scaling adapter that the operator created for a service; others have no effect.
 
-    Raises:
-        Unwritable: there is none yet.
+    Raises: Unwritable if there is none yet.
     """
     for adapter in adapters:
         controller = adapter.metadata.controller
@@ -76,8 +75,7 @@ def replicas_by_adapter(adapter: DynamoGraphDeploymentScalingAdapter, replicas: 
 def replicas_by_graph(graph: DynamoGraphDeployment, service: str, replicas: int) -> Edit:
     """Set the total replicas of a service in the graph.
 
-    Raises:
-        Unwritable: the number is not a multiple of the graph's `spec.replicas`.
+    Raises: Unwritable if the number is not a multiple of the graph's `spec.replicas`.
     """
     spec = graph.spec.services[service]
     factor = 1 if graph.spec.replicas is None or not is_under_factor(spec) else graph.spec.replicas
@@ -114,8 +112,7 @@ def marked(stated: Stated, key: str, *, is_on: bool) -> Edit:
 def restarted(graph: DynamoGraphDeployment, now: datetime) -> Edit:
     """A restart with the time as id; its order stays that of the spec.
 
-    Raises:
-        Unwritable: a managed rollout is in progress; webhooks refuse a restart then, too.
+    Raises: Unwritable if a managed rollout is in progress; webhooks refuse a restart then, too.
     """
     rolling = graph.status.rolling_update
     if rolling is not None and rolling.phase in ROLLING:
@@ -192,10 +189,7 @@ async def mark(at: Target[S], key: str, *, is_on: bool) -> Edited:
 
 
 async def restart(at: Target[DynamoGraphDeployment]) -> Edited:
-    """Restart all services of a graph.
-
-    Raises: OperatorError.
-    """
+    """Restart all services of a graph. Raises: OperatorError."""
     graph = await at.get()
     return await _edited(at.reading, graph, restarted(graph, datetime.now(UTC)))
 

@@ -83,10 +83,7 @@ class Explanation:
 
 
 async def explained(reading: Reading, stated: Stated) -> Explanation:
-    """Why an object is not ready.
-
-    Raises: OperatorError.
-    """
+    """Why an object is not ready. Raises: OperatorError."""
     changed = None
     if is_behind(stated):
         changed = changed_at(await reading.raw(stated.KIND, stated.key) or {})

@@ -45,9 +45,7 @@ class Frontend:
 
         The query in `path` is sent as it is written.
 
-        Raises:
-            Invalid: the path leads out of the Service.
-            Unreachable: the API server does not answer.
+        Raises: Invalid if the path leads out of the Service; Unreachable if the API server does not answer.
         """
         request = Request(
             method,
@@ -77,8 +75,7 @@ class Frontend:
     async def answered(self, method: str, path: str, body: bytes | None = None) -> AsyncIterator[Answer]:
         """A successful answer, closed afterwards.
 
-        Raises:
-            ApiError: the frontend, or the API server in front of it, answers with an error.
+        Raises: ApiError if the frontend, or the API server in front of it, answers with an error.
         """
         answer = await self.send(method, path, body=body)
         try:
@@ -93,8 +90,7 @@ class Frontend:
 async def frontend_of(at: Target[DynamoGraphDeployment]) -> Frontend:
     """The frontend of a graph.
 
-    Raises:
-        Missing: the graph does not exist, or has no frontend, or that has no Service yet.
+    Raises: Missing if the graph does not exist, or has no frontend, or that has no Service yet.
     """
     graph = await at.get()
     keys = [key for key, it in graph.spec.services.items() if it.component_type == "frontend"]
@@ -176,9 +172,7 @@ async def completion(
 ) -> Completion:
     """Ask for one answer; `write` gets each piece of text as it arrives.
 
-    Raises:
-        ApiError: the frontend answers with an error.
-        Unreachable: the connection was cut.
+    Raises: ApiError if the frontend answers with an error; Unreachable if the connection was cut.
     """
     body = {
         "model": model,

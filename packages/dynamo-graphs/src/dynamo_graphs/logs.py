@@ -108,9 +108,7 @@ async def log_of(
 ) -> AsyncGenerator[LogLine, None]:
     """Read the log of a container line by line.
 
-    Raises:
-        ApiError: there is no such log, or it may not be read.
-        Unreachable: the connection was cut.
+    Raises: ApiError if there is no such log, or it may not be read; Unreachable if the connection was cut.
     """
     path = path_of(Pod.KIND, *pod, "log")
     request = Request("GET", path, query, timeout_seconds=timeout_seconds, accept="*/*")
@@ -175,8 +173,7 @@ class PodLog:
 def pod_selector(graph: DynamoGraphDeployment, service: str) -> str:
     """The label selector of the pods of a graph, or of one of its services.
 
-    Raises:
-        Missing: there is no such service.
+    Raises: Missing if there is no such service.
     """
     selector = f"{labels.GRAPH}={label_value(graph.metadata.name)}"
     if not service:
@@ -186,11 +183,7 @@ def pod_selector(graph: DynamoGraphDeployment, service: str) -> str:
 
 
 async def pods_of(at: Target[DynamoGraphDeployment], service: str, selector: str) -> list[Pod]:
-    """The pods of a graph, or of one of its services, by name.
-
-    Raises:
-        Missing: there are none.
-    """
+    """The pods of a graph, or of one of its services, by name. Raises: Missing if there are none."""
     pods = await at.reading.all(Pod, namespace=at.key.namespace, labels=selector)
     if not pods:
         raise Missing(f"{visible(f'{at.key}/{service}'.rstrip('/'))} has no pods")

@@ -178,10 +178,7 @@ class Reading:
 
 
 def decoded(body: bytes | msgspec.Raw, kind: Kind, key: Key | None) -> Object:
-    """The JSON of an object.
-
-    Raises: DecodeError.
-    """
+    """The JSON of an object. Raises: DecodeError."""
     try:
         return msgspec.json.decode(body, type=Object)
     except UNREADABLE as error:
@@ -210,10 +207,7 @@ class Connection:
 async def connected(
     namespace: str = "", context: str = "", kubeconfig: Path | None = None
 ) -> AsyncIterator[Connection]:
-    """Connect to a cluster as kubectl finds it.
-
-    Raises: OperatorError: there are no usable credentials.
-    """
+    """Connect to a cluster as kubectl finds it. Raises: OperatorError without usable credentials."""
     async with await connect(kubeconfig, context or None, user_agent=user_agent()) as transport:
         yield Connection(Reading(transport), namespace or await default_namespace(transport))
 
@@ -229,8 +223,7 @@ class Target(Generic[S]):
     async def get(self) -> S:
         """The object.
 
-        Raises:
-            Missing: it does not exist; the message suggests similar names or names a missing namespace.
+        Raises: Missing if it does not exist; the message suggests similar names or names a missing namespace.
         """
         try:
             return await self.reading.client.get(self.type_, self.key)
@@ -241,10 +234,7 @@ class Target(Generic[S]):
             raise not_served(self.type_) from None
 
     async def raw(self) -> Object:
-        """The object as it is stored.
-
-        Raises: Missing, as `get`.
-        """
+        """The object as it is stored. Raises: Missing, as `get`."""
         body = await self.reading.raw(self.type_.KIND, self.key)
         if body is None:
             await self.get()  # raises with a hint
@@ -288,8 +278,7 @@ async def absent_namespace(reading: Reading, namespace: str) -> str:
 def service_of(graph: DynamoGraphDeployment, name: str) -> ComponentSpec:
     """The service of that name.
 
-    Raises:
-        Missing: the graph has none; the message names those that it has.
+    Raises: Missing if the graph has none; the message names those that it has.
     """
     services = graph.spec.services
     if name not in services:
@@ -350,8 +339,7 @@ class Members:
 async def members(client: Client, graph: Key) -> Members:
     """Read the objects that may belong to the graph; a kind that the user may not list is reported.
 
-    Raises:
-        ExceptionGroup: of ApiError and Unreachable.
+    Raises: ExceptionGroup of ApiError and Unreachable.
     """
     groups = await served_groups(client)
     value = names.label_value(graph.name)

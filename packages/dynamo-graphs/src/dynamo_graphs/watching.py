@@ -52,8 +52,7 @@ async def snapshots(
 
     Objects that do not fit their type are left out.
 
-    Raises:
-        OperatorError: they may not be watched, or the API server has not answered for half a minute.
+    Raises: OperatorError if they may not be watched, or the API server has not answered for half a minute.
     """
     shown: dict[Key, R] = {}
     listed: dict[Key, R] | None = None

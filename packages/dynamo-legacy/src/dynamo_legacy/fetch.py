@@ -72,11 +72,7 @@ class ArchiveError(Exception):
 
 
 class BoundedHeader(tarfile.TarInfo):
-    """A header of limited size.
-
-    Raises:
-        ArchiveError: it is too large, when `tarfile` reads it.
-    """
+    """A header of limited size. Raises: ArchiveError if it is too large, when `tarfile` reads it."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
@@ -337,8 +333,7 @@ async def _fetched(source: Source, into: Path) -> None:
 def graph_message(folder: Path) -> str:
     """The configuration of the graph as a termination message; "" if the archive has none that fits.
 
-    Raises:
-        BadArchive: it is not YAML.
+    Raises: BadArchive if it is not YAML.
     """
     files = sorted(folder.rglob(GRAPH_CONFIG_KEY))
     file = next((file for file in files if _is_inside(file, folder)), None)
@@ -466,8 +461,7 @@ async def _of_url(url: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
 def redirected(url: str, location: str, headers: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
     """The target of a redirect and the headers for it: none for another host, which may be a store of blobs.
 
-    Raises:
-        BadArchive: it leads from TLS to none.
+    Raises: BadArchive if it leads from TLS to none.
     """
     target = urljoin(url, location)
     before, after = urlsplit(url), urlsplit(target)
@@ -546,8 +540,7 @@ class ArchiveStore:
     async def graph_config(self, tag: str) -> str:
         """Read `bento.yaml` from the archive of a tag.
 
-        Raises:
-            StoreError: there is none, or the request failed.
+        Raises: StoreError if there is none, or the request failed.
         """
         async with self._places:
             return await asyncio.to_thread(self._read, tag)

@@ -35,11 +35,7 @@ _NOT_IN_SUBDOMAIN = re.compile(r"[^a-z0-9.-]")
 
 
 def tag_parts(tag: str) -> tuple[str, str]:
-    """Split a tag into repository and version.
-
-    Raises:
-        ValueError: it is not `<repository>:<version>`.
-    """
+    """Split a tag into repository and version. Raises: ValueError if it is not `<repository>:<version>`."""
     repository, colon, version = tag.partition(":")
     if not repository or not version or ":" in version or not colon:
         raise ValueError(
@@ -51,8 +47,7 @@ def tag_parts(tag: str) -> tuple[str, str]:
 def nim_name(tag: str) -> str:
     """The name of the DynamoNim and the DynamoNimRequest of a tag: `--` in place of `:`, in lower case.
 
-    Raises:
-        ValueError: the tag is invalid as a name.
+    Raises: ValueError if the tag is invalid as a name.
     """
     repository, version = tag_parts(tag)
     name = _NOT_IN_SUBDOMAIN.sub("-", f"{repository}--{version}".lower())

@@ -176,11 +176,7 @@ class Registry:
     _authorization: str = ""
 
     async def has_image(self) -> bool:
-        """Whether the image exists.
-
-        Raises:
-            RegistryError: the request failed.
-        """
+        """Whether the image exists. Raises: RegistryError if the request failed."""
         try:
             async with asyncio.timeout(SECONDS):
                 status, _ = await self._ask("HEAD", f"manifests/{self.reference.version}")
@@ -189,11 +185,7 @@ class Registry:
         return status == HTTPStatus.OK
 
     async def manifest(self) -> dict[str, Any]:
-        """The manifest of the reference.
-
-        Raises:
-            RegistryError: the request failed.
-        """
+        """The manifest of the reference. Raises: RegistryError if the request failed."""
         status, body = await self._ask("GET", f"manifests/{self.reference.version}")
         if status == HTTPStatus.NOT_FOUND:
             raise self._error(f"{self.reference.repository} not found")

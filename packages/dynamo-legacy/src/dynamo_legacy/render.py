@@ -225,11 +225,7 @@ class GraphConfig(msgspec.Struct, frozen=True):
 
 
 def parse_graph_config(text: str) -> GraphConfig:
-    """Parse a configuration.
-
-    Raises:
-        GraphConfigError: it is invalid; the message has path and cause.
-    """
+    """Parse a configuration. Raises: GraphConfigError if it is invalid; the message has path and cause."""
     if len(text) > MOST_BYTES:
         raise GraphConfigError(f"{GRAPH_CONFIG_KEY}: too large ({MOST_BYTES} characters at most)")
     try:

@@ -136,8 +136,7 @@ def host_suffix(settings: LegacySettings, rendering: RenderSettings) -> str:
 def known_registries(text: str) -> Mapping[str, str]:
     """Hosts of listed registries, each with the host that issues its tokens ("" for its own).
 
-    Raises:
-        ValueError: an entry is neither `HOST[:PORT]` nor `HOST[:PORT]=HOST`.
+    Raises: ValueError if an entry is neither `HOST[:PORT]` nor `HOST[:PORT]=HOST`.
     """
     entries = [entry.strip().lower() for entry in text.split(",") if entry.strip()]
     for entry in entries:
@@ -149,11 +148,7 @@ def known_registries(text: str) -> Mapping[str, str]:
 
 
 def cluster_networks(text: str) -> tuple[Network, ...]:
-    """Parse a list of networks.
-
-    Raises:
-        ValueError: an entry is not a network such as `198.18.0.0/15`.
-    """
+    """Parse a list of networks. Raises: ValueError if an entry is not a network such as `198.18.0.0/15`."""
     return tuple(ipaddress.ip_network(entry.strip()) for entry in text.split(",") if entry.strip())
 
 

@@ -151,10 +151,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def seconds(duration: str) -> int:
-    """A duration such as `10m`, in seconds.
-
-    Raises: CycloptsError.
-    """
+    """A duration such as `10m`, in seconds. Raises: CycloptsError."""
     match = _DURATION.fullmatch(duration)
     if match is None:
         raise CycloptsError(
@@ -164,10 +161,7 @@ def seconds(duration: str) -> int:
 
 
 def interval_seconds(duration: str) -> int:
-    """The time between two readings of metrics, in seconds.
-
-    Raises: CycloptsError.
-    """
+    """The time between two readings of metrics, in seconds. Raises: CycloptsError."""
     length = seconds(duration)
     if not 1 <= length <= _LONGEST_INTERVAL:
         raise CycloptsError(f'invalid interval "{duration}" (expected 1s to 1h, for example 5s)')

@@ -15,8 +15,7 @@ from kube_runtime.types.meta import Key
 def parse_object(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
     """The type and the name in `NAME` or `KIND/NAME`; without a kind, the first of the types.
 
-    Raises:
-        CycloptsError: it is another kind, or not a name.
+    Raises: CycloptsError if it is another kind, or not a name.
     """
     kind, slash, name = text.rpartition("/")
     if not NAME.fullmatch(name) or "/" in kind or (slash and not kind):
@@ -42,10 +41,7 @@ def parse_service(text: str) -> tuple[str, str]:
 
 
 def type_named(kind: str, types: tuple[type[S], ...]) -> type[S]:
-    """The type by any name that kubectl accepts for its kind.
-
-    Raises: CycloptsError.
-    """
+    """The type by any name that kubectl accepts for its kind. Raises: CycloptsError."""
     chosen = next((type_ for type_ in types if kind.lower() in _names(type_)), None)
     if chosen is None:
         names = [type_.DEFINITION.short_names[0] for type_ in types]
@@ -82,10 +78,7 @@ async def cluster(where: Where) -> AsyncIterator[Connection]:
 
 @asynccontextmanager
 async def target_of(name: str, where: Where, types: tuple[type[S], ...]) -> AsyncIterator[Target[S]]:
-    """Connect to the cluster of the object with that name.
-
-    Raises: CycloptsError; OperatorError.
-    """
+    """Connect to the cluster of the object with that name. Raises: CycloptsError; OperatorError."""
     type_, plain = parse_object(name, types)
     async with cluster(where) as at:
         yield Target(at.reading, type_, Key(at.namespace, plain))

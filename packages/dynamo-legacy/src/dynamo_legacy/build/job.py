@@ -117,8 +117,7 @@ def job_name(request: DynamoNimRequest) -> str:
 def build_seconds(timeout: int | str | None) -> int | None:
     """Parse the timeout of a build to whole seconds; None means no limit.
 
-    Raises:
-        ValueError: it is neither an integer of nanoseconds nor a duration.
+    Raises: ValueError if it is neither an integer of nanoseconds nor a duration.
     """
     if timeout is None:
         return None
@@ -136,8 +135,7 @@ def build_seconds(timeout: int | str | None) -> int | None:
 def build_job(request: DynamoNimRequest, build: Build) -> Object:
     """The Job that builds the image of a request.
 
-    Raises:
-        ValueError: the tag or the timeout of the request is invalid, or the engine has no image.
+    Raises: ValueError if the tag or the timeout of the request is invalid, or the engine has no image.
     """
     repository, version = tag_parts(request.spec.bento_tag)
     labels = {

@@ -68,11 +68,7 @@ class BuiltImage:
 
 
 def parse_reference(text: str) -> Reference:
-    """Parse the name of an image as container runtimes do.
-
-    Raises:
-        ValueError: it is invalid.
-    """
+    """Parse the name of an image as container runtimes do. Raises: ValueError if it is invalid."""
     match = _REFERENCE.fullmatch(text) if len(text) <= _MOST_OF_REFERENCE else None
     host, path = (match["host"] or "", match["path"]) if match else ("", "")
     if host and "." not in host and ":" not in host and host != "localhost":
@@ -89,8 +85,7 @@ def parse_reference(text: str) -> Reference:
 def built_image(request: DynamoNimRequest, settings: LegacySettings) -> BuiltImage:
     """The image of a request.
 
-    Raises:
-        ValueError: the tag or the registry is invalid, or there is neither an image nor a registry.
+    Raises: ValueError if the tag or the registry is invalid, or there is neither an image nor a registry.
     """
     spec, annotations = request.spec, request.metadata.annotations
     if spec.docker_config_json_secret_name or spec.image:
@@ -215,8 +210,7 @@ class Fetch:
 def fetch_of(request: DynamoNimRequest, settings: LegacySettings) -> Fetch:
     """How the archive of a request is fetched.
 
-    Raises:
-        SourceUnavailable: the request names no source, and the operator has no store.
+    Raises: SourceUnavailable if the request names no source, and the operator has no store.
     """
     spec = request.spec
     own = tuple(spec.downloader_container_env_from)
@@ -249,11 +243,7 @@ def store_user(settings: LegacySettings) -> str:
 
 
 def store_url(tag: str, settings: LegacySettings) -> str:
-    """The URL of the archive of a tag in the store.
-
-    Raises:
-        ValueError: it is not a tag.
-    """
+    """The URL of the archive of a tag in the store. Raises: ValueError if it is not a tag."""
     repository, version = (quote(part, safe="") for part in tag_parts(tag))
     base = settings.endpoint.rstrip("/")
     return f"{base}/api/v1/dynamo_nims/{repository}/versions/{version}/download"
@@ -336,8 +326,7 @@ NO_SETTINGS = BuilderSettings()
 def builder_settings(data: Mapping[str, str]) -> BuilderSettings:
     """Parse the settings in a ConfigMap. Unknown keys and empty values are ignored.
 
-    Raises:
-        ValueError: a value is not one YAML document, or has the wrong type; the message names its key.
+    Raises: ValueError if a value is not one YAML document, or has the wrong type; the message names its key.
     """
     fields = {field.name: field for field in msgspec.structs.fields(BuilderSettings)}
     settings: dict[str, Any] = {}

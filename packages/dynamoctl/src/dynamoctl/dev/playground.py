@@ -294,8 +294,7 @@ def up(
 ) -> None:
     """Start the control plane and the operator unless they run; return when the operator is ready.
 
-    Raises:
-        OperatorError: something does not start.
+    Raises: OperatorError if something does not start.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "definitions.json")
@@ -307,8 +306,7 @@ def up(
 def restart(instance: Instance, progress: ProgressReporter) -> None:
     """Stop the operator gracefully, and start it with the current code.
 
-    Raises:
-        ProcessError: it does not end, or does not start.
+    Raises: ProcessError if it does not end, or does not start.
     """
     stop([instance.companion])
     _start_operator(instance, progress)

@@ -60,8 +60,7 @@ class Check:
 def promise_of(request: DynamoGraphDeploymentRequest) -> Promise:
     """The targets that the request was accepted with.
 
-    Raises:
-        ConfigError: a target is not a valid number, or the spec is missing.
+    Raises: ConfigError if a target is not a valid number, or the spec is missing.
     """
     try:
         spec = accepted_spec(request)

@@ -29,8 +29,9 @@ app.command(
     help="Start a control plane and the operator, apply a graph, show its objects, remove everything.",
 )
 
-Follow = Annotated[bool, Parameter(name=["--follow", "-f"])]
+Follow = Annotated[bool, Parameter(name=["--follow", "-f"], help="Follow the log until Ctrl-C.")]
 NodeCount = Annotated[int | None, Parameter(metavar="NUMBER", validator=validators.Number(gte=0, lte=1000))]
+InstanceName = Annotated[str, Parameter(help="Instance.")]
 InstanceOption = Annotated[str, Parameter(metavar="NAME", help="Instance.")]
 
 
@@ -88,14 +89,8 @@ def up(
 
 
 @app.command
-def env(name: str = DEFAULT_NAME, /) -> None:
-    """Print shell commands that make kubectl and dynamoctl use an instance: `eval "$(dynamoctl dev env)"`.
-
-    Parameters
-    ----------
-    name
-        Instance.
-    """
+def env(name: InstanceName = DEFAULT_NAME, /) -> None:
+    """Print shell commands that make kubectl and dynamoctl use an instance: `eval "$(dynamoctl dev env)"`."""
     instance = Instance(name)
     print(f"export KUBECONFIG={shlex.quote(str(instance.kubeconfig))}")
     missing = [] if shutil.which("dynamoctl") else [Path(sys.executable).parent]
@@ -106,16 +101,8 @@ def env(name: str = DEFAULT_NAME, /) -> None:
 
 
 @app.command
-def logs(name: str = DEFAULT_NAME, /, *, follow: Follow = False) -> None:
-    """Print the operator's log.
-
-    Parameters
-    ----------
-    name
-        Instance.
-    follow
-        Follow the log until Ctrl-C.
-    """
+def logs(name: InstanceName = DEFAULT_NAME, /, *, follow: Follow = False) -> None:
+    """Print the operator's log."""
     instance = Instance(name)
     if not instance.exists:
         raise ConfigError(name, f"there is no such instance; create it: dynamoctl dev up {name}")
@@ -131,15 +118,10 @@ def logs(name: str = DEFAULT_NAME, /, *, follow: Follow = False) -> None:
 
 
 @app.command
-def restart(name: str = DEFAULT_NAME, /) -> None:
+def restart(name: InstanceName = DEFAULT_NAME, /) -> None:
     """Restart the operator, with the code as it is now.
 
     The control plane and its objects stay.
-
-    Parameters
-    ----------
-    name
-        Instance.
     """
     from dynamoctl.dev import playground
 
@@ -148,13 +130,11 @@ def restart(name: str = DEFAULT_NAME, /) -> None:
 
 
 @app.command
-def down(name: str | None = None, /, *, all: bool = False) -> None:  # noqa: A002 - the flag's name
+def down(name: InstanceName | None = None, /, *, all: bool = False) -> None:  # noqa: A002 - the flag's name
     """Stop a control plane and delete all its data.
 
     Parameters
     ----------
-    name
-        Instance.
     all
         Stop every instance.
     """
@@ -167,15 +147,10 @@ def down(name: str | None = None, /, *, all: bool = False) -> None:  # noqa: A00
 
 
 @app.command
-def status(name: str | None = None, /) -> ExitCode:
+def status(name: Annotated[str | None, Parameter(help="Instance (default: all).")] = None, /) -> ExitCode:
     """Show the processes of control planes.
 
     Exits with 1 if one does not run.
-
-    Parameters
-    ----------
-    name
-        Instance (default: all).
     """
     made = (instance for instance in Instance.all() if instance.exists)
     chosen = made if name is None else [Instance(name)]
@@ -183,13 +158,11 @@ def status(name: str | None = None, /) -> ExitCode:
 
 
 @app.command
-def kubeconfig(name: str = DEFAULT_NAME, /, *, content: bool = False) -> None:
+def kubeconfig(name: InstanceName = DEFAULT_NAME, /, *, content: bool = False) -> None:
     """Print the path of the administrator's kubeconfig.
 
     Parameters
     ----------
-    name
-        Instance.
     content
         Print the file's content instead.
     """

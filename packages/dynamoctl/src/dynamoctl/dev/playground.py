@@ -7,7 +7,6 @@ import os
 import sys
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -92,29 +91,16 @@ PROFILING = "dynamo-playground-profiling"
 def profiling_policy() -> Iterator[Object]:
     """Annotate profiling pods, so that the simulated kubelet leaves them to `profiling.py`."""
     group = "admissionregistration.k8s.io"
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    is_profiling = "has(object.metadata.labels) && 'dgdr.nvidia.com/name' in object.metadata.labels"
     annotate = 'Object{metadata: Object.metadata{annotations: {"fake-kubelet": "profiles"}}}'
     yield {
         "apiVersion": f"{group}/v1",
         "kind": "MutatingAdmissionPolicy",
         "metadata": {"name": PROFILING},
         "spec": {
-            "matchConstraints": {
-                "resourceRules": [
-                    {
-                        "apiGroups": [""],
-                        "apiVersions": ["v1"],
-                        "operations": ["CREATE"],
-                        "resources": ["pods"],
-                    }
-                ]
-            },
-            "matchConditions": [
-                {
-                    "name": "profiles",
-                    "expression": "has(object.metadata.labels) && "
-                    "'dgdr.nvidia.com/name' in object.metadata.labels",
-                }
-            ],
+            "matchConstraints": {"resourceRules": [pods]},
+            "matchConditions": [{"name": "profiles", "expression": is_profiling}],
             "failurePolicy": "Fail",
             "reinvocationPolicy": "Never",
             "mutations": [
@@ -365,7 +351,7 @@ def _list(items: Iterable[Object]) -> str:
 
 def _is_ready(port: int) -> bool:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=1) as answer:
-            return bool(answer.status == 200)  # noqa: PLR2004
-    except (urllib.error.URLError, OSError):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=1):
+            return True
+    except OSError:  # refused, or a status of 400 and more
         return False

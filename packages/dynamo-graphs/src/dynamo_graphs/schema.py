@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from functools import cache
 from typing import Any, Final
 
@@ -374,16 +375,10 @@ def without(document: Object, problems: Iterable[Problem]) -> Object:
 
     Other rules then validate the rest, so that one wrong field does not hide their problems.
     """
-    copy: Object = _copied(document)
+    copy = deepcopy(document)
     for problem in problems:
         _remove(copy, problem.path)
     return copy
-
-
-def _copied(value: object) -> Any:
-    if isinstance(value, dict):
-        return {key: _copied(field) for key, field in value.items()}
-    return [_copied(item) for item in value] if isinstance(value, list) else value
 
 
 def _remove(document: object, path: str) -> None:

@@ -31,8 +31,7 @@ class ResourceItem(Struct):
     cpu: Annotated[str | None, Field("CPU, such as `2` or `500m`.")] = None
     memory: Annotated[str | None, Field("Memory, such as `16Gi`.")] = None
     gpu: Annotated[
-        str | None,
-        Field("Number of GPUs of each pod; a multinode component gets this many on each node."),
+        str | None, Field("Number of GPUs of each pod; a multinode component gets this many on each node.")
     ] = None
     gpu_type: Annotated[
         str | None,
@@ -93,8 +92,7 @@ class IngressSpec(Struct):
         None
     )
     ingress_controller_class_name: Annotated[
-        str | None,
-        Field("Ingress class, such as `nginx`. Without it no Ingress is created."),
+        str | None, Field("Ingress class, such as `nginx`. Without it no Ingress is created.")
     ] = None
 
 
@@ -141,12 +139,10 @@ class EndpointPickerConfig(Struct):
 
     plugins: Annotated[tuple[EppPlugin, ...], Field("Plugins that are created.", required=True)] = ()
     scheduling_profiles: Annotated[
-        tuple[EppSchedulingProfile, ...],
-        Field("Profiles by which requests are scheduled.", required=True),
+        tuple[EppSchedulingProfile, ...], Field("Profiles by which requests are scheduled.", required=True)
     ] = ()
     api_version: Annotated[
-        str | None,
-        Field("API version of the document, such as `inference.networking.x-k8s.io/v1alpha1`."),
+        str | None, Field("API version of the document, such as `inference.networking.x-k8s.io/v1alpha1`.")
     ] = None
     kind: Annotated[str | None, Field("Kind of the document, `EndpointPickerConfig`.")] = None
 
@@ -155,8 +151,7 @@ class EppConfig(Struct):
     """Configuration of an endpoint picker: a ConfigMap or the document itself, not both."""
 
     config_map_ref: Annotated[
-        Object | None,
-        Field("Key of a ConfigMap that holds the document.", embeds="ConfigMapKeySelector"),
+        Object | None, Field("Key of a ConfigMap that holds the document.", embeds="ConfigMapKeySelector")
     ] = None
     config: Annotated[
         Object | None,
@@ -251,12 +246,10 @@ class DisruptionBudget(Struct):
     )
 
     min_available: Annotated[
-        IntOrPercent | None,
-        Field("Pods that must stay: a number, or a percentage of the replicas."),
+        IntOrPercent | None, Field("Pods that must stay: a number, or a percentage of the replicas.")
     ] = None
     max_unavailable: Annotated[
-        IntOrPercent | None,
-        Field("Pods that may be missing: a number, or a percentage of the replicas."),
+        IntOrPercent | None, Field("Pods that may be missing: a number, or a percentage of the replicas.")
     ] = None
 
 
@@ -313,29 +306,6 @@ NOOP = "noop"
 NAMES = tuple(backend.name for backend in BACKENDS)
 
 
-__all__ = [
-    "GROUP",
-    "VERSION",
-    "ComponentSpec",
-    "DisruptionBudget",
-    "DynamoComponentDeployment",
-    "DynamoComponentDeploymentSpec",
-    "DynamoComponentDeploymentStatus",
-    "EppConfig",
-    "ExtraPodMetadata",
-    "IngressSpec",
-    "IngressTls",
-    "ModelReference",
-    "Multinode",
-    "Quantity",
-    "ResourceItem",
-    "Resources",
-    "ScalingAdapterSwitch",
-    "ServiceReplicaStatus",
-    "SharedMemory",
-    "VolumeMount",
-]
-
 GROUP = "nvidia.com"
 VERSION = "v1alpha1"
 CATEGORIES = ("dynamo",)
@@ -361,8 +331,7 @@ class ComponentSpec(Struct):
     ] = {}
     labels: Annotated[dict[str, str], Field("Labels of the objects that are made for the component.")] = {}
     service_name: Annotated[
-        str | None,
-        Field("Name of the component. In a graph the operator sets it to the key of the service."),
+        str | None, Field("Name of the component. In a graph the operator sets it to the key of the service.")
     ] = None
     component_type: Annotated[
         str | None,
@@ -383,23 +352,19 @@ class ComponentSpec(Struct):
         ),
     ] = None
     global_dynamo_namespace: Annotated[
-        bool,
-        Field("Put the component into the Dynamo namespace that all graphs share, `dynamo`."),
+        bool, Field("Put the component into the Dynamo namespace that all graphs share, `dynamo`.")
     ] = False
     resources: Annotated[
         Resources | None, Field("Requests, limits and resource claims of the main container.")
     ] = None
     autoscaling: Annotated[
-        Object | None,
-        Field("Deprecated and ignored; use `scalingAdapter` instead.", shape=Autoscaling),
+        Object | None, Field("Deprecated and ignored; use `scalingAdapter` instead.", shape=Autoscaling)
     ] = None
     envs: Annotated[
-        tuple[Object, ...],
-        Field("Environment variables of the main container.", embeds="EnvVar"),
+        tuple[Object, ...], Field("Environment variables of the main container.", embeds="EnvVar")
     ] = ()
     env_from_secret: Annotated[
-        str | None,
-        Field("Secret whose keys all become environment variables of the main container."),
+        str | None, Field("Secret whose keys all become environment variables of the main container.")
     ] = None
     volume_mounts: Annotated[
         tuple[VolumeMount, ...], Field("PersistentVolumeClaims mounted into the main container.")
@@ -416,8 +381,7 @@ class ComponentSpec(Struct):
         Field("Base model that the component serves; makes a headless Service to find its pods."),
     ] = None
     shared_memory: Annotated[
-        SharedMemory | None,
-        Field("The memory-backed volume at `/dev/shm`. Left out, there is one of `8Gi`."),
+        SharedMemory | None, Field("The memory-backed volume at `/dev/shm`. Left out, there is one of `8Gi`.")
     ] = None
     extra_pod_metadata: Annotated[
         ExtraPodMetadata | None, Field("Labels and annotations of the component's pods.")
@@ -463,8 +427,7 @@ class ComponentSpec(Struct):
         ),
     ] = None
     epp_config: Annotated[
-        EppConfig | None,
-        Field("Configuration of an endpoint picker; needed when `componentType` is `epp`."),
+        EppConfig | None, Field("Configuration of an endpoint picker; needed when `componentType` is `epp`.")
     ] = None
 
     @property
@@ -500,10 +463,7 @@ class DynamoComponentDeploymentSpec(ComponentSpec):
 
     backend_framework: Annotated[
         str | None,
-        Field(
-            "Backend that a worker runs. Left out, it is read from the worker's command.",
-            options=NAMES,
-        ),
+        Field("Backend that a worker runs. Left out, it is read from the worker's command.", options=NAMES),
     ] = None
 
 
@@ -516,8 +476,7 @@ class BlockedPod(Struct):
     message: Annotated[str | None, Field("Message of the scheduler, the kubelet or the container.")] = None
     since: Annotated[str | None, Field("When this began.", format="date-time")] = None
     restarts: Annotated[
-        int | None,
-        Field("Number of restarts of its containers.", minimum=0, format="int32"),
+        int | None, Field("Number of restarts of its containers.", minimum=0, format="int32")
     ] = None
 
 
@@ -536,9 +495,7 @@ class ServiceReplicaStatus(Struct):
     ready_replicas: Annotated[
         int | None,
         Field(
-            "Replicas that are ready. A PodCliqueScalingGroup has no such count.",
-            minimum=0,
-            format="int32",
+            "Replicas that are ready. A PodCliqueScalingGroup has no such count.", minimum=0, format="int32"
         ),
     ] = None
     available_replicas: Annotated[
@@ -552,24 +509,20 @@ class ServiceReplicaStatus(Struct):
         ),
     ] = None
     scheduled_replicas: Annotated[
-        int | None,
-        Field("Replicas all of whose pods have a node.", minimum=0, format="int32"),
+        int | None, Field("Replicas all of whose pods have a node.", minimum=0, format="int32")
     ] = None
     reason: Annotated[
-        str | None,
-        Field("Why the service is not ready, in one word; one of the reasons of `Ready`."),
+        str | None, Field("Why the service is not ready, in one word; one of the reasons of `Ready`.")
     ] = None
     message: Annotated[str | None, Field("The same in a sentence.")] = None
     component_names: Annotated[
-        tuple[str, ...],
-        Field("Names of all its workloads; several while workers are rolled out."),
+        tuple[str, ...], Field("Names of all its workloads; several while workers are rolled out.")
     ] = ()
     runtime_namespace: Annotated[
         str | None, Field("Dynamo namespace in which the service's processes are found.")
     ] = None
     blocked_pods: Annotated[
-        tuple[BlockedPod, ...],
-        Field("Pods that are not ready and why, at most five.", max_items=5),
+        tuple[BlockedPod, ...], Field("Pods that are not ready and why, at most five.", max_items=5)
     ] = ()
 
 
@@ -585,15 +538,13 @@ class DynamoComponentDeploymentStatus(Status):
     ] = ()
     pod_selector: Annotated[dict[str, str], Field("Labels that select the component's pods.")] = {}
     selector: Annotated[
-        str | None,
-        Field("The same as text, one pod for each replica, for the scale subresource."),
+        str | None, Field("The same as text, one pod for each replica, for the scale subresource.")
     ] = None
     service: Annotated[ServiceReplicaStatus | None, Field("Replica counts of the component's workload.")] = (
         None
     )
     backend_framework: Annotated[
-        str | None,
-        Field("Backend that the component runs, as declared or as read from its command."),
+        str | None, Field("Backend that the component runs, as declared or as read from its command.")
     ] = None
 
 

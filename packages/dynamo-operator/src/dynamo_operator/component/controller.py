@@ -18,26 +18,13 @@ from dynamo_operator.component.read import PodIndex, component_pod_watch, fact_w
 from dynamo_operator.component.status import applied_status, reduced
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import (
-    SET_NAME,
-    LeaderWorkerSet,
-    ModelService,
-    PodGroup,
-    VirtualService,
-)
+from dynamo_operator.shared.cluster import SET_NAME, LeaderWorkerSet, ModelService, PodGroup, VirtualService
 from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile
 from kube_runtime.apply.applier import Applier, Controlled, Shared, shared_watch
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
-from kube_runtime.types.kinds import (
-    ConfigMap,
-    Deployment,
-    Ingress,
-    PodDisruptionBudget,
-    Service,
-    StatefulSet,
-)
+from kube_runtime.types.kinds import ConfigMap, Deployment, Ingress, PodDisruptionBudget, Service, StatefulSet
 from kube_runtime.types.meta import Key, Resource
 
 

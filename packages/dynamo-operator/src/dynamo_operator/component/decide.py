@@ -4,7 +4,7 @@ The controller, `dynamoctl render` and the preview of an upgrade call the same f
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import msgspec
@@ -15,11 +15,7 @@ from dynamo_operator.component.render import component_parts, component_shared_o
 from dynamo_operator.component.status import component_stop
 from dynamo_operator.features.exposure import component_exposure
 from dynamo_operator.features.namespace_defaults import component_member, rendered_as_running
-from dynamo_operator.features.takeover.apply import (
-    adopted_workloads,
-    may_start_to_drain,
-    without_new_drains,
-)
+from dynamo_operator.features.takeover.apply import adopted_workloads, may_start_to_drain, without_new_drains
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects
 from dynamo_operator.shared.conditions import Stop
@@ -86,19 +82,16 @@ def decide_valid(
             earlier = msgspec.structs.replace(settings, worker_drain_period_seconds=0)
             _, undrained = component_parts(component, facts, earlier)
             drained = partial(without_new_drains, workloads, undrained, live)
-            return ComponentDecision(None, (), around, rendered, Rendered(drained))
-        return ComponentDecision(None, (), around, rendered, workloads)
+            workloads = Rendered(drained)
+        return ComponentDecision(around=around, rendered=rendered, workloads=workloads)
 
     members = component_member(component, inputs.facts, settings, inputs.pods)
     made = rendered_as_running(render, lambda decision: decision.workloads, members, live, inputs.facts)
     exposure = component_exposure(component, made.around, settings)
-    models = component_shared_objects(component)
-    return ComponentDecision(
-        None,
-        models,
-        exposure.desired,
-        made.rendered,
-        made.workloads,
-        exposure.spared,
-        exposure.blocked,
+    return replace(
+        made,
+        models=component_shared_objects(component),
+        around=exposure.desired,
+        spared=exposure.spared,
+        blocked=exposure.blocked,
     )

@@ -57,6 +57,11 @@ class Blockage:
     since: str | None = None
     restarts: int | None = None
 
+    def of_pod(self, name: str) -> BlockedPod:
+        """The same as an entry of a status."""
+        message = self.message or None
+        return BlockedPod(name, self.word, self.container, message, self.since, self.restarts)
+
     def describe(self, pod: str) -> str:
         """The message about the pod of that name."""
         container = f" container {self.container}" if self.container else ""
@@ -309,20 +314,9 @@ def diagnose(pods: Iterable[Pod], *, nodes: int, now: datetime) -> Diagnosis:
     return Diagnosis(
         reason=reason,
         message=message,
-        blocked_pods=tuple(_blocked(name, blockage) for name, blockage in blocked[:BLOCKED_LIMIT]),
+        blocked_pods=tuple(blockage.of_pod(name) for name, blockage in blocked[:BLOCKED_LIMIT]),
         scheduled_replicas=_scheduled(live, nodes),
         requeue_after_seconds=min(times, default=None),
-    )
-
-
-def _blocked(name: str, blockage: Blockage) -> BlockedPod:
-    return BlockedPod(
-        name=name,
-        reason=blockage.word,
-        container=blockage.container,
-        message=blockage.message or None,
-        since=blockage.since,
-        restarts=blockage.restarts,
     )
 
 

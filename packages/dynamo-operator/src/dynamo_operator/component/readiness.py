@@ -69,12 +69,7 @@ def cause(reason: str | None, *, updates: bool) -> str | None:
 
 
 def is_updating(
-    before: ServiceReplicaStatus | None,
-    *,
-    is_same: bool,
-    was_ready: bool,
-    is_rolling: bool,
-    has_older: bool,
+    before: ServiceReplicaStatus | None, *, is_same: bool, was_ready: bool, is_rolling: bool, has_older: bool
 ) -> bool:
     """Whether a newer revision is replacing one that was ready.
 
@@ -122,8 +117,7 @@ class Readiness:
 
 
 NO_DEPLOYMENT = Readiness(
-    ComponentReason.DEPLOYMENT_NOT_READY,
-    "Deployment is not ready: it does not exist yet or is being deleted",
+    ComponentReason.DEPLOYMENT_NOT_READY, "Deployment is not ready: it does not exist yet or is being deleted"
 )
 
 

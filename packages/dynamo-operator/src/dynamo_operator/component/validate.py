@@ -188,9 +188,7 @@ _BOUND = re.compile(INT_OR_PERCENT_PATTERN, re.ASCII)
 # API server has more rules, for pods above all; the status quotes what it refuses
 # (`Obstacle.REJECTED`).
 def component_problems(
-    component: DynamoComponentDeployment,
-    settings: RenderSettings,
-    most: int = MOST_PROBLEMS,
+    component: DynamoComponentDeployment, settings: RenderSettings, most: int = MOST_PROBLEMS
 ) -> tuple[Problem, ...]:
     """The problems of a component, sorted by path; no more than `most`."""
     own = spec_problems(component.spec, "spec", component.metadata.namespace, settings)
@@ -264,10 +262,7 @@ def _typed_problems(
                 yield Problem(f"{place}.claims[{index}].name", message)
     if spec.envs:
         yield from environment_problems(spec.envs, f"{path}.envs")
-    for field, probe in (
-        ("livenessProbe", spec.liveness_probe),
-        ("readinessProbe", spec.readiness_probe),
-    ):
+    for field, probe in (("livenessProbe", spec.liveness_probe), ("readinessProbe", spec.readiness_probe)):
         if probe is not None:
             yield from probe_problems(probe, f"{path}.{field}")
 

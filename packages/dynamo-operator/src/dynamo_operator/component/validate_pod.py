@@ -430,11 +430,7 @@ def _service_problems(arguments: object, path: str) -> Iterator[Problem]:
 
 _PROBED_TYPES = WORKER_TYPES | {"frontend"}
 """Component types with default liveness and readiness probes, over which the user's are merged."""
-_PROBES = {
-    "livenessProbe": _PROBED_TYPES,
-    "readinessProbe": _PROBED_TYPES,
-    "startupProbe": WORKER_TYPES,
-}
+_PROBES = {"livenessProbe": _PROBED_TYPES, "readinessProbe": _PROBED_TYPES, "startupProbe": WORKER_TYPES}
 """The component types for which the main container's probe is merged over a default."""
 _NOT_IN_DEPLOYMENTS = ("activeDeadlineSeconds", "ephemeralContainers")
 _PLANNER = "planner"

@@ -12,7 +12,6 @@ from dynamo_operator.component.api import (
     NAMES,
     VERSION,
     ComponentSpec,
-    Quantity,
     ServiceReplicaStatus,
 )
 from dynamo_operator.names import GROVE, GroveNames, grove_names
@@ -21,6 +20,7 @@ from kube_runtime.crd import (
     Column,
     Definition,
     Field,
+    Quantity,
     Rule,
     Rules,
     Scale,

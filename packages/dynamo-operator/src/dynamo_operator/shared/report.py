@@ -33,16 +33,7 @@ from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import MESSAGE_LIMIT, Recorder, log_decision
 from kube_runtime.types.kinds import ControllerRevision
-from kube_runtime.types.meta import (
-    Key,
-    R,
-    Resource,
-    Status,
-    cut,
-    fingerprint_of,
-    fitted,
-    status_of,
-)
+from kube_runtime.types.meta import Key, R, Resource, Status, cut, fingerprint_of, fitted, status_of
 
 _CHECKED_IN_CACHE = frozenset(
     (Obstacle.NAME_CONFLICT, Obstacle.PREDECESSOR, Obstacle.NOT_SERVED, Obstacle.FORBIDDEN)
@@ -238,9 +229,7 @@ async def report_unreadable(
     status = failed_status(type_, bare.status, generation, reason, text)
     if type_ is DynamoModel:  # the schema wants both in every status
         status = structs.replace(
-            status,
-            ready_endpoints=status.ready_endpoints or 0,
-            total_endpoints=status.total_endpoints or 0,
+            status, ready_endpoints=status.ready_endpoints or 0, total_endpoints=status.total_endpoints or 0
         )
     await reporter.stopped(bare, Stop(status, event, [text]))
     return DONE
@@ -250,11 +239,7 @@ async def report_unreadable(
 # Other writes, such as a record in an annotation or a finalizer, are what the rest of a reconcile
 # depends on: it ends there.
 async def report_refusal(
-    type_: type[Resource],
-    cache: Cache,
-    reporter: Reporter,
-    key: Key,
-    error: errors.ApiError | RecursionError,
+    type_: type[Resource], cache: Cache, reporter: Reporter, key: Key, error: errors.ApiError | RecursionError
 ) -> Result:
     """Write to the status, and in an Event, which write ended the reconcile of an object, or its nesting.
 

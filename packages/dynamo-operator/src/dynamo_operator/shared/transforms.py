@@ -95,10 +95,7 @@ def registries_only(secret: PullSecret) -> PullSecret:
     return replace(secret, metadata=metadata, data=hosts)
 
 
-_READ_LABELS = (
-    *(labels.COMPONENT, labels.GRAPH, labels.SELECTOR, SET_NAME, REPLICA_INDEX),
-    *TEMPLATE_HASHES,
-)
+_READ_LABELS = (labels.COMPONENT, labels.GRAPH, labels.SELECTOR, SET_NAME, REPLICA_INDEX, *TEMPLATE_HASHES)
 
 
 def reduced_pod(pod: Pod) -> Pod:

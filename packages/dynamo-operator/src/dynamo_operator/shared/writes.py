@@ -32,11 +32,7 @@ Write: TypeAlias = Delete | Patch
 
 
 def scaling(
-    live: Resource,
-    replicas: int,
-    cause: Cause,
-    type_: type[Resource],
-    subresource: str = "scale",
+    live: Resource, replicas: int, cause: Cause, type_: type[Resource], subresource: str = "scale"
 ) -> Patch:
     """Scale a live object. `type_` is the type of the subresource."""
     change = Change(Verb.SCALE, type_.KIND.name, live.metadata.name, f"{cause}: {replicas} replicas")

@@ -1,13 +1,6 @@
 """SGLang: on several nodes it needs the address of its leader, on one node nothing."""
 
-from dynamo_operator.component.plan import (
-    Backend,
-    ComponentPlan,
-    GroupNode,
-    Word,
-    with_flags,
-    without_probes,
-)
+from dynamo_operator.component.plan import Backend, ComponentPlan, GroupNode, Word, with_flags, without_probes
 from kube_runtime.types.meta import Object
 
 _PORT = 29500

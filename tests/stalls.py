@@ -25,8 +25,6 @@ _REFERENCE_SECONDS: Final = 0.0013
 
 @dataclass
 class _Thread(threading.local):
-    """The excluded CPU time of one thread."""
-
     excluded_seconds: float = 0.0
     depth: int = 0
     started: float = 0.0
@@ -100,6 +98,5 @@ def _reference() -> float:
 
 
 def _owner(handle: asyncio.Handle) -> object:
-    """The task of a step, or its handle."""
     held = gc.get_referents(getattr(handle, "_callback", None))
     return next((referent for referent in held if isinstance(referent, asyncio.Task)), handle)

@@ -70,7 +70,6 @@ def _large() -> Iterator[bytes]:
 
 
 def _deep() -> Iterator[bytes]:
-    """Bodies that are nested."""
     yield post(b"[" * 3 * _MIB)
     yield post(_raw_review(b"[" * 100_000 + b"]" * 100_000))
     for depth in (500, 5_000, 100_000):
@@ -129,7 +128,6 @@ def _stranger(port: int, sent: Sequence[bytes], number: int) -> Counter[int]:
 
 
 def _status(answer: bytes) -> int:
-    """The status in the beginning of an answer."""
     words = answer.split()
     return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
 

@@ -49,14 +49,12 @@ def test_neither_requests_nor_profiling_in_the_operators_own_namespace(
 
 
 def of(kind: object, body: Object) -> Object:
-    """The object with its kind."""
     assert kind in (REQUEST, GRAPH)
     found = REQUEST if kind is REQUEST else GRAPH
     return {"apiVersion": found.api_version, "kind": found.name, **body}
 
 
 def running_as(account: str) -> Object:
-    """A graph whose frontend names that ServiceAccount."""
     pod = {"mainContainer": {"image": "runtime:1"}, "serviceAccountName": account}
     service = {"componentType": "frontend", "replicas": 1, "extraPodSpec": pod}
     return a_graph("chat", Frontend=service)

@@ -51,7 +51,6 @@ def player(world: World, operator: OperatorProcess) -> Player:
 
 @pytest.fixture
 def foreign(kinds: ControlPlane) -> Iterator[World]:
-    """The namespace of others."""
     with kinds.new_namespace(f"foreign-{uuid.uuid4().hex[:8]}") as world:
         yield world
 

@@ -51,7 +51,6 @@ def operator(kinds: ControlPlane, namespace: str) -> Iterator[Tenant]:
 
 
 def a(kind: str, version: str, namespace: str, name: str = "x", **content: Any) -> Object:
-    """An object."""
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **content}
 

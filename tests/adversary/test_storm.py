@@ -78,8 +78,6 @@ def seconds_until_ready(world: World, name: str) -> float:
 
 @dataclass
 class Tenant:
-    """Stores what it may."""
-
     world: World
     stored: dict[str, Kind] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)

@@ -45,7 +45,6 @@ def posted(there: Installation, body: bytes, seconds: float = 30) -> int:
 
 
 def holder(there: Installation) -> str:
-    """Who leads."""
     body = there.asker.get(path_of(Lease.KIND, "dyn", "attacked")).body
     return str(body.get("spec", {}).get("holderIdentity", ""))
 

@@ -33,8 +33,6 @@ GRAPHS = 5
 
 
 class Budget(msgspec.Struct, forbid_unknown_fields=True):
-    """The numbers in `budget.json`."""
-
     requests_per_graph: float
     requests_per_replica_change: int
     requests_while_settled: int
@@ -46,7 +44,6 @@ BUDGET = msgspec.json.decode(Path(__file__).with_name("budget.json").read_bytes(
 
 
 async def settled(world: Running) -> None:
-    """Have some graphs, all successful."""
     for number in range(GRAPHS):
         world.create(GRAPH, graph(f"g{number}"))
     await asyncio.sleep(REST_SECONDS)

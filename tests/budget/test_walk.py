@@ -13,8 +13,6 @@ WAKES = "dynamo_operator/features/scaling/controller.py"
 
 
 class Budget(msgspec.Struct, forbid_unknown_fields=True):
-    """The numbers in `walk.json`."""
-
     functions: int
     modules: int
 

@@ -26,38 +26,30 @@ from kube_runtime.types.meta import Resource
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """A running control plane and its files."""
-
     instance: Instance
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig file."""
         return self.instance.kubeconfig
 
     @property
     def server(self) -> str:
-        """The address of the API server."""
         return self.instance.server
 
     @property
     def ca(self) -> Path:
-        """The CA certificate of the API server."""
         return self.instance.pki / "ca.crt"
 
     @property
     def cert(self) -> Path:
-        """The administrator's certificate."""
         return self.instance.pki / "admin.crt"
 
     @property
     def key(self) -> Path:
-        """The administrator's private key."""
         return self.instance.pki / "admin.key"
 
     @property
     def tls(self) -> ssl.SSLContext:
-        """The administrator's TLS context."""
         return _tls(self.ca, self.cert, self.key)
 
     def world(self, namespace: str) -> World:
@@ -132,7 +124,6 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def kinds(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
-    """The control plane with our CRDs."""
     control_plane.install_crds(files=[definitions(tmp_path_factory.mktemp("kinds"))])
     return control_plane
 
@@ -145,8 +136,6 @@ def world(kinds: ControlPlane, namespace: str) -> World:
 
 @pytest.fixture
 def kubectl(kinds: ControlPlane, namespace: str) -> Callable[..., str]:
-    """A function that runs kubectl in the test's namespace."""
-
     def run(*args: str, input: str | None = None) -> str:  # noqa: A002 - as in subprocess
         return kinds.kubectl(*args, f"--namespace={namespace}", input=input)
 

@@ -57,7 +57,6 @@ class OperatorProcess:
             time.sleep(0.05)
 
     def _log(self) -> str:
-        """The log of this process."""
         with self.log.open("rb") as log:
             log.seek(self._start)
             return log.read().decode()

@@ -275,7 +275,6 @@ def _played(world: World, case: Case, stage: int) -> list[str]:
 
 
 def _apply(world: World, documents: Sequence[Object]) -> list[str]:
-    """The errors of applying these documents one after the other."""
     errors = []
     for document in documents:
         try:

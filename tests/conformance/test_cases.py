@@ -23,7 +23,6 @@ pytestmark = pytest.mark.cluster
 
 
 def chosen(mode: str) -> list[Case]:
-    """The cases of a mode that are played here."""
     return [
         each
         for each in cases(EVERY_MODE[mode])
@@ -43,7 +42,6 @@ def verdicts_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dic
 
 
 def each_case(*modes: str) -> pytest.MarkDecorator:
-    """The cases that are played of these modes."""
     named = [
         pytest.param(mode, each.name, id=f"{mode}-{each.name}") for mode in modes for each in chosen(mode)
     ]

@@ -154,7 +154,6 @@ def test_a_pull_secret_that_comes_later_replaces_no_pod_that_was_taken_over() ->
 
 
 def templates(server: Server) -> dict[str, Object]:
-    """The pod templates of all Deployments."""
     deployments = stored(server, Deployment.KIND)
     return {name: body["spec"]["template"] for name, body in deployments.items()}
 

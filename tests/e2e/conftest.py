@@ -45,14 +45,12 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 @pytest.fixture(scope="session")
 def cluster(bare: RealCluster) -> RealCluster:
-    """The cluster with our operator, installed by its chart."""
     bare.install(FIRST, *(("upgrade", "--install") if os.environ.get(_KEPT) else ("install",)))
     return bare
 
 
 @pytest.fixture
 def world(cluster: RealCluster) -> Iterator[World]:
-    """The test's own namespace."""
     with fresh(cluster) as found:
         yield found
 
@@ -84,7 +82,6 @@ def report(request: pytest.FixtureRequest) -> Report:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Prints what the tests measured."""
     if lines := config.stash.get(_REPORTED, []):
         terminalreporter.section("measured")
         for line in lines:

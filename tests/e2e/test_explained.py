@@ -26,7 +26,6 @@ NEVER_READY = {"httpGet": {"path": "/never", "port": 9090}, "periodSeconds": 1}
 
 
 def broken(main: Object, **fields: Any) -> Object:
-    """A worker with this main container."""
     return worker(pod={"mainContainer": main}, **fields)
 
 

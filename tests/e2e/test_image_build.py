@@ -89,7 +89,6 @@ def configured(system: World, base: str) -> None:
 
 
 def explained(world: World) -> str:
-    """What there is, for the message of a failure."""
     kinds = (DEPLOYMENT, REQUEST, Job.KIND, PODS)
     return json.dumps([each.get("status") for kind in kinds for each in world.list(kind)], indent=1)
 

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.cluster
 
 
 def listed(cluster: RealCluster, world: World) -> list[set[str]]:
-    """What each worker says that it has loaded."""
     return [
         set(cluster.inside.get(f"{each['status']['podIP']}:9090", "/v1/loras").json["loras"])
         for each in pods(world, "Worker")

@@ -43,7 +43,6 @@ def traces(instance: RealInstance, folder: Path) -> list[str]:
 
 
 def processes(folder: Path, instance: RealInstance) -> set[int]:
-    """All that runs on the node, in containers or not."""
     return namespaces(Layout(folder / instance.name)).processes()
 
 

@@ -26,7 +26,6 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture
 def other_world(cluster: RealCluster) -> Iterator[World]:
-    """A second namespace."""
     with fresh(cluster) as found:
         yield found
 

@@ -23,7 +23,6 @@ MEASURED = pytest.StashKey[list[str]]()
 
 @pytest.fixture(scope="session")
 def tls(kinds: ControlPlane) -> ssl.SSLContext:
-    """What the administrator connects with."""
     return kinds.tls
 
 
@@ -35,13 +34,11 @@ def compared() -> tuple[Kind, ...]:
 
 @pytest.fixture(scope="module")
 def operator_flags() -> tuple[str, ...]:
-    """Additional flags of each operator."""
     return ()
 
 
 @pytest.fixture(scope="module")
 def operator_variables() -> Mapping[str, str]:
-    """Additional variables of each operator."""
     return {}
 
 
@@ -53,7 +50,6 @@ def stage(
     operator_variables: Mapping[str, str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stage]:
-    """A stage on the control plane of a module."""
     folder = tmp_path_factory.mktemp("stage")
     with stage_on(operated, folder, *compared, flags=operator_flags, variables=operator_variables) as found:
         yield found
@@ -61,7 +57,6 @@ def stage(
 
 @pytest.fixture(scope="module")
 def runs(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Mapping[Scenario, Run]]:
-    """All scenarios of a module that are asked for."""
     with played(stage, asked(request)) as found:
         yield found
 
@@ -87,7 +82,6 @@ def measured(request: pytest.FixtureRequest) -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what was survived."""
     if lines := config.stash.get(MEASURED, []):
         terminalreporter.section("measured")
         for line in lines:

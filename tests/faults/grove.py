@@ -46,7 +46,6 @@ class PlayedGrove:
                     raise
 
     def _act(self, found: Object) -> None:
-        """One step for one set."""
         metadata, template = found["metadata"], found["spec"]["template"]
         world = replace(self.everywhere, namespace=metadata["namespace"])
         groups = template.get("podCliqueScalingGroups", [])

@@ -16,7 +16,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(1800)]
 
 @pytest.fixture(scope="module")
 def compared() -> tuple[Kind, ...]:
-    """What a group is made of."""
     return LeaderWorkerSet.KIND, PodGroup.KIND
 
 

@@ -25,7 +25,6 @@ def operated(kinds: ControlPlane) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def compared() -> tuple[Kind, ...]:
-    """What Grove works with."""
     return GROVE
 
 

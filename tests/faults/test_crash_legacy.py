@@ -57,7 +57,6 @@ BESIDE = ((NIM, image()), (CONFIG, graph_config(SMALL)))
 
 @pytest.fixture(scope="module")
 def compared() -> tuple[Kind, ...]:
-    """What there is of the older generation, and of its builds."""
     return DEPLOYMENT, COMPONENT, REQUEST, NIM, JOB, SECRET
 
 
@@ -78,14 +77,11 @@ def operator_variables() -> Iterator[Mapping[str, str]]:
 
 
 def request(tag: str = TAG, **spec: object) -> Object:
-    """A request with an archive."""
     source = {"downloadUrl": "https://archives.example.com/a.tar"}
     return {"metadata": {"name": nim_name(tag)}, "spec": {"bentoTag": tag, **source, **spec}}
 
 
 def says(status: str, name: str = NAME) -> Callable[[World], bool]:
-    """Whether a request says that of its image."""
-
     def holds(world: World) -> bool:
         found = world.get(REQUEST, name)
         return found is not None and condition_of(found, "DynamoNimAvailable")[:1] == (status,)
@@ -105,7 +101,6 @@ def is_rebuilt(world: World) -> bool:
 
 
 def rebuild(world: World) -> None:
-    """Have the user ask for another build of the same."""
     world.patch(REQUEST, NAME, {"metadata": {"annotations": {REBUILD: "2"}}})
 
 
@@ -118,24 +113,20 @@ def fails(world: World) -> bool:
 
 
 def is_gone(world: World) -> bool:
-    """Whether nothing is left of the request."""
     return not any(world.list(kind) for kind in (REQUEST, NIM, JOB, SECRET, PODS))
 
 
 def created(kind: Kind, body: dict[str, object]) -> Callable[[World], object]:
-    """Have the user create it."""
     return lambda world: world.create(kind, body)
 
 
 def small() -> Object:
-    """A deployment of two services."""
     made = disagg()
     made["spec"]["services"] = {"Frontend": {"replicas": 1}}
     return made
 
 
 def runs(world: World) -> bool:
-    """Whether the deployment says that its newest spec runs."""
     body = world.get(DEPLOYMENT, "disagg")
     return body is not None and is_successful(body)
 
@@ -146,7 +137,6 @@ def is_deployed(world: World) -> bool:
 
 
 def is_undeployed(world: World) -> bool:
-    """Whether nothing is left of the deployment."""
     kinds = (DEPLOYMENT, COMPONENT, Deployment.KIND)
     return not any(world.list(kind) for kind in kinds)
 
@@ -157,14 +147,12 @@ def is_without_worker(world: World) -> bool:
 
 
 def edit(world: World) -> None:
-    """Have the user change a service and a variable of all."""
     services = {"Frontend": {"replicas": 2, "labels": {"team": "a"}}}
     spec = {"services": services, "envs": [{"name": "A", "value": "b"}]}
     world.patch(DEPLOYMENT, "disagg", {"spec": spec})
 
 
 def remove_worker(world: World) -> None:
-    """Have the user take a service out of the graph."""
     world.patch(CONFIG, nim_name(TAG), {"data": {"bento.yaml": WITHOUT_WORKER}})
 
 

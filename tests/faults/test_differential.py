@@ -31,7 +31,6 @@ pytestmark = pytest.mark.cluster
 
 
 def a_service(name: str) -> Object:
-    """A service as it is when it is added."""
     if name == "Frontend":
         return service("frontend")
     return worker(name.lower(), resources=None) if name != "Spare" else service("worker")
@@ -58,7 +57,6 @@ def edit(graph: Object, dice: random.Random) -> Object:
 
 
 def of_services(graph: Object, dice: random.Random) -> Object:
-    """One service more or fewer."""
     present = tuple(graph["spec"]["services"])
     absent = tuple(each for each in NAMES if each not in present)
     if absent and (len(present) == 1 or dice.random() < 0.5):
@@ -81,13 +79,11 @@ def of_graph(_: Object, dice: random.Random) -> Object:
 
 
 def of_service(graph: Object, dice: random.Random) -> Object:
-    """One field of one service."""
     field, name = dice.choice(tuple(FIELDS)), dice.choice(tuple(graph["spec"]["services"]))
     return {"spec": {"services": {name: {field: dice.choice(FIELDS[field])}}}}
 
 
 def is_settled(world: World) -> bool:
-    """Whether the operator is through with the newest spec."""
     body = world.get(GRAPH, "chat")
     if body is None or "status" not in body:
         return False
@@ -106,7 +102,6 @@ GRAPHS = Subject(GRAPH, a_graph, edit, is_settled)
 
 @pytest.fixture
 def proxy(kinds: ControlPlane, tmp_path: Path) -> Iterator[Proxy]:
-    """An operator, seen through a proxy."""
     with operated_through_proxy(kinds, tmp_path) as running:
         yield running
 

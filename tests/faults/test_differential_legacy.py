@@ -54,7 +54,6 @@ pytestmark = pytest.mark.cluster
 
 
 def a_deployment() -> Object:
-    """A deployment of the first tag."""
     return {"metadata": {"name": NAME}, "spec": {"dynamoNim": "agg:v1"}}
 
 
@@ -109,7 +108,6 @@ DEPLOYMENTS = Subject(
 
 @pytest.fixture
 def proxy(legacy_kinds: ControlPlane, tmp_path: Path) -> Iterator[Proxy]:
-    """An operator of the older generation, seen through a proxy."""
     with image_store() as store:
         for tag, graph in GRAPHS.items():
             store.images.add(f"yatai.{tag.replace(':', '.')}")

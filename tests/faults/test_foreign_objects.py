@@ -99,12 +99,10 @@ def told(live: Object) -> Object:
 
 
 def is_told(world: World, case: Case) -> bool:
-    """Whether the graph names what is in its way."""
     return case.words in says(world, case)
 
 
 def says(world: World, case: Case) -> str:
-    """Why the graph is not ready, with its reason."""
     ready = condition(world.eventually(GRAPH, case.graph), "Ready")
     return f"{ready.get('status')} {ready.get('reason')}: {ready.get('message')}"
 

@@ -35,7 +35,6 @@ class Brief(Proxy):
 
 
 def lived(world: World, name: str) -> None:
-    """Create a ConfigMap, edit it and delete it."""
     world.create(MAPS, {"metadata": {"name": name}})
     world.patch(MAPS, name, {"data": {"key": "value"}})
     world.delete(MAPS, name)
@@ -45,7 +44,6 @@ LIFE = ["ADDED", "MODIFIED", "DELETED"]
 
 
 def types(changes: tuple[Object, ...] | list[Object], name: str) -> list[str]:
-    """The types of the changes of that object."""
     return [each["type"] for each in changes if each["object"]["metadata"]["name"] == name]
 
 

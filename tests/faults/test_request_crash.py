@@ -48,12 +48,10 @@ def profiled(ends: Callable[[Player], None], *wanted: str) -> Callable[[World], 
 
 
 def well(player: Player) -> None:
-    """Have profiling find a graph, and ConfigMaps for it."""
     player.finds(CURVES, a_graph())
 
 
 def badly(player: Player) -> None:
-    """Have the profiler crash."""
     player.ends("Failed", terminated(2, "KeyError: sla"), terminated(0))
 
 
@@ -66,7 +64,6 @@ SCENARIOS = (
 
 @pytest.fixture(scope="module")
 def compared() -> tuple[Kind, ...]:
-    """What a request is carried out with."""
     return REQUEST, JOB
 
 

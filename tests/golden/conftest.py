@@ -20,7 +20,6 @@ class Golden:
         self.rewrites = rewrites
 
     def check(self, path: Path, text: str) -> None:
-        """Compare the text with the file, or write it there."""
         if self.rewrites:
             path.write_text(text, encoding="utf-8")
         assert path.read_text(encoding="utf-8") == text

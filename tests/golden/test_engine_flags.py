@@ -147,7 +147,6 @@ def written_graphs() -> Iterator[Object]:
 
 @pytest.fixture(scope="module")
 def command_lines() -> set[Line]:
-    """All that we render or generate."""
     graphs = (*written_graphs(), *library_graphs(), *profiler_graphs())
     return {line for graph in graphs for line in rendered(graph)}
 

@@ -33,8 +33,6 @@ class Golden(Protocol):
 
 
 class Cell(NamedTuple):
-    """One place of the matrix."""
-
     role: str
     backend: str
     orchestrator: str

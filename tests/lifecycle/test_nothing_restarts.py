@@ -59,7 +59,6 @@ def serving(server: Server) -> dict[str, Any]:
 
 
 def chat(name: str = "chat", nodes: int = 1) -> Object:
-    """A graph whose workers share the Service of a model."""
     spread = {"multinode": {"nodeCount": nodes}} if nodes > 1 else {}
     return graph(
         name,

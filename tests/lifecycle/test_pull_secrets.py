@@ -76,7 +76,6 @@ async def a_graph(operator: Running, *, runs: bool = True, **frontend: Any) -> N
 
 
 def templates(operator: Running) -> dict[str, Object]:
-    """The pod templates of all workloads, by workload and unit."""
     bodies = [operator.read(kind, name) for kind in WORKLOADS for name in operator.names(kind)]
     return {
         f"{body['metadata']['name']}/{unit}/{name}": template
@@ -88,7 +87,6 @@ def templates(operator: Running) -> dict[str, Object]:
 
 
 def secrets(operator: Running) -> set[tuple[str, ...]]:
-    """The pull secrets of the templates."""
     return {
         tuple(entry["name"] for entry in template["spec"].get("imagePullSecrets", ()))
         for template in templates(operator).values()

@@ -21,7 +21,6 @@ TWENTY_MINUTES = 1200.0
 
 
 async def settled(world: Running) -> None:
-    """Create a graph and make its Deployments run."""
     world.create(GRAPH, graph(Frontend=service("frontend"), Decode=worker("decode")))
     await asyncio.sleep(REST_SECONDS)
     assert ["chat-decode", "chat-frontend"] == world.names(DEPLOYMENT)

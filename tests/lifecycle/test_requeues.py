@@ -78,7 +78,6 @@ def _others(type_: Any, value: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _without_none(type_: Any) -> Any:
-    """The type of values other than None."""
     if get_origin(type_) in (Union, UnionType):
         return next(part for part in get_args(type_) if part is not type(None))
     return type_

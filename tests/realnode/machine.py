@@ -283,7 +283,6 @@ class Namespaces:
 
 
 def _parents() -> dict[int, int]:
-    """The parent of each process on this machine."""
     parents = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():

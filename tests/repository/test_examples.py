@@ -29,13 +29,11 @@ GRAPH = "DynamoGraphDeployment"
 
 
 def documents(path: Path) -> list[Object]:
-    """The objects of an example, in the namespace `default`."""
     found = [each.value for each in read_manifests([str(path)])]
     return [{**each, "metadata": {**each["metadata"], "namespace": "default"}} for each in found]
 
 
 def graph(path: Path) -> Object:
-    """The one graph of an example."""
     (found,) = (each for each in documents(path) if each["kind"] == GRAPH)
     return found
 
@@ -69,7 +67,6 @@ def test_what_an_example_has_beside_its_graph_refers_to_it(example: Path) -> Non
 
 
 def applied(state: str, reason: str, status: str = "False", observed: int = 2) -> Object:
-    """A graph with generation 2 and one condition."""
     ready = {
         "type": "Ready",
         "status": status,

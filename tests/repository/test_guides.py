@@ -31,7 +31,6 @@ CONTAINER = {
 
 
 def fenced(language: str) -> Iterator[tuple[str, str]]:
-    """Each block of that language, with the page it is on."""
     for page in GUIDES:
         for found, text in FENCE.findall(page.read_text(encoding="utf-8")):
             if found == language:

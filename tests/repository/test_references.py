@@ -139,7 +139,6 @@ NO_OBJECTS = {
 
 
 def kinds() -> Iterator[type[Resource]]:
-    """Our kinds, of both generations."""
     rest: list[type[Resource]] = [Resource]
     while rest:
         type_ = rest.pop()
@@ -189,7 +188,6 @@ def test_every_field_of_text_has_a_rule_or_names_no_object() -> None:
 
 
 def merged(one: Any, other: Any) -> Any:
-    """Two JSON values, one into the other."""
     if isinstance(one, dict) and isinstance(other, dict):
         return {key: merged(one.get(key), other.get(key)) for key in one | other}
     if isinstance(one, list) and isinstance(other, list):

@@ -132,7 +132,6 @@ def status_fields(resource: type[Resource]) -> dict[str, str]:
 
 
 def read_back() -> dict[str, set[str]]:
-    """What the rows of that table name, by kind."""
     named: dict[str, set[str]] = {}
     for row in rows(READ_BACK):
         _, kind, fields, *_ = row.split("|")

@@ -50,13 +50,11 @@ Install = Callable[..., AbstractContextManager[Installation]]
 
 @pytest.fixture(scope="session")
 def asker(kinds: ControlPlane) -> Asker:
-    """The API server."""
     return Asker(kinds.server, kinds.tls)
 
 
 @pytest.fixture(scope="session")
 def account(kinds: ControlPlane) -> Path:
-    """The kubeconfig of the operator's own service account."""
     name = OPERATOR.rpartition(":")[2]
     kinds.kubectl("create", "namespace", "lab")
     return kinds.administrator(NAMESPACE, name)

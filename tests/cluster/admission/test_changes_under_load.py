@@ -27,7 +27,6 @@ class Load:
     refused: list[str] = field(default_factory=list)
 
     def reaches(self, applied: int) -> None:
-        """Return when that many have been applied."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while self.applied < applied:
             assert time.monotonic() < deadline, f"{self.applied} of {applied}"
@@ -35,7 +34,6 @@ class Load:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The load, for as long as the body takes."""
         stop = threading.Event()
 
         def apply() -> None:

@@ -22,7 +22,6 @@ GRAPHS = "/validate-nvidia-com-v1alpha1-dynamographdeployment"
 
 
 def client_ca(kinds: ControlPlane, name: str) -> str:
-    """The flag for the CA of that name of the control plane."""
     return f"--webhook-client-ca={kinds.instance.pki / name}.crt"
 
 

@@ -21,7 +21,6 @@ GROVE = tuple(each.KIND for each in (PodCliqueSet, PodClique, PodCliqueScalingGr
 
 @pytest.fixture(scope="module")
 def on_grove(kinds: ControlPlane, install: Install) -> Iterator[Installation]:
-    """An operator with webhooks where Grove is installed."""
     with installed(kinds, ("grove",), GROVE), install() as found:
         yield found
 

@@ -29,7 +29,6 @@ class Refused(AssertionError):
 
 @pytest.fixture(scope="module")
 def foreign(kinds: ControlPlane, webhooks: Installation) -> str:
-    """The namespace of another tenant."""
     assert webhooks.port
     kinds.kubectl("create", "namespace", "foreign")
     return "foreign"

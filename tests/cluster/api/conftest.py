@@ -21,5 +21,4 @@ def definitions(control_plane: ControlPlane) -> ControlPlane:
 
 @pytest.fixture(scope="session")
 def judge(definitions: ControlPlane) -> Judge:
-    """Whether the API server takes a document, and what it makes of it."""
     return Judge(definitions.server, definitions.tls)

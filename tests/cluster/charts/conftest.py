@@ -26,7 +26,6 @@ def rendered(
     namespace: str = NAMESPACE,
     stdin: str | None = None,
 ) -> list[Object]:
-    """What the platform's chart renders."""
     return objects(helm("template", release, PLATFORM, f"--namespace={namespace}", *arguments, stdin=stdin))
 
 

@@ -67,7 +67,6 @@ pytestmark = pytest.mark.cluster
 
 
 def dynamoctl(*arguments: str) -> tuple[int, str]:
-    """The exit code, and what is printed."""
     done = person.dynamoctl(*arguments)
     return done.returncode, done.stdout
 
@@ -353,7 +352,6 @@ def test_j08_a_certificate_of_one_s_own(
 
 
 def refusal(world: World) -> str:
-    """What the API server says to a graph with a mistake."""
     try:
         world.create(GRAPH, WRONG)
     except Refused as error:

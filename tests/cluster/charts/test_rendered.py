@@ -40,7 +40,6 @@ def labelled(kinds: ControlPlane, namespace: str, *labels: str) -> None:
 
 
 def of_kind(kind: str, case: Path) -> Object:
-    """The one object of a kind in a golden file."""
     [only] = [each for each in golden(case) if each["kind"] == kind]
     return only
 

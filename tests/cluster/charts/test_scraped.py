@@ -53,7 +53,6 @@ def panels() -> dict[str, list[str]]:
 
 
 def alerts() -> dict[str, str]:
-    """The query of each alert."""
     groups = yaml.safe_load(ALERTS.read_text("utf-8"))["groups"]
     return {rule["alert"]: rule["expr"] for group in groups for rule in group["rules"]}
 

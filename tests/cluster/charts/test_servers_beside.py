@@ -27,7 +27,6 @@ pytestmark = pytest.mark.cluster
 
 
 def container(found: list[Object], name: str) -> Object:
-    """The container of a server."""
     [server] = [
         each for each in found if each["kind"] == "StatefulSet" and each["metadata"]["name"] == f"r-{name}"
     ]

@@ -40,7 +40,6 @@ spec:
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of the instances of this module."""
     folder = tmp_path_factory.mktemp("state")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder))
@@ -53,14 +52,12 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def playground(state: Path) -> Instance:
-    """A playground that runs."""
     assert state.exists()
     app(["up", "play"])
     return Instance("play")
 
 
 def ready(instance: Instance, kind: str, *, condition: str = "Ready") -> None:
-    """Return when all objects of a kind are."""
     instance.kubectl("wait", f"--for=condition={condition}", kind, "--all", "--timeout=180s")
 
 

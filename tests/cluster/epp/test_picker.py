@@ -21,7 +21,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 
 def picker(weight: int = 10, **fields: Any) -> Object:
-    """An endpoint picker with its configuration in the graph."""
     plugins = [{"pluginRef": "picker", "weight": weight}]
     config = {
         "plugins": [{"type": "max-score-picker", "name": "picker"}],

@@ -8,11 +8,9 @@ from cluster.person import Person
 
 @pytest.fixture(scope="module")
 def operator_flags() -> tuple[str, ...]:
-    """It may run planners."""
     return ("--planner-cluster-role-name=view",)
 
 
 @pytest.fixture
 def admin(kinds: ControlPlane, namespace: str) -> Person:
-    """A user with all permissions."""
     return Person(kinds.kubeconfig, namespace)

@@ -17,7 +17,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 
 def with_claims(*claims: Object) -> Object:
-    """A graph of a frontend with these PVCs."""
     wanted = graph(Frontend=service("frontend"))
     wanted["spec"]["pvcs"] = list(claims)
     return wanted

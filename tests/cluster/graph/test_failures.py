@@ -52,12 +52,10 @@ def created(kind: Kind, body: Object) -> Act:
 
 
 def quota(**hard: str) -> Act:
-    """Have an administrator limit the namespace."""
     return created(QUOTAS, {"metadata": {"name": "limit"}, "spec": {"hard": hard}})
 
 
 def with_worker(**fields: object) -> Object:
-    """A graph with a frontend and a worker with these fields."""
     return graph(Frontend=service("frontend"), Decode=worker("decode", **fields))
 
 
@@ -67,27 +65,23 @@ def behaving(how: str) -> Object:
 
 
 def with_pod(**fields: object) -> Object:
-    """Such a graph whose worker's pods have these fields."""
     body = with_worker()
     body["spec"]["services"]["Decode"]["extraPodSpec"] |= fields
     return body
 
 
 def noted(**annotations: str) -> Object:
-    """Such a graph with annotations of `nvidia.com`."""
     body = with_worker()
     named = {f"nvidia.com/{name.replace('_', '-')}": text for name, text in annotations.items()}
     return {**body, "metadata": {"name": "chat", "annotations": named}}
 
 
 def with_spec(**fields: object) -> Object:
-    """Such a graph with these fields of the spec."""
     body = with_worker(extraPodMetadata={"annotations": {"fake-kubelet": "never-starts"}})
     return {**body, "spec": {**body["spec"], **fields}}
 
 
 def with_frontend(**fields: object) -> Object:
-    """A graph of a frontend with these fields."""
     return graph(Frontend=service("frontend", **fields))
 
 

@@ -26,7 +26,6 @@ LABELS = {"nvidia.com/dynamo-graph-deployment-name": "chat", "nvidia.com/dynamo-
 
 
 def token(text: str) -> bytes:
-    """A line of a stream."""
     return f"data: {json.dumps({'choices': [{'delta': {'content': text}}]})}\n\n".encode()
 
 

@@ -60,35 +60,28 @@ def told(line: Object) -> str:
 
 
 def is_failed(graph: Object) -> bool:
-    """Whether that is its state."""
     return bool(graph.get("status", {}).get("state") == "failed")
 
 
 class Log:
-    """What the operator has logged about one namespace."""
-
     def __init__(self, file: Path, namespace: str) -> None:
         self.file, self.namespace = file, namespace
 
     def lines(self) -> list[Object]:
-        """Its lines, oldest first."""
         found = map(json.loads, self.file.read_text(encoding="utf-8").splitlines())
         return [each for each in found if each.get("namespace") == self.namespace]
 
     def named(self, message: str) -> Object:
-        """The line with this message."""
         found: list[Object] = list(map(json.loads, self.file.read_text().splitlines()))
         (line,) = (each for each in found if each["message"] == message)
         return line
 
     def decisions(self) -> str:
-        """What was decided, object by object."""
         rows = [each for each in self.lines() if each["message"] != "status changed"]
         rows = [each for each in rows if each["level"] != "debug"]
         return "".join(f"{told(each)}\n" for each in sorted(rows, key=lambda each: each["key"]))
 
     def states(self, name: str) -> list[str]:
-        """The states that an object went through."""
         rows = [each for each in self.lines() if each["key"].endswith(f"/{name}")]
         return [each["state"] for each in rows if "state" in each]
 

@@ -64,7 +64,6 @@ def test_a_manual_change_is_taken_back(world: World) -> None:
 
 
 def says(wanted: Object, live: Object) -> bool:
-    """Whether an object says that, and no more."""
     return wanted == told(live)
 
 
@@ -95,7 +94,6 @@ def test_a_label_that_a_user_removes_is_restored_and_nothing_is_replaced(world: 
 
 
 def is_labelled(label: str, live: Object) -> bool:
-    """Whether an object has that label, with any value."""
     return label in live["metadata"].get("labels", {})
 
 

@@ -27,7 +27,6 @@ def lone_operator(kinds: ControlPlane, namespace: str, tmp_path: Path) -> Operat
 
 
 def versions(world: World) -> dict[str, str]:
-    """The resource version of each object that the operator writes."""
     return {
         f"{kind} {each['metadata']['name']}": each["metadata"]["resourceVersion"]
         for kind in KINDS

@@ -31,7 +31,6 @@ def errors(ended: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def changed(kubeconfig: Path, target: Path, **cluster: str) -> Path:
-    """A copy of a kubeconfig with other fields in its cluster."""
     body = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
     body["clusters"][0]["cluster"] |= cluster
     target.write_text(yaml.safe_dump(body), encoding="utf-8")

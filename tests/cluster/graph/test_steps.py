@@ -12,7 +12,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 
 def small() -> Object:
-    """A frontend and a worker of two pods."""
     return graph("chat", Frontend=service("frontend"), Decode=worker("decode", replicas=2))
 
 

@@ -24,7 +24,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 
 def multinode(**fields: Any) -> Object:
-    """A worker over two nodes."""
     return worker("decode", multinode={"nodeCount": 2}, **fields)
 
 
@@ -40,7 +39,6 @@ class Grove:
         self.reports(kind, name, **status)
 
     def reports(self, kind: Kind, name: str, **status: int) -> None:
-        """Report about the newest spec."""
         found = self._world.eventually(kind, name)
         observed = {"observedGeneration": found["metadata"]["generation"]}
         self._world.patch(kind, name, {"status": observed | status}, "status")

@@ -82,7 +82,6 @@ def pull_secret(name: str, auths: str) -> Object:
 
 
 def pulls_with(user: User, secret: str) -> None:
-    """Return when the frontend has that one Secret for its images."""
     wanted = [{"name": secret}]
     user.world.eventually(
         DEPLOYMENT,

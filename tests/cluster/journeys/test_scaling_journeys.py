@@ -31,7 +31,6 @@ SCALED = graph_manifest(
 
 
 def patched(body: str) -> tuple[str, ...]:
-    """A merge patch of the graph, for kubectl."""
     return ("patch", "dgd/g", "--type=merge", f"--patch={body}")
 
 
@@ -40,7 +39,6 @@ def replicas(number: int) -> str:
 
 
 def sized(user: User, number: int) -> None:
-    """Return when the workload has so many replicas."""
     user.world.eventually(DEPLOYMENT, "g-decode", lambda it: number == it["spec"]["replicas"])
 
 

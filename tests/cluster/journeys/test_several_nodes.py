@@ -121,7 +121,6 @@ def test_j35_and_j38_grove_and_its_queues(user: User) -> None:
 
 
 def queues(body: Object) -> set[tuple[str, str]]:
-    """The queue and the scheduler of each clique."""
     return {
         (each["labels"]["kai.scheduler/queue"], each["spec"]["podSpec"]["schedulerName"])
         for each in cliques(body).values()

@@ -34,8 +34,6 @@ class ConfigMap(Resource, frozen=True):
 
 
 class Thing(Resource, frozen=True):
-    """A kind of this test."""
-
     KIND = Kind(GROUP, "v1", "Thing")
 
     status: Annotated[msgspec.Raw, Field("Anything.")] = msgspec.Raw(b"null")
@@ -64,7 +62,6 @@ async def owned(client: Client, owner: str, body: Object) -> Object:
 
 @pytest.fixture
 async def things(control_plane: "ControlPlane", client: Client) -> None:
-    """The kind Thing is served."""
     await client.apply(CustomResourceDefinition, custom_resource_definition(Thing), force=True)
     name = f"crd/things.{GROUP}"
     await asyncio.to_thread(

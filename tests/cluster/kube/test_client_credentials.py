@@ -22,7 +22,6 @@ pytestmark = pytest.mark.cluster
 
 
 async def who_am_i(client: Client) -> str:
-    """The name under which the API server knows us."""
     review = await client.create(SelfSubjectReview, question(SelfSubjectReview.KIND, {}))
     return review.status.user_info.username
 

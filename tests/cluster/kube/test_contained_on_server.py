@@ -125,7 +125,6 @@ pytestmark = pytest.mark.cluster
 
 
 def applied(world: World, wanted: Object) -> Any:
-    """What the API server would store."""
     type_ = TYPES[wanted["kind"]]
     path = path_of(type_.KIND, world.namespace, wanted["metadata"]["name"])
     query = "?dryRun=All&fieldManager=dynamo-operator&force=true"

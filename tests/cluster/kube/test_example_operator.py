@@ -39,7 +39,6 @@ def greetings(control_plane: ControlPlane, tmp_path: Path) -> Iterator[None]:
 
 
 def eventually(is_true: Callable[[], object]) -> None:
-    """Return when it is true."""
     end = time.monotonic() + PATIENCE_SECONDS
     while not is_true():
         assert time.monotonic() < end

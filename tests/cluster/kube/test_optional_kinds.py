@@ -22,8 +22,6 @@ pytestmark = pytest.mark.cluster
 
 
 class Guest(Resource):
-    """A kind that is installed by a test."""
-
     KIND = Kind("optional.test", "v1", "Guest")
 
 
@@ -40,23 +38,19 @@ class Watching:
     changed: asyncio.Event
 
     async def kubectl(self, *arguments: str, body: Object | None = None) -> None:
-        """Have the administrator do something."""
         stdin = None if body is None else msgspec.json.encode(body).decode()
         await asyncio.to_thread(self.control_plane.kubectl, *arguments, input=stdin)
 
     async def until(self, outcome: Callable[[], bool]) -> None:
-        """Return when that is true of the cache."""
         async with asyncio.timeout(20):
             while not outcome():
                 self.changed.clear()
                 await self.changed.wait()
 
     def is_served(self) -> bool:
-        """Whether the cache knows of guests."""
         return self.cache.serves(Guest)
 
     def has_guests(self) -> bool:
-        """Whether it has any."""
         return any(self.cache.list(Guest))
 
 

@@ -16,22 +16,17 @@ pytestmark = pytest.mark.cluster
 
 
 class ConfigMap(Resource):
-    """An object that is quickly made."""
-
     KIND = Kind("", "v1", "ConfigMap")
 
     data: dict[str, str] = {}
 
 
 class Noting:
-    """A transport that notes what is asked."""
-
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
         self.requests: list[Request] = []
 
     async def send(self, request: Request) -> Answer:
-        """Pass it on."""
         self.requests.append(request)
         return await self.transport.send(request)
 

@@ -15,7 +15,6 @@ def legacy_kinds(kinds: ControlPlane, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module")
 def operated(legacy_kinds: ControlPlane) -> ControlPlane:
-    """What the operator of a module works on."""
     return legacy_kinds
 
 

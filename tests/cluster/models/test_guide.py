@@ -24,14 +24,12 @@ KINDS = {each.KIND.name: each.KIND for each in (DynamoGraphDeployment, DynamoMod
 
 
 def said(world: World, name: str = "my-lora") -> Object:
-    """The status of a model."""
     found = world.get(MODEL, name) or {}
     status: Object = found.get("status", {})
     return status
 
 
 def hosts(status: Object) -> list[str]:
-    """Where the pods of a model are."""
     return [each["address"][len("http://") : -len(":9090")] for each in status["endpoints"]]
 
 

@@ -17,13 +17,11 @@ BASE = "meta-llama/Llama-3.3-70B-Instruct"
 
 
 def graph(replicas: int = 2, base: str = BASE) -> Object:
-    """A graph of one worker that serves the base model."""
     one = service("worker", replicas=replicas, modelRef={"name": base})
     return {"metadata": {"name": "g"}, "spec": {"services": {"Worker": one}}}
 
 
 def lora(name: str = "my-lora", base: str = BASE, **spec: object) -> Object:
-    """A LoRA on top of it."""
     source = {"uri": "s3://my-bucket/my-lora"}
     fixed = {"modelName": "my-custom-lora", "baseModelName": base, "modelType": "lora"}
     return {"metadata": {"name": name}, "spec": {**fixed, "source": source, **spec}}
@@ -36,7 +34,6 @@ def ready(world: World, name: str = "my-lora") -> tuple[str, str]:
 
 
 def until(world: World, reason: str, text: str, name: str = "my-lora") -> None:
-    """Return when the condition has that reason, and that text in its message."""
     world.until(
         lambda: ready(world, name)[0] == reason and text in ready(world, name)[1],
         what=lambda: f"{ready(world, name)} {said(world, name)}",

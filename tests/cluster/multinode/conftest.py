@@ -30,13 +30,11 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def operated(groups: ControlPlane) -> ControlPlane:
-    """The operator starts where groups form."""
     return groups
 
 
 @pytest.fixture(scope="module")
 def operator_flags() -> tuple[str, ...]:
-    """It knows where the SSH keys are."""
     return (f"--mpi-run-ssh-secret-name={KEYS}", f"--mpi-run-ssh-secret-namespace={KEYS_NAMESPACE}")
 
 

@@ -33,7 +33,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 
 def dynamoctl(kubeconfig: Path, *arguments: str) -> str:
-    """What the command prints."""
     return person.dynamoctl(*arguments, f"--kubeconfig={kubeconfig}").stdout
 
 

@@ -44,7 +44,6 @@ def operated(kinds: ControlPlane) -> ControlPlane:
 
 @pytest.fixture(scope="module")
 def operator_flags() -> tuple[str, ...]:
-    """It gives these roles to profilers."""
     return (
         f"--dgdr-profiling-cluster-role-name={ROLE}",
         f"--dgdr-profiling-nodes-cluster-role-name={NODES}",
@@ -55,5 +54,4 @@ def operator_flags() -> tuple[str, ...]:
 
 @pytest.fixture
 def kubelet(kinds: ControlPlane, world: World, tmp_path: Path) -> Kubelet:
-    """The kubelet of this namespace's profiling pods."""
     return Kubelet(kinds, world, tmp_path)

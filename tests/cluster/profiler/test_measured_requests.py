@@ -65,7 +65,6 @@ def served(order: Order) -> Iterator[Frontends]:
 
 
 def measured(world: World) -> list[Object]:
-    """What the profiler has stored."""
     data = world.eventually(CONFIG_MAP, "dgdr-measured-chat")["data"]
     found: list[Object] = json.loads(data["measurements.json"])["candidates"]
     return found

@@ -39,7 +39,6 @@ def a_request(name: str, model: str, backend: str, config: Object | None, **prof
 
 
 def a_large_request() -> Object:
-    """The one for a mixture of experts."""
     config = {
         "deployment": {"modelCache": {"pvcName": "model-cache", "pvcPath": "deepseek-r1"}},
         "sweep": COMPUTED,

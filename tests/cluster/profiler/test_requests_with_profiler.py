@@ -19,7 +19,6 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def a_request(name: str = "chat", *, profiling: Object | None = None, **spec: Any) -> Object:
-    """A request whose Job the test's kubelet runs."""
     config = {"profilerImage": "profiler:1", "resources": BY_HAND, **(profiling or {})}
     body = {"model": "Qwen/Qwen3-8B", "backend": "vllm", "autoApply": True, **spec}
     return {"metadata": {"name": name}, "spec": {**body, "profilingConfig": config}}
@@ -101,7 +100,6 @@ def test_gpus_are_those_of_the_nodes_when_the_request_says_so(world: World, kube
 
 
 def _data_name(graph: Object) -> str:
-    """Under which name the graph mounts the curves."""
     worker = graph["spec"]["services"]["Decode"]
     (volume,) = worker["extraPodSpec"]["volumes"]
     return str(volume["configMap"]["name"])

@@ -8,11 +8,9 @@ from cluster.world import World
 
 @pytest.fixture(scope="module")
 def operator_flags() -> tuple[str, ...]:
-    """It may profile, and its graphs may be elsewhere."""
     return FLAGS
 
 
 @pytest.fixture
 def player(world: World) -> Player:
-    """The kubelet of this namespace's profiling pods."""
     return Player(world)

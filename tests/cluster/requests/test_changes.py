@@ -117,7 +117,6 @@ def test_config_maps_belong_to_the_graph_that_mounts_them_and_not_to_that_of_ano
 
 
 def data(text: str = "1") -> Object:
-    """The curves that a planner mounts."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -127,7 +126,6 @@ def data(text: str = "1") -> Object:
 
 
 def planner() -> Object:
-    """A planner that mounts them."""
     volume = {"name": "curves", "configMap": {"name": "planner-profile-data"}}
     return {
         "componentType": "planner",

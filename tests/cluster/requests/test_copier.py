@@ -84,19 +84,16 @@ def run(
 
 
 def ended(copier: "subprocess.Popen[str]") -> tuple[int, str]:
-    """Its exit code, and what it has said."""
     _, said = copier.communicate(timeout=90)
     return copier.returncode, said
 
 
 def has(world: World, data: Object) -> bool:
-    """Whether the ConfigMap holds just that."""
     found = world.get(CONFIG_MAP, "dgdr-output-chat")
     return found is not None and data == found["data"]
 
 
 def ends(world: World, code: int) -> None:
-    """Have the profiler's container end."""
     state = {"terminated": {"exitCode": code}}
     status: dict[str, Any] = {"name": "profiler", "state": state, "ready": False, "image": "x"}
     body = {"containerStatuses": [{**status, "imageID": "", "restartCount": 0}]}

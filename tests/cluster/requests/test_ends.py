@@ -24,18 +24,15 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 
 def crashes(player: Player) -> None:
-    """Have the profiler write many lines and crash."""
     lines = "\n".join(f"line {each}" for each in range(30))
     player.ends("Failed", terminated(2, f"{lines}\nKeyError: sla"), terminated(0))
 
 
 def cannot_write(player: Player) -> None:
-    """Have the copier fail."""
     player.ends("Failed", terminated(0), terminated(1, "configmaps is forbidden"))
 
 
 def evicted(player: Player) -> None:
-    """Have the kubelet evict the profiling pod."""
     disruption = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
     player.ends(
         "Failed",
@@ -48,7 +45,6 @@ def evicted(player: Player) -> None:
 
 
 def says_so(player: Player) -> None:
-    """Have the profiler end well and say that it has failed."""
     said = "status: failed\nphase: SweepingPrefill\nmessage: no candidate meets a TTFT of 1 ms\n"
     player.writes(profiler_status_yaml=said)
     player.ends("Failed", terminated(0), terminated(1, "no config_with_planner.yaml"))

@@ -19,13 +19,11 @@ BLOCK = re.compile(r"```(yaml|console)\n(.*?)```", re.DOTALL)
 
 
 def blocks(wanted: str) -> list[str]:
-    """The blocks of that kind."""
     found = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
     return [text for kind, text in found if kind == wanted]
 
 
 def manifests() -> list[Object]:
-    """The requests of the page."""
     return [yaml.safe_load(text) for text in blocks("yaml")]
 
 

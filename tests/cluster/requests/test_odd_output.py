@@ -13,7 +13,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 
 def curves(**more: Any) -> Object:
-    """A ConfigMap of the results."""
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "curves"}}
     return {**body, "data": {"a.json": "1"}, **more}
 

@@ -28,7 +28,6 @@ WORKERS = 4
 
 @pytest.fixture
 def operator(kinds: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[OperatorProcess]:
-    """An operator for this test's namespace, running."""
     flags = (*OFF, f"--restrictedNamespace={namespace}")
     with OperatorProcess(kinds.kubeconfig, tmp_path / "operator.log", flags) as process:
         process.ready()

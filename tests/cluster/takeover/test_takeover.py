@@ -61,7 +61,6 @@ def is_taken_over(there: World, *kinds: Kind) -> bool:
 
 
 def templates(there: World) -> dict[str, Object]:
-    """The pod template of each Deployment."""
     return {each["metadata"]["name"]: each["spec"]["template"] for each in there.list(Deployment.KIND)}
 
 

@@ -28,7 +28,6 @@ pytestmark = pytest.mark.cluster
 
 
 def small(name: str = "chat") -> Object:
-    """A graph of one frontend."""
     return graph(name, Frontend=service("frontend"))
 
 
@@ -40,14 +39,12 @@ def nats(body: Object) -> str:
 
 @pytest.fixture
 def lab(kinds: ControlPlane, world: World) -> Iterator[World]:
-    """A second namespace."""
     with kinds.new_namespace(f"{world.namespace}-lab") as lab:
         yield lab
 
 
 @pytest.fixture
 def wide(kinds: ControlPlane, tmp_path: Path) -> Iterator[OperatorProcess]:
-    """A cluster-wide operator."""
     flags = (*OFF, "--natsAddr=nats://wide")
     with OperatorProcess(kinds.kubeconfig, tmp_path / "wide.log", flags) as process:
         process.ready()
@@ -63,7 +60,6 @@ def restricted(kinds: ControlPlane, world: World, tmp_path: Path) -> OperatorPro
 
 
 def has_said(process: OperatorProcess, text: str, world: World) -> bool:
-    """Whether an operator has logged that about the namespace."""
     lines = (json.loads(each) for each in process.log.read_text().splitlines() if each[:1] == "{")
     return any((each.get("message"), each.get("namespace")) == (text, world.namespace) for each in lines)
 

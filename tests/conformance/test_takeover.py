@@ -115,42 +115,35 @@ def test_cliques_keep_their_order(mode: str) -> None:
 
 @pytest.mark.stalls  # it reads the recordings
 @pytest.mark.parametrize(("mode", "lag_seconds"), [("none", 0.0), ("grove", 2.0)])
-def test_no_service_is_made_anew(mode: str, lag_seconds: float) -> None:
+@on_simulated_clock
+async def test_no_service_is_made_anew(mode: str, lag_seconds: float) -> None:
     """Those that go are the ones for debugging, which the Go operator made for every component (row O1)."""
-
-    @on_simulated_clock
-    async def scenario() -> None:
-        server = cluster(MODES[mode])
-        before = stored(server, Service.KIND)
-        async with taking_over(server, MODES[mode], lag_seconds=lag_seconds):
-            after = stored(server, Service.KIND)
-        assert len(before) > 50
-        assert all(name.endswith(("-p", "-d")) for name in before.keys() - after.keys())
-        uids = [
-            {name: each[name]["metadata"]["uid"] for name in before.keys() & after.keys()}
-            for each in (before, after)
-        ]
-        assert uids[0] == uids[1]
-
-    scenario()
+    server = cluster(MODES[mode])
+    before = stored(server, Service.KIND)
+    async with taking_over(server, MODES[mode], lag_seconds=lag_seconds):
+        after = stored(server, Service.KIND)
+    assert len(before) > 50
+    assert all(name.endswith(("-p", "-d")) for name in before.keys() - after.keys())
+    uids = [
+        {name: each[name]["metadata"]["uid"] for name in before.keys() & after.keys()}
+        for each in (before, after)
+    ]
+    assert uids[0] == uids[1]
 
 
 @pytest.mark.stalls  # it reads the recordings
-def test_a_pull_secret_that_comes_later_replaces_no_pod_that_was_taken_over() -> None:
-    @on_simulated_clock
-    async def scenario() -> None:
-        server = cluster(MODES["none"])
-        served = templates(server).keys()
-        async with taking_over(server, MODES["none"], lag_seconds=0.0):
-            before = templates(server)
-            for namespace in {body["metadata"]["namespace"] for body in stored(server, GRAPHS).values()}:
-                server.storage.create(path_of(PullSecret.KIND), pull_secret(namespace))
-            await asyncio.sleep(REST_SECONDS)
-            after = templates(server)
-            assert len(served) > 50
-            assert {name for name in served if before[name] != after[name]} == set()
-
-    scenario()
+@on_simulated_clock
+async def test_a_pull_secret_that_comes_later_replaces_no_pod_that_was_taken_over() -> None:
+    server = cluster(MODES["none"])
+    served = templates(server).keys()
+    async with taking_over(server, MODES["none"], lag_seconds=0.0):
+        before = templates(server)
+        for namespace in {body["metadata"]["namespace"] for body in stored(server, GRAPHS).values()}:
+            server.storage.create(path_of(PullSecret.KIND), pull_secret(namespace))
+        await asyncio.sleep(REST_SECONDS)
+        after = templates(server)
+        assert len(served) > 50
+        assert {name for name in served if before[name] != after[name]} == set()
 
 
 def templates(server: Server) -> dict[str, Object]:

@@ -153,25 +153,21 @@ ROWS = {
 
 
 @pytest.mark.parametrize("what", ROWS)
-def test_a_change_beside_a_graph_leaves_its_pods_and_services(what: str) -> None:
+@on_simulated_clock
+async def test_a_change_beside_a_graph_leaves_its_pods_and_services(what: str) -> None:
     row = ROWS[what]
-
-    @on_simulated_clock
-    async def scenario() -> None:
-        async with running(installed=row.installed) as operator:
-            if Queue.KIND in row.installed:
-                queue = {"metadata": {"name": "dynamo"}}
-                operator.server.storage.create(path_of(Queue.KIND), queue)
-            operator.create(GRAPH, chat(nodes=2 if row.installed else 1))
-            await asyncio.sleep(REST_SECONDS)
-            before = serving(operator.server)
-            assert len(before) > 3
-            if isinstance(awaited := row.change(operator), Awaitable):
-                await awaited
-            await asyncio.sleep(10 * REST_SECONDS)
-            assert before == serving(operator.server)
-
-    scenario()
+    async with running(installed=row.installed) as operator:
+        if Queue.KIND in row.installed:
+            queue = {"metadata": {"name": "dynamo"}}
+            operator.server.storage.create(path_of(Queue.KIND), queue)
+        operator.create(GRAPH, chat(nodes=2 if row.installed else 1))
+        await asyncio.sleep(REST_SECONDS)
+        before = serving(operator.server)
+        assert len(before) > 3
+        if isinstance(awaited := row.change(operator), Awaitable):
+            await awaited
+        await asyncio.sleep(10 * REST_SECONDS)
+        assert before == serving(operator.server)
 
 
 @on_simulated_clock

@@ -69,18 +69,15 @@ CORRECTED: dict[str, tuple[Kind, str, Object]] = {
 
 
 @pytest.mark.parametrize("what", CORRECTED)
-def test_drift_is_corrected_by_one_write(what: str) -> None:
-    @on_simulated_clock
-    async def scenario() -> None:
-        async with running() as world:
-            await settled(world)
-            kind, name, patch = CORRECTED[what]
-            before = world.read(kind, name)
-            *_, written = await world.after((kind, name, patch, ""))
-            wrote = [each for each in written if "/events" not in each and not each.endswith("/status")]
-            assert [f"PATCH {path_of(kind, 'default', name)}"] == wrote
-            corrected = world.read(kind, name)
-            parts = ("spec", "rules")
-            assert [before.get(part) for part in parts] == [corrected.get(part) for part in parts]
-
-    scenario()
+@on_simulated_clock
+async def test_drift_is_corrected_by_one_write(what: str) -> None:
+    async with running() as world:
+        await settled(world)
+        kind, name, patch = CORRECTED[what]
+        before = world.read(kind, name)
+        *_, written = await world.after((kind, name, patch, ""))
+        wrote = [each for each in written if "/events" not in each and not each.endswith("/status")]
+        assert [f"PATCH {path_of(kind, 'default', name)}"] == wrote
+        corrected = world.read(kind, name)
+        parts = ("spec", "rules")
+        assert [before.get(part) for part in parts] == [corrected.get(part) for part in parts]

@@ -69,48 +69,41 @@ REFUSALS: dict[str, Object] = {
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_the_table_has_all_kinds_that_the_operator_writes(name: str) -> None:
-    @on_simulated_clock
-    async def scenario() -> None:
-        case = cases()[name]
-        async with case.running() as world:
-            case.create(world)
-            await asyncio.sleep(REST_SECONDS)
-            assert set(WRITTEN[name].split()) == set(created(world, case))
-
-    scenario()
+@on_simulated_clock
+async def test_the_table_has_all_kinds_that_the_operator_writes(name: str) -> None:
+    case = cases()[name]
+    async with case.running() as world:
+        case.create(world)
+        await asyncio.sleep(REST_SECONDS)
+        assert set(WRITTEN[name].split()) == set(created(world, case))
 
 
-def refused(name: str, plural: str, refusal: str) -> None:
+@on_simulated_clock
+async def refused(name: str, plural: str, refusal: str) -> None:
     """Refuse one kind of a case, look, and then admit it."""
-
-    @on_simulated_clock
-    async def scenario() -> None:
-        case = cases()[name]
-        async with case.running() as world:
-            admission = world.server.refuse = Admission(world.server.storage)
-            admission.refuse(plural, REFUSALS[refusal])
-            case.create(world)
-            await asyncio.sleep(WITHIN_SECONDS)
-            reported = case.reported(world)
-            assert TEXT in reported
-            first, _, _ = reported.partition(TEXT)
-            assert "waits for" not in first
-            warnings = [
-                event["message"]
-                for event in world.server.storage.objects[EVENTS].values()
-                if event["type"] == "Warning"
-            ]
-            assert TEXT in "".join(warnings)
-            assert "waits for" not in "".join(warnings)
-            excused = {plural, *DEPENDENTS.get(plural, "").split()}
-            assert set(WRITTEN[name].split()) - excused <= set(created(world, case))
-            admission.refuse("", {})
-            await asyncio.sleep(RETRY_SECONDS)
-            assert TEXT not in case.reported(world)
-            assert set(WRITTEN[name].split()) == set(created(world, case))
-
-    scenario()
+    case = cases()[name]
+    async with case.running() as world:
+        admission = world.server.refuse = Admission(world.server.storage)
+        admission.refuse(plural, REFUSALS[refusal])
+        case.create(world)
+        await asyncio.sleep(WITHIN_SECONDS)
+        reported = case.reported(world)
+        assert TEXT in reported
+        first, _, _ = reported.partition(TEXT)
+        assert "waits for" not in first
+        warnings = [
+            event["message"]
+            for event in world.server.storage.objects[EVENTS].values()
+            if event["type"] == "Warning"
+        ]
+        assert TEXT in "".join(warnings)
+        assert "waits for" not in "".join(warnings)
+        excused = {plural, *DEPENDENTS.get(plural, "").split()}
+        assert set(WRITTEN[name].split()) - excused <= set(created(world, case))
+        admission.refuse("", {})
+        await asyncio.sleep(RETRY_SECONDS)
+        assert TEXT not in case.reported(world)
+        assert set(WRITTEN[name].split()) == set(created(world, case))
 
 
 @pytest.mark.parametrize(

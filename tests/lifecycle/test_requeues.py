@@ -248,25 +248,21 @@ async def change_status(world: Running, case: Case, patch: Object) -> tuple[int,
 
 
 @pytest.mark.parametrize("what", CASES)
-def test_a_change_of_a_read_field_requeues_its_reader_once_and_of_another_nothing(what: str) -> None:
+@on_simulated_clock
+async def test_a_change_of_a_read_field_requeues_its_reader_once_and_of_another_nothing(what: str) -> None:
     case = CASES[what]
-
-    @on_simulated_clock
-    async def scenario() -> None:
-        async with running(installed=case.installed) as world:
-            await case.settle(world)
-            await asyncio.sleep(REST_SECONDS)
-            fields = list(case.changes())
-            assert len(fields) * 2 * SOON_SECONDS < ControllerOptions().resync_seconds - 5 * REST_SECONDS
-            for path, patch in fields:
-                components, graphs, statuses = await change_status(world, case, patch)
-                of_components = [status for status in statuses if COMPONENT.plural in status]
-                expected = (1, len(of_components)) if case.reader == COMPONENT else (0, 1)
-                assert expected == (components, graphs), f"{path}: {statuses}"
-                assert len(of_components) <= 1, path
-                world.change(case.kind, case.name, {"status": case.base}, "status")
-                await asyncio.sleep(SOON_SECONDS)
-            for name, value in case.unread.items():
-                assert (0, 0, []) == await change_status(world, case, {name: value}), name
-
-    scenario()
+    async with running(installed=case.installed) as world:
+        await case.settle(world)
+        await asyncio.sleep(REST_SECONDS)
+        fields = list(case.changes())
+        assert len(fields) * 2 * SOON_SECONDS < ControllerOptions().resync_seconds - 5 * REST_SECONDS
+        for path, patch in fields:
+            components, graphs, statuses = await change_status(world, case, patch)
+            of_components = [status for status in statuses if COMPONENT.plural in status]
+            expected = (1, len(of_components)) if case.reader == COMPONENT else (0, 1)
+            assert expected == (components, graphs), f"{path}: {statuses}"
+            assert len(of_components) <= 1, path
+            world.change(case.kind, case.name, {"status": case.base}, "status")
+            await asyncio.sleep(SOON_SECONDS)
+        for name, value in case.unread.items():
+            assert (0, 0, []) == await change_status(world, case, {name: value}), name

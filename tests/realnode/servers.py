@@ -9,7 +9,6 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster.processes import ProcessError
@@ -27,16 +26,6 @@ _HASHED = "$2b$04$SSSzGydKCxGJOhvNLwg00.kQeLT7IhDxXSaVpPiScZpJQcOyUS3kq"
 _READY_SECONDS = 60.0
 _STOP_SECONDS = 20.0
 _PAUSE_SECONDS = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A server program. `ready` is what it prints once it serves."""
-
-    name: str
-    command: Sequence[str | Path]
-    folder: Path
-    ready: str
 
 
 @contextmanager
@@ -59,7 +48,7 @@ def registry(
     }
     file = folder / "registry.yaml"
     file.write_text(json.dumps(settings))
-    with _running(Server("registry", [*entering, program, "serve", file], folder, "listening on")):
+    with _running([*entering, program, "serve", file], folder / "registry.log", "listening on"):
         yield
 
 
@@ -87,30 +76,26 @@ def build_daemon(
         "--containerd-worker=false",
         "--oci-worker-snapshotter=overlayfs",
     ]
-    with _running(Server("buildkitd", [*entering, program, *arguments], folder, "running server")):
+    with _running([*entering, program, *arguments], folder / "buildkitd.log", "running server"):
         yield
 
 
 @contextmanager
-def _running(server: Server) -> Iterator[None]:
-    log = server.folder / f"{server.name}.log"
+def _running(command: Sequence[str | Path], log: Path, ready: str) -> Iterator[None]:
+    """Run a server program from when it prints `ready` until the end of the block."""
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603  # a program that we built
-            server.command, env={"PATH": PATH}, stdout=output, stderr=output
+            command, env={"PATH": PATH}, stdout=output, stderr=output
         )
     try:
-        _await_start(process, log, server)
+        deadline = time.monotonic() + _READY_SECONDS
+        while ready not in (text := log.read_text(errors="replace")):
+            if process.poll() is not None:
+                raise ProcessError(f"{log.stem} ended: {text[-2000:]}")
+            if time.monotonic() > deadline:
+                raise ProcessError(f"{log.stem}: not ready after {_READY_SECONDS:.0f} s; log: {log}")
+            time.sleep(_PAUSE_SECONDS)
         yield
     finally:
         process.terminate()
         process.wait(_STOP_SECONDS)
-
-
-def _await_start(process: subprocess.Popen[bytes], log: Path, server: Server) -> None:
-    deadline = time.monotonic() + _READY_SECONDS
-    while server.ready not in (text := log.read_text(errors="replace")):
-        if process.poll() is not None:
-            raise ProcessError(f"{server.name} ended: {text[-2000:]}")
-        if time.monotonic() > deadline:
-            raise ProcessError(f"{server.name}: not ready after {_READY_SECONDS:.0f} s; log: {log}")
-        time.sleep(_PAUSE_SECONDS)

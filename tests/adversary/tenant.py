@@ -8,13 +8,12 @@ from pathlib import Path
 
 from cluster.conftest import ControlPlane
 from cluster.operator_process import OFF, OperatorProcess
-from cluster.permissions.roles import ACCOUNT, NAMES, Installation
+from cluster.permissions.roles import ACCOUNT, NAMES, Installation, bound, rbac
 from cluster.world import World
 from devcluster.components import KubectlError
 from dynamoctl.installation.permissions import Feature, Name
 from kube_runtime.types.meta import Object
 
-_RBAC = "rbac.authorization.k8s.io"
 ROLES = (
     "--operator-image=dynamo-operator:test",
     f"--planner-cluster-role-name={NAMES[Name.PLANNER_ROLE]}",
@@ -47,7 +46,7 @@ class Tenant:
         """Grant verbs (with commas between) on resources, in its own namespace or `within` another."""
         rule = {"apiGroups": [group], "resources": [*resources], "verbs": verbs.split(",")}
         subject = {"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}
-        title = f"{self.name}-{'-'.join(resources)}".replace("/", "-")
+        title = f"{self.namespace}-{self.name}-{'-'.join(resources)}".replace("/", "-").replace("*", "all")
         grant(self.plane, within or self.namespace, title, rule, subject)
 
     def run(self, *arguments: str, body: Object | None = None) -> str:
@@ -65,17 +64,7 @@ class Tenant:
 
 def grant(plane: ControlPlane, namespace: str, title: str, rule: Object, subject: Object) -> None:
     """Bind a Role with that rule to the subject."""
-    metadata = {"name": title, "namespace": namespace}
-    role = {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]}
-    reference = {"apiGroup": _RBAC, "kind": "Role", "name": title}
-    bound = {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "RoleBinding",
-        "metadata": metadata,
-        "roleRef": reference,
-        "subjects": [subject],
-    }
-    apply(plane, role, bound)
+    apply(plane, rbac("Role", title, namespace, rules=[rule]), bound("Role", title, namespace, subject))
 
 
 def accept_requests(plane: ControlPlane, source: str, target: str) -> None:

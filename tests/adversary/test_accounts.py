@@ -7,8 +7,8 @@ import pytest
 from adversary.tenant import Refused, Tenant, apply, cluster_wide
 from cluster.conftest import ControlPlane
 from cluster.permissions.roles import ACCOUNT, NAMES
-from cluster.requests.playing import GRAPH, REQUEST, Player, a_graph, a_request
-from cluster.world import World
+from cluster.requests.playing import REQUEST, Player, a_graph, a_request
+from cluster.world import GRAPH, World
 from dynamo_operator.graph.render import cluster_role_objects
 from dynamoctl.installation.permissions import Name
 from kube_runtime.types.kinds import ServiceAccount

@@ -13,10 +13,8 @@ from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.operator_process import OperatorProcess
 from cluster.requests.playing import (
-    CONFIG_MAP,
     FLAGS,
     FRONTEND,
-    GRAPH,
     JOB,
     REQUEST,
     Player,
@@ -27,7 +25,7 @@ from cluster.requests.playing import (
     tell,
     terminated,
 )
-from cluster.world import World
+from cluster.world import CONFIG_MAP, GRAPH, World
 from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster

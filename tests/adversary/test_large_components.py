@@ -8,7 +8,7 @@ import pytest
 
 from adversary.growth import is_steep, seconds
 from cluster.operator_process import OperatorProcess
-from cluster.world import World
+from cluster.world import COMPONENT, World
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.render import component_parts
 from dynamo_operator.component.validate import component_problems
@@ -18,7 +18,6 @@ from kube_runtime.apply.drift import has_no_drift, without_emptied
 from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Object, content, content_of, differ_in_size_only
 
-COMPONENT = DynamoComponentDeployment.KIND
 SETTINGS = RenderSettings()
 BYTES = SETTINGS.largest_object_bytes * 9 // 10
 STALL_SECONDS = 0.1

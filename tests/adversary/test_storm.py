@@ -27,8 +27,7 @@ from cluster.admission.conftest import Install
 from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph
-from cluster.world import PATIENCE_SECONDS, Refused, World
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from cluster.world import GRAPH, PATIENCE_SECONDS, Refused, World
 from kube_runtime.types.kinds import Lease, ValidatingWebhookConfiguration
 from kube_runtime.types.meta import Kind, Object
 from kube_runtime.wire import path_of
@@ -39,7 +38,6 @@ pytestmark = [
     pytest.mark.timeout(3600),
 ]  # the API server itself takes long
 
-GRAPH = DynamoGraphDeployment.KIND
 IS_LONG = os.environ.get("DYNAMO_TEST_LONG") == "1"
 STORED, SENT = (200, 1000) if IS_LONG else (8, 60)
 LEASE = "storm"
@@ -131,8 +129,7 @@ def other(kinds: ControlPlane) -> Iterator[World]:
 def leave_out(kinds: ControlPlane, configuration: str, namespace: str) -> None:
     """Have the webhooks not be asked about that namespace."""
     cluster, kind = kinds.world(""), ValidatingWebhookConfiguration.KIND
-    found = cluster.get(kind, configuration)
-    assert found is not None
+    found = cluster.read(kind, configuration)
     name = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [namespace]}
     for each in found["webhooks"]:
         each["namespaceSelector"] = {"matchExpressions": [name]}

@@ -35,6 +35,5 @@ def test_a_snippet_reaches_no_ingress_and_takes_none_away(world: World) -> None:
     world.patch(DynamoGraphDeployment.KIND, "chat", body)
     world.eventually(DynamoComponentDeployment.KIND, "chat-frontend", is_withheld)
     world.eventually(Deployment.KIND, "chat-frontend", lambda it: it["spec"]["replicas"] == 2)
-    after = world.get(Ingress.KIND, "chat-frontend")
-    assert after is not None
+    after = world.read(Ingress.KIND, "chat-frontend")
     assert before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from cluster.permissions.roles import NAMES
+from cluster.permissions.roles import NAMES, bound, rbac
 from devcluster.components import Kubectl
 from devcluster.programs import find
 from devcluster.progress import Silent
@@ -21,7 +21,6 @@ from kube_runtime.types.meta import Object
 VARIABLE = "DYNAMO_TEST_CHART_ROLE"
 _NAMESPACE = "kube-system"
 _ACCOUNT = "operator-with-the-chart-s-role"
-_RBAC = "rbac.authorization.k8s.io"
 # Every cluster has this ClusterRole.
 _NAMES = NAMES | dict.fromkeys(
     (Name.PLANNER_ROLE, Name.EPP_ROLE, Name.PROFILING_ROLE, Name.PROFILING_NODES), "view"
@@ -52,15 +51,12 @@ def _limited(kubeconfig: Path) -> Path:
 def _objects() -> list[Object]:
     rules = [rule for where in Where for rule in policy(RULES, set(Feature), where, _NAMES)]
     subject = {"kind": "ServiceAccount", "name": _ACCOUNT, "namespace": _NAMESPACE}
-    metadata = {"name": _ACCOUNT}
     return [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {**metadata, "namespace": _NAMESPACE}},
-        {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules},
         {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": metadata,
-            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": _ACCOUNT},
-            "subjects": [subject],
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": _ACCOUNT, "namespace": _NAMESPACE},
         },
+        rbac("ClusterRole", _ACCOUNT, rules=rules),
+        bound("ClusterRole", _ACCOUNT, "", subject),
     ]

@@ -48,21 +48,30 @@ class Installation:
                 yield from self._role(f"{self.own}-{title}", namespace, rules)
         for granted in GRANTED:
             rules = [rule.as_policy(NAMES) for rule in granted.rules]
-            yield _object("ClusterRole", f"dynamo-operator-{granted.name}", "", {"rules": rules})
+            yield rbac("ClusterRole", f"dynamo-operator-{granted.name}", rules=rules)
         name = NAMES[Name.PROFILING_NODES]
         rules = [rule.as_policy(NAMES) for rule in PROFILING_NODES]
-        yield _object("ClusterRole", name, "", {"rules": rules})
-        reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
-        yield _object("ClusterRoleBinding", name, "", {"roleRef": reference})
+        yield rbac("ClusterRole", name, rules=rules)
+        yield rbac("ClusterRoleBinding", name, roleRef=role_reference("ClusterRole", name))
 
     def _role(self, name: str, namespace: str, rules: list[Object]) -> Iterator[Object]:
         kind = "Role" if namespace else "ClusterRole"
         subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.own}
-        reference = {"apiGroup": _RBAC, "kind": kind, "name": name}
-        yield _object(kind, name, namespace, {"rules": rules})
-        yield _object(f"{kind}Binding", name, namespace, {"roleRef": reference, "subjects": [subject]})
+        yield rbac(kind, name, namespace, rules=rules)
+        yield bound(kind, name, namespace, subject)
 
 
-def _object(kind: str, name: str, namespace: str, content: Object) -> Object:
+def rbac(kind: str, name: str, namespace: str = "", /, **content: object) -> Object:
+    """An object of RBAC; without a namespace one of the cluster."""
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
     return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, **content}
+
+
+def role_reference(kind: str, name: str) -> Object:
+    """What a binding says of its role."""
+    return {"apiGroup": _RBAC, "kind": kind, "name": name}
+
+
+def bound(kind: str, name: str, namespace: str, subject: Object) -> Object:
+    """The binding of a role of that kind and name, under the same name."""
+    return rbac(f"{kind}Binding", name, namespace, roleRef=role_reference(kind, name), subjects=[subject])

@@ -1,13 +1,12 @@
 """`dynamoctl check` reports what a real cluster lacks, and what an operator may not do."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cluster import person
 from cluster.conftest import ControlPlane
 from cluster.permissions.conftest import Install
 from cluster.permissions.roles import ACCOUNT, Installation
@@ -18,13 +17,7 @@ pytestmark = pytest.mark.cluster
 
 def check(kubeconfig: Path, *arguments: str) -> tuple[int, dict[str, dict[str, Any]]]:
     """The exit code and the findings by name."""
-    program = "import sys; from dynamoctl.main import main; main()"
-    done = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-c", program, "check", f"--kubeconfig={kubeconfig}", *arguments, "-ojson"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = person.dynamoctl("check", f"--kubeconfig={kubeconfig}", *arguments, "-ojson")
     return done.returncode, {each["name"]: each for each in json.loads(done.stdout)}
 
 

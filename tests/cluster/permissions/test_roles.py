@@ -14,18 +14,15 @@ from cluster.operator_process import OFF, OperatorProcess
 from cluster.permissions.conftest import Install
 from cluster.permissions.roles import ACCOUNT, NAMES, Installation
 from cluster.permitted import beyond, refused
-from cluster.requests.playing import QUOTAS
-from cluster.world import EVENTS, World
+from cluster.world import EVENTS, GRAPH, QUOTAS, World
 from devcluster.components import KubectlError
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.render import discovery_objects, role_binding
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup, SshKeys
 from dynamoctl.installation.permissions import GRANTED, RULES, Feature, Name
 from kube_runtime.types.kinds import Deployment, RoleBinding
 from kube_runtime.types.meta import Object
 
-GRAPH = DynamoGraphDeployment.KIND
 CLUSTER_WIDE = {Feature.CLUSTER_WIDE, Feature.SSH_KEYS}
 RESTRICTED = {Feature.RESTRICTED, Feature.SSH_KEYS}
 

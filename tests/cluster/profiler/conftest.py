@@ -1,42 +1,30 @@
 """What an operator needs for the analytic profiler, and the kubelet of its pods."""
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from cluster.conftest import ControlPlane
+from cluster.permissions.roles import rbac, role_reference
 from cluster.profiler.kubelet import Kubelet
 from cluster.world import World
 from dynamoctl.installation.permissions import PROFILING, PROFILING_NODES, Rule
 from kube_runtime.types.meta import Object
 
 ROLE, NODES = "profiling", "profiling-nodes"
-_RBAC = "rbac.authorization.k8s.io"
 
 
-def cluster_role(name: str, rules: Iterable[Rule]) -> Object:
-    return {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name},
-        "rules": [
-            {"apiGroups": [each.group], "resources": each.resources, "verbs": each.verbs} for each in rules
-        ],
-    }
+def _rule(rule: Rule) -> Object:
+    return {"apiGroups": [rule.group], "resources": rule.resources, "verbs": rule.verbs}
 
 
 @pytest.fixture(scope="module")
 def operated(kinds: ControlPlane) -> ControlPlane:
     """The control plane with the roles for profiling that an installation has."""
-    nobody = {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": NODES},
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": NODES},
-    }
-    roles = cluster_role(ROLE, PROFILING.rules), cluster_role(NODES, PROFILING_NODES)
+    nobody = rbac("ClusterRoleBinding", NODES, roleRef=role_reference("ClusterRole", NODES))
+    granted = {ROLE: PROFILING.rules, NODES: PROFILING_NODES}
+    roles = [rbac("ClusterRole", name, rules=[_rule(each) for each in granted[name]]) for name in granted]
     for each in (*roles, nobody):
         kinds.kubectl("apply", "--server-side", "--filename=-", input=json.dumps(each))
     return kinds

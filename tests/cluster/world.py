@@ -12,9 +12,23 @@ from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel
+from kube_runtime.types.kinds import Deployment, Service
 from kube_runtime.types.meta import Kind, Object
 from kube_runtime.wire import path_of
 
+GRAPH = DynamoGraphDeployment.KIND
+COMPONENT = DynamoComponentDeployment.KIND
+ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
+MODEL = DynamoModel.KIND
+DEPLOYMENT = Deployment.KIND
+SERVICE = Service.KIND
+SECRETS = Kind("", "v1", "Secret", "secrets")
+CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")
 NAMESPACES = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 PODS = Kind("", "v1", "Pod", "pods")
 EVENTS = Kind("", "v1", "Event", "events")
@@ -64,11 +78,12 @@ class World:
     tls: ssl.SSLContext
     namespace: str
 
-    def create(self, kind: Kind, body: Object) -> Object:
+    def create(self, kind: Kind, body: Object, *, is_tried_only: bool = False) -> Object:
         """Create an object, with `apiVersion`, `kind` and namespace filled in; return it."""
         metadata = {"namespace": self.namespace, **body["metadata"]}
         full = {"apiVersion": kind.api_version, "kind": kind.name, **body, "metadata": metadata}
-        path = path_of(kind, self.namespace) + "?fieldValidation=Strict"
+        query = "?fieldValidation=Strict" + ("&dryRun=All" if is_tried_only else "")
+        path = path_of(kind, self.namespace) + query
         return self._request("POST", path, full, "application/json")
 
     def apply(self, kind: Kind, body: Object) -> Object:
@@ -93,6 +108,12 @@ class World:
             if refused.code == 404:
                 return None
             raise
+
+    def read(self, kind: Kind, name: str) -> Object:
+        """The object, which must exist."""
+        found = self.get(kind, name)
+        assert found is not None, f"{kind} {name} does not exist"
+        return found
 
     def list(self, kind: Kind) -> list[Object]:
         """All objects of the kind in the namespace, by name."""

@@ -18,7 +18,7 @@ from typing import TextIO
 
 from cluster.conftest import ControlPlane, definitions
 from cluster.operator_process import OFF, OperatorProcess
-from cluster.world import EVENTS, NAMESPACES, PODS, Refused, World
+from cluster.world import EVENTS, NAMESPACES, PODS, QUOTAS, SECRETS, Refused, World
 from conformance.modes import MPI_SECRET, Mode
 from conformance.normal import event
 from conformance.outside import Outside, outside
@@ -50,8 +50,6 @@ from kube_runtime.types.meta import Kind, Object
 from offline.recorded import offline_differences
 
 _REQUEST = DynamoGraphDeploymentRequest.KIND.name
-QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")
-SECRETS = Kind("", "v1", "Secret", "secrets")
 NODES = Kind("", "v1", "Node", "nodes", namespaced=False)
 VOLUMES = Kind("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 QUEUES = Kind("scheduling.run.ai", "v2", "Queue", "queues", namespaced=False)

@@ -90,7 +90,8 @@ def judge(mode: Mode, cases: Sequence[Case], observed: Mapping[Stage, Observed])
 def _compared(case: Case, mode: Mode, stage: int, observed: Observed) -> Iterator[Difference]:
     recorded = case.recorded(mode, stage)
     assert recorded is not None, f"{case.name}: stage {stage} was not recorded"
-    yield from compared(recorded, observed, _given(case, stage))
+    given = [each for earlier in range(stage + 1) for each in case.input(earlier) if "kind" in each]
+    yield from compared(recorded, observed, given)
 
 
 def compared(recorded: Recorded, observed: Observed, given: Sequence[Object] = ()) -> Iterator[Difference]:
@@ -102,7 +103,3 @@ def compared(recorded: Recorded, observed: Observed, given: Sequence[Object] = (
     if refused[0] != refused[1]:
         said = [recorded.apply_errors or ABSENT, observed.apply_errors or ABSENT]
         yield Difference("Input", "", *said)
-
-
-def _given(case: Case, stage: int) -> list[Object]:
-    return [each for earlier in range(stage + 1) for each in case.input(earlier) if "kind" in each]

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from cluster.person import dynamoctl
-from cluster.requests.playing import CONFIG_MAP, GRAPH, REQUEST, state
-from cluster.world import PODS, World
+from cluster.requests.playing import REQUEST, state
+from cluster.world import CONFIG_MAP, GRAPH, PODS, World
 from e2e.cluster import FIRST, RealCluster, address, first_completion
 from e2e.conftest import Report
 from e2e.graphs import RUNTIME

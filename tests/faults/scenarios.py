@@ -5,13 +5,10 @@ from dataclasses import dataclass
 
 from cluster.conditions import condition, is_ready
 from cluster.graph.graphs import graph, service, worker
-from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
-from cluster.world import World
+from cluster.world import ADAPTER, COMPONENT, DEPLOYMENT, GRAPH, SERVICE, World
 from dynamo_operator import labels
-from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from kube_runtime.types.meta import Kind, Object
 
-ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
 NEWER = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.1"
 
 

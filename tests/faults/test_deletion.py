@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH
-from cluster.world import NAMESPACES, World
+from cluster.world import COMPONENT, DEPLOYMENT, GRAPH, NAMESPACES, World
 from faults.ending import births_and_deaths, ending
 from faults.scenarios import a_graph, is_quite_ready
 from faults.stage import Stage, at_rest, namespace

@@ -13,8 +13,7 @@ import pytest
 from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import service, worker
-from cluster.graph.test_graph import GRAPH
-from cluster.world import World
+from cluster.world import GRAPH, World
 from dynamo_operator import labels
 from faults.differential import Subject, operated_through_proxy, sequences
 from faults.proxy import Proxy

@@ -9,9 +9,8 @@ import pytest
 from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph
-from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.operator_process import OFF, OperatorProcess
-from cluster.world import EVENTS, World
+from cluster.world import COMPONENT, DEPLOYMENT, EVENTS, GRAPH, SERVICE, World
 from faults.proxy import FAILURE, FaultyProxy, kubeconfig
 
 GRAPHS = ("one", "two", "three")
@@ -55,9 +54,6 @@ def test_faults_delay_the_end_and_do_not_change_it(
     two = world.eventually(DEPLOYMENT, "two-decode")
     assert 2 == two["status"]["readyReplicas"]
     # Users may be told of a failure that an object met again and again, and of nothing else.
-    warnings = [each for each in world.list(EVENTS) if each["type"] == "Warning" and _ours(each)]
-    assert [] == [each for each in warnings if not each["message"].endswith(f": {FAILURE}")]
-
-
-def _ours(event: dict[str, object]) -> bool:
-    return str(event.get("reportingComponent", "")).startswith("dynamo")
+    warnings = [each for each in world.list(EVENTS) if each["type"] == "Warning"]
+    ours = [each for each in warnings if str(each.get("reportingComponent", "")).startswith("dynamo")]
+    assert [] == [each for each in ours if not each["message"].endswith(f": {FAILURE}")]

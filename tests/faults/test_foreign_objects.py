@@ -16,11 +16,9 @@ from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.epp.test_picker import picker
 from cluster.graph.graphs import IMAGE, graph, service, worker
-from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.installed import installed
-from cluster.world import World
+from cluster.world import ADAPTER, COMPONENT, DEPLOYMENT, GRAPH, SERVICE, World
 from dynamo_operator import names
-from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.shared.cluster import InferencePool
 from faults.nursery import nursery
 from faults.proxy import Proxy, kubeconfig
@@ -28,7 +26,6 @@ from faults.stage import namespace
 from kube_runtime.types.kinds import ConfigMap, Ingress, Role, RoleBinding, ServiceAccount
 from kube_runtime.types.meta import Kind, Object
 
-ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
 RBAC = "rbac.authorization.k8s.io"
 ROLE_REFERENCE = {"apiGroup": RBAC, "kind": "Role", "name": "theirs"}
 POD = {"metadata": {"labels": {"app": "theirs"}}, "spec": {"containers": [{"name": "main", "image": IMAGE}]}}

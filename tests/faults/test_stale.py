@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from cluster.conftest import ControlPlane
-from cluster.graph.test_graph import GRAPH
-from cluster.world import PODS, World
+from cluster.world import GRAPH, PODS, World
 from faults.ending import KINDS, Ending, births_and_deaths, ending
 from faults.nursery import Nursery, nursery
 from faults.proxy import kubeconfig

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
 NOT_WITH_THE_IMPORT = (
     "aiohttp",
     "asyncio",

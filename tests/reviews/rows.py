@@ -101,6 +101,11 @@ def with_picker(**fields: Any) -> Object:
     return graph({"Frontend": frontend, "w": picker(**fields)})
 
 
+def picked(id_: str, refused: str = "", /, **fields: Any) -> Row:
+    """A graph of a picker with these fields where pools are served; `refused` is said of its service."""
+    return Row(id_, with_picker(**fields), pools_served=True, refused=refused and f"{SHOWN}{refused}")
+
+
 SHOWN = "spec.services[w]"
 _CLAIM = {
     "name": "m",
@@ -173,52 +178,26 @@ def shared_rows() -> Iterator[Row]:
             refused=f"{SHOWN}.sharedMemory.size is required when disabled is false",
         )
     yield Row("S6", with_service(autoscaling={"enabled": False}), warnings=(_AUTOSCALING,))
-    yield Row("S7", with_picker(), pools_served=True)
+    yield picked("S7")
     yield Row("S7", with_picker(), pools_served=False, refused=_POOLS)
-    yield Row("S8", with_picker(), pools_served=True)
-    yield Row(
-        "S8",
-        with_picker(multinode={"nodeCount": 2}),
-        pools_served=True,
-        refused=f"{SHOWN}: EPP component cannot be multinode (multinode field must be nil or "
-        "nodeCount must be 1)",
-    )
-    yield Row("S9", with_picker(replicas=1), pools_served=True)
+    yield picked("S8")
+    several = "EPP component cannot be multinode (multinode field must be nil or nodeCount must be 1)"
+    yield picked("S8", f": {several}", multinode={"nodeCount": 2})
+    yield picked("S9", replicas=1)
     for count in (0, 3):
-        yield Row(
-            "S9",
-            with_picker(replicas=count),
-            pools_served=True,
-            refused=f"{SHOWN}: EPP component must have exactly 1 replica (found {count} replicas)",
-        )
-    yield Row(
-        "S10",
-        with_picker(eppConfig=None),
-        pools_served=True,
-        refused=f"{SHOWN}.eppConfig is required for EPP components",
-    )
-    needed = (
-        f"{SHOWN}.eppConfig: either configMapRef or config must be specified (no default "
-        "configuration provided)"
-    )
-    yield Row("S11", with_picker(), pools_served=True)
-    yield Row("S11", with_picker(eppConfig={}), pools_served=True, refused=needed)
+        words = f": EPP component must have exactly 1 replica (found {count} replicas)"
+        yield picked("S9", words, replicas=count)
+    yield picked("S10", ".eppConfig is required for EPP components", eppConfig=None)
+    nothing = "either configMapRef or config must be specified (no default configuration provided)"
+    yield picked("S11")
+    yield picked("S11", f".eppConfig: {nothing}", eppConfig={})
     reference = {"configMapRef": {"name": "epp-cfg", "key": "epp.yaml"}}
     config: Object = {"config": {"plugins": [], "schedulingProfiles": []}}
-    yield Row("S12", with_picker(eppConfig=config), pools_served=True)
-    yield Row(
-        "S12",
-        with_picker(eppConfig={**reference, **config}),
-        pools_served=True,
-        refused=f"{SHOWN}.eppConfig: configMapRef and config are mutually exclusive, only one can be "
-        "specified",
-    )
-    yield Row(
-        "S13",
-        with_picker(eppConfig={"configMapRef": {"key": "epp.yaml"}}),
-        pools_served=True,
-        refused=f"{SHOWN}.eppConfig.configMapRef.name is required",
-    )
+    yield picked("S12", eppConfig=config)
+    both = "configMapRef and config are mutually exclusive, only one can be specified"
+    yield picked("S12", f".eppConfig: {both}", eppConfig={**reference, **config})
+    nameless = {"configMapRef": {"key": "epp.yaml"}}
+    yield picked("S13", ".eppConfig.configMapRef.name is required", eppConfig=nameless)
 
 
 def graph_rows() -> Iterator[Row]:

@@ -1,13 +1,10 @@
 """The certificate of the webhooks: issued, trusted, and repaired."""
 
 from cluster.admission.conftest import CONFIGURATIONS, NAMESPACE, SECRET_NAME, Installation
-from cluster.world import World
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from cluster.world import GRAPH, World
 from dynamo_operator.shared.cluster import ServingSecret
 from kube_runtime.wire import path_of
 from reviews.rows import graph
-
-GRAPH = DynamoGraphDeployment.KIND
 
 
 def test_a_bundle_that_somebody_takes_out_is_put_back(webhooks: Installation, lab: World) -> None:

@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from cluster.admission.asking import Asker
 from cluster.admission.conftest import Install
 from cluster.admission.front import front
-from cluster.world import PATIENCE_SECONDS
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from cluster.world import GRAPH, PATIENCE_SECONDS
 from kube_runtime.types.meta import Kind
 from reviews.rows import graph
 
-GRAPH = DynamoGraphDeployment.KIND
 CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps")
 
 

@@ -11,13 +11,11 @@ from cluster.admission.conftest import Install, Installation
 from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph
-from cluster.world import Refused, World
+from cluster.world import GRAPH, Refused, World
 from devcluster.components import CLIENT_NAME
-from dynamo_operator.graph.api import DynamoGraphDeployment
 from reviews.asking import review
 from reviews.rows import graph as reviewed
 
-GRAPH = DynamoGraphDeployment.KIND
 GRAPHS = "/validate-nvidia-com-v1alpha1-dynamographdeployment"
 
 

@@ -7,21 +7,18 @@ import pytest
 from cluster.admission.conftest import Install, Installation
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
+from cluster.world import GRAPH
 from dynamo_operator import labels
-from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.shared.cluster import GROVE
 from kube_runtime.types.meta import Object
 from reviews.rows import graph
 
 pytestmark = pytest.mark.cluster
 
-GRAPH = DynamoGraphDeployment.KIND
-GROVE = tuple(each.KIND for each in (PodCliqueSet, PodClique, PodCliqueScalingGroup))
-
 
 @pytest.fixture(scope="module")
 def on_grove(kinds: ControlPlane, install: Install) -> Iterator[Installation]:
-    with installed(kinds, ("grove",), GROVE), install() as found:
+    with installed(kinds, ("grove",), GROVE.kinds), install() as found:
         yield found
 
 

@@ -119,7 +119,8 @@ def _children_are_taken(webhooks: Installation, stored: Object) -> None:
         if each["kind"] not in NATIVE or "/" in each["metadata"].get("name", ""):
             continue
         kind = Kind(group, version, each["kind"], NATIVE[each["kind"]])
-        told = webhooks.asker.create(kind, {**each, "metadata": _placed(each["metadata"])})
+        kept = {name: value for name, value in each["metadata"].items() if name != "ownerReferences"}
+        told = webhooks.asker.create(kind, {**each, "metadata": {**kept, "namespace": "lab"}})
         assert told.code in (201, 409), (told.text, stored)
 
 
@@ -130,7 +131,3 @@ def _as_written(stored: Object) -> Object:
         if name in stored["metadata"]
     }
     return {**{k: v for k, v in stored.items() if k != "status"}, "metadata": metadata}
-
-
-def _placed(metadata: Object) -> Object:
-    return {**{k: v for k, v in metadata.items() if k != "ownerReferences"}, "namespace": "lab"}

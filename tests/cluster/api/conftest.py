@@ -21,4 +21,4 @@ def definitions(control_plane: ControlPlane) -> ControlPlane:
 
 @pytest.fixture(scope="session")
 def judge(definitions: ControlPlane) -> Judge:
-    return Judge(definitions.server, definitions.tls)
+    return Judge(definitions.world("default"))

@@ -2,8 +2,9 @@
 
 import pytest
 
-from cluster.api.judge import Judge, Refused
+from cluster.api.judge import Judge
 from cluster.api.statuses import BAD, GOOD
+from cluster.world import Refused
 from kube_runtime.types.meta import Object
 
 

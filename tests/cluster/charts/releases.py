@@ -10,11 +10,9 @@ from cluster.conftest import ControlPlane
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import PODS, World
 from devcluster.programs import Helm
-from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.types.kinds import Deployment, ValidatingWebhookConfiguration
 from kube_runtime.types.meta import Object
 
-GRAPH = DynamoGraphDeployment.KIND
 CONFIGURATION = ValidatingWebhookConfiguration.KIND
 RELEASE = "dynamo-platform"
 DEPLOYMENT = f"{RELEASE}-dynamo-operator-controller-manager"

@@ -11,7 +11,6 @@ from cluster.charts.conftest import DEFINITIONS, PLATFORM
 from cluster.charts.releases import (
     BESIDE,
     CONFIGURATION,
-    GRAPH,
     RELEASE,
     TOGETHER,
     installed,
@@ -23,7 +22,7 @@ from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.operator_process import OFF, OperatorProcess
-from cluster.world import World
+from cluster.world import GRAPH, World
 from devcluster.layout import free_ports
 from devcluster.programs import Helm
 

@@ -7,7 +7,7 @@
 | J-03 whole cluster | all but its servers | `test_servers_beside.py`; metrics: `test_scraped.py` |
 | J-04 one namespace | all | |
 | J-05 hand-over | | `tenancy/test_tenancy.py` |
-| J-06 two cluster-wide | what is refused, what is reported | |
+| J-06 two cluster-wide | what is reported | what is refused: `test_rendered.py` |
 | J-07 platform services | all | |
 | J-08 certificates | (a), (c), (d) | renewal: `admission/`; cert-manager's objects: golden files |
 | J-09 webhooks off | all | |
@@ -34,7 +34,6 @@ from cluster.charts.releases import (
     BESIDE,
     CONFIGURATION,
     DEPLOYMENT,
-    GRAPH,
     RELEASE,
     RESTRICTED,
     call_beside,
@@ -47,16 +46,15 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OperatorProcess
 from cluster.permitted import refused
-from cluster.world import EVENTS, Refused, World
+from cluster.world import EVENTS, GRAPH, SECRETS, Refused, World
 from devcluster.components import KubectlError
 from devcluster.layout import free_ports
-from devcluster.programs import Helm, HelmError
+from devcluster.programs import Helm
 from dynamo_operator import version
 from kube_runtime.tls import new_authority
 from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Kind, Object
 
-SECRETS = Kind("", "v1", "Secret", "secrets")
 ACCOUNTS = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 WEBHOOKS = "--set=dynamo-operator.webhook.enabled=true"
@@ -272,9 +270,6 @@ def test_j06_a_second_cluster_wide_operator_is_told_before(
         world.until(lambda: "leads, by Lease kube-system/dynamo.nvidia.com" in dynamoctl(*ask)[1])
         assert "warning  Cluster-wide Operator: " in dynamoctl(*ask)[1]
     assert "ok       Cluster-wide Operator: no operator leads" in dynamoctl(*ask)[1]
-    for values in ("controllerManager.leaderElection.id=mine", "discoveryBackend=consul"):
-        with pytest.raises(HelmError, match="VALIDATION"):
-            online("template", "second", PLATFORM, f"--set=dynamo-operator.{values}")
 
 
 def test_j07_wire_platform_services(kinds: ControlPlane, online: Helm, world: World, tmp_path: Path) -> None:

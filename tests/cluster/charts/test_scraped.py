@@ -15,20 +15,19 @@ import yaml
 
 from cluster.charts.conftest import PLATFORM
 from cluster.charts.prometheus import Prometheus, promtool, running
-from cluster.charts.releases import GRAPH, RELEASE, call_beside, installed, pod_of_operator
+from cluster.charts.releases import RELEASE, call_beside, installed, pod_of_operator
 from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OperatorProcess
-from cluster.world import Refused, World
+from cluster.world import GRAPH, SECRETS, Refused, World
 from devcluster.layout import free_ports
 from devcluster.programs import Helm
-from kube_runtime.types.meta import Kind, Object
+from kube_runtime.types.meta import Object
 
 FILES = PLATFORM / "files"
 ALERTS = FILES / "alerts.yaml"
 TESTED_ALERTS = Path(__file__).with_name("alerts_test.yaml")
-SECRETS = Kind("", "v1", "Secret", "secrets")
 FULLNAME = f"{RELEASE}-dynamo-operator"
 READER = "prometheus"
 USUAL = "prometheus-k8s"

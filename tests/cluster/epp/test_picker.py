@@ -6,13 +6,11 @@ import pytest
 
 from cluster.conditions import is_ready
 from cluster.graph.graphs import graph, service
-from cluster.world import World
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from cluster.world import GRAPH, World
 from dynamo_operator.shared.cluster import InferencePool, VirtualService
 from kube_runtime.types.kinds import ConfigMap, Deployment, RoleBinding, Service, ServiceAccount
 from kube_runtime.types.meta import Object
 
-GRAPH = DynamoGraphDeployment.KIND
 CONFIG = ConfigMap.KIND
 POOL = InferencePool.KIND
 VIRTUAL_SERVICE = VirtualService.KIND

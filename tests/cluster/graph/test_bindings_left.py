@@ -1,15 +1,12 @@
 """A binding that an earlier release left with another role is recreated, without a user's help."""
 
-import time
-
 import pytest
 
 from cluster.audit import Audit, Call
 from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
-from cluster.graph.test_graph import GRAPH
-from cluster.world import World
+from cluster.world import GRAPH, World
 from dynamo_operator.graph.render import role_binding
 from kube_runtime.types.kinds import RoleBinding
 
@@ -35,6 +32,6 @@ def test_a_planner_has_the_role_that_the_operator_is_told_now(world: World, kind
     audit.falls_silent(world.namespace)
     since = audit.now()
     world.patch(GRAPH, "chat", {"metadata": {"annotations": {"woken": "again"}}})
-    time.sleep(2)
+    audit.falls_silent(world.namespace)
     assert Call("delete", "rolebindings") not in audit.calls(namespace=world.namespace, since=since)
     assert found == world.get(BINDING, f"{PLANNER}-binding")

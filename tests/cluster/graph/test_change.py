@@ -9,13 +9,10 @@ import pytest
 from cluster.conditions import is_ready
 from cluster.graph.graphs import graph, service, worker
 from cluster.person import Person
-from cluster.world import World
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from cluster.world import GRAPH, World
 from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
-
-GRAPH = DynamoGraphDeployment.KIND
 
 
 def file_of(folder: Path, *objects: Object) -> str:

@@ -6,8 +6,7 @@ import pytest
 
 from cluster.conditions import is_ready
 from cluster.graph.graphs import graph, service
-from cluster.graph.test_graph import GRAPH
-from cluster.world import World
+from cluster.world import GRAPH, World
 from kube_runtime.types.kinds import PersistentVolumeClaim
 from kube_runtime.types.meta import Object
 

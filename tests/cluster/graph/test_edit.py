@@ -8,21 +8,12 @@ from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.person import Person
-from cluster.world import PODS, World
+from cluster.world import GRAPH, PODS, World
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.types.meta import Kind, Object
+from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
-
-GRAPH = DynamoGraphDeployment.KIND
-
-
-def _read(world: World, kind: Kind, name: str) -> Object:
-    found = world.get(kind, name)
-    assert found is not None
-    return found
 
 
 def replicas(count: int) -> Callable[[Object], bool]:
@@ -36,7 +27,7 @@ def test_a_service_is_scaled_by_its_adapter(world: World, admin: Person) -> None
     code, text, _ = admin.run("scale", "chat/Decode", "--replicas=2")
     assert (0, True) == (code, "through scaling adapter chat-decode" in text)
     world.eventually(Deployment.KIND, "chat-decode", replicas(2))
-    adapter = _read(world, DynamoGraphDeploymentScalingAdapter.KIND, "chat-decode")
+    adapter = world.read(DynamoGraphDeploymentScalingAdapter.KIND, "chat-decode")
     assert 2 == adapter["spec"]["replicas"]
     assert 0 == admin.run("rollout", "pause", "dgdsa/chat-decode")[0]
     _, _, said = admin.run("scale", "chat/Decode", "--replicas=3")
@@ -65,7 +56,7 @@ def test_a_rollout_is_paused_and_resumed(world: World, admin: Person) -> None:
     world.eventually(GRAPH, "chat", lambda it: condition(it, "Progressing")["reason"] == "paused")
     _, _, said = admin.run("scale", "chat/Decode", "--replicas=2")
     assert "note: the graph chat is paused; `dynamoctl rollout resume dgd/chat` ends that\n" == said
-    assert replicas(1)(_read(world, Deployment.KIND, "chat-decode"))
+    assert replicas(1)(world.read(Deployment.KIND, "chat-decode"))
     assert (0, "") == admin.run("rollout", "resume", "chat")[::2]
     world.eventually(Deployment.KIND, "chat-decode", replicas(2))
 

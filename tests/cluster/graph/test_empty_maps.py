@@ -4,8 +4,7 @@ import pytest
 
 from cluster.conditions import is_ready
 from cluster.graph.graphs import IMAGE, graph, service
-from cluster.graph.test_graph import DEPLOYMENT, GRAPH
-from cluster.world import World
+from cluster.world import DEPLOYMENT, GRAPH, World
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -6,8 +6,7 @@ import pytest
 import yaml
 
 from cluster.conditions import is_ready
-from cluster.graph.test_graph import GRAPH
-from cluster.world import World
+from cluster.world import GRAPH, World
 
 FOLDER = Path(__file__).parents[3] / "examples"
 # Requests become ready in tests/cluster/profiler, where a profiler runs.

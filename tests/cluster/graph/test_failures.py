@@ -15,8 +15,7 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
-from cluster.graph.test_graph import GRAPH
-from cluster.world import NAMESPACES, PATIENCE_SECONDS, PODS, World
+from cluster.world import GRAPH, NAMESPACES, PATIENCE_SECONDS, PODS, QUOTAS, World
 from dynamoctl.client import Cluster
 from kube_runtime.types.kinds import Service, ServiceAccount
 from kube_runtime.types.meta import Kind, Object
@@ -38,7 +37,6 @@ a scheduler may need some. [failure-modes.md](failure-modes.md) has more symptom
 | failure | `why` reports | remedy | seconds |
 |---|---|---|---:|
 """
-QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")
 AT_ONCE = 4
 LONGEST_CELL = 300
 _PAUSE_SECONDS = 0.2

@@ -10,9 +10,8 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.person import Person
-from cluster.world import PATIENCE_SECONDS, World
+from cluster.world import GRAPH, PATIENCE_SECONDS, World
 from dynamo_graphs.reader import Missing
-from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.client import Cluster
 from kube_runtime.types.kinds import Pod, Service
 from kube_runtime.types.meta import Kind
@@ -20,7 +19,6 @@ from simulated.frontend import Pace, frontends
 
 pytestmark = pytest.mark.cluster
 
-GRAPH = DynamoGraphDeployment.KIND
 ENDPOINTS = Kind("", "v1", "Endpoints", "endpoints")
 LABELS = {"nvidia.com/dynamo-graph-deployment-name": "chat", "nvidia.com/dynamo-component": "Frontend"}
 

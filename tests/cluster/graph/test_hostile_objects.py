@@ -10,10 +10,9 @@ import pytest
 from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
-from cluster.graph.test_graph import GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.person import Person
-from cluster.world import World
+from cluster.world import GRAPH, World
 from dynamo_operator.shared.cluster import PullSecret
 from kube_runtime.types.meta import Object
 

@@ -8,13 +8,11 @@ from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.person import Person
-from cluster.world import PATIENCE_SECONDS, World
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from cluster.world import GRAPH, PATIENCE_SECONDS, World
 from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
-GRAPH = DynamoGraphDeployment.KIND
 KINDS = "dynamographdeployments.nvidia.com,dynamocomponentdeployments.nvidia.com"
 
 

@@ -6,12 +6,9 @@ from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.person import Person
-from cluster.world import World
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from cluster.world import GRAPH, World
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
-
-GRAPH = DynamoGraphDeployment.KIND
 
 
 def test_a_list_is_watched(world: World, admin: Person) -> None:

@@ -9,9 +9,8 @@ import pytest
 from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
-from cluster.graph.test_graph import COMPONENT, GRAPH
 from cluster.operator_process import OFF, OperatorProcess
-from cluster.world import World
+from cluster.world import COMPONENT, GRAPH, World
 from kube_runtime.types.kinds import Service
 from kube_runtime.types.meta import Object
 

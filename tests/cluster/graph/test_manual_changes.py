@@ -8,8 +8,7 @@ import pytest
 
 from cluster.conditions import is_ready
 from cluster.graph.graphs import IMAGE, graph, service
-from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
-from cluster.world import World
+from cluster.world import COMPONENT, DEPLOYMENT, GRAPH, SERVICE, World
 from dynamo_operator import labels
 from kube_runtime.types.kinds import Ingress, Role, RoleBinding, ServiceAccount
 from kube_runtime.types.meta import Kind, Object

@@ -5,13 +5,10 @@ import pytest
 from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
-from cluster.graph.test_graph import COMPONENT, GRAPH
 from cluster.installed import installed
-from cluster.world import World
-from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from cluster.world import COMPONENT, GRAPH, World
+from dynamo_operator.shared.cluster import GROVE, PodCliqueSet
 from kube_runtime.types.meta import Object
-
-_GROVE = tuple(each.KIND for each in (PodCliqueSet, PodClique, PodCliqueScalingGroup))
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
@@ -24,7 +21,7 @@ def test_graphs_stay_where_they_began_while_grove_comes_and_goes(world: World, k
     world.create(GRAPH, graph("before", Frontend=frontend))
     before = world.eventually(GRAPH, "before", is_ready)
     assert RECORD not in _annotations(before)
-    with installed(kinds, ("grove",), _GROVE):
+    with installed(kinds, ("grove",), GROVE.kinds):
         world.eventually(GRAPH, "before", lambda it: "component" == _annotations(it).get(RECORD))
 
         world.create(GRAPH, graph("during", Frontend=frontend))
@@ -45,7 +42,7 @@ def test_graphs_stay_where_they_began_while_grove_comes_and_goes(world: World, k
     assert None is world.get(COMPONENT, "during-frontend")
     world.create(GRAPH, graph("after", Frontend=frontend))
     world.eventually(GRAPH, "after", is_ready)
-    with installed(kinds, ("grove",), _GROVE):
+    with installed(kinds, ("grove",), GROVE.kinds):
         world.eventually(PodCliqueSet.KIND, "during")
         world.eventually(GRAPH, "during", lambda it: UNAVAILABLE != _reason(it))
 

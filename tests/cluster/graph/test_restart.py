@@ -9,9 +9,8 @@ from cluster.audit import Audit
 from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
-from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.operator_process import OFF, OperatorProcess
-from cluster.world import World
+from cluster.world import COMPONENT, DEPLOYMENT, GRAPH, SERVICE, World
 from kube_runtime.types.kinds import Role, RoleBinding, ServiceAccount
 
 KINDS = (GRAPH, COMPONENT, DEPLOYMENT, SERVICE, ServiceAccount.KIND, Role.KIND, RoleBinding.KIND)

@@ -4,8 +4,7 @@ import pytest
 
 from cluster.conditions import condition, is_ready
 from cluster.graph.graphs import graph, service, worker
-from cluster.graph.test_graph import COMPONENT, GRAPH
-from cluster.world import World
+from cluster.world import COMPONENT, GRAPH, World
 from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]

@@ -5,16 +5,14 @@ import pytest
 from cluster.conditions import is_ready
 from cluster.graph.graphs import graph, service, worker
 from cluster.person import Person
-from cluster.world import World
+from cluster.world import GRAPH, World
 from dynamo_operator import labels
 from dynamo_operator.features.history import CHANGE_CAUSE
-from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.types.kinds import ControllerRevision, Deployment
 from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
-GRAPH = DynamoGraphDeployment.KIND
 REVISION = ControllerRevision.KIND
 ENVS = {"services": {"Decode": {"envs": [{"name": "MODE", "value": "fast"}]}}}
 

@@ -6,15 +6,13 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
-from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet, Queue
-
-_KINDS = tuple(each.KIND for each in (PodCliqueSet, PodClique, PodCliqueScalingGroup, Queue))
+from dynamo_operator.shared.cluster import GROVE, Queue
 
 
 @pytest.fixture(scope="module")
 def grove(kinds: ControlPlane) -> Iterator[ControlPlane]:
     """The control plane with the kinds of Grove and KAI, and the queue `dynamo`."""
-    with installed(kinds, ("grove", "kai"), _KINDS):
+    with installed(kinds, ("grove", "kai"), (*GROVE.kinds, Queue.KIND)):
         queue = '{"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "dynamo"}}'
         kinds.kubectl("create", "--filename=-", input=queue)
         yield kinds

@@ -8,14 +8,10 @@ from cluster.audit import Audit, Call
 from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
-from cluster.world import World
-from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from cluster.world import COMPONENT, GRAPH, World
 from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from kube_runtime.types.meta import Kind, Object
 
-GRAPH = DynamoGraphDeployment.KIND
-COMPONENT = DynamoComponentDeployment.KIND
 SET = PodCliqueSet.KIND
 CLIQUE = PodClique.KIND
 GROUP = PodCliqueScalingGroup.KIND

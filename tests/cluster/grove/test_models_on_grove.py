@@ -7,9 +7,9 @@ import pytest
 
 from cluster.graph.graphs import service
 from cluster.models.conftest import fleet, shared_fleet, shared_operator
-from cluster.models.test_guide import MODEL, hosts, said
+from cluster.models.test_guide import hosts, said
 from cluster.models.test_troubleshooting import BASE, lora, until
-from cluster.world import PODS, World
+from cluster.world import MODEL, PODS, World
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import PodCliqueSet

@@ -10,14 +10,13 @@ import json
 import pytest
 
 from cluster.conditions import condition, is_ready
-from cluster.journeys.user import DEPLOYMENT, GRAPH, User, main, only_a_frontend
-from dynamo_operator.component.api import DynamoComponentDeployment
+from cluster.journeys.user import User, main, only_a_frontend
+from cluster.world import COMPONENT, DEPLOYMENT, GRAPH
 from kube_runtime.types.kinds import Ingress, Service
 from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 
-COMPONENT = DynamoComponentDeployment.KIND
 FIRST = """
     apiVersion: nvidia.com/v1alpha1
     kind: DynamoGraphDeployment

@@ -21,14 +21,12 @@ from cluster.graph.graphs import service
 from cluster.graph.test_failures import FAILURES, TAKEN
 from cluster.journeys.terminal import Terminal
 from cluster.operator_process import OperatorProcess
-from cluster.world import NAMESPACES, World
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from cluster.world import GRAPH, NAMESPACES, World
 from kube_runtime.types.kinds import Service, ServiceAccount
 from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 
-GRAPH = DynamoGraphDeployment.KIND
 EXAMPLE = Path(__file__).parents[3] / "examples/vllm-disaggregated.yaml"
 SCREENS = Path(__file__).parent / "screens"
 BROKEN = {

@@ -5,23 +5,19 @@ import time
 import pytest
 
 from cluster.conditions import condition, is_ready
-from cluster.journeys.user import DEPLOYMENT, GRAPH, User, graph_manifest, main
-from cluster.world import PODS
-from dynamo_operator.component.api import DynamoComponentDeployment
+from cluster.journeys.user import User, graph_manifest, main
+from cluster.world import COMPONENT, DEPLOYMENT, GRAPH, PODS, SERVICE
 from kube_runtime.types.kinds import (
     Ingress,
     PersistentVolumeClaim,
     Role,
     RoleBinding,
-    Service,
     ServiceAccount,
 )
 from kube_runtime.types.meta import Kind, Object
 
 pytestmark = pytest.mark.cluster
 
-COMPONENT = DynamoComponentDeployment.KIND
-SERVICE = Service.KIND
 CHILDREN = (
     *(COMPONENT, DEPLOYMENT, SERVICE, Ingress.KIND),
     *(ServiceAccount.KIND, Role.KIND, RoleBinding.KIND),
@@ -172,6 +168,7 @@ def test_j24_restart(user: User) -> None:
     generations = {each: user.generation(DEPLOYMENT, each.lower()) for each in services}
     user.edit("dgd/chat", f"{{spec: {{restart: {{id: r3, {order}}}}}}}")
     user.edit("dgd/chat", "{metadata: {labels: {again: again}}}")
+    settled(user)
     assert generations == {each: user.generation(DEPLOYMENT, each.lower()) for each in services}
 
 

@@ -6,12 +6,11 @@ J-29 (by hand) and the manifests of J-32 (HorizontalPodAutoscaler) and J-33 (KED
 
 import pytest
 
-from cluster.journeys.user import DEPLOYMENT, User, graph_manifest
-from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from cluster.journeys.user import User, graph_manifest
+from cluster.world import DEPLOYMENT
 
 pytestmark = pytest.mark.cluster
 
-ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
 
 SCALED = graph_manifest(
     """

@@ -11,21 +11,14 @@ import pytest
 from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
-from cluster.journeys.user import DEPLOYMENT, GRAPH, User
-from dynamo_operator.shared.cluster import (
-    LeaderWorkerSet,
-    PodClique,
-    PodCliqueScalingGroup,
-    PodCliqueSet,
-    PodGroup,
-    Queue,
-)
+from cluster.journeys.user import User
+from cluster.world import DEPLOYMENT, GRAPH
+from dynamo_operator.shared.cluster import GROVE, LeaderWorkerSet, PodCliqueSet, PodGroup, Queue
 from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 
 SET = PodCliqueSet.KIND
-GROVE = tuple(each.KIND for each in (PodCliqueSet, PodClique, PodCliqueScalingGroup, Queue))
 GROUPS, PLACES = LeaderWorkerSet.KIND, PodGroup.KIND
 
 BIG = """
@@ -76,7 +69,7 @@ def test_j37_no_orchestrator(user: User) -> None:
 @pytest.fixture
 def grove(kinds: ControlPlane) -> Iterator[None]:
     """Grove and the KAI scheduler's queue `dynamo`."""
-    with installed(kinds, ("grove", "kai"), GROVE):
+    with installed(kinds, ("grove", "kai"), (*GROVE.kinds, Queue.KIND)):
         queue(kinds, "dynamo")
         yield
 

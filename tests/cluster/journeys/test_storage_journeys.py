@@ -3,7 +3,8 @@
 import pytest
 
 from cluster.conditions import condition
-from cluster.journeys.user import GRAPH, User, graph_manifest, main
+from cluster.journeys.user import User, graph_manifest, main
+from cluster.world import GRAPH
 from kube_runtime.types.kinds import PersistentVolumeClaim
 from kube_runtime.types.meta import Object
 

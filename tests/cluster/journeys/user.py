@@ -9,19 +9,9 @@ import yaml
 
 from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
-from cluster.world import EVENTS, World
+from cluster.world import DEPLOYMENT, EVENTS, GRAPH, World
 from devcluster.components import KubectlError
-from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Kind, Object
-
-GRAPH = DynamoGraphDeployment.KIND
-DEPLOYMENT = Deployment.KIND
-
-
-def variables(pod: Object) -> dict[str, str | None]:
-    """The variables of a pod's main container; None where one comes from elsewhere."""
-    return {each["name"]: each.get("value") for each in main(pod).get("env", ())}
 
 
 def graph_manifest(spec: str, name: str = "chat") -> str:

@@ -4,19 +4,17 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cluster.conftest import ControlPlane
-from cluster.world import PATIENCE_SECONDS, World
+from cluster.world import CONFIG_MAP, PATIENCE_SECONDS, World
 from kube_runtime.types.meta import Kind
 
 PROGRAM = Path(__file__).parents[3] / "packages/kube-runtime/examples/greetings.py"
 GREETING = Kind("example.com", "v1", "Greeting", "greetings")
-CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 
 pytestmark = pytest.mark.cluster
 
@@ -38,13 +36,6 @@ def greetings(control_plane: ControlPlane, tmp_path: Path) -> Iterator[None]:
         assert 0 == process.wait(PATIENCE_SECONDS)
 
 
-def eventually(is_true: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not is_true():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
 @pytest.mark.usefixtures("greetings")
 def test_the_example_creates_follows_repairs_and_reports(control_plane: ControlPlane, namespace: str) -> None:
     world: World = control_plane.world(namespace)
@@ -58,20 +49,20 @@ def test_the_example_creates_follows_repairs_and_reports(control_plane: ControlP
         return str(found.get("status", {}).get("configMap", ""))
 
     world.create(GREETING, {"metadata": {"name": "first"}, "spec": {"name": "cluster"}})
-    eventually(lambda: text() == "Hello, cluster!" and reported() == "first-greeting")
+    world.until(lambda: text() == "Hello, cluster!" and reported() == "first-greeting")
     world.patch(GREETING, "first", {"spec": {"name": "reader"}})
-    eventually(lambda: text() == "Hello, reader!")
+    world.until(lambda: text() == "Hello, reader!")
     world.patch(CONFIG_MAP, "first-greeting", {"data": {"text": "drift"}})
-    eventually(lambda: text() == "Hello, reader!")
+    world.until(lambda: text() == "Hello, reader!")
     world.delete(CONFIG_MAP, "first-greeting")
-    eventually(lambda: text() == "Hello, reader!")
+    world.until(lambda: text() == "Hello, reader!")
     version = (world.get(CONFIG_MAP, "first-greeting") or {})["metadata"]["resourceVersion"]
     world.patch(GREETING, "first", {"metadata": {"labels": {"any": "label"}}})
     world.create(GREETING, {"metadata": {"name": "second"}})
-    eventually(lambda: world.get(CONFIG_MAP, "second-greeting"))
+    world.until(lambda: world.get(CONFIG_MAP, "second-greeting"))
     assert version == (world.get(CONFIG_MAP, "first-greeting") or {})["metadata"]["resourceVersion"]
     world.delete(GREETING, "first")
-    eventually(lambda: world.get(CONFIG_MAP, "first-greeting") is None)
+    world.until(lambda: world.get(CONFIG_MAP, "first-greeting") is None)
 
 
 def test_the_example_prints_its_crd_as_json() -> None:

@@ -45,8 +45,7 @@ def test_an_edit_reaches_the_pods_and_a_service_that_left_is_removed(world: Worl
     world.patch(CONFIG, name, {"data": {"bento.yaml": without_router}})
     world.gone(COMPONENT, "disagg-router")
     world.gone(Deployment.KIND, "disagg-router")
-    kept = world.get(Deployment.KIND, "disagg-vllmworker")
-    assert kept is not None
+    kept = world.read(Deployment.KIND, "disagg-vllmworker")
     assert kept["metadata"]["uid"] == worker["metadata"]["uid"]
 
 
@@ -76,8 +75,7 @@ def test_an_image_and_services_are_enough(world: World) -> None:
     made["spec"]["services"] = {"Frontend": {"replicas": 1}, "Worker": {"replicas": 0}}
     world.create(DEPLOYMENT, made)
     world.eventually(DEPLOYMENT, "disagg", is_successful)
-    found = world.get(Deployment.KIND, "disagg-frontend")
-    assert found is not None
+    found = world.read(Deployment.KIND, "disagg-frontend")
     [container] = found["spec"]["template"]["spec"]["containers"]
     assert container["args"] == ["cd src && uv run dynamo serve --service-name Frontend graphs.agg:Frontend"]
 
@@ -89,8 +87,7 @@ def test_a_request_of_a_user_stays_the_users(world: World) -> None:
     with_graph(world)
     world.create(DEPLOYMENT, disagg())
     world.eventually(COMPONENT, NAMES[0], lambda it: bool(condition_of(it, "Available")))
-    found = world.get(REQUEST, name)
-    assert found is not None
+    found = world.read(REQUEST, name)
     assert found["spec"] == spec
     assert "ownerReferences" not in found["metadata"]
 

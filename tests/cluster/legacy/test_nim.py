@@ -29,8 +29,7 @@ def test_the_printed_example_waits_for_its_image_and_runs(world: World) -> None:
     made = world.eventually(COMPONENT, NAME, is_available)
     assert condition_of(made, "Available") == ("True", "DeploymentReady", "Deployment is ready")
     assert condition_of(made, "DynamoNimFound")[0] == "True"
-    deployment = world.get(Deployment.KIND, NAME)
-    assert deployment is not None
+    deployment = world.read(Deployment.KIND, NAME)
     pod = deployment["spec"]["template"]["spec"]
     [container] = pod["containers"]
     assert container["image"] == IMAGE
@@ -38,8 +37,7 @@ def test_the_printed_example_waits_for_its_image_and_runs(world: World) -> None:
     assert line.endswith("graphs.disagg:Frontend --Frontend.ServiceArgs.dynamo.namespace=dynamo")
     assert pod["imagePullSecrets"] == [{"name": "yatai-regcred"}]
     assert pod["volumes"][0]["emptyDir"] == {"medium": "Memory", "sizeLimit": "10Gi"}
-    service = world.get(Service.KIND, NAME)
-    assert service is not None
+    service = world.read(Service.KIND, NAME)
     assert [each["port"] for each in service["spec"]["ports"]] == [3000, 3001]
 
 
@@ -52,8 +50,7 @@ def test_an_autoscaler_owns_the_replicas(world: World) -> None:
     autoscaling = {"enabled": True, "minReplicas": 1, "maxReplicas": 5}
     world.patch(COMPONENT, NAME, {"spec": {"autoscaling": autoscaling}})
     world.eventually(AUTOSCALER, NAME, lambda it: it["spec"]["maxReplicas"] == 5)
-    found = world.get(Deployment.KIND, NAME)
-    assert found is not None
+    found = world.read(Deployment.KIND, NAME)
     assert found["spec"]["replicas"] == 3  # not reset
     world.patch(Deployment.KIND, NAME, {"spec": {"replicas": 4}})  # as an autoscaler does
     world.patch(COMPONENT, NAME, {"spec": {"labels": {"team": "a"}}})
@@ -79,8 +76,7 @@ def test_a_claim_is_created_once_or_waited_for(world: World) -> None:
     created = {"create": True, "size": "1Gi", "volumeAccessMode": "ReadWriteOnce"}
     world.patch(COMPONENT, NAME, {"spec": {"pvc": created}})
     world.eventually(Deployment.KIND, NAME)  # no volume provisioner runs here
-    claim = world.get(PersistentVolumeClaim.KIND, "data")
-    assert claim is not None
+    claim = world.read(PersistentVolumeClaim.KIND, "data")
     assert claim["metadata"]["ownerReferences"][0]["kind"] == "DynamoNimDeployment"
 
 

@@ -1,15 +1,14 @@
 """The instructions of `docs/models.md` work, in the order in which users read them."""
 
 import re
-import shlex
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from cluster.world import EVENTS, World
+from cluster.guides import blocks, command
+from cluster.world import EVENTS, MODEL, World
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from kube_runtime.types.meta import Object
@@ -17,9 +16,6 @@ from simulated.lora_fleet import Fleet
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
-PAGE = Path(__file__).parents[3] / "docs" / "models.md"
-BLOCK = re.compile(r"```(yaml|console)\n(.*?)```", re.DOTALL)
-MODEL = DynamoModel.KIND
 KINDS = {each.KIND.name: each.KIND for each in (DynamoGraphDeployment, DynamoModel)}
 
 
@@ -37,21 +33,20 @@ def test_the_page_works_from_its_beginning_to_its_end(
     world: World, kubectl: Callable[..., str], fleet: Fleet
 ) -> None:
     printed: list[str] = []
-    for language, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+    for language, text in blocks("models.md"):
         if language == "yaml":
             for document in yaml.safe_load_all(text):
                 world.create(KINDS[document["kind"]], document)
         else:
             for line in text.splitlines():
-                printed.append(kubectl(*shlex.split(line.removeprefix("$ kubectl "))))
+                printed.append(kubectl(*command(line)))
                 _until_both_are_known(line, world)
                 _check(line, printed[-1], world, fleet)
     assert world.get(MODEL, "my-lora") is None
     at = hosts(said(world, "code-lora"))
     left = {"customer-support-adapter-v1", "multilingual-adapter", "code-adapter"}
     assert [left, left] == [set(fleet.workers[each].loaded) for each in at]
-    ready = world.get(DynamoGraphDeployment.KIND, "my-deployment")
-    assert ready is not None
+    ready = world.read(DynamoGraphDeployment.KIND, "my-deployment")
     assert "successful" == ready["status"]["state"]
     told = {"EndpointsReady", "LoRAUnloaded", "EndpointsDiscovered"}
     world.until(lambda: told <= {each["reason"] for each in world.list(EVENTS)})

@@ -12,10 +12,10 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.models.conftest import FLAGS
 from cluster.models.launch import MODELS_PROGRAM, workers_at
-from cluster.models.test_guide import MODEL, said
-from cluster.models.test_troubleshooting import GRAPH, graph, lora, until
+from cluster.models.test_guide import said
+from cluster.models.test_troubleshooting import graph, lora, until
 from cluster.operator_process import OperatorProcess
-from cluster.world import World
+from cluster.world import GRAPH, MODEL, World
 from simulated.lora_fleet import Fleet
 from simulated.lora_worker import LoraWorker
 

@@ -3,16 +3,14 @@
 import pytest
 
 from cluster.graph.graphs import service
-from cluster.models.test_guide import MODEL, hosts, said
-from cluster.world import EVENTS, PODS, World
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from cluster.models.test_guide import hosts, said
+from cluster.world import EVENTS, GRAPH, MODEL, PODS, World
 from kube_runtime.types.meta import Object
 from simulated.lora_fleet import Fleet
 from simulated.lora_worker import Trouble
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
-GRAPH = DynamoGraphDeployment.KIND
 BASE = "meta-llama/Llama-3.3-70B-Instruct"
 
 

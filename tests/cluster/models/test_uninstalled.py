@@ -4,13 +4,11 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.person import Person
-from cluster.world import World
+from cluster.world import MODEL, World
 from dynamo_operator.labels import FINALIZER
-from dynamo_operator.models.api import DynamoModel
 from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Object
 
-MODEL = DynamoModel.KIND
 OTHERS = "example.com/other"
 
 pytestmark = pytest.mark.cluster
@@ -29,15 +27,13 @@ def test_models_go_once_the_finalizer_is_removed(kinds: ControlPlane, world: Wor
     code, text, _ = admin.run("uninstall", "--dry-run")
     assert 0 == code
     assert f"would remove the finalizer of DynamoModel {world.namespace}/held\n" in text
-    found = world.get(MODEL, "held")
-    assert found is not None
+    found = world.read(MODEL, "held")
     assert [FINALIZER] == found["metadata"]["finalizers"]
     code, text, _ = admin.run("uninstall")
     assert 0 == code
     assert "remaining: 2 DynamoModel" in text
     world.gone(MODEL, "held")
-    left = world.get(MODEL, "shared")
-    assert left is not None
+    left = world.read(MODEL, "shared")
     assert [OTHERS] == left["metadata"]["finalizers"]
     world.patch(MODEL, "shared", {"metadata": {"finalizers": None}})
 
@@ -56,7 +52,6 @@ def test_nothing_is_changed_while_an_operator_runs(kinds: ControlPlane, world: W
     code, _, told = Person(kinds.kubeconfig, world.namespace).run("uninstall")
     assert 1 == code
     assert f"an operator is still running in namespace {world.namespace}" in told
-    found = world.get(MODEL, "held")
-    assert found is not None
+    found = world.read(MODEL, "held")
     assert [FINALIZER] == found["metadata"]["finalizers"]
     world.patch(MODEL, "held", {"metadata": {"finalizers": None}})

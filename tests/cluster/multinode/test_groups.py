@@ -6,14 +6,10 @@ from cluster.audit import Audit
 from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.multinode.graphs import graph
-from cluster.world import PODS, World
-from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from cluster.world import COMPONENT, GRAPH, PODS, World
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup, SshKeys
 from kube_runtime.types.meta import Kind
 
-GRAPH = DynamoGraphDeployment.KIND
-COMPONENT = DynamoComponentDeployment.KIND
 SETS = LeaderWorkerSet.KIND
 PLACES = PodGroup.KIND
 SLICES = Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
@@ -39,8 +35,7 @@ def test_a_group_forms_and_the_graph_is_ready(place: World, framework: str, node
         "scheduledReplicas": 1,
     }
     assert expected == ready["status"]["services"]["W"]
-    component = place.get(COMPONENT, "g-w")
-    assert component is not None
+    component = place.read(COMPONENT, "g-w")
     assert "AllLeaderWorkerSetsReady" == condition(component, "Available")["reason"]
 
     workers = [f"g-w-0-0-{index}" for index in range(1, nodes)]

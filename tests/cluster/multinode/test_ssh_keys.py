@@ -7,12 +7,10 @@ import pytest
 from cluster.conditions import is_ready
 from cluster.multinode.graphs import KEYS, encoded, graph, secret
 from cluster.operator_process import OperatorProcess
-from cluster.world import World
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from cluster.world import GRAPH, World
 from dynamo_operator.shared.cluster import SshKeys
 from kube_runtime.types.meta import Object
 
-GRAPH = DynamoGraphDeployment.KIND
 SECRET = SshKeys.KIND
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]

@@ -10,18 +10,16 @@ from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
 from cluster.multinode.graphs import graph
-from cluster.multinode.test_groups import COMPONENT, PLACES, SETS
+from cluster.multinode.test_groups import PLACES, SETS
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.permissions.conftest import Install, install
 from cluster.permissions.roles import ACCOUNT, NAMES, Installation
-from cluster.world import World
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from cluster.world import COMPONENT, GRAPH, World
 from dynamo_operator.shared.cluster import LEADER_WORKER_SET, withheld_text
 from dynamoctl.installation.permissions import Feature, Name
 
 __all__ = ["install"]
 
-GRAPH = DynamoGraphDeployment.KIND
 VALUE = "dynamo-operator.optionalApis.leaderWorkerSet=true"
 FLAGS = (
     *OFF,

@@ -18,8 +18,8 @@ from pathlib import Path
 import yaml
 
 from cluster.conftest import ControlPlane
-from cluster.requests.playing import CONFIG_MAP, tell, terminated
-from cluster.world import PODS, World
+from cluster.requests.playing import tell, terminated
+from cluster.world import CONFIG_MAP, PODS, World
 from dynamo_operator.requests.api import PROFILER
 from kube_runtime.types.meta import Kind, Object
 

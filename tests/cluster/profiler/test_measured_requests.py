@@ -11,8 +11,8 @@ import yaml
 from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.profiler.kubelet import BY_HAND, Kubelet
-from cluster.requests.playing import CONFIG_MAP, GRAPH, REQUEST, state
-from cluster.world import World
+from cluster.requests.playing import REQUEST, state
+from cluster.world import CONFIG_MAP, GRAPH, World
 from kube_runtime.types.meta import Object
 from simulated.frontend import Frontends, Pace, frontends
 

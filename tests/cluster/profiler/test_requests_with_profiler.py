@@ -8,8 +8,8 @@ import yaml
 
 from cluster.conditions import condition
 from cluster.profiler.kubelet import BY_HAND, Kubelet
-from cluster.requests.playing import CONFIG_MAP, GRAPH, REQUEST, state
-from cluster.world import PODS, World
+from cluster.requests.playing import REQUEST, Player
+from cluster.world import CONFIG_MAP, GRAPH, PODS, World
 from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Object
 
@@ -24,17 +24,13 @@ def a_request(name: str = "chat", *, profiling: Object | None = None, **spec: An
     return {"metadata": {"name": name}, "spec": {**body, "profilingConfig": config}}
 
 
-def is_in(world: World, wanted: str, name: str = "chat") -> Object:
-    return world.eventually(REQUEST, name, lambda body: state(body) == wanted)
-
-
 def test_the_example_becomes_a_ready_graph_of_simulated_engines(world: World, kubelet: Kubelet) -> None:
     request = yaml.safe_load((EXAMPLES / "request-analytic.yaml").read_text(encoding="utf-8"))
     name = request["metadata"]["name"]
     request["spec"]["profilingConfig"]["resources"] = BY_HAND
     world.create(REQUEST, request)
     assert {"profiler": 0, "output-copier": 0} == kubelet.runs(f"profile-{name}")
-    body = is_in(world, "Ready", name)
+    body = Player(world).is_in("Ready", name)
     assert "successful" == body["status"]["deployment"]["state"]
     assert "Done" == body["status"]["profilingPhase"]
     assert "True" == condition(body, "Succeeded")["status"]
@@ -69,7 +65,7 @@ def test_a_profiler_that_fails_or_is_killed_fails_the_request_with_the_cause(
 ) -> None:
     world.create(REQUEST, a_request(profiling={"config": config}))
     assert {"profiler": code, "output-copier": 0} == kubelet.runs("profile-chat", kill_in=kill_in)
-    body = is_in(world, "Failed")
+    body = Player(world).is_in("Failed")
     assert "ProfilingFailed" == condition(body, "Profiling")["reason"]
     assert 1 == condition(body, "Profiling")["message"].count(cause)
     assert 1 == body["status"]["message"].count(cause)
@@ -82,7 +78,7 @@ def test_a_request_shows_how_far_its_profiler_is(world: World, kubelet: Kubelet)
     world.create(REQUEST, a_request(profiling={"config": config}, autoApply=False))
     since = world.version()
     kubelet.runs("profile-chat")
-    is_in(world, "Ready")
+    Player(world).is_in("Ready")
     phases = [each["object"]["status"].get("profilingPhase") for each in world.changes(REQUEST, since=since)]
     said = list(dict.fromkeys(each for each in phases if each))
     assert "Done" == said[-1]
@@ -95,7 +91,7 @@ def test_a_request_shows_how_far_its_profiler_is(world: World, kubelet: Kubelet)
 def test_gpus_are_those_of_the_nodes_when_the_request_says_so(world: World, kubelet: Kubelet) -> None:
     world.create(REQUEST, a_request(enableGpuDiscovery=True, autoApply=False))
     assert 0 == kubelet.runs("profile-chat")["profiler"], kubelet.log("profiler")
-    is_in(world, "Ready")
+    Player(world).is_in("Ready")
     assert "GPU h100_sxm (given), 1 to 8 per engine" in kubelet.log("profiler")
 
 

@@ -10,17 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.world import EVENTS, PATIENCE_SECONDS, PODS, World
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from cluster.world import CONFIG_MAP, EVENTS, GRAPH, PATIENCE_SECONDS, PODS, World
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from kube_runtime.types.kinds import Job
-from kube_runtime.types.meta import Kind, Object
+from kube_runtime.types.meta import Object
 
 REQUEST = DynamoGraphDeploymentRequest.KIND
-GRAPH = DynamoGraphDeployment.KIND
 JOB = Job.KIND
-CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
-QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")
 CLUSTER_ROLE = "view"
 FLAGS = (
     f"--dgdr-profiling-cluster-role-name={CLUSTER_ROLE}",

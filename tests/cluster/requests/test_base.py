@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from cluster.requests.playing import CONFIG_MAP, JOB, REQUEST, WORKER, Player, a_graph, a_request, documents
-from cluster.world import World
+from cluster.requests.playing import JOB, REQUEST, WORKER, Player, a_graph, a_request, documents
+from cluster.world import CONFIG_MAP, World
 from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]

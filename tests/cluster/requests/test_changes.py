@@ -3,18 +3,8 @@
 import pytest
 
 from cluster.conditions import condition
-from cluster.requests.playing import (
-    CONFIG_MAP,
-    GRAPH,
-    JOB,
-    REQUEST,
-    Player,
-    a_graph,
-    a_request,
-    state,
-    terminated,
-)
-from cluster.world import PODS, World
+from cluster.requests.playing import JOB, REQUEST, Player, a_graph, a_request, state, terminated
+from cluster.world import CONFIG_MAP, GRAPH, PODS, World
 from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
@@ -40,8 +30,7 @@ def test_a_failed_request_starts_anew_with_a_changed_spec(world: World, player: 
     world.create(REQUEST, a_request())
     player.ends("Failed", terminated(1, "no such model"), terminated(0))
     player.is_in("Failed")
-    first = world.get(JOB, "profile-chat")
-    assert first is not None
+    first = world.read(JOB, "profile-chat")
     world.patch(REQUEST, "chat", OTHER)
     body = player.is_in("Profiling")
     assert 2 == body["status"]["observedGeneration"]

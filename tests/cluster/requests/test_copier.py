@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from cluster.conftest import ControlPlane
-from cluster.requests.playing import BY_HAND, CONFIG_MAP, REQUEST, a_request
-from cluster.world import PODS, World
+from cluster.requests.playing import BY_HAND, REQUEST, a_request
+from cluster.world import CONFIG_MAP, PODS, World
 from devcluster.programs import find
 from devcluster.progress import Silent
 from dynamo_operator.requests.render import script
@@ -108,8 +108,7 @@ def test_results_arrive_byte_for_byte_with_labels_and_an_owner(
     ends(world, 0)
     code, said = ended(run())
     assert 0 == code, said
-    found = world.get(CONFIG_MAP, "dgdr-output-chat")
-    assert found is not None
+    found = world.read(CONFIG_MAP, "dgdr-output-chat")
     assert {"config_with_planner.yaml": HOSTILE, "mocker_config_with_planner.yaml": HOSTILE} == found["data"]
     assert {"dgdr.nvidia.com/name": "true"} == found["metadata"]["labels"]
     (reference,) = found["metadata"]["ownerReferences"]
@@ -137,8 +136,7 @@ def test_the_status_arrives_while_the_profiler_runs_and_stays_beside_the_results
     ends(world, 0)
     code, said = ended(copier)
     assert 0 == code, said
-    found = world.get(CONFIG_MAP, "dgdr-output-chat")
-    assert found is not None
+    found = world.read(CONFIG_MAP, "dgdr-output-chat")
     assert {"profiler_status.yaml", "config_with_planner.yaml"} == found["data"].keys()
 
 

@@ -5,19 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from cluster.conditions import condition
-from cluster.requests.playing import (
-    BY_HAND,
-    CONFIG_MAP,
-    GRAPH,
-    JOB,
-    REQUEST,
-    WORKER,
-    Player,
-    a_graph,
-    a_request,
-    terminated,
-)
-from cluster.world import PODS, World
+from cluster.requests.playing import BY_HAND, JOB, REQUEST, WORKER, Player, a_graph, a_request, terminated
+from cluster.world import CONFIG_MAP, GRAPH, PODS, World
 from kube_runtime.types.meta import Kind, Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]

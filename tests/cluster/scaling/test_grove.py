@@ -6,13 +6,12 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, worker
-from cluster.graph.test_graph import GRAPH
 from cluster.grove.test_grove_graph import GROUP, SET, Grove
 from cluster.installed import installed
 from cluster.operator_process import OperatorProcess
-from cluster.scaling.test_scaling import ADAPTER, NAME, SELECTOR, Kubectl, own_number, says
-from cluster.world import World
-from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from cluster.scaling.test_scaling import NAME, SELECTOR, Kubectl, own_number, says
+from cluster.world import ADAPTER, GRAPH, World
+from dynamo_operator.shared.cluster import GROVE
 from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
@@ -23,9 +22,7 @@ LIVE = "chat-0-decode"
 @pytest.fixture(scope="module")
 def grove(kinds: ControlPlane) -> Iterator[None]:
     """Grove's kinds, without its controllers."""
-    with installed(
-        kinds, ("grove",), tuple(x.KIND for x in (PodCliqueSet, PodClique, PodCliqueScalingGroup))
-    ):
+    with installed(kinds, ("grove",), GROVE.kinds):
         yield
 
 

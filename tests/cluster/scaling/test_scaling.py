@@ -8,17 +8,14 @@ import pytest
 
 from cluster.conditions import condition, is_ready
 from cluster.graph.graphs import graph, service, worker
-from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH
-from cluster.world import EVENTS, World
+from cluster.world import ADAPTER, COMPONENT, DEPLOYMENT, EVENTS, GRAPH, World
 from devcluster.components import KubectlError
-from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from kube_runtime.types.meta import Kind, Object
 from kube_runtime.wire import path_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 Kubectl = Callable[..., str]
-ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
 AUTOSCALER = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 NAME = "chat-decode"
 SELECTOR = "nvidia.com/dynamo-graph-deployment-name=chat,nvidia.com/dynamo-component=decode"
@@ -123,8 +120,7 @@ def test_an_apply_of_another_number_is_put_back(world: World, kubectl: Kubectl) 
 
 
 def generation(world: World) -> int:
-    component = world.get(COMPONENT, NAME)
-    assert component is not None
+    component = world.read(COMPONENT, NAME)
     found: int = component["metadata"]["generation"]
     return found
 

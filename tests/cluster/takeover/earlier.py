@@ -62,14 +62,12 @@ class GoOperator:
 
     def _put(self, kind: Kind, name: str) -> None:
         """The Go operator adds its finalizer by a PUT of the whole object."""
-        body = self.world.get(kind, name)
-        assert body is not None
+        body = self.world.read(kind, name)
         body["metadata"]["finalizers"] = [FINALIZER]
         self._kubectl("replace", MANAGER, body)
 
     def _uid(self, kind: Kind, name: str) -> str:
-        owner = self.world.get(kind, name)
-        assert owner is not None
+        owner = self.world.read(kind, name)
         uid: str = owner["metadata"]["uid"]
         return uid
 

@@ -30,8 +30,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 def note(there: World, kind: Kind, name: str) -> str:
     """Which templates of a workload are kept."""
-    found = there.get(kind, name)
-    assert found is not None
+    found = there.read(kind, name)
     kept: str = found["metadata"]["annotations"].get(labels.ADOPTED_TEMPLATES, "")
     return kept
 
@@ -140,6 +139,5 @@ def test_cliques_of_grove_stay_until_their_service_is_edited(
 
 
 def services(there: World) -> Iterator[str]:
-    graph = there.get(GRAPH, "g")
-    assert graph is not None
+    graph = there.read(GRAPH, "g")
     yield from graph["spec"]["services"]

@@ -12,14 +12,10 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OperatorProcess
-from cluster.world import World
+from cluster.world import COMPONENT, GRAPH, World
 from devcluster.layout import free_ports
-from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.types.kinds import Lease
 
-GRAPH = DynamoGraphDeployment.KIND
-COMPONENT = DynamoComponentDeployment.KIND
 ELECTED = '"message": "elected"'
 
 pytestmark = pytest.mark.cluster
@@ -95,8 +91,7 @@ def test_a_second_installation_says_that_another_one_leads_and_is_not_ready(
                 world.until(lambda: ELECTED in started[0].log.read_text())
         said = "another installation of the operator leads"
         world.until(lambda: said in started[1].log.read_text())
-        lease = world.get(Lease.KIND, "dynamo.nvidia.com")
-        assert lease is not None
+        lease = world.read(Lease.KIND, "dynamo.nvidia.com")
         user = f"system:serviceaccount:{world.namespace}:one"
         assert user == lease["metadata"]["annotations"]["dynamo.nvidia.com/installation"]
         assert user in started[1].log.read_text()

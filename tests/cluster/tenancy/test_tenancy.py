@@ -11,13 +11,11 @@ from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OFF, OperatorProcess
-from cluster.world import World
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from cluster.world import GRAPH, World
 from dynamo_operator.process.scope import LEASE
 from kube_runtime.types.kinds import Deployment, Lease
 from kube_runtime.types.meta import Object
 
-GRAPH = DynamoGraphDeployment.KIND
 LEASES = Lease.KIND
 FRONTEND = "chat-frontend"
 EXCLUDES = "Excluding namespace from cluster-wide operator processing"
@@ -95,8 +93,7 @@ def test_the_namespace_of_an_operator_that_was_killed_comes_back_when_its_lease_
     handed_over(world, wide, restricted)
     restricted.kill()
     world.patch(GRAPH, "chat", {"spec": {"services": {"Frontend": {"replicas": 2}}}})
-    lease = world.get(LEASES, LEASE)
-    assert lease is not None
+    lease = world.read(LEASES, LEASE)
     world.until(lambda: has_said(wide, RESUMES, world))
     since = datetime.now(UTC) - datetime.fromisoformat(lease["spec"]["renewTime"])
     assert since.total_seconds() > 5.5

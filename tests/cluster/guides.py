@@ -1,0 +1,33 @@
+"""The manifests and commands of a page, in the order in which users read them."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_BLOCK = re.compile(r"```(yaml|console)\n(.*?)```", re.DOTALL)
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """The language and the text of each block of a page below `docs`."""
+    file = Path(__file__).parents[2] / "docs" / page
+    return _BLOCK.findall(file.read_text(encoding="utf-8"))
+
+
+def manifests(page: str) -> list[Any]:
+    """The documents of its YAML."""
+    texts = (text for language, text in blocks(page) if language == "yaml")
+    return [document for text in texts for document in yaml.safe_load_all(text)]
+
+
+def command(line: str) -> list[str]:
+    """The words of a line of a console, without `kubectl`."""
+    return shlex.split(line.removeprefix("$ kubectl "))
+
+
+def commands(page: str) -> list[list[str]]:
+    """The commands of all its consoles."""
+    texts = (text for language, text in blocks(page) if language == "console")
+    return [command(line) for text in texts for line in text.splitlines()]

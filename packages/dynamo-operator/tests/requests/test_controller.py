@@ -6,20 +6,12 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests.api import (
-    DeploymentOverrides,
-    DeploymentStatus,
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    DynamoGraphDeploymentRequestStatus,
-    Output,
-    ProfilingConfig,
-    RequestConditionType,
-    RequestReason,
-    annotation,
-    recorded,
-    with_results,
-)
+from dynamo_operator.requests import api
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
+from dynamo_operator.requests.api import RequestConditionType as Type
+from dynamo_operator.requests.api import RequestReason as Reason
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.cache.watch import Removed
 from kube_runtime.types.kinds import Job
@@ -43,47 +35,47 @@ def mounting(config_map: str) -> Object:
     }
 
 
-def refused_before(refusal: RequestReason) -> DynamoGraphDeploymentRequest:
+def refused_before(refusal: Reason) -> Request:
     """A request that was profiled, and whose graph could not be created in the other namespace."""
     curves = {"kind": "ConfigMap", "metadata": {"name": "curves"}, "data": {"a": "ours"}}
-    spec = DynamoGraphDeploymentRequestSpec(
+    spec = RequestSpec(
         model="m",
         backend="vllm",
         auto_apply=True,
-        profiling_config=ProfilingConfig("p:1"),
-        deployment_overrides=DeploymentOverrides(namespace=ELSEWHERE),
+        profiling_config=api.ProfilingConfig("p:1"),
+        deployment_overrides=api.DeploymentOverrides(namespace=ELSEWHERE),
     )
     conditions = (
-        Condition(RequestConditionType.DEPLOYED, "False", refusal),
-        Condition(RequestConditionType.SUCCEEDED, "False", refusal, observed_generation=1),
+        Condition(Type.DEPLOYED, "False", refusal),
+        Condition(Type.SUCCEEDED, "False", refusal, observed_generation=1),
     )
-    status = DynamoGraphDeploymentRequestStatus(
+    status = RequestStatus(
         state="Failed",
         observed_generation=1,
         conditions=conditions,
         generated_deployment=mounting("curves"),
         additional_resources=(curves,),
-        deployment=DeploymentStatus(name="r", namespace=ELSEWHERE),
+        deployment=api.DeploymentStatus(name="r", namespace=ELSEWHERE),
     )
     metadata = Metadata(name="r", namespace="lab", uid="u", generation=1)
-    request = DynamoGraphDeploymentRequest(metadata, spec, status)
-    results = with_results(request)
-    return replace(request, metadata=replace(metadata, annotations=annotation(results)))
+    request = Request(metadata, spec, status)
+    results = api.with_results(request)
+    return replace(request, metadata=replace(metadata, annotations=api.annotation(results)))
 
 
 class World(RequestWorld):
     """A cluster with that request, where the other namespace has these ConfigMaps already."""
 
-    def __init__(self, request: DynamoGraphDeploymentRequest, *taken: str) -> None:
+    def __init__(self, request: Request, *taken: str) -> None:
         super().__init__()
         body = msgspec.json.decode(msgspec.json.encode(request))
         self.add(request.KIND, *REQUEST, spec=body["spec"], status=body["status"])
         uid = self.stored(request.KIND, *REQUEST)["metadata"]["uid"]
-        if (record := recorded(request)) is not None:
-            annotated = {"metadata": {"annotations": annotation(replace(record, uid=uid))}}
+        if (record := api.recorded(request)) is not None:
+            annotated = {"metadata": {"annotations": api.annotation(replace(record, uid=uid))}}
             self.server.storage.merge(path_of(request.KIND), REQUEST, annotated)
         for name in taken or ("curves",):
-            self.add(Output.KIND, ELSEWHERE, name, data={"a": "theirs"})
+            self.add(api.Output.KIND, ELSEWHERE, name, data={"a": "theirs"})
 
     def graph(self, namespace: str = ELSEWHERE) -> Object | None:
         """The graph of the request."""
@@ -92,7 +84,7 @@ class World(RequestWorld):
 
     def content(self, config_map: str) -> str:
         """What a ConfigMap in the other namespace contains."""
-        return str(self.stored(Output.KIND, ELSEWHERE, config_map)["data"]["a"])
+        return str(self.stored(api.Output.KIND, ELSEWHERE, config_map)["data"]["a"])
 
 
 def mounted(graph: Object | None) -> str:
@@ -105,12 +97,12 @@ def mounted(graph: Object | None) -> str:
 @pytest.mark.parametrize(
     ("refusal", "taken", "name"),
     [
-        (RequestReason.DEPLOYMENT_CREATION_FAILED, ("curves",), "curves-r"),
-        (RequestReason.NAME_CONFLICT, ("curves", "curves-r"), "curves-r-r"),
+        (Reason.DEPLOYMENT_CREATION_FAILED, ("curves",), "curves-r"),
+        (Reason.NAME_CONFLICT, ("curves", "curves-r"), "curves-r-r"),
     ],
 )
 async def test_names_that_are_taken_change_before_the_graph_is_created(
-    refusal: RequestReason, taken: tuple[str, ...], name: str
+    refusal: Reason, taken: tuple[str, ...], name: str
 ) -> None:
     world = World(refused_before(refusal), *taken)
     *_, renamed = [await world.reconciled() for _ in taken]
@@ -126,7 +118,7 @@ async def test_names_that_are_taken_change_before_the_graph_is_created(
 
 async def test_results_that_another_wrote_into_the_status_create_nothing() -> None:
     """The operator reads them again, from a ConfigMap that is gone here."""
-    request = refused_before(RequestReason.DEPLOYMENT_CREATION_FAILED)
+    request = refused_before(Reason.DEPLOYMENT_CREATION_FAILED)
     planted = {"kind": "ConfigMap", "metadata": {"name": "planted"}}
     for change in (
         {"additional_resources": (planted,)},
@@ -137,14 +129,14 @@ async def test_results_that_another_wrote_into_the_status_create_nothing() -> No
         world = World(replace(request, status=status))
         for _ in range(3):
             await world.reconciled()
-        assert world.stored(Output.KIND, ELSEWHERE, "planted") is None
+        assert world.stored(api.Output.KIND, ELSEWHERE, "planted") is None
         graph = world.graph()
         assert graph is None or "curves-r" == mounted(graph)
 
 
 async def test_a_forged_status_takes_no_graph_to_another_namespace() -> None:
-    request = refused_before(RequestReason.DEPLOYMENT_CREATION_FAILED)
-    elsewhere = DeploymentStatus(name="r", namespace="victim")
+    request = refused_before(Reason.DEPLOYMENT_CREATION_FAILED)
+    elsewhere = api.DeploymentStatus(name="r", namespace="victim")
     status = replace(request.status, state="Deploying", deployment=elsewhere)
     world = World(replace(request, status=status))
     for _ in range(3):
@@ -154,17 +146,17 @@ async def test_a_forged_status_takes_no_graph_to_another_namespace() -> None:
 
 
 async def test_what_was_created_is_recorded_so_that_no_status_creates_it_again() -> None:
-    world = World(refused_before(RequestReason.DEPLOYMENT_CREATION_FAILED))
+    world = World(refused_before(Reason.DEPLOYMENT_CREATION_FAILED))
     await world.reconciled()
     request = await world.reconciled()
-    record = recorded(request)
+    record = api.recorded(request)
     assert record is not None
     assert record.created
     graph = await world.client.get(DynamoGraphDeployment, Key(ELSEWHERE, "r"))
     world.server.storage.delete(path_of(DynamoGraphDeployment.KIND), graph.key, {})
     world.cache.store(DynamoGraphDeployment).on_watch_event(Removed(graph.key, graph.metadata.uid))
     forged = {"state": "Deploying", "deployment": None}
-    path = path_of(DynamoGraphDeploymentRequest.KIND)
+    path = path_of(Request.KIND)
     world.server.storage.merge(path, REQUEST, {"status": forged}, "status")
     request = await world.reconciled()
     assert "DeploymentDeleted" == request.status.state
@@ -174,11 +166,11 @@ async def test_what_was_created_is_recorded_so_that_no_status_creates_it_again()
 async def test_the_results_of_an_earlier_job_are_gone_before_the_next_one_starts() -> None:
     world = RequestWorld(RenderSettings(operator_image="o:1", restricted_namespace=REQUEST.namespace))
     spec = {"model": "m", "backend": "vllm", "profilingConfig": {"profilerImage": "p:1"}}
-    world.add(DynamoGraphDeploymentRequest.KIND, *REQUEST, spec=spec)
+    world.add(Request.KIND, *REQUEST, spec=spec)
     marks, data = {labels.REQUEST: "r"}, {"config_with_planner.yaml": "old"}
-    world.add(Output.KIND, REQUEST.namespace, names.profiling_output("r"), labels=marks, data=data)
+    world.add(api.Output.KIND, REQUEST.namespace, names.profiling_output("r"), labels=marks, data=data)
     for state in ("Pending", "Profiling"):
         assert state == (await world.reconciled()).status.state
     job = Key(REQUEST.namespace, names.profiling_job("r"))
     assert [job] == list(world.server.storage.objects[path_of(Job.KIND)])
-    assert {} == world.server.storage.objects[path_of(Output.KIND)]
+    assert {} == world.server.storage.objects[path_of(api.Output.KIND)]

@@ -13,30 +13,13 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests.api import (
-    FIXED,
-    DeploymentOverrides,
-    DeploymentStatus,
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    DynamoGraphDeploymentRequestStatus,
-    JobInFull,
-    JobPodInFull,
-    JobPodStatus,
-    Output,
-    ProfilingConfig,
-    Record,
-    RequestConditionType,
-    RequestReason,
-    RequestState,
-    accepted_spec,
-    annotation,
-    as_accepted,
-    extended,
-    recorded,
-    with_results,
-    with_spec,
-)
+from dynamo_operator.requests import api
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
+from dynamo_operator.requests.api import RequestConditionType as Type
+from dynamo_operator.requests.api import RequestReason as Reason
+from dynamo_operator.requests.api import RequestState as State
 from dynamo_operator.requests.decide import (
     RETRIED,
     RequestFacts,
@@ -50,15 +33,9 @@ from dynamo_operator.requests.results import BadOutput
 from kube_runtime.types.kinds import ContainerState, ContainerStatus, Job, JobStatus, Terminated
 from kube_runtime.types.meta import Condition, Metadata, Object, OwnerReference
 
-SPEC = DynamoGraphDeploymentRequestSpec(
-    model="m", backend="vllm", profiling_config=ProfilingConfig("p:1"), auto_apply=True
-)
+SPEC = RequestSpec(model="m", backend="vllm", profiling_config=api.ProfilingConfig("p:1"), auto_apply=True)
 OURS = OwnerReference(
-    api_version="nvidia.com/v1alpha1",
-    kind="DynamoGraphDeploymentRequest",
-    name="r",
-    uid="u",
-    controller=True,
+    api_version="nvidia.com/v1alpha1", kind="DynamoGraphDeploymentRequest", name="r", uid="u", controller=True
 )
 
 
@@ -70,36 +47,36 @@ GRAPH = {
 }
 
 
-def request(state: str = "", *, generation: int = 1, **status: Any) -> DynamoGraphDeploymentRequest:
+def request(state: str = "", *, generation: int = 1, **status: Any) -> Request:
     """A request in that state, whose first spec was accepted, with the record of what led there."""
     metadata = Metadata(name="r", namespace="n", uid="u", generation=generation)
     if not state:
-        return DynamoGraphDeploymentRequest(metadata, SPEC)
-    observed: dict[str, Any] = {"observed_generation": 1, "accepted_spec": as_accepted(SPEC)}
-    reported = DynamoGraphDeploymentRequestStatus(state=state, **(observed | status))
-    return recorded_up_to(DynamoGraphDeploymentRequest(metadata, SPEC, reported))
+        return Request(metadata, SPEC)
+    observed: dict[str, Any] = {"observed_generation": 1, "accepted_spec": api.as_accepted(SPEC)}
+    reported = RequestStatus(state=state, **(observed | status))
+    return recorded_up_to(Request(metadata, SPEC, reported))
 
 
-def recorded_up_to(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequest:
+def recorded_up_to(request: Request) -> Request:
     """The request with the record that the operator has written until it reported such a status."""
     status = request.status
-    writes: list[Callable[[DynamoGraphDeploymentRequest], Record]] = [with_spec]
-    if status.state in FIXED or status.generated_deployment:
-        writes.append(partial(extended, job="job"))
+    writes: list[Callable[[Request], api.Record]] = [api.with_spec]
+    if status.state in api.FIXED or status.generated_deployment:
+        writes.append(partial(api.extended, job="job"))
     if status.generated_deployment:
-        writes.append(with_results)
+        writes.append(api.with_results)
     if status.deployment and status.deployment.created:
-        writes.append(partial(extended, created=True))
+        writes.append(partial(api.extended, created=True))
     for write in writes:
         record = write(request)
-        if write is with_spec:
+        if write is api.with_spec:
             record = replace(record, generation=status.observed_generation)
-        metadata = replace(request.metadata, annotations=annotation(record))
+        metadata = replace(request.metadata, annotations=api.annotation(record))
         request = replace(request, metadata=metadata)
     return request
 
 
-def unrecorded(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequest:
+def unrecorded(request: Request) -> Request:
     """The request as an earlier operator left it, or a forger wrote it."""
     return replace(request, metadata=replace(request.metadata, annotations={}))
 
@@ -117,18 +94,18 @@ def graph(uid: str) -> DynamoGraphDeployment:
     return DynamoGraphDeployment(Metadata(name="r", annotations={labels.REQUEST_UID: uid}))
 
 
-def failed(type_: RequestConditionType, reason: str, *, said_of: int = 1) -> tuple[Condition, ...]:
+def failed(type_: Type, reason: str, *, said_of: int = 1) -> tuple[Condition, ...]:
     """The conditions of a failure that the status reports for a generation."""
     return (
         Condition(type_, "False", reason),
-        Condition(RequestConditionType.SUCCEEDED, "False", reason, observed_generation=said_of),
+        Condition(Type.SUCCEEDED, "False", reason, observed_generation=said_of),
     )
 
 
-CREATED = DeploymentStatus(name="r", namespace="n", created=True)
-NOT_CREATED = DeploymentStatus(name="r", namespace="n")
+CREATED = api.DeploymentStatus(name="r", namespace="n", created=True)
+NOT_CREATED = api.DeploymentStatus(name="r", namespace="n")
 
-OUTPUT = Output(Metadata(owner_references=(OURS,)), data={"config_with_planner.yaml": "kind: x"})
+OUTPUT = api.Output(Metadata(owner_references=(OURS,)), data={"config_with_planner.yaml": "kind: x"})
 FACTS = st.builds(
     RequestFacts,
     problems=st.sampled_from(((), ("wrong",))),
@@ -145,20 +122,20 @@ FACTS = st.builds(
         )
     ),
     pods_left=st.sampled_from(((), ("pod",))),
-    output=st.sampled_from((None, OUTPUT, Output())),
+    output=st.sampled_from((None, OUTPUT, api.Output())),
     graph=st.sampled_from((None, graph("u"), graph("other"))),
 )
 CONDITIONS = st.sampled_from(
     (
         (),
         *(failed(type_, reason) for type_, reason in RETRIED),
-        failed(RequestConditionType.PROFILING, RequestReason.PROFILING_FAILED),
-        (Condition(RequestConditionType.VALIDATION, "False", RequestReason.VALIDATION_FAILED),),
+        failed(Type.PROFILING, Reason.PROFILING_FAILED),
+        (Condition(Type.VALIDATION, "False", Reason.VALIDATION_FAILED),),
     )
 )
 REQUESTS = st.builds(
     request,
-    st.sampled_from((*RequestState, "Unheard")),
+    st.sampled_from((*State, "Unheard")),
     generation=st.integers(1, 3),
     conditions=CONDITIONS,
     deployment=st.sampled_from((None, CREATED, NOT_CREATED)),
@@ -171,38 +148,36 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DELETE, MIRROR = "delete the Job", "repeat the state of the graph"
 
 
-def step(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Work | str:
+def step(request: Request, facts: RequestFacts) -> Work | str:
     """The work that is decided on, or the reason of the reported step, "" if no step is reported."""
     decision = decide(request, facts, NOW)
     if decision.work or decision.report is None:
         return decision.work or (DELETE if decision.deletes else "")
-    steps = [it for it in decision.report.status.conditions if it.type != RequestConditionType.SUCCEEDED]
-    if decision.is_paced and steps[-1].type == RequestConditionType.DEPLOYED:
+    steps = [it for it in decision.report.status.conditions if it.type != Type.SUCCEEDED]
+    if decision.is_paced and steps[-1].type == Type.DEPLOYED:
         return MIRROR
     return steps[-1].reason if steps else ""
 
 
-def records(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> bool:
+def records(request: Request, facts: RequestFacts) -> bool:
     """Whether the record is extended, so that the request goes on to its next stage."""
     return decide(request, facts, NOW).record is not None
 
 
 @given(REQUESTS, FACTS)
 def test_a_foreign_graph_is_never_shown_and_a_foreign_job_never_believed(
-    request: DynamoGraphDeploymentRequest, facts: RequestFacts
+    request: Request, facts: RequestFacts
 ) -> None:
     found = step(request, facts)
     if found == MIRROR:
         assert facts.graph == graph("u")
-    if found in (RequestReason.PROFILING_RUNNING, DELETE):
+    if found in (Reason.PROFILING_RUNNING, DELETE):
         assert facts.job is not None
         assert "u" == facts.job.metadata.owner_references[0].uid
 
 
 @given(REQUESTS, FACTS)
-def test_nothing_is_created_that_was_created_before(
-    request: DynamoGraphDeploymentRequest, facts: RequestFacts
-) -> None:
+def test_nothing_is_created_that_was_created_before(request: Request, facts: RequestFacts) -> None:
     found = step(request, facts)
     if found is Work.CREATE:
         assert not (request.status.deployment and request.status.deployment.created)
@@ -212,20 +187,15 @@ def test_nothing_is_created_that_was_created_before(
         assert Stage.START is stage(request)
 
 
-@given(
-    st.sampled_from(sorted(FIXED)),
-    st.integers(2, 5),
-    FACTS,
-    st.sampled_from((None, CREATED)),
-)
+@given(st.sampled_from(sorted(api.FIXED)), st.integers(2, 5), FACTS, st.sampled_from((None, CREATED)))
 def test_a_late_change_of_the_spec_changes_no_step(
-    state: RequestState, generation: int, facts: RequestFacts, deployment: DeploymentStatus | None
+    state: State, generation: int, facts: RequestFacts, deployment: api.DeploymentStatus | None
 ) -> None:
     before = request(state, deployment=deployment)
     other = replace(SPEC, model="other", auto_apply=False, use_mocker=True)
     after = replace(request(state, generation=generation, deployment=deployment), spec=other)
     assert step(before, facts) == step(after, facts)
-    assert SPEC == accepted_spec(after)
+    assert SPEC == api.accepted_spec(after)
 
 
 def test_what_was_not_read_is_no_place_to_create_something() -> None:
@@ -233,31 +203,29 @@ def test_what_was_not_read_is_no_place_to_create_something() -> None:
 
 
 def test_an_accepted_spec_that_somebody_broke_is_not_used() -> None:
-    broken = request(RequestState.PROFILING, accepted_spec={"model": 1})
-    assert SPEC == accepted_spec(broken)
+    broken = request(State.PROFILING, accepted_spec={"model": 1})
+    assert SPEC == api.accepted_spec(broken)
 
 
-FORGED_SPEC = replace(SPEC, profiling_config=ProfilingConfig("forged:1"), use_mocker=True)
+FORGED_SPEC = replace(SPEC, profiling_config=api.ProfilingConfig("forged:1"), use_mocker=True)
 FORGED: Object = {**GRAPH, "metadata": {"name": "forged"}}
 
 
 @given(REQUESTS, REQUESTS, FACTS)
 def test_a_forged_status_creates_nothing_that_the_record_does_not_allow(
-    real: DynamoGraphDeploymentRequest,
-    other: DynamoGraphDeploymentRequest,
-    facts: RequestFacts,
+    real: Request, other: Request, facts: RequestFacts
 ) -> None:
     status = replace(
         other.status,
-        accepted_spec=as_accepted(FORGED_SPEC),
+        accepted_spec=api.as_accepted(FORGED_SPEC),
         generated_deployment=FORGED,
         additional_resources=({"kind": "ConfigMap", "metadata": {"name": "planted"}},),
     )
     forged = replace(real, status=status)
-    assert SPEC == accepted_spec(forged)
+    assert SPEC == api.accepted_spec(forged)
     assert facts.graph or step(forged, facts) is not Work.CREATE
     assert stage(forged) is not Stage.DEPLOYMENT or not records(forged, facts)
-    record = recorded(real)
+    record = api.recorded(real)
     if record is not None and record.job and real.metadata.generation == record.generation:
         assert stage(forged) not in {Stage.VALIDATION, Stage.START}
     if record is not None and record.created:
@@ -265,32 +233,32 @@ def test_a_forged_status_creates_nothing_that_the_record_does_not_allow(
 
 
 def test_a_graph_that_was_deleted_is_not_created_again_whatever_the_status_says() -> None:
-    created = request(RequestState.READY, deployment=CREATED, generated_deployment=GRAPH)
-    for state in RequestState:
+    created = request(State.READY, deployment=CREATED, generated_deployment=GRAPH)
+    for state in State:
         status = replace(created.status, state=state, deployment=None, observed_generation=0)
-        assert step(replace(created, status=status), RequestFacts()) in {RequestReason.DEPLOYMENT_DELETED, ""}
+        assert step(replace(created, status=status), RequestFacts()) in {Reason.DEPLOYMENT_DELETED, ""}
 
 
-def left(state: RequestState, **status: Any) -> DynamoGraphDeploymentRequest:
+def left(state: State, **status: Any) -> Request:
     """A request of an earlier operator, which kept no accepted spec."""
     return unrecorded(request(state, accepted_spec=None, **status))
 
 
-def forged(**change: Any) -> DynamoGraphDeploymentRequest:
+def forged(**change: Any) -> Request:
     """A request whose graph is due, with a change of its status by another."""
     return replace(DEPLOYING, status=replace(DEPLOYING.status, **change))
 
 
-def elsewhere() -> DynamoGraphDeploymentRequest:
+def elsewhere() -> Request:
     """A pending request for another namespace."""
-    spec = replace(SPEC, deployment_overrides=DeploymentOverrides(namespace="elsewhere"))
-    return replace(request(RequestState.PENDING, accepted_spec=as_accepted(spec)), spec=spec)
+    spec = replace(SPEC, deployment_overrides=api.DeploymentOverrides(namespace="elsewhere"))
+    return replace(request(State.PENDING, accepted_spec=api.as_accepted(spec)), spec=spec)
 
 
-PENDING = request(RequestState.PENDING)
-EDITED = request(RequestState.PENDING, generation=2)
-ANEW = request(RequestState.PENDING, generation=2, observed_generation=2)
-DEPLOYING = request(RequestState.DEPLOYING, deployment=NOT_CREATED, generated_deployment=GRAPH)
+PENDING = request(State.PENDING)
+EDITED = request(State.PENDING, generation=2)
+ANEW = request(State.PENDING, generation=2, observed_generation=2)
+DEPLOYING = request(State.DEPLOYING, deployment=NOT_CREATED, generated_deployment=GRAPH)
 EARLIER: Object = {"annotations": {labels.REQUEST_GENERATION: "1"}}
 DONE = RequestFacts(job=job("Complete"))
 LABELLED = RequestFacts(
@@ -299,7 +267,7 @@ LABELLED = RequestFacts(
     )
 )
 OF_EARLIER, OF_ANOTHER = (
-    RequestFacts(output=Output(Metadata(labels={labels.REQUEST: name}))) for name in ("r", "other")
+    RequestFacts(output=api.Output(Metadata(labels={labels.REQUEST: name}))) for name in ("r", "other")
 )
 
 
@@ -307,29 +275,25 @@ OF_EARLIER, OF_ANOTHER = (
     ("request_", "facts", "expected"),
     [
         # An edit before the Job counts, and one after it does not.
-        (EDITED, RequestFacts(), RequestReason.ACCEPTED),
-        (EDITED, RequestFacts(job=job()), RequestReason.PROFILING_RUNNING),
+        (EDITED, RequestFacts(), Reason.ACCEPTED),
+        (EDITED, RequestFacts(job=job()), Reason.PROFILING_RUNNING),
         # The Job of an earlier spec goes first.
         (ANEW, RequestFacts(job=job(**EARLIER)), DELETE),
-        (ANEW, RequestFacts(pods_left=("profile-r-x",)), RequestReason.WAITING),
-        (ANEW, RequestFacts(job=job(deletion_timestamp="2026", **EARLIER)), RequestReason.WAITING),
+        (ANEW, RequestFacts(pods_left=("profile-r-x",)), Reason.WAITING),
+        (ANEW, RequestFacts(job=job(deletion_timestamp="2026", **EARLIER)), Reason.WAITING),
         (ANEW, RequestFacts(), Work.START),
         # Results of an earlier Job make way, those of others keep their name.
         (PENDING, OF_EARLIER, Work.START),
-        (PENDING, OF_ANOTHER, RequestReason.NAME_CONFLICT),
-        (PENDING, RequestFacts(output=Output()), RequestReason.NAME_CONFLICT),
-        (EDITED, OF_ANOTHER, RequestReason.ACCEPTED),
+        (PENDING, OF_ANOTHER, Reason.NAME_CONFLICT),
+        (PENDING, RequestFacts(output=api.Output()), Reason.NAME_CONFLICT),
+        (EDITED, OF_ANOTHER, Reason.ACCEPTED),
         # Of two Jobs only the recorded one counts, for another namespace none that is not recorded.
-        (PENDING, RequestFacts(job=job()), RequestReason.PROFILING_RUNNING),
+        (PENDING, RequestFacts(job=job()), Reason.PROFILING_RUNNING),
         (elsewhere(), RequestFacts(job=job()), DELETE),
-        (
-            request(RequestState.PROFILING),
-            RequestFacts(job=job("Complete", uid="other")),
-            RequestReason.PROFILING_FAILED,
-        ),
+        (request(State.PROFILING), RequestFacts(job=job("Complete", uid="other")), Reason.PROFILING_FAILED),
         # Results count although their Job was deleted.
-        (request(RequestState.PROFILING), RequestFacts(output=OUTPUT), Work.COLLECT),
-        (request(RequestState.PROFILING), RequestFacts(), RequestReason.PROFILING_FAILED),
+        (request(State.PROFILING), RequestFacts(output=OUTPUT), Work.COLLECT),
+        (request(State.PROFILING), RequestFacts(), Reason.PROFILING_FAILED),
         # Results that another put into the status are read again.
         (DEPLOYING, RequestFacts(), Work.CREATE),
         (DEPLOYING, RequestFacts(graph=graph("u")), Work.CREATE),
@@ -337,29 +301,27 @@ OF_EARLIER, OF_ANOTHER = (
         (forged(generated_deployment=None), DONE, Work.COLLECT),
         (forged(additional_resources=({"kind": "ConfigMap"},)), DONE, Work.COLLECT),
         # A graph of an earlier operator is recognized by its labels once it was created.
-        (unrecorded(request(RequestState.READY, deployment=CREATED)), LABELLED, MIRROR),
-        (DEPLOYING, LABELLED, RequestReason.NAME_CONFLICT),
+        (unrecorded(request(State.READY, deployment=CREATED)), LABELLED, MIRROR),
+        (DEPLOYING, LABELLED, Reason.NAME_CONFLICT),
         # A request of an earlier operator goes on where it was.
-        (left(RequestState.PENDING), RequestFacts(), RequestReason.ACCEPTED),
-        (left(RequestState.PROFILING), RequestFacts(job=job()), RequestReason.PROFILING_RUNNING),
-        (left(RequestState.PROFILING), DONE, Work.COLLECT),
-        (left(RequestState.DEPLOYING, generated_deployment=GRAPH), DONE, Work.COLLECT),
+        (left(State.PENDING), RequestFacts(), Reason.ACCEPTED),
+        (left(State.PROFILING), RequestFacts(job=job()), Reason.PROFILING_RUNNING),
+        (left(State.PROFILING), DONE, Work.COLLECT),
+        (left(State.DEPLOYING, generated_deployment=GRAPH), DONE, Work.COLLECT),
         (
-            left(RequestState.READY, generated_deployment=GRAPH, deployment=CREATED),
+            left(State.READY, generated_deployment=GRAPH, deployment=CREATED),
             RequestFacts(graph=graph("u")),
             MIRROR,
         ),
-        (left(RequestState.DELETED, deployment=CREATED), RequestFacts(), ""),
+        (left(State.DELETED, deployment=CREATED), RequestFacts(), ""),
     ],
 )
-def test_the_next_step(
-    request_: DynamoGraphDeploymentRequest, facts: RequestFacts, expected: Work | str
-) -> None:
+def test_the_next_step(request_: Request, facts: RequestFacts, expected: Work | str) -> None:
     assert expected == step(request_, facts)
 
 
-PROFILING_FAILED = (RequestConditionType.PROFILING, RequestReason.PROFILING_FAILED)
-REFUSED = (Condition(RequestConditionType.VALIDATION, "False", RequestReason.VALIDATION_FAILED),)
+PROFILING_FAILED = (Type.PROFILING, Reason.PROFILING_FAILED)
+REFUSED = (Condition(Type.VALIDATION, "False", Reason.VALIDATION_FAILED),)
 
 
 @pytest.mark.parametrize(
@@ -371,12 +333,12 @@ REFUSED = (Condition(RequestConditionType.VALIDATION, "False", RequestReason.VAL
             for cause, where in RETRIED.items()
         ),
         (1, failed(*PROFILING_FAILED), {}, Stage.NOTHING),
-        (1, failed(RequestConditionType.GENERATED, RequestReason.GENERATION_FAILED), {}, Stage.NOTHING),
+        (1, failed(Type.GENERATED, Reason.GENERATION_FAILED), {}, Stage.NOTHING),
         # It starts anew only if it was changed after its failure was reported.
         (2, failed(*PROFILING_FAILED, said_of=2), {}, Stage.NOTHING),
         (3, failed(*PROFILING_FAILED, said_of=2), {}, Stage.VALIDATION),
         (
-            *(2, failed(RequestConditionType.VALIDATION, RequestReason.VALIDATION_FAILED)),
+            *(2, failed(Type.VALIDATION, Reason.VALIDATION_FAILED)),
             *({"observed_generation": 0}, Stage.VALIDATION),
         ),
         # A failure under an earlier operator, which had no summary, stays.
@@ -386,16 +348,16 @@ REFUSED = (Condition(RequestConditionType.VALIDATION, "False", RequestReason.VAL
 def test_the_stage_after_a_failure(
     generation: int, conditions: tuple[Condition, ...], status: Object, expected: Stage
 ) -> None:
-    over = request(RequestState.FAILED, generation=generation, conditions=conditions, **status)
+    over = request(State.FAILED, generation=generation, conditions=conditions, **status)
     assert expected is stage(over)
 
 
 def test_a_record_of_another_request_or_none_at_all_is_no_record() -> None:
     copied = replace(DEPLOYING, metadata=replace(DEPLOYING.metadata, uid="copy"))
-    assert recorded(copied) is None
+    assert api.recorded(copied) is None
     for text in ("", "{", "[]", '{"uid": "u"}', "[" * 100_000, "x" * 2000):
         metadata = replace(DEPLOYING.metadata, annotations={labels.REQUEST_RECORD: text})
-        assert recorded(replace(DEPLOYING, metadata=metadata)) is None
+        assert api.recorded(replace(DEPLOYING, metadata=metadata)) is None
 
 
 TOKEN = {
@@ -412,7 +374,7 @@ TEMPLATE: Object = {
     ],
     "volumes": [{"name": "results", "emptyDir": {}}],
 }
-JOB_IN_FULL = JobInFull(
+JOB_IN_FULL = api.JobInFull(
     Metadata(name="profile-r", namespace="n", uid="job"), spec={"template": {"spec": TEMPLATE}}
 )
 DATA = {"config_with_planner.yaml": "graph", "profiler_status.yaml": "phase: Done"}
@@ -446,29 +408,29 @@ def pod(
     container: str = "output-copier",
     code: int = 0,
     spec: Object = TEMPLATE,
-) -> JobPodInFull:
+) -> api.JobPodInFull:
     """A pod whose container has ended with that message."""
     reference = OwnerReference(
         api_version="batch/v1", kind="Job", name="profile-r", uid=owner, controller=True
     )
     ended = ContainerState(terminated=Terminated(code, message=message))
-    status = JobPodStatus(container_statuses=(ContainerStatus(container, state=ended),))
+    status = api.JobPodStatus(container_statuses=(ContainerStatus(container, state=ended),))
     metadata = Metadata(name="p", namespace="n", owner_references=(reference,))
-    return JobPodInFull(metadata, spec=spec, status=status)
+    return api.JobPodInFull(metadata, spec=spec, status=status)
 
 
-SPEC_TO_USE = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"))
+SPEC_TO_USE = RequestSpec("m", "vllm", api.ProfilingConfig("p:1"))
 APPLIED = replace(SPEC_TO_USE, auto_apply=True)
-ELSEWHERE = replace(SPEC_TO_USE, deployment_overrides=DeploymentOverrides(namespace="other"))
+ELSEWHERE = replace(SPEC_TO_USE, deployment_overrides=api.DeploymentOverrides(namespace="other"))
 
 
-def require(job: JobInFull | None, pods: list[JobPodInFull], spec: DynamoGraphDeploymentRequestSpec) -> None:
+def require(job: api.JobInFull | None, pods: list[api.JobPodInFull], spec: RequestSpec) -> None:
     """Require that these pods confirm the results as far as the spec uses them."""
-    request = DynamoGraphDeploymentRequest(Metadata(name="r", namespace="n"), spec)
+    request = Request(Metadata(name="r", namespace="n"), spec)
     require_confirmed(request, spec, job, pods, DATA)
 
 
-def is_signed(pods: list[JobPodInFull], job: JobInFull | None = JOB_IN_FULL) -> bool:
+def is_signed(pods: list[api.JobPodInFull], job: api.JobInFull | None = JOB_IN_FULL) -> bool:
     """Whether the pods confirm the results so well that they may be used in another namespace."""
     try:
         require(job, pods, ELSEWHERE)
@@ -503,7 +465,7 @@ def test_other_results_than_those_reported_are_refused(messages: tuple[str, ...]
         pod(""),
     ],
 )
-def test_pods_of_others_and_other_words_sign_nothing(found: JobPodInFull) -> None:
+def test_pods_of_others_and_other_words_sign_nothing(found: api.JobPodInFull) -> None:
     assert not is_signed([found])
     assert not is_signed([pod(SIGNATURE)], None)
     assert is_signed([pod(SIGNATURE)])
@@ -525,8 +487,7 @@ def test_pods_of_others_and_other_words_sign_nothing(found: JobPodInFull) -> Non
         running({"lifecycle": {"postStart": {"exec": {"command": ["sh"]}}}}, of="profiler"),
         running({"volumeMounts": []}, of="profiler"),
         running(
-            {"volumeMounts": [MOUNT, {"name": "forged", "mountPath": "/data/graph.yaml"}]},
-            of="output-copier",
+            {"volumeMounts": [MOUNT, {"name": "forged", "mountPath": "/data/graph.yaml"}]}, of="output-copier"
         ),
         running({"initContainers": [{"name": "i", "volumeMounts": [MOUNT]}]}),
         running({"ephemeralContainers": [{"name": "e", "volumeMounts": [MOUNT]}]}),
@@ -553,7 +514,7 @@ def test_a_graph_is_created_only_from_results_that_a_pod_of_the_job_reports() ->
     require(job, [], SPEC_TO_USE)
     require(job, [mutated], APPLIED)  # admission may change the pods of a namespace
     require(JOB_IN_FULL, [], APPLIED)  # the copier of an earlier operator reports nothing
-    missing: list[list[JobPodInFull]] = [[], [pod("")], [pod(SIGNATURE, owner="another")]]
+    missing: list[list[api.JobPodInFull]] = [[], [pod("")], [pod(SIGNATURE, owner="another")]]
     for owner, pods in (*((job, pods) for pods in missing), (None, [mutated])):
         with pytest.raises(BadOutput, match="review ConfigMap dgdr-output-r"):
             require(owner, pods, APPLIED)

@@ -8,18 +8,12 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests.api import (
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    DynamoGraphDeploymentRequestStatus,
-    JobPodInFull,
-    Output,
-    ProfilingConfig,
-    Record,
-    RequestConditionType,
-    RequestReason,
-    annotation,
-)
+from dynamo_operator.requests import api
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
+from dynamo_operator.requests.api import RequestConditionType as Type
+from dynamo_operator.requests.api import RequestReason as Reason
 from dynamo_operator.requests.read import GpuDiscoveryRbac
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.watch import Changed
@@ -45,12 +39,12 @@ class World(RequestWorld):
         self.add(PersistentVolumeClaim.KIND, "victim", "models")
         body = {"model": "m", "backend": "vllm", "profilingConfig": {}, **(spec or {})}
         body["profilingConfig"] = {"profilerImage": "p:1", **body["profilingConfig"]}
-        self.add(DynamoGraphDeploymentRequest.KIND, *REQUEST, spec=body, status=status)
+        self.add(Request.KIND, *REQUEST, spec=body, status=status)
 
     @property
     def read(self) -> list[str]:
         """Paths of other objects than the request that were read."""
-        own = path_of(DynamoGraphDeploymentRequest.KIND, *REQUEST)
+        own = path_of(Request.KIND, *REQUEST)
         return [it.path for it in self.server.requests if it.method == "GET" and it.path != own]
 
 
@@ -123,7 +117,7 @@ async def test_results_that_are_too_large_are_a_condition() -> None:
     request = await world.reconciled()
     found = condition(request.status.conditions, "Succeeded")
     assert found is not None
-    assert (RequestReason.TOO_LARGE, "False") == (found.reason, found.status)
+    assert (Reason.TOO_LARGE, "False") == (found.reason, found.status)
     assert f"configmaps lab/{output}: the answer has more than 4194304 bytes" in found.message
 
 
@@ -148,7 +142,7 @@ async def test_pods_that_only_have_the_label_of_the_job_are_not_read() -> None:
     for number in range(50):
         world.add(Pod.KIND, "lab", f"fat-{number}", **a_pod("another", 700_000))
     world.add(Pod.KIND, "lab", "own", **a_pod(job.metadata.uid))
-    pods = await world.reader._live_pods(JobPodInFull, job)
+    pods = await world.reader._live_pods(api.JobPodInFull, job)
     assert ["own"] == [pod.metadata.name for pod in pods]
     pods_read = [path for path in world.read if path.startswith(path_of(Pod.KIND, "lab"))]
     assert {path_of(Pod.KIND, "lab"), path_of(Pod.KIND, "lab", "own")} == set(pods_read)
@@ -162,7 +156,7 @@ async def test_the_pods_of_a_job_are_bounded() -> None:
     for number in range(30):
         world.add(Pod.KIND, "lab", f"forged-{number}", **a_pod(job.metadata.uid))
     with pytest.raises(TooLarge, match="more than 20 pods have the profiling Job"):
-        await world.reader._live_pods(JobPodInFull, job)
+        await world.reader._live_pods(api.JobPodInFull, job)
 
 
 async def test_only_graphs_that_are_younger_than_the_profiling_are_temporary() -> None:
@@ -192,14 +186,14 @@ async def test_only_graphs_that_are_younger_than_the_profiling_are_temporary() -
 def test_only_a_short_status_of_the_profiler_is_cached() -> None:
     from dynamo_operator.requests.read import request_informers
 
-    [output] = [it for it in request_informers("") if it.type_ is Output]
+    [output] = [it for it in request_informers("") if it.type_ is api.Output]
     for size, kept in ((100, 1), (1_000_000, 0)):
         data = {"profiler_status.yaml": "x" * size, "results": "x" * size}
         body = {
             "metadata": {"name": f"o{size}", "namespace": "lab", "labels": {labels.REQUEST: "r"}},
             "data": data,
         }
-        output.store.on_watch_event(Changed(msgspec.convert(body, Output)))
+        output.store.on_watch_event(Changed(msgspec.convert(body, api.Output)))
         stored = output.store.shown.get(Key("lab", f"o{size}"))
         assert stored is not None
         assert kept == len(stored.data)
@@ -209,26 +203,24 @@ NAME = "x-dgdr-profiling-nodes"
 PATH = path_of(ClusterRoleBinding.KIND)
 
 
-def a_request(
-    namespace: str, state: str = "Pending", *, searches: bool = True, account: str = ""
-) -> DynamoGraphDeploymentRequest:
-    spec = DynamoGraphDeploymentRequestSpec(
+def a_request(namespace: str, state: str = "Pending", *, searches: bool = True, account: str = "") -> Request:
+    spec = RequestSpec(
         model="m",
         backend="vllm",
         enable_gpu_discovery=searches,
-        profiling_config=ProfilingConfig("p:1", service_account_name=account or None),
+        profiling_config=api.ProfilingConfig("p:1", service_account_name=account or None),
     )
-    status = DynamoGraphDeploymentRequestStatus(state=state)
-    return DynamoGraphDeploymentRequest(Metadata(name="r", namespace=namespace), spec, status)
+    status = RequestStatus(state=state)
+    return Request(Metadata(name="r", namespace=namespace), spec, status)
 
 
-def could_not_start(namespace: str) -> DynamoGraphDeploymentRequest:
+def could_not_start(namespace: str) -> Request:
     """A request whose Job was refused, and which the operator retries."""
     conditions = (
-        Condition(RequestConditionType.PROFILING, "False", RequestReason.JOB_CREATION_FAILED),
-        Condition(RequestConditionType.SUCCEEDED, "False", observed_generation=1),
+        Condition(Type.PROFILING, "False", Reason.JOB_CREATION_FAILED),
+        Condition(Type.SUCCEEDED, "False", observed_generation=1),
     )
-    status = DynamoGraphDeploymentRequestStatus(state="Failed", observed_generation=1, conditions=conditions)
+    status = RequestStatus(state="Failed", observed_generation=1, conditions=conditions)
     metadata = Metadata(name="r", namespace=namespace, generation=1)
     return replace(a_request(namespace), metadata=metadata, status=status)
 
@@ -236,11 +228,11 @@ def could_not_start(namespace: str) -> DynamoGraphDeploymentRequest:
 class WorldRbac:
     """A cluster with these requests and, usually, the list."""
 
-    def __init__(self, *requests: DynamoGraphDeploymentRequest, has_list: bool = True) -> None:
+    def __init__(self, *requests: Request, has_list: bool = True) -> None:
         self.server = Server()
         if has_list:
             self.server.storage.create(PATH, {"metadata": {"name": NAME}, "roleRef": {"name": NAME}})
-        cache, client = a_cache([DynamoGraphDeploymentRequest], requests), Client(self.server)
+        cache, client = a_cache([Request], requests), Client(self.server)
         self.readers = GpuDiscoveryRbac(client, Writer(client, cache), cache, NAME)
 
     def listed(self) -> list[str]:
@@ -249,11 +241,11 @@ class WorldRbac:
         return [each["namespace"] for each in body.get("subjects", ())]
 
 
-def forged(namespace: str) -> DynamoGraphDeploymentRequest:
+def forged(namespace: str) -> Request:
     """A request that was profiled, with the state of one that is profiled now."""
     ended = a_request(namespace, "Profiling")
-    record = Record("u", 1, "", job="j", results="digest")
-    return replace(ended, metadata=replace(ended.metadata, uid="u", annotations=annotation(record)))
+    record = api.Record("u", 1, "", job="j", results="digest")
+    return replace(ended, metadata=replace(ended.metadata, uid="u", annotations=api.annotation(record)))
 
 
 @pytest.mark.parametrize(
@@ -269,7 +261,7 @@ def forged(namespace: str) -> DynamoGraphDeploymentRequest:
     ids=["searching", "tried again", "two tried again", "own account", "forged status"],
 )
 async def test_each_namespace_that_looks_for_gpus_is_listed_once(
-    requests: list[DynamoGraphDeploymentRequest], admitted: list[DynamoGraphDeploymentRequest], listed: str
+    requests: list[Request], admitted: list[Request], listed: str
 ) -> None:
     world = WorldRbac(*requests)
     for request in admitted:

@@ -7,14 +7,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_operator.requests.api import (
-    ConfigMapReference,
-    DeploymentOverrides,
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    DynamoGraphDeploymentRequestStatus,
-    ProfilingConfig,
-)
+from dynamo_operator.requests.api import ConfigMapReference, DeploymentOverrides, ProfilingConfig
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.render import (
     model_cache,
     profiler_config_text,
@@ -25,26 +21,24 @@ from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.meta import Metadata, Object
 
 
-def a_spec(config: Object | None = None, **more: Any) -> DynamoGraphDeploymentRequestSpec:
+def a_spec(config: Object | None = None, **more: Any) -> RequestSpec:
     """A spec with that configuration; fields of `profilingConfig` and of the spec by their names."""
     own = {name: more.pop(name) for name in tuple(more) if name in ProfilingConfig.__struct_fields__}
     profiling = ProfilingConfig(profiler_image="p:1", config=config, **own)
-    return DynamoGraphDeploymentRequestSpec(
-        model="acme/tiny", backend="trtllm", profiling_config=profiling, **more
-    )
+    return RequestSpec(model="acme/tiny", backend="trtllm", profiling_config=profiling, **more)
 
 
-def a_job(spec: DynamoGraphDeploymentRequestSpec, name: str = "r", **settings: Any) -> Object:
+def a_job(spec: RequestSpec, name: str = "r", **settings: Any) -> Object:
     """The Job of a request with that spec."""
-    status = DynamoGraphDeploymentRequestStatus(observed_generation=3)
+    status = RequestStatus(observed_generation=3)
     metadata = Metadata(name=name, namespace="team-a", uid="u-1")
-    request = DynamoGraphDeploymentRequest(metadata, spec, status)
+    request = Request(metadata, spec, status)
     return profiling_job(request, spec, RenderSettings(**settings))
 
 
 def test_the_base_graph_is_mounted_from_where_it_is() -> None:
     spec = a_spec(config_map_ref=ConfigMapReference("mine", "a.yaml"))
-    request = DynamoGraphDeploymentRequest(Metadata(name="r", namespace="n", uid="u"), spec)
+    request = Request(Metadata(name="r", namespace="n", uid="u"), spec)
     for base, name, key in ((None, "mine", "a.yaml"), (ConfigMapReference("ours"), "ours", None)):
         job = profiling_job(request, spec, RenderSettings(), base)
         volumes = {each["name"]: each for each in job["spec"]["template"]["spec"]["volumes"]}

@@ -9,26 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dynamo_operator.requests.api import (
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    Output,
-    ProfilingConfig,
-)
-from dynamo_operator.requests.results import (
-    BadOutput,
-    ProfilingResult,
-    completed,
-    completed_base,
-    config_map,
-    is_own_config_map,
-    named_config_maps,
-    parse_results,
-    progress,
-    require_small,
-    tracking,
-    with_free_names,
-)
+from dynamo_operator.requests import results
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
+from dynamo_operator.requests.api import Output, ProfilingConfig
 from kube_runtime.types.meta import Metadata, Object, OwnerReference
 
 GRAPH = {
@@ -41,10 +25,10 @@ GRAPH = {
 CURVES = {"kind": "ConfigMap", "metadata": {"name": "curves"}, "data": {"a": "1"}}
 
 
-def read(text: str, **more: bool) -> ProfilingResult:
+def read(text: str, **more: bool) -> results.ProfilingResult:
     """What is found in the results."""
     data = {"config_with_planner.yaml": text, "mocker_config_with_planner.yaml": text}
-    return parse_results(data, "dgdr-output-r", is_mocked=more.get("is_mocked", False), name="r")
+    return results.parse_results(data, "dgdr-output-r", is_mocked=more.get("is_mocked", False), name="r")
 
 
 def stream(*documents: object) -> str:
@@ -136,39 +120,21 @@ def test_a_date_or_a_time_is_a_text_and_a_number_a_key() -> None:
     ],
 )
 def test_what_cannot_be_used_is_refused_with_its_cause(text: str, cause: str) -> None:
-    with pytest.raises(BadOutput, match=r"config_with_planner\.yaml") as refused:
+    with pytest.raises(results.BadOutput, match=r"config_with_planner\.yaml") as refused:
         read(text)
     assert cause in str(refused.value)
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
-    with pytest.raises(BadOutput, match=r"key mocker_config_with_planner\.yaml not found"):
-        parse_results({}, "dgdr-output-r", is_mocked=True, name="r")
+    with pytest.raises(results.BadOutput, match=r"key mocker_config_with_planner\.yaml not found"):
+        results.parse_results({}, "dgdr-output-r", is_mocked=True, name="r")
 
 
 SCALARS = st.sampled_from(
-    [
-        "maybe",
-        "x",
-        "1",
-        "yes",
-        "2026-99-99",
-        "1:30",
-        "0x",
-        "9" * 5000,
-        ".inf",
-        "-",
-        "=",
-        "~",
-        "*a",
-        "<<",
-    ]
+    ["maybe", "x", "1", "yes", "2026-99-99", "1:30", "0x", "9" * 5000, ".inf", "-", "=", "~", "*a", "<<"]
 )
 TAGS = st.sampled_from(
-    [
-        "",
-        *(f"!!{each} " for each in ("bool", "int", "float", "timestamp", "binary", "null", "set", "omap")),
-    ]
+    ["", *(f"!!{each} " for each in ("bool", "int", "float", "timestamp", "binary", "null", "set", "omap"))]
 )
 TAGGED = st.builds(str.__add__, TAGS, SCALARS | st.text("!&*[]{}: ,a1\n", max_size=8))
 AWKWARD = st.lists(TAGGED, max_size=6).map(lambda each: f"kind: X\na: &a [{', '.join(each)}]")
@@ -176,26 +142,26 @@ AWKWARD = st.lists(TAGGED, max_size=6).map(lambda each: f"kind: X\na: &a [{', '.
 
 @given(st.text(max_size=200) | AWKWARD)
 def test_any_text_is_read_or_refused(text: str) -> None:
-    with pytest.raises(BadOutput, match=r"config_with_planner\.yaml"):
+    with pytest.raises(results.BadOutput, match=r"config_with_planner\.yaml"):
         read(text)
 
 
 @given(st.text(max_size=200) | AWKWARD | TAGGED.map("phase: {}".format))
 def test_any_status_is_read(text: str) -> None:
-    assert len(progress({"profiler_status.yaml": text}).message) <= 200
-    assert progress({"profiler_status.yaml": "phase: !!bool maybe"}).phase == ""
+    assert len(results.progress({"profiler_status.yaml": text}).message) <= 200
+    assert results.progress({"profiler_status.yaml": "phase: !!bool maybe"}).phase == ""
 
 
 def test_of_what_a_status_keeps_only_config_maps_with_names_are_read() -> None:
     odd = [{}, {"kind": "ConfigMap"}, {"kind": "ConfigMap", "metadata": "x"}, {"kind": "Secret"}]
-    assert [CURVES] == list(named_config_maps([CURVES, *odd]))
+    assert [CURVES] == list(results.named_config_maps([CURVES, *odd]))
 
 
 def test_config_maps_that_no_status_can_hold_are_refused() -> None:
-    require_small((CURVES,))
+    results.require_small((CURVES,))
     large = {**CURVES, "data": {"a": "x" * 250_001}}
-    with pytest.raises(BadOutput, match="limit 250000"):
-        require_small((large,))
+    with pytest.raises(results.BadOutput, match="limit 250000"):
+        results.require_small((large,))
 
 
 @pytest.mark.parametrize(
@@ -214,23 +180,23 @@ def test_a_pod_that_has_not_the_form_of_one_is_refused(pod: Object, path: str) -
         tolerations=({"operator": "Exists"},),
         image_pull_secrets=({"name": "s"},),
     )
-    with pytest.raises(BadOutput) as refused:
-        completed(graph, DynamoGraphDeploymentRequestSpec("m", "vllm", profiling))
+    with pytest.raises(results.BadOutput) as refused:
+        results.completed(graph, RequestSpec("m", "vllm", profiling))
     assert path in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["labels", "annotations"])
 def test_a_config_map_whose_labels_are_none_is_refused(name: str) -> None:
     metadata = Metadata(name="r", namespace="n", uid="u")
-    request = DynamoGraphDeploymentRequest(metadata)
+    request = Request(metadata)
     odd = {**CURVES, "metadata": {"name": "curves", name: 5}}
-    with pytest.raises(BadOutput, match=f"metadata.{name} is not a mapping"):
-        config_map(request, odd, "n")
+    with pytest.raises(results.BadOutput, match=f"metadata.{name} is not a mapping"):
+        results.config_map(request, odd, "n")
 
 
 def test_a_graph_that_no_status_can_hold_is_refused() -> None:
     text = stream(GRAPH).replace('"kept": 1', '"kept": "' + "\\0" * 200_000 + '"')
-    with pytest.raises(BadOutput, match="limit 900000"):
+    with pytest.raises(results.BadOutput, match="limit 900000"):
         read(text)
 
 
@@ -253,42 +219,42 @@ spec:
 """
 
 
-def a_spec(**more: Any) -> DynamoGraphDeploymentRequestSpec:
+def a_spec(**more: Any) -> RequestSpec:
     env = ({"name": "A", "value": "2"}, {"name": "B", "value": "3"})
     profiling = ProfilingConfig("p:1", env=env, tolerations=(TOLERATION,), node_selector={"pool": "gpu"})
-    return DynamoGraphDeploymentRequestSpec("m", "vllm", profiling, **more)
+    return RequestSpec("m", "vllm", profiling, **more)
 
 
 def test_workers_get_the_placement_and_what_the_base_says_counts_more() -> None:
-    text = completed_base(BASE, a_spec())
+    text = results.completed_base(BASE, a_spec())
     assert text is not None
     expected = yaml.safe_load(BASE)
     worker = expected["spec"]["services"]["Decode"]
     worker["extraPodSpec"]["tolerations"] = [TOLERATION]
     worker["envs"].append({"name": "B", "value": "3"})
     assert expected == yaml.safe_load(text)
-    assert text == completed_base(BASE, a_spec(use_mocker=True)), "measured on real engines"
-    assert completed_base(text, a_spec()) is None, "it has all"
-    assert completed_base(BASE, with_config({})) is None, "there is nothing to add"
+    assert text == results.completed_base(BASE, a_spec(use_mocker=True)), "measured on real engines"
+    assert results.completed_base(text, a_spec()) is None, "it has all"
+    assert results.completed_base(BASE, with_config({})) is None, "there is nothing to add"
 
 
 CACHE: Object = {"deployment": {"modelCache": {"pvcName": "weights", "mountPath": "/models"}}}
 
 
-def with_config(config: Object, **more: Any) -> DynamoGraphDeploymentRequestSpec:
+def with_config(config: Object, **more: Any) -> RequestSpec:
     """A request with this configuration of the profiler, and no variables."""
-    return DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1", config), **more)
+    return RequestSpec("m", "vllm", ProfilingConfig("p:1", config), **more)
 
 
 @pytest.mark.parametrize("is_mocked", [False, True])
 def test_the_pvc_of_the_model_is_mounted_where_the_profiler_has_it(is_mocked: bool) -> None:
     graph = yaml.safe_load(BASE)
-    spec = completed(graph, with_config(CACHE, use_mocker=is_mocked))["spec"]
+    spec = results.completed(graph, with_config(CACHE, use_mocker=is_mocked))["spec"]
     mount = [{"name": "weights", "mountPoint": "/models"}]
     mounts = {name: service.get("volumeMounts") for name, service in spec["services"].items()}
     assert {"Frontend": mount, "Planner": None, "Decode": mount} == mounts
     assert [{"name": "weights", "create": False}] == spec["pvcs"]
-    assert {**graph, "spec": spec} == completed({**graph, "spec": spec}, with_config(CACHE))
+    assert {**graph, "spec": spec} == results.completed({**graph, "spec": spec}, with_config(CACHE))
 
 
 @pytest.mark.parametrize(
@@ -300,18 +266,14 @@ def test_the_pvc_of_the_model_is_mounted_where_the_profiler_has_it(is_mocked: bo
 )
 def test_a_mount_of_the_graphs_own_at_that_path_stays(own: Object) -> None:
     graph = {"spec": {"services": {"W": {"componentType": "worker", **own}}}}
-    assert graph == completed(graph, with_config(CACHE))
+    assert graph == results.completed(graph, with_config(CACHE))
 
 
 def test_variables_of_the_deployment_reach_the_workers_before_those_of_the_profiler() -> None:
-    envs = [
-        {"name": "A", "value": "lost"},
-        {"name": "B", "value": "0"},
-        {"name": "C", "value": "4"},
-    ]
+    envs = [{"name": "A", "value": "lost"}, {"name": "B", "value": "0"}, {"name": "C", "value": "4"}]
     profiling = ProfilingConfig("p:1", {"deployment": {"envs": envs}}, env=a_spec().profiling_config.env)
-    spec = DynamoGraphDeploymentRequestSpec("m", "vllm", profiling)
-    services = completed(yaml.safe_load(BASE), spec)["spec"]["services"]
+    spec = RequestSpec("m", "vllm", profiling)
+    services = results.completed(yaml.safe_load(BASE), spec)["spec"]["services"]
     found = {env["name"]: env["value"] for env in services["Decode"]["envs"]}
     assert {"A": "1", "B": "0", "C": "4"} == found
     assert "envs" not in services["Frontend"]
@@ -335,7 +297,7 @@ def test_variables_of_the_deployment_reach_the_workers_before_those_of_the_profi
     ],
 )
 def test_what_is_no_graph_is_left_to_the_profiler(text: str) -> None:
-    assert completed_base(text, a_spec()) is None
+    assert results.completed_base(text, a_spec()) is None
 
 
 _VALUES = st.recursive(
@@ -351,29 +313,25 @@ _SERVICE = st.dictionaries(_FIELDS, _VALUES | st.just("worker"))
 @example({"W": {"componentType": {"\x7f\x80\ufffe": None}}, "F": {"componentType": "worker"}})
 def test_any_services_are_completed_or_left_alone(services: dict[str, Any]) -> None:
     graph = {"kind": "DynamoGraphDeployment", "spec": {"services": services}}
-    text = completed_base(json.dumps(graph), a_spec())
+    text = results.completed_base(json.dumps(graph), a_spec())
     assert text is None or services.keys() == yaml.safe_load(text)["spec"]["services"].keys()
 
 
-REQUEST = DynamoGraphDeploymentRequest(Metadata(name="r", namespace="n", uid="u"))
+REQUEST = Request(Metadata(name="r", namespace="n", uid="u"))
 CONTROLLER = OwnerReference(
-    api_version="nvidia.com/v1alpha1",
-    kind="DynamoGraphDeploymentRequest",
-    name="r",
-    uid="u",
-    controller=True,
+    api_version="nvidia.com/v1alpha1", kind="DynamoGraphDeploymentRequest", name="r", uid="u", controller=True
 )
-OURS = Output(Metadata(name="curves", namespace="n", labels=tracking(REQUEST)))
+OURS = Output(Metadata(name="curves", namespace="n", labels=results.tracking(REQUEST)))
 
 
 def test_only_a_name_of_another_becomes_a_new_one() -> None:
     graph = {"spec": {"services": {"w": {"configMap": {"name": "curves"}, "other": {"name": "curves"}}}}}
     stranger = Output(Metadata(name="curves", namespace="n"))
     config = {"kind": "ConfigMap", "metadata": {"name": "config"}}
-    result = ProfilingResult(graph, (CURVES, config))
-    assert result is with_free_names(REQUEST, result, {})
-    assert result is with_free_names(REQUEST, result, {"curves": OURS})
-    renamed = with_free_names(REQUEST, result, {"curves": stranger})
+    result = results.ProfilingResult(graph, (CURVES, config))
+    assert result is results.with_free_names(REQUEST, result, {})
+    assert result is results.with_free_names(REQUEST, result, {"curves": OURS})
+    renamed = results.with_free_names(REQUEST, result, {"curves": stranger})
     assert ["curves-r", "config"] == [each["metadata"]["name"] for each in renamed.config_maps]
     services = {"w": {"configMap": {"name": "curves-r"}, "other": {"name": "curves"}}}
     assert {"spec": {"services": services}} == renamed.graph
@@ -382,5 +340,5 @@ def test_only_a_name_of_another_becomes_a_new_one() -> None:
 def test_labels_alone_do_not_make_a_config_map_ours_that_another_controls() -> None:
     owned = replace(OURS.metadata, owner_references=(CONTROLLER,))
     foreign = replace(OURS.metadata, owner_references=(replace(CONTROLLER, uid="other"),))
-    assert is_own_config_map(REQUEST, replace(OURS, metadata=owned))
-    assert not is_own_config_map(REQUEST, replace(OURS, metadata=foreign))
+    assert results.is_own_config_map(REQUEST, replace(OURS, metadata=owned))
+    assert not results.is_own_config_map(REQUEST, replace(OURS, metadata=foreign))

@@ -7,32 +7,30 @@ import pytest
 from dynamo_graphs.catalog import MEANINGS
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.requests import status
-from dynamo_operator.requests.api import (
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    DynamoGraphDeploymentRequestStatus,
-    ProfilingConfig,
-    RequestConditionType,
-    RequestReason,
-    RequestState,
-)
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
+from dynamo_operator.requests.api import ProfilingConfig
+from dynamo_operator.requests.api import RequestConditionType as Type
+from dynamo_operator.requests.api import RequestReason as Reason
+from dynamo_operator.requests.api import RequestState as State
 from dynamo_operator.requests.decide import RETRIED
 from dynamo_operator.requests.results import ProfilingProgress, ProfilingResult
 from dynamo_operator.requests.status import RequestReport
 from kube_runtime.types.meta import Condition, Key, Metadata
 
-KIND = DynamoGraphDeploymentRequest.KIND.name
+KIND = Request.KIND.name
 MEANT = [row for row in MEANINGS if row.kind == KIND]
 ROWS = {(row.condition, row.status, row.reason) for row in MEANT}
-SPEC = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"), auto_apply=True)
+SPEC = RequestSpec("m", "vllm", ProfilingConfig("p:1"), auto_apply=True)
 AT = Key("n", "r")
 GRAPH = ProfilingResult({"apiVersion": "v", "kind": "k", "metadata": {"name": "g"}, "spec": {}})
 
 
-def a_request(state: str = "", *conditions: Condition) -> DynamoGraphDeploymentRequest:
+def a_request(state: str = "", *conditions: Condition) -> Request:
     """A request in that state."""
-    reported = DynamoGraphDeploymentRequestStatus(state=state or None, conditions=conditions)
-    return DynamoGraphDeploymentRequest(Metadata(name="r", namespace="n", uid="u"), SPEC, reported)
+    reported = RequestStatus(state=state or None, conditions=conditions)
+    return Request(Metadata(name="r", namespace="n", uid="u"), SPEC, reported)
 
 
 def a_graph(state: str) -> DynamoGraphDeployment:
@@ -43,12 +41,8 @@ def a_graph(state: str) -> DynamoGraphDeployment:
 
 def everything_told() -> Iterator[RequestReport]:
     """The message after each action, from each state."""
-    went_before = [
-        Condition(type_, "False", "x")
-        for type_ in RequestConditionType
-        if type_ is not RequestConditionType.SUCCEEDED
-    ]
-    for state in RequestState:
+    went_before = [Condition(type_, "False", "x") for type_ in Type if type_ is not Type.SUCCEEDED]
+    for state in State:
         for conditions in ((), tuple(went_before)):
             request = a_request(state, *conditions)
             yield status.refused(request, ("wrong",))
@@ -69,30 +63,22 @@ def everything_told() -> Iterator[RequestReport]:
                 yield status.mirrored(request, a_graph(graph))
             yield status.lost(request)
             yield status.settled(request)
-            for reason in (RequestReason.PAUSED, RequestReason.TOO_LARGE):
+            for reason in (Reason.PAUSED, Reason.TOO_LARGE):
                 yield status.stopped(request, reason, "text")
-        paused = Condition(RequestConditionType.SUCCEEDED, "Unknown", RequestReason.PAUSED)
+        paused = Condition(Type.SUCCEEDED, "Unknown", Reason.PAUSED)
         if report := status.restated(a_request(state, paused)):
             yield report
 
 
 def test_every_reason_is_explained_with_advice() -> None:
-    own = {
-        RequestState.PENDING,
-        RequestState.PROFILING,
-        RequestState.DEPLOYING,
-        RequestState.READY,
-        RequestState.FAILED,
-    }
-    assert {*map(str, RequestReason), *map(str, own)} == {reason for _, _, reason in ROWS}
+    own = {State.PENDING, State.PROFILING, State.DEPLOYING, State.READY, State.FAILED}
+    assert {*map(str, Reason), *map(str, own)} == {reason for _, _, reason in ROWS}
     assert all(row.text and row.advice for row in MEANT)
     assert len(ROWS) == len(MEANT)
 
 
 def test_every_reported_condition_has_its_row() -> None:
-    steps = {
-        (type_, value, reason) for type_, value, reason in ROWS if type_ != RequestConditionType.SUCCEEDED
-    }
+    steps = {(type_, value, reason) for type_, value, reason in ROWS if type_ != Type.SUCCEEDED}
     # `Succeeded` repeats the reason of a step that failed, or that waits.
     repeated = {reason for _, value, reason in steps if value == "False"}
     seen = {
@@ -103,59 +89,47 @@ def test_every_reported_condition_has_its_row() -> None:
     unexplained = {
         (type_, value, reason)
         for type_, value, reason in seen - ROWS
-        if type_ != RequestConditionType.SUCCEEDED or reason not in repeated
+        if type_ != Type.SUCCEEDED or reason not in repeated
     }
-    again = {
-        (type_, "Unknown", RequestReason.STARTED_ANEW)
-        for type_ in (RequestConditionType.GENERATED, RequestConditionType.DEPLOYED)
-    }
+    again = {(type_, "Unknown", Reason.STARTED_ANEW) for type_ in (Type.GENERATED, Type.DEPLOYED)}
     assert again == unexplained
-    unread = (
-        RequestReason.UNREADABLE,
-        RequestReason.REJECTED,
-    )  # of what cannot be read or written, or is not read
-    untold = {(RequestConditionType.SUCCEEDED, "False", reason) for reason in unread}
+    unread = (Reason.UNREADABLE, Reason.REJECTED)  # of what cannot be read or written, or is not read
+    untold = {(Type.SUCCEEDED, "False", reason) for reason in unread}
     assert untold == ROWS - seen
 
 
-@pytest.mark.parametrize("held", [RequestReason.PAUSED, RequestReason.UNREADABLE])
+@pytest.mark.parametrize("held", [Reason.PAUSED, Reason.UNREADABLE])
 @pytest.mark.parametrize(
     ("state", "verdict"),
     [
-        (RequestState.READY, ("True", RequestState.READY)),
-        (RequestState.FAILED, ("False", RequestReason.PROFILING_FAILED)),
-        (RequestState.PENDING, ("Unknown", RequestState.PENDING)),
+        (State.READY, ("True", State.READY)),
+        (State.FAILED, ("False", Reason.PROFILING_FAILED)),
+        (State.PENDING, ("Unknown", State.PENDING)),
     ],
 )
 def test_what_was_true_before_is_said_again_when_nothing_holds_a_request_any_more(
-    held: RequestReason, state: RequestState, verdict: tuple[str, str]
+    held: Reason, state: State, verdict: tuple[str, str]
 ) -> None:
-    value = "Unknown" if held is RequestReason.PAUSED else "False"
+    value = "Unknown" if held is Reason.PAUSED else "False"
     profiling = {
-        RequestState.READY: Condition(
-            RequestConditionType.PROFILING, "True", RequestReason.PROFILING_COMPLETED
-        ),
-        RequestState.FAILED: Condition(
-            RequestConditionType.PROFILING, "False", RequestReason.PROFILING_FAILED
-        ),
-        RequestState.PENDING: Condition(
-            RequestConditionType.PROFILING, "Unknown", RequestReason.STARTED_ANEW
-        ),
+        State.READY: Condition(Type.PROFILING, "True", Reason.PROFILING_COMPLETED),
+        State.FAILED: Condition(Type.PROFILING, "False", Reason.PROFILING_FAILED),
+        State.PENDING: Condition(Type.PROFILING, "Unknown", Reason.STARTED_ANEW),
     }
-    request = a_request(state, profiling[state], Condition(RequestConditionType.SUCCEEDED, value, held))
+    request = a_request(state, profiling[state], Condition(Type.SUCCEEDED, value, held))
     report = status.restated(request)
     assert report is not None
     (last,) = report.status.conditions
-    assert (RequestConditionType.SUCCEEDED, *verdict) == (last.type, last.status, last.reason)
+    assert (Type.SUCCEEDED, *verdict) == (last.type, last.status, last.reason)
 
 
 def test_a_wait_for_an_earlier_job_is_reported_in_every_condition() -> None:
-    reported = status.waiting(a_request(RequestState.FAILED), "Job profile-r is being deleted").status
+    reported = status.waiting(a_request(State.FAILED), "Job profile-r is being deleted").status
     text = "Profiling waits for an earlier Job to terminate: Job profile-r is being deleted"
-    assert (RequestState.PENDING, text) == (reported.state, reported.message)
+    assert (State.PENDING, text) == (reported.state, reported.message)
     assert [
-        (RequestConditionType.PROFILING, "False", RequestReason.WAITING, text),
-        (RequestConditionType.SUCCEEDED, "Unknown", RequestReason.WAITING, text),
+        (Type.PROFILING, "False", Reason.WAITING, text),
+        (Type.SUCCEEDED, "Unknown", Reason.WAITING, text),
     ] == [
         (condition.type, condition.status, condition.reason, condition.message)
         for condition in reported.conditions

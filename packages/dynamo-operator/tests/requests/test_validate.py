@@ -6,19 +6,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dynamo_operator.requests.api import (
-    DeploymentOverrides,
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    DynamoGraphDeploymentRequestStatus,
-    ProfilingConfig,
-)
+from dynamo_operator.requests.api import DeploymentOverrides, ProfilingConfig
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.render import profiler_config_text
-from dynamo_operator.requests.validate import (
-    request_problems,
-    request_update_problems,
-    request_warnings,
-)
+from dynamo_operator.requests.validate import request_problems, request_update_problems, request_warnings
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.meta import Metadata
 
@@ -26,17 +19,17 @@ CONFIG = "spec.profilingConfig.config"
 EXAMPLE = 'for example {"name": "HF_HOME", "value": "/cache"}'
 
 
-def a_request(state: str = "", **fields: Any) -> DynamoGraphDeploymentRequest:
+def a_request(state: str = "", **fields: Any) -> Request:
     """A request in that state; fields of `profilingConfig` and of the spec by their names."""
     profiling_fields = ProfilingConfig.__struct_fields__
     own = {name: fields.pop(name) for name in tuple(fields) if name in profiling_fields}
     profiling = ProfilingConfig(**{"profiler_image": "p:1", **own})
-    spec = DynamoGraphDeploymentRequestSpec("m", "vllm", profiling, **fields)
-    status = DynamoGraphDeploymentRequestStatus(state=state)
-    return DynamoGraphDeploymentRequest(Metadata(name="r", namespace="n"), spec, status)
+    spec = RequestSpec("m", "vllm", profiling, **fields)
+    status = RequestStatus(state=state)
+    return Request(Metadata(name="r", namespace="n"), spec, status)
 
 
-def problems_of(request: DynamoGraphDeploymentRequest, **settings: Any) -> list[str]:
+def problems_of(request: Request, **settings: Any) -> list[str]:
     """The problems, one line each."""
     return [str(problem) for problem in request_problems(request, RenderSettings(**settings))]
 
@@ -70,11 +63,7 @@ def problems_of(request: DynamoGraphDeploymentRequest, **settings: Any) -> list[
             {"operator_account": "n/operator", "restricted_namespace": "n"},
             "is the operator's own ServiceAccount",
         ),
-        (
-            {},
-            {"operator_account": "n/operator"},
-            "metadata.namespace n is the operator's own",
-        ),
+        ({}, {"operator_account": "n/operator"}, "metadata.namespace n is the operator's own"),
         (
             {"enable_gpu_discovery": True},
             {"restricted_namespace": "n"},
@@ -125,7 +114,7 @@ def test_every_problem_is_reported_at_once() -> None:
 
 
 def test_a_configuration_is_as_large_as_one_argument_may_be_and_no_larger() -> None:
-    def of(size: int) -> DynamoGraphDeploymentRequest:
+    def of(size: int) -> Request:
         return a_request(config={"note": "x" * size})
 
     room = 131_071 - len(profiler_config_text(spec_of(of(0)), "n").encode())
@@ -170,7 +159,7 @@ def test_a_spec_that_cannot_be_stored_twice_is_refused() -> None:
     assert "limit 200000" in problem
 
 
-def spec_of(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequestSpec:
+def spec_of(request: Request) -> RequestSpec:
     """Its spec, which is there."""
     assert request.spec is not None
     return request.spec

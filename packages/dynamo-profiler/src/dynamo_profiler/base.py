@@ -160,11 +160,7 @@ def graph(name: str, services: Object) -> Object:
 
 def frontend_service(image: str) -> Object:
     """A frontend."""
-    return {
-        "componentType": "frontend",
-        "replicas": 1,
-        "extraPodSpec": {"mainContainer": {"image": image}},
-    }
+    return {"componentType": "frontend", "replicas": 1, "extraPodSpec": {"mainContainer": {"image": image}}}
 
 
 def worker_name(role: str) -> str:

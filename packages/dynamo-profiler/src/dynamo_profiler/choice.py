@@ -319,12 +319,7 @@ def _replicas(rate: float, configuration: Configuration) -> int:
 def _cheapest(roles: Iterable[Role | None]) -> Role | None:
     return min(
         (role for role in roles if role is not None),
-        key=lambda role: (
-            _is_too_many(role),
-            role.gpus,
-            -role.rate * role.replicas,
-            role.engine.gpus,
-        ),
+        key=lambda role: (_is_too_many(role), role.gpus, -role.rate * role.replicas, role.engine.gpus),
         default=None,
     )
 

@@ -57,10 +57,7 @@ class Load(Struct, frozen=True):
         """Why this load misses the targets, as a clause; empty if it meets them."""
         if self.failures > self.requests * MAX_FAILURES:
             return f"{self.failures} of {self.requests} requests failed: {self.failure}"
-        for name, value, target in (
-            ("ttft", self.ttft, targets.ttft),
-            ("itl", self.itl, targets.itl),
-        ):
+        for name, value, target in (("ttft", self.ttft, targets.ttft), ("itl", self.itl, targets.itl)):
             if value > target:
                 return f"{name} of {value * 1000:.4g} ms is above {target * 1000:g} ms"
         return ""

@@ -25,16 +25,7 @@ from dynamo_profiler.choice import Choice
 from dynamo_profiler.client import Load
 from dynamo_profiler.configuration import Configuration, Online, read_configuration, with_hardware
 from dynamo_profiler.online import Identity, measured_choice
-from dynamo_profiler.run import (
-    Inputs,
-    Phase,
-    Progress,
-    Results,
-    SearchSpace,
-    best,
-    results,
-    search,
-)
+from dynamo_profiler.run import Inputs, Phase, Progress, Results, SearchSpace, best, results, search
 from dynamo_profiler.shape import NodeGpus, best_nodes
 from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect

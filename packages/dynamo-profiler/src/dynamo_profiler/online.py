@@ -25,14 +25,7 @@ from dynamo_profiler.configuration import Online
 from dynamo_profiler.planner import DATA, mocked_graph
 from dynamo_profiler.run import OnStep, Phase, Progress, SearchSpace, to_measure
 from kube_runtime.client.client import Client
-from kube_runtime.errors import (
-    Conflict,
-    NotFound,
-    OperatorError,
-    ServerFailure,
-    Throttled,
-    Unreachable,
-)
+from kube_runtime.errors import Conflict, NotFound, OperatorError, ServerFailure, Throttled, Unreachable
 from kube_runtime.times import loop_time
 from kube_runtime.types.kinds import ConfigMap
 from kube_runtime.types.meta import Key, Object, Struct
@@ -81,11 +74,7 @@ class Identity:
 
 
 async def measured_choice(
-    space: SearchSpace,
-    online: Online,
-    request: Identity,
-    client: Client,
-    on_step: OnStep,
+    space: SearchSpace, online: Online, request: Identity, client: Client, on_step: OnStep
 ) -> tuple[Choice, Measured]:
     """The first choice that meets the targets, and its measurement. Calls `on_step` with each step.
 
@@ -180,17 +169,8 @@ class _Bench:
         """Write the measurements, of which there are at most as many as candidates."""
         text = msgspec.json.encode(_File(tuple(measurements.values()))).decode()
         key = self._file
-        metadata = {
-            "name": key.name,
-            "namespace": key.namespace,
-            **self.request.owner(key.namespace),
-        }
-        body = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": metadata,
-            "data": {_FILE: text},
-        }
+        metadata = {"name": key.name, "namespace": key.namespace, **self.request.owner(key.namespace)}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {_FILE: text}}
         await _retried(lambda: self.client.apply(ConfigMap, body, force=False))
 
     @property

@@ -44,10 +44,7 @@ def data_config_map(prefill: Fields, decode: Fields, name: str = DATA) -> Object
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": name},
-        "data": {
-            "prefill_raw_data.json": json.dumps(prefill),
-            "decode_raw_data.json": json.dumps(decode),
-        },
+        "data": {"prefill_raw_data.json": json.dumps(prefill), "decode_raw_data.json": json.dumps(decode)},
     }
 
 

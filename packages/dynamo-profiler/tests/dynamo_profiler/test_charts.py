@@ -28,9 +28,7 @@ def beats(better: Candidate, candidate: Candidate) -> bool:
 
 
 @given(st.lists(one, max_size=30))
-def test_no_graph_beats_one_on_the_front_and_each_other_is_beaten_or_equal(
-    made: list[Candidate],
-) -> None:
+def test_no_graph_beats_one_on_the_front_and_each_other_is_beaten_or_equal(made: list[Candidate]) -> None:
     best = front(made)
     assert not any(beats(other, candidate) for candidate in best for other in made)
     pairs = {(candidate.per_user, candidate.per_gpu) for candidate in best}

@@ -18,10 +18,7 @@ from profiler_questions import a_configuration, results_of
 
 configurations = st.builds(
     lambda model, gpu, sla, most, analytic: a_configuration(
-        model,
-        sla=sla,
-        hardware={"gpuType": gpu, "maxNumGpusPerEngine": most},
-        analytic=analytic,
+        model, sla=sla, hardware={"gpuType": gpu, "maxNumGpusPerEngine": most}, analytic=analytic
     ),
     st.sampled_from(["Qwen/Qwen3-0.6B", "a/8B", "a/8B-FP8", "a/30B-A3B", "a/70B", "a/405B"]),
     st.sampled_from(list(GPUS)),

@@ -98,10 +98,7 @@ def test_a_text_stays_a_text_from_the_request_to_the_graph(tmp_path: Path, image
     config = {"sla": {"ttft": 2000, "itl": 100}, "deployment": {"namespace": image}}
     overrides = DeploymentOverrides(workers_image=image)
     spec = DynamoGraphDeploymentRequestSpec(
-        "a/8B",
-        "vllm",
-        ProfilingConfig(profiler_image="p:1", config=config),
-        deployment_overrides=overrides,
+        "a/8B", "vllm", ProfilingConfig(profiler_image="p:1", config=config), deployment_overrides=overrides
     )
     given = profiler_config_text(spec, "team-a")
     profiler.run(given.replace("output_dir: /data", f"output_dir: {tmp_path}"))
@@ -160,10 +157,7 @@ def test_a_bug_in_the_reader_is_not_reported_as_an_error_of_the_base_graph(
 @pytest.mark.parametrize(
     ("nodes", "cause"),
     [
-        (
-            [],
-            "no node has GPUs and the label nvidia.com/gpu.product: install NVIDIA's GPU feature ",
-        ),
+        ([], "no node has GPUs and the label nvidia.com/gpu.product: install NVIDIA's GPU feature "),
         ([NodeGpus({}, {"cpu": "4"})], "no node has GPUs and the label nvidia.com/gpu.product: "),
         (
             [NodeGpus({"nvidia.com/gpu.product": "Abacus", "nvidia.com/gpu.count": "8"}, {})],

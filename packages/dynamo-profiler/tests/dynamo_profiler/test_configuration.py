@@ -36,10 +36,7 @@ def test_both_spellings_are_the_same_key(camel: dict[str, Any], snake: dict[str,
     ("given", "message"),
     [
         ([], "the configuration must be a mapping"),
-        (
-            {**LEAST, "engine": {}},
-            "engine.backend must be one of vllm, sglang, trtllm, and is ''",
-        ),
+        ({**LEAST, "engine": {}}, "engine.backend must be one of vllm, sglang, trtllm, and is ''"),
         ({**LEAST, "engine": 3}, "engine must be a mapping, and is 3"),
         (
             {**LEAST, "sweep": {"aicSystem": "x1"}},
@@ -50,10 +47,7 @@ def test_both_spellings_are_the_same_key(camel: dict[str, Any], snake: dict[str,
         ({**LEAST, "sla": {"ttft": 0}}, "sla.ttft must be above 0 and at most 3.6e+06, and is 0"),
         ({**LEAST, "sla": {"itl": "10"}}, "sla.itl must be a number, and is '10'"),
         ({**LEAST, "sla": {"itl": float("nan")}}, "sla.itl must be a number, and is nan"),
-        (
-            {**LEAST, "sla": {"itl": float("inf")}},
-            "sla.itl must be above 0 and at most 3.6e+06, and is inf",
-        ),
+        ({**LEAST, "sla": {"itl": float("inf")}}, "sla.itl must be above 0 and at most 3.6e+06, and is inf"),
         ({**LEAST, "sla": {"isl": True}}, "sla.isl must be a whole number, and is True"),
         ({**LEAST, "sla": {"isl": 1.5}}, "sla.isl must be a whole number, and is 1.5"),
         ({**LEAST, "sla": {"isl": 10**30}}, f"sla.isl must be from 1 to 10000000, and is {10**30}"),
@@ -134,17 +128,7 @@ leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_s
 sections = st.dictionaries(
     st.sampled_from(
         [
-            *(
-                "isl",
-                "osl",
-                "ttft",
-                "itl",
-                "gpuType",
-                "maxNumGpusPerEngine",
-                "mode",
-                "maxGpus",
-                "x",
-            ),
+            *("isl", "osl", "ttft", "itl", "gpuType", "maxNumGpusPerEngine", "mode", "maxGpus", "x"),
             *("requestsPerSecond", "parametersBillions", "secondsPerPhase", "modelCache", "config"),
             *("maxContextLength", "decodeInterpolationGranularity", "numGpusPerNode"),
         ]
@@ -188,12 +172,7 @@ def test_the_best_nodes_are_those_with_the_most_gpus_then_with_the_most_memory()
 def test_what_the_nodes_have_counts_more_than_what_is_said() -> None:
     known = a_configuration(hardware={"gpuType": "a10", "maxNumGpusPerEngine": 8})
     found = with_hardware(known, GPUS["h200_sxm"], 4).hardware
-    assert ("h200_sxm", 4, 1, False) == (
-        found.gpu.name,
-        found.max_gpus,
-        found.min_gpus,
-        found.is_assumed,
-    )
+    assert ("h200_sxm", 4, 1, False) == (found.gpu.name, found.max_gpus, found.min_gpus, found.is_assumed)
 
 
 @pytest.mark.parametrize(
@@ -211,8 +190,7 @@ def test_it_measures_only_if_it_is_asked_to(fields: Object, measures: bool) -> N
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["", "frontend:8000", "ftp://f", "http://", "http://[", "{frontend:>999999999}"],
+    "url", ["", "frontend:8000", "ftp://f", "http://", "http://[", "{frontend:>999999999}"]
 )
 def test_a_frontend_url_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(Refusal, match=r"^online\.frontendUrl must be a URL"):

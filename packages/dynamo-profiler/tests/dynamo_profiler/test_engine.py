@@ -19,10 +19,7 @@ shapes = st.builds(
     st.sampled_from([0.5, 1, 2]),
 )
 engines = st.builds(
-    FormulaEngine,
-    shapes,
-    st.sampled_from(list(GPUS.values())),
-    st.sampled_from([1, 2, 4, 8, 16]).map(Layout),
+    FormulaEngine, shapes, st.sampled_from(list(GPUS.values())), st.sampled_from([1, 2, 4, 8, 16]).map(Layout)
 )
 
 

@@ -111,12 +111,7 @@ def test_kernels_are_asked_for_a_layout_and_answer_in_seconds() -> None:
     [
         ("l4", LLAMA.config, None, r"no measurements of l4 \(expected one of gb200_sxm, "),
         ("h100_sxm", None, None, r"needs a model of the catalogue, or its config\.json"),
-        (
-            "h100_sxm",
-            LLAMA.config,
-            LookupError("no table"),
-            "no measurements for this model on 4 x h1",
-        ),
+        ("h100_sxm", LLAMA.config, LookupError("no table"), "no measurements for this model on 4 x h1"),
     ],
 )
 def test_kernels_that_are_not_there_are_refused_with_the_reason(
@@ -134,9 +129,7 @@ def test_without_kernels_auto_takes_formulas_and_says_why() -> None:
         source_of("kernels", LLAMA.shape, GPUS["l4"], LLAMA.config, "vllm")
 
 
-def test_kernels_that_are_not_installed_are_named_with_their_extra(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_kernels_that_are_not_installed_are_named_with_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "aiconfigurator_core", None)
     with pytest.raises(Refusal, match=r"not installed \(install dynamo-profiler\[aiconfigurator\], "):
         source_of("kernels", LLAMA.shape, GPUS["h100_sxm"], LLAMA.config, "vllm")

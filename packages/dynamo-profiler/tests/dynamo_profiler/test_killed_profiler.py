@@ -61,9 +61,7 @@ def content(folder: Path) -> dict[str, str]:
     return {file: (folder / file).read_text("utf-8") for file in FILES if (folder / file).exists()}
 
 
-def test_wherever_it_is_killed_its_files_are_whole_and_the_next_run_ends_alike(
-    tmp_path: Path,
-) -> None:
+def test_wherever_it_is_killed_its_files_are_whole_and_the_next_run_ends_alike(tmp_path: Path) -> None:
     run(PROGRAM, str(tmp_path), json.dumps(CONFIG))
     *killed, whole = sorted(tmp_path.iterdir(), key=lambda folder: int(folder.name))
     finished = content(whole)

@@ -41,10 +41,7 @@ def is_ascending(values: list[float]) -> bool:
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda it: it.source)
 @given(longest=st.integers(3, 10**6), points=st.integers(2, 32))
 def test_cubic_splines_go_through_all_lengths(engine: Engine, longest: int, points: int) -> None:
-    prefill, decode = (
-        prefill_curve(engine, longest, points),
-        decode_curve(engine, longest, points),
-    )
+    prefill, decode = (prefill_curve(engine, longest, points), decode_curve(engine, longest, points))
     data = data_config_map(prefill, decode)["data"]
     assert {"prefill_raw_data.json": prefill, "decode_raw_data.json": decode} == {
         name: json.loads(text) for name, text in data.items()

@@ -12,11 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_graphs.offline import expanded
-from dynamo_operator.requests.api import (
-    MOCKED_RESULTS_FILE,
-    RESULTS_FILE,
-    DynamoGraphDeploymentRequest,
-)
+from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, DynamoGraphDeploymentRequest
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_profiler import Refusal
@@ -28,13 +24,7 @@ from dynamo_profiler.run import Inputs
 from dynamoctl.authoring.lint import findings_of
 from dynamoctl.authoring.render import read_manifests
 from kube_runtime.types.meta import Object
-from profiler_questions import (
-    a_configuration,
-    graph_of,
-    results_of,
-    steps_and_results,
-    workers_of,
-)
+from profiler_questions import a_configuration, graph_of, results_of, steps_and_results, workers_of
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 BASES = [
@@ -245,10 +235,7 @@ MAIN = "spec.services.Worker.extraPodSpec.mainContainer"
         (changed(f"{MAIN}.args", [1]), "an argument of worker Worker is not a string"),
         (changed(f"{MAIN}.args", ["python3 -m dynamo.vllm --model x"]), "Worker are one string"),
         (changed("spec.services.Worker.multinode", {"nodeCount": 2}), "spans several nodes"),
-        (
-            changed("spec.services.Worker.resources", "x"),
-            "the resources of a worker are not a mapping",
-        ),
+        (changed("spec.services.Worker.resources", "x"), "the resources of a worker are not a mapping"),
     ],
 )
 def test_a_base_that_is_not_understood_is_refused(base: list[Any], message: str) -> None:
@@ -262,8 +249,7 @@ def test_a_planner_needs_workers_for_both_halves() -> None:
         results_of(a_configuration(planner={}), Inputs(base=example("vllm-aggregated")))
     with pytest.raises(Refusal, match="the base graph is made for aggregated"):
         results_of(
-            a_configuration(analytic={"mode": "disaggregated"}),
-            Inputs(base=example("vllm-aggregated")),
+            a_configuration(analytic={"mode": "disaggregated"}), Inputs(base=example("vllm-aggregated"))
         )
 
 
@@ -320,8 +306,7 @@ def test_a_layout_in_the_flags_of_each_backend(
 
 
 @pytest.mark.parametrize(
-    ("path", "is_kept"),
-    [("/models/llama/", True), ("/models/other", False), ("acme/other-8B", False)],
+    ("path", "is_kept"), [("/models/llama/", True), ("/models/other", False), ("acme/other-8B", False)]
 )
 def test_a_path_to_the_mounted_weights_stays_and_no_other_model_does(path: str, is_kept: bool) -> None:
     base = changed(f"{MAIN}.args", ["--model", path])

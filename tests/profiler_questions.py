@@ -1,9 +1,12 @@
 """Run the profiler in tests: a configuration, its steps and results."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE
+import yaml
+
+from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_profiler.configuration import Configuration, read_configuration
 from dynamo_profiler.run import Inputs, Progress, Results, profile
 from kube_runtime.types.meta import Object
@@ -51,3 +54,20 @@ def workers_of(graph: Object) -> dict[str, Object]:
     """The workers of a graph by name."""
     services: dict[str, Object] = graph["spec"]["services"]
     return {key: service for key, service in services.items() if service["componentType"] == "worker"}
+
+
+def text(folder: Path, **sections: Any) -> str:
+    """A configuration that writes into the folder."""
+    document: dict[str, Any] = {
+        "deployment": {"model": "a/8B"},
+        "engine": {"backend": "vllm"},
+        "sla": {"ttft": 2000, "itl": 100},
+        "output_dir": str(folder),
+    }
+    return yaml.safe_dump({**document, **sections})
+
+
+def status(folder: Path) -> dict[str, str]:
+    """The status that the profiler wrote into the folder."""
+    found: dict[str, str] = yaml.safe_load((folder / STATUS_FILE).read_text(encoding="utf-8"))
+    return found

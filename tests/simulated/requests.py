@@ -3,7 +3,13 @@
 from typing import Any
 
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, JobPod, Output
+from dynamo_operator.requests.api import (
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    JobPod,
+    Output,
+    ProfilingConfig,
+)
 from dynamo_operator.requests.controller import RequestController
 from dynamo_operator.requests.read import GpuDiscoveryRbac, RequestReader
 from dynamo_operator.settings import RenderSettings
@@ -23,6 +29,16 @@ from simulated.caches import a_cache
 from simulated.server import Server
 
 REQUEST = Key("lab", "r")
+
+
+def a_spec(**fields: Any) -> DynamoGraphDeploymentRequestSpec:
+    """A spec; fields of `profilingConfig` and of the spec by their names."""
+    own = {name: fields.pop(name) for name in tuple(fields) if name in ProfilingConfig.__struct_fields__}
+    profiling = ProfilingConfig(**{"profiler_image": "p:1", **own})
+    given = {"model": "m", "backend": "vllm", "profiling_config": profiling, **fields}
+    return DynamoGraphDeploymentRequestSpec(**given)
+
+
 _TYPES = (
     *(DynamoGraphDeployment, DynamoGraphDeploymentRequest),
     *(Job, JobPod, Output, PersistentVolumeClaim),

@@ -8,7 +8,6 @@ from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests import api
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.api import RequestConditionType as Type
 from dynamo_operator.requests.api import RequestReason as Reason
@@ -17,7 +16,7 @@ from kube_runtime.cache.watch import Removed
 from kube_runtime.types.kinds import Job
 from kube_runtime.types.meta import Condition, Key, Metadata, Object
 from kube_runtime.wire import path_of
-from simulated.requests import REQUEST, RequestWorld
+from simulated.requests import REQUEST, RequestWorld, a_spec
 
 ELSEWHERE = "serving"
 
@@ -38,13 +37,8 @@ def mounting(config_map: str) -> Object:
 def refused_before(refusal: Reason) -> Request:
     """A request that was profiled, and whose graph could not be created in the other namespace."""
     curves = {"kind": "ConfigMap", "metadata": {"name": "curves"}, "data": {"a": "ours"}}
-    spec = RequestSpec(
-        model="m",
-        backend="vllm",
-        auto_apply=True,
-        profiling_config=api.ProfilingConfig("p:1"),
-        deployment_overrides=api.DeploymentOverrides(namespace=ELSEWHERE),
-    )
+    overrides = api.DeploymentOverrides(namespace=ELSEWHERE)
+    spec = a_spec(auto_apply=True, deployment_overrides=overrides)
     conditions = (
         Condition(Type.DEPLOYED, "False", refusal),
         Condition(Type.SUCCEEDED, "False", refusal, observed_generation=1),

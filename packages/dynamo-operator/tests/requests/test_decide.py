@@ -32,8 +32,9 @@ from dynamo_operator.requests.decide import (
 from dynamo_operator.requests.results import BadOutput
 from kube_runtime.types.kinds import ContainerState, ContainerStatus, Job, JobStatus, Terminated
 from kube_runtime.types.meta import Condition, Metadata, Object, OwnerReference
+from simulated.requests import a_spec
 
-SPEC = RequestSpec(model="m", backend="vllm", profiling_config=api.ProfilingConfig("p:1"), auto_apply=True)
+SPEC = a_spec(auto_apply=True)
 OURS = OwnerReference(
     api_version="nvidia.com/v1alpha1", kind="DynamoGraphDeploymentRequest", name="r", uid="u", controller=True
 )
@@ -202,12 +203,7 @@ def test_what_was_not_read_is_no_place_to_create_something() -> None:
     assert RequestFacts().destination.refusal
 
 
-def test_an_accepted_spec_that_somebody_broke_is_not_used() -> None:
-    broken = request(State.PROFILING, accepted_spec={"model": 1})
-    assert SPEC == api.accepted_spec(broken)
-
-
-FORGED_SPEC = replace(SPEC, profiling_config=api.ProfilingConfig("forged:1"), use_mocker=True)
+FORGED_SPEC = a_spec(profiler_image="forged:1", auto_apply=True, use_mocker=True)
 FORGED: Object = {**GRAPH, "metadata": {"name": "forged"}}
 
 
@@ -352,14 +348,6 @@ def test_the_stage_after_a_failure(
     assert expected is stage(over)
 
 
-def test_a_record_of_another_request_or_none_at_all_is_no_record() -> None:
-    copied = replace(DEPLOYING, metadata=replace(DEPLOYING.metadata, uid="copy"))
-    assert api.recorded(copied) is None
-    for text in ("", "{", "[]", '{"uid": "u"}', "[" * 100_000, "x" * 2000):
-        metadata = replace(DEPLOYING.metadata, annotations={labels.REQUEST_RECORD: text})
-        assert api.recorded(replace(DEPLOYING, metadata=metadata)) is None
-
-
 TOKEN = {
     "name": "kube-api-access-x",
     "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
@@ -419,9 +407,7 @@ def pod(
     return api.JobPodInFull(metadata, spec=spec, status=status)
 
 
-SPEC_TO_USE = RequestSpec("m", "vllm", api.ProfilingConfig("p:1"))
-APPLIED = replace(SPEC_TO_USE, auto_apply=True)
-ELSEWHERE = replace(SPEC_TO_USE, deployment_overrides=api.DeploymentOverrides(namespace="other"))
+ELSEWHERE = a_spec(deployment_overrides=api.DeploymentOverrides(namespace="other"))
 
 
 def require(job: api.JobInFull | None, pods: list[api.JobPodInFull], spec: RequestSpec) -> None:
@@ -511,10 +497,10 @@ COPYING = running({"args": ["copy-output", "n"]}, of="output-copier")
 
 def test_a_graph_is_created_only_from_results_that_a_pod_of_the_job_reports() -> None:
     job, mutated = replace(JOB_IN_FULL, spec={"template": {"spec": COPYING}}), pod(SIGNATURE, spec={})
-    require(job, [], SPEC_TO_USE)
-    require(job, [mutated], APPLIED)  # admission may change the pods of a namespace
-    require(JOB_IN_FULL, [], APPLIED)  # the copier of an earlier operator reports nothing
+    require(job, [], a_spec())
+    require(job, [mutated], SPEC)  # admission may change the pods of a namespace
+    require(JOB_IN_FULL, [], SPEC)  # the copier of an earlier operator reports nothing
     missing: list[list[api.JobPodInFull]] = [[], [pod("")], [pod(SIGNATURE, owner="another")]]
     for owner, pods in (*((job, pods) for pods in missing), (None, [mutated])):
         with pytest.raises(BadOutput, match="review ConfigMap dgdr-output-r"):
-            require(owner, pods, APPLIED)
+            require(owner, pods, SPEC)

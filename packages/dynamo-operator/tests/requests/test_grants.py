@@ -7,19 +7,14 @@ from dataclasses import dataclass, field
 import pytest
 
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests.api import (
-    DeploymentOverrides,
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    ProfilingConfig,
-)
+from dynamo_operator.requests.api import DeploymentOverrides, DynamoGraphDeploymentRequest
 from dynamo_operator.requests.controller import ActionBlocked, RequestController
 from dynamo_operator.requests.read import RequestReader
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.types.meta import Metadata, Object
-from simulated.requests import request_controller
+from simulated.requests import a_spec, request_controller
 
 CURVES: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "curves"}}
 
@@ -47,13 +42,7 @@ class Reviews:
 
 
 def a_request(namespace: str | None) -> DynamoGraphDeploymentRequest:
-    spec = DynamoGraphDeploymentRequestSpec(
-        model="m",
-        backend="vllm",
-        auto_apply=True,
-        profiling_config=ProfilingConfig("p:1"),
-        deployment_overrides=DeploymentOverrides(namespace=namespace),
-    )
+    spec = a_spec(auto_apply=True, deployment_overrides=DeploymentOverrides(namespace=namespace))
     return DynamoGraphDeploymentRequest(Metadata(name="r", namespace="lab", uid="u"), spec)
 
 

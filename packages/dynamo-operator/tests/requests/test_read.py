@@ -10,11 +10,10 @@ from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests import api
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.api import RequestConditionType as Type
 from dynamo_operator.requests.api import RequestReason as Reason
-from dynamo_operator.requests.read import GpuDiscoveryRbac
+from dynamo_operator.requests.read import GpuDiscoveryRbac, request_informers
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.watch import Changed
 from kube_runtime.client.client import Client
@@ -23,7 +22,7 @@ from kube_runtime.types.kinds import ClusterRoleBinding, ConfigMap, Job, Persist
 from kube_runtime.types.meta import Condition, Key, Metadata, Object, condition
 from kube_runtime.wire import path_of
 from simulated.caches import a_cache
-from simulated.requests import REQUEST, RequestWorld
+from simulated.requests import REQUEST, RequestWorld, a_spec
 from simulated.server import Server
 
 JOB = names.profiling_job("r")
@@ -184,7 +183,6 @@ async def test_only_graphs_that_are_younger_than_the_profiling_are_temporary() -
 
 
 def test_only_a_short_status_of_the_profiler_is_cached() -> None:
-    from dynamo_operator.requests.read import request_informers
 
     [output] = [it for it in request_informers("") if it.type_ is api.Output]
     for size, kept in ((100, 1), (1_000_000, 0)):
@@ -204,12 +202,7 @@ PATH = path_of(ClusterRoleBinding.KIND)
 
 
 def a_request(namespace: str, state: str = "Pending", *, searches: bool = True, account: str = "") -> Request:
-    spec = RequestSpec(
-        model="m",
-        backend="vllm",
-        enable_gpu_discovery=searches,
-        profiling_config=api.ProfilingConfig("p:1", service_account_name=account or None),
-    )
+    spec = a_spec(enable_gpu_discovery=searches, service_account_name=account or None)
     status = RequestStatus(state=state)
     return Request(Metadata(name="r", namespace=namespace), spec, status)
 

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_operator.requests.api import ConfigMapReference, DeploymentOverrides, ProfilingConfig
+from dynamo_operator.requests.api import ConfigMapReference, DeploymentOverrides
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
@@ -19,20 +19,18 @@ from dynamo_operator.requests.render import (
 )
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.meta import Metadata, Object
+from simulated import requests
 
 
-def a_spec(config: Object | None = None, **more: Any) -> RequestSpec:
-    """A spec with that configuration; fields of `profilingConfig` and of the spec by their names."""
-    own = {name: more.pop(name) for name in tuple(more) if name in ProfilingConfig.__struct_fields__}
-    profiling = ProfilingConfig(profiler_image="p:1", config=config, **own)
-    return RequestSpec(model="acme/tiny", backend="trtllm", profiling_config=profiling, **more)
+def a_spec(config: Object | None = None, **fields: Any) -> RequestSpec:
+    """A spec with that configuration of the profiler."""
+    return requests.a_spec(**{"model": "acme/tiny", "backend": "trtllm", "config": config, **fields})
 
 
 def a_job(spec: RequestSpec, name: str = "r", **settings: Any) -> Object:
     """The Job of a request with that spec."""
-    status = RequestStatus(observed_generation=3)
     metadata = Metadata(name=name, namespace="team-a", uid="u-1")
-    request = Request(metadata, spec, status)
+    request = Request(metadata, spec, RequestStatus(observed_generation=3))
     return profiling_job(request, spec, RenderSettings(**settings))
 
 
@@ -150,10 +148,8 @@ def test_results_are_saved_by_the_operators_own_image() -> None:
 @given(st.text(max_size=30))
 def test_no_value_of_a_user_is_part_of_a_script(text: str) -> None:
     kubectl = {"profiling_copier_image": "bitnami/kubectl:1", "operator_image": "op:1"}
-    plain, odd = (
-        containers(a_job(a_spec(), **kubectl))[1],
-        containers(a_job(a_spec({"a": text}), f"r{text}", **kubectl))[1],
-    )
+    _, plain = containers(a_job(a_spec(), **kubectl))
+    _, odd = containers(a_job(a_spec({"a": text}), f"r{text}", **kubectl))
     assert "bitnami/kubectl:1" == plain["image"]
     assert plain["command"] == odd["command"]
     assert plain["args"][0] == odd["args"][0]
@@ -186,11 +182,8 @@ def test_what_a_user_adds_is_there_and_what_is_ours_stays_ours() -> None:
     assert [{"secretRef": {"name": "s"}}] == containers(job)[0]["envFrom"]
     assert {"team": "a", "dgdr": "r"}.items() <= job["metadata"]["labels"].items()
     assert [{"name": "nvcr-imagepullsecret"}, {"name": "mine"}] == pod["imagePullSecrets"]
-    assert ("own", "high", "nvidia") == (
-        pod["serviceAccountName"],
-        pod["priorityClassName"],
-        pod["runtimeClassName"],
-    )
+    classes = ("serviceAccountName", "priorityClassName", "runtimeClassName")
+    assert ["own", "high", "nvidia"] == [pod[each] for each in classes]
     limits = ("ttlSecondsAfterFinished", "backoffLimit", "activeDeadlineSeconds")
     assert [60, 0, 600] == [job["spec"][each] for each in limits]
     assert "3" == job["metadata"]["annotations"]["dgdr.nvidia.com/generation"]

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from dynamo_operator.requests import results
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
-from dynamo_operator.requests.api import Output, ProfilingConfig
+from dynamo_operator.requests.api import Output
 from kube_runtime.types.meta import Metadata, Object, OwnerReference
+from simulated.requests import a_spec
 
 GRAPH = {
     "apiVersion": "nvidia.com/v1alpha1",
@@ -174,14 +174,11 @@ def test_config_maps_that_no_status_can_hold_are_refused() -> None:
 )
 def test_a_pod_that_has_not_the_form_of_one_is_refused(pod: Object, path: str) -> None:
     graph = {**GRAPH, "spec": {"services": {"W": {"componentType": "worker", "extraPodSpec": pod}}}}
-    profiling = ProfilingConfig(
-        "p:1",
-        node_selector={"a": "b"},
-        tolerations=({"operator": "Exists"},),
-        image_pull_secrets=({"name": "s"},),
+    spec = a_spec(
+        node_selector={"a": "b"}, tolerations=({"operator": "Exists"},), image_pull_secrets=({"name": "s"},)
     )
     with pytest.raises(results.BadOutput) as refused:
-        results.completed(graph, RequestSpec("m", "vllm", profiling))
+        results.completed(graph, spec)
     assert path in str(refused.value)
 
 
@@ -219,42 +216,35 @@ spec:
 """
 
 
-def a_spec(**more: Any) -> RequestSpec:
-    env = ({"name": "A", "value": "2"}, {"name": "B", "value": "3"})
-    profiling = ProfilingConfig("p:1", env=env, tolerations=(TOLERATION,), node_selector={"pool": "gpu"})
-    return RequestSpec("m", "vllm", profiling, **more)
+ENV = ({"name": "A", "value": "2"}, {"name": "B", "value": "3"})
+PLACED = a_spec(env=ENV, tolerations=(TOLERATION,), node_selector={"pool": "gpu"})
 
 
 def test_workers_get_the_placement_and_what_the_base_says_counts_more() -> None:
-    text = results.completed_base(BASE, a_spec())
+    text = results.completed_base(BASE, PLACED)
     assert text is not None
     expected = yaml.safe_load(BASE)
     worker = expected["spec"]["services"]["Decode"]
     worker["extraPodSpec"]["tolerations"] = [TOLERATION]
     worker["envs"].append({"name": "B", "value": "3"})
     assert expected == yaml.safe_load(text)
-    assert text == results.completed_base(BASE, a_spec(use_mocker=True)), "measured on real engines"
-    assert results.completed_base(text, a_spec()) is None, "it has all"
-    assert results.completed_base(BASE, with_config({})) is None, "there is nothing to add"
+    assert text == results.completed_base(BASE, replace(PLACED, use_mocker=True)), "measured on real engines"
+    assert results.completed_base(text, PLACED) is None, "it has all"
+    assert results.completed_base(BASE, a_spec(config={})) is None, "there is nothing to add"
 
 
 CACHE: Object = {"deployment": {"modelCache": {"pvcName": "weights", "mountPath": "/models"}}}
 
 
-def with_config(config: Object, **more: Any) -> RequestSpec:
-    """A request with this configuration of the profiler, and no variables."""
-    return RequestSpec("m", "vllm", ProfilingConfig("p:1", config), **more)
-
-
 @pytest.mark.parametrize("is_mocked", [False, True])
 def test_the_pvc_of_the_model_is_mounted_where_the_profiler_has_it(is_mocked: bool) -> None:
     graph = yaml.safe_load(BASE)
-    spec = results.completed(graph, with_config(CACHE, use_mocker=is_mocked))["spec"]
+    spec = results.completed(graph, a_spec(config=CACHE, use_mocker=is_mocked))["spec"]
     mount = [{"name": "weights", "mountPoint": "/models"}]
     mounts = {name: service.get("volumeMounts") for name, service in spec["services"].items()}
     assert {"Frontend": mount, "Planner": None, "Decode": mount} == mounts
     assert [{"name": "weights", "create": False}] == spec["pvcs"]
-    assert {**graph, "spec": spec} == results.completed({**graph, "spec": spec}, with_config(CACHE))
+    assert {**graph, "spec": spec} == results.completed({**graph, "spec": spec}, a_spec(config=CACHE))
 
 
 @pytest.mark.parametrize(
@@ -266,13 +256,12 @@ def test_the_pvc_of_the_model_is_mounted_where_the_profiler_has_it(is_mocked: bo
 )
 def test_a_mount_of_the_graphs_own_at_that_path_stays(own: Object) -> None:
     graph = {"spec": {"services": {"W": {"componentType": "worker", **own}}}}
-    assert graph == results.completed(graph, with_config(CACHE))
+    assert graph == results.completed(graph, a_spec(config=CACHE))
 
 
 def test_variables_of_the_deployment_reach_the_workers_before_those_of_the_profiler() -> None:
     envs = [{"name": "A", "value": "lost"}, {"name": "B", "value": "0"}, {"name": "C", "value": "4"}]
-    profiling = ProfilingConfig("p:1", {"deployment": {"envs": envs}}, env=a_spec().profiling_config.env)
-    spec = RequestSpec("m", "vllm", profiling)
+    spec = a_spec(config={"deployment": {"envs": envs}}, env=ENV)
     services = results.completed(yaml.safe_load(BASE), spec)["spec"]["services"]
     found = {env["name"]: env["value"] for env in services["Decode"]["envs"]}
     assert {"A": "1", "B": "0", "C": "4"} == found
@@ -297,7 +286,7 @@ def test_variables_of_the_deployment_reach_the_workers_before_those_of_the_profi
     ],
 )
 def test_what_is_no_graph_is_left_to_the_profiler(text: str) -> None:
-    assert results.completed_base(text, a_spec()) is None
+    assert results.completed_base(text, PLACED) is None
 
 
 _VALUES = st.recursive(
@@ -313,7 +302,7 @@ _SERVICE = st.dictionaries(_FIELDS, _VALUES | st.just("worker"))
 @example({"W": {"componentType": {"\x7f\x80\ufffe": None}}, "F": {"componentType": "worker"}})
 def test_any_services_are_completed_or_left_alone(services: dict[str, Any]) -> None:
     graph = {"kind": "DynamoGraphDeployment", "spec": {"services": services}}
-    text = results.completed_base(json.dumps(graph), a_spec())
+    text = results.completed_base(json.dumps(graph), PLACED)
     assert text is None or services.keys() == yaml.safe_load(text)["spec"]["services"].keys()
 
 

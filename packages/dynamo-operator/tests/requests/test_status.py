@@ -8,9 +8,7 @@ from dynamo_graphs.catalog import MEANINGS
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.requests import status
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
-from dynamo_operator.requests.api import ProfilingConfig
 from dynamo_operator.requests.api import RequestConditionType as Type
 from dynamo_operator.requests.api import RequestReason as Reason
 from dynamo_operator.requests.api import RequestState as State
@@ -18,11 +16,12 @@ from dynamo_operator.requests.decide import RETRIED
 from dynamo_operator.requests.results import ProfilingProgress, ProfilingResult
 from dynamo_operator.requests.status import RequestReport
 from kube_runtime.types.meta import Condition, Key, Metadata
+from simulated.requests import a_spec
 
 KIND = Request.KIND.name
 MEANT = [row for row in MEANINGS if row.kind == KIND]
 ROWS = {(row.condition, row.status, row.reason) for row in MEANT}
-SPEC = RequestSpec("m", "vllm", ProfilingConfig("p:1"), auto_apply=True)
+SPEC = a_spec(auto_apply=True)
 AT = Key("n", "r")
 GRAPH = ProfilingResult({"apiVersion": "v", "kind": "k", "metadata": {"name": "g"}, "spec": {}})
 

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dynamo_operator.requests.api import DeploymentOverrides, ProfilingConfig
+from dynamo_operator.requests.api import DeploymentOverrides
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.render import profiler_config_text
 from dynamo_operator.requests.validate import request_problems, request_update_problems, request_warnings
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.meta import Metadata
+from simulated.requests import a_spec
 
 CONFIG = "spec.profilingConfig.config"
 EXAMPLE = 'for example {"name": "HF_HOME", "value": "/cache"}'
@@ -21,12 +21,7 @@ EXAMPLE = 'for example {"name": "HF_HOME", "value": "/cache"}'
 
 def a_request(state: str = "", **fields: Any) -> Request:
     """A request in that state; fields of `profilingConfig` and of the spec by their names."""
-    profiling_fields = ProfilingConfig.__struct_fields__
-    own = {name: fields.pop(name) for name in tuple(fields) if name in profiling_fields}
-    profiling = ProfilingConfig(**{"profiler_image": "p:1", **own})
-    spec = RequestSpec("m", "vllm", profiling, **fields)
-    status = RequestStatus(state=state)
-    return Request(Metadata(name="r", namespace="n"), spec, status)
+    return Request(Metadata(name="r", namespace="n"), a_spec(**fields), RequestStatus(state=state))
 
 
 def problems_of(request: Request, **settings: Any) -> list[str]:
@@ -34,45 +29,26 @@ def problems_of(request: Request, **settings: Any) -> list[str]:
     return [str(problem) for problem in request_problems(request, RenderSettings(**settings))]
 
 
+OWN, ONLY = {"operator_account": "n/operator"}, {"restricted_namespace": "n"}
+
+
 @pytest.mark.parametrize(
     ("fields", "settings", "problem"),
     [
         ({"profiler_image": ""}, {}, "spec.profilingConfig.profilerImage is required"),
-        (
-            {"config": {"engine": "vllm"}},
-            {},
-            "spec.profilingConfig.config.engine must be an object, got string",
-        ),
-        (
-            {"env": ({"name": "DGDR_UID"},)},
-            {},
-            "spec.profilingConfig.env[0].name: reserved: the operator sets DGDR_UID",
-        ),
-        (
-            {"labels": {"job-name": "x"}},
-            {},
-            ("spec.profilingConfig.labels[job-name]: reserved: the operator or the Job controller sets"),
-        ),
-        (
-            {"labels": {"batch.kubernetes.io/job-name": "x"}},
-            {},
-            "spec.profilingConfig.labels[batch.kubernetes.io/job-name]",
-        ),
-        (
-            {"service_account_name": "operator"},
-            {"operator_account": "n/operator", "restricted_namespace": "n"},
-            "is the operator's own ServiceAccount",
-        ),
-        ({}, {"operator_account": "n/operator"}, "metadata.namespace n is the operator's own"),
-        (
-            {"enable_gpu_discovery": True},
-            {"restricted_namespace": "n"},
-            "spec.enableGpuDiscovery can only be set to true for cluster-wide operators",
-        ),
+        ({"config": {"engine": "vllm"}}, {}, f"{CONFIG}.engine must be an object, got string"),
+        ({"env": ({"name": "DGDR_UID"},)}, {}, ".env[0].name: reserved: the operator sets DGDR_UID"),
+        ({"labels": {"job-name": "x"}}, {}, ".labels[job-name]: reserved: the operator or the Job"),
+        ({"labels": {"batch.kubernetes.io/job-name": "x"}}, {}, ".labels[batch.kubernetes.io/job-name]"),
+        ({"service_account_name": "operator"}, OWN | ONLY, "is the operator's own ServiceAccount"),
+        ({}, OWN, "metadata.namespace n is the operator's own"),
+        ({"enable_gpu_discovery": True}, ONLY, "spec.enableGpuDiscovery can only be set to true for"),
         (
             {"deployment_overrides": DeploymentOverrides(namespace="other")},
-            {"restricted_namespace": "n"},
-            "spec.deploymentOverrides.namespace is other, but this operator works in namespace n only",
+            *(
+                ONLY,
+                "spec.deploymentOverrides.namespace is other, but this operator works in namespace n only",
+            ),
         ),
     ],
 )
@@ -102,28 +78,27 @@ def test_every_problem_is_reported_at_once() -> None:
     }
     assert [
         f"{CONFIG}.deployment.envs[1] must be an environment variable, {EXAMPLE}",
-        "spec.profilingConfig.config.deployment.modelCache.mountPath must be a string, got array",
-        "spec.profilingConfig.config.deployment.modelCache.pvcName must be a string, got number",
-        "spec.profilingConfig.config.engine must be an object, got number",
-        "spec.profilingConfig.config.hardware must be an object, got array",
-        "spec.profilingConfig.config.planner must be an object, got number",
-        "spec.profilingConfig.config.sla must be an object, got string",
-        "spec.profilingConfig.config.sweep must be an object, got boolean",
+        f"{CONFIG}.deployment.modelCache.mountPath must be a string, got array",
+        f"{CONFIG}.deployment.modelCache.pvcName must be a string, got number",
+        f"{CONFIG}.engine must be an object, got number",
+        f"{CONFIG}.hardware must be an object, got array",
+        f"{CONFIG}.planner must be an object, got number",
+        f"{CONFIG}.sla must be an object, got string",
+        f"{CONFIG}.sweep must be an object, got boolean",
         "spec.profilingConfig.profilerImage is required",
     ] == problems_of(a_request(profiler_image="", config=config))
 
 
 def test_a_configuration_is_as_large_as_one_argument_may_be_and_no_larger() -> None:
-    def of(size: int) -> Request:
-        return a_request(config={"note": "x" * size})
+    def of(size: int) -> dict[str, Any]:
+        return {"config": {"note": "x" * size}}
 
-    room = 131_071 - len(profiler_config_text(spec_of(of(0)), "n").encode())
+    room = 131_071 - len(profiler_config_text(a_spec(**of(0)), "n").encode())
     # Without a text there are two quotes in its place.
-    fitting = of(room + 2)
-    assert 131_071 == len(profiler_config_text(spec_of(fitting), "n").encode())
-    assert [] == problems_of(fitting)
+    assert 131_071 == len(profiler_config_text(a_spec(**of(room + 2)), "n").encode())
+    assert [] == problems_of(a_request(**of(room + 2)))
     for size, said in ((room + 3, "has 131072 bytes, but the profiler receives"), (5_000_000, "has ")):
-        (problem,) = problems_of(of(size))
+        (problem,) = problems_of(a_request(**of(size)))
         assert problem.startswith(f"spec.profilingConfig.config {said}")
 
 
@@ -157,12 +132,6 @@ def test_a_spec_that_cannot_be_stored_twice_is_refused() -> None:
     (problem,) = problems_of(a_request(env=env))
     assert problem.startswith("spec: the spec has 20")
     assert "limit 200000" in problem
-
-
-def spec_of(request: Request) -> RequestSpec:
-    """Its spec, which is there."""
-    assert request.spec is not None
-    return request.spec
 
 
 @pytest.mark.parametrize("state", ["", "Pending", "Failed"])

@@ -234,11 +234,7 @@ class Frontend:
         return models[0].id
 
     async def _request(self, model: str) -> Response:
-        """Send one request and time its response. Each chunk is a token, even without text.
-
-        Raises:
-            RequestFailed: no response, or it ended early.
-        """
+        # Each chunk is a token, even without text.
         words = max(1, round(self.targets.isl * self.words_per_token))
         body = {
             "model": model,
@@ -267,11 +263,6 @@ class Frontend:
     async def _send(
         self, method: str, path: str, body: object = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request and yield its successful response.
-
-        Raises:
-            RequestFailed: the request failed or timed out.
-        """
         targets = self.targets
         timeout_seconds = _SLOWER * (targets.ttft + targets.osl * targets.itl) + _GRACE_SECONDS
         try:
@@ -301,11 +292,7 @@ async def frontend(url: str, targets: Targets) -> AsyncIterator[Frontend]:
 
 
 def _chunk(line: bytes) -> _Chunk | None:
-    """The chunk in a line of an event stream, or None for other lines.
-
-    Raises:
-        RequestFailed: the chunk is an error, or unreadable.
-    """
+    """The chunk in a line of an event stream, or None for other lines."""
     prefix, _, data = line.strip().partition(b":")
     data = data.strip()
     if prefix != b"data" or not data or data == b"[DONE]":

@@ -116,10 +116,7 @@ class _Reporter:
 async def _measured(
     space: SearchSpace, online: Online, request: Identity, reporter: _Reporter
 ) -> tuple[Choice, Load]:
-    """The choice that meets the targets, and its measurement under the whole load.
-
-    SIGTERM, with which the kubelet ends a pod, deletes the graph that is being measured.
-    """
+    # SIGTERM, with which the kubelet ends a pod, deletes the graph that is being measured.
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -133,15 +130,12 @@ async def _measured(
 
 
 def _inputs(configuration: Configuration, name: str) -> Inputs:
-    base = None
-    if configuration.base_file:
-        text = _text(Path(configuration.base_file))
-        base = _documents(configuration.base_file, text)
+    file = configuration.base_file
+    base = _documents(file, _text(Path(file))) if file else None
     return Inputs(base, _model_config(configuration.model_folder), name)
 
 
 def _model_config(folder: str) -> Fields | None:
-    """The model's `config.json`, or None if it does not exist."""
     file = Path(folder) / "config.json"
     if not folder or not file.is_file():
         return None
@@ -165,8 +159,7 @@ async def _nodes() -> list[NodeGpus]:
 
 
 def _configuration(text: str) -> object:
-    """Parse the document with PyYAML, as Dynamo's profiler does."""
-    try:
+    try:  # PyYAML's types are those of Dynamo's profiler
         return yaml.load(text, Loader=ShallowLoader)  # noqa: S506  a safe loader
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
         # PyYAML does not wrap the errors of building a value, such as `!!bool maybe`.
@@ -185,7 +178,7 @@ def _documents(source: str, text: str) -> list[object]:
 
 
 def _clear(folder: Path) -> None:
-    """Remove results that an earlier run left on a persistent volume: they would look like ours."""
+    # Results that an earlier run left on a persistent volume would look like ours.
     try:
         for name in (RESULTS_FILE, MOCKED_RESULTS_FILE, STATUS_FILE):
             (folder / name).unlink(missing_ok=True)
@@ -194,9 +187,9 @@ def _clear(folder: Path) -> None:
 
 
 def _write(file: Path, objects: Iterable[Object]) -> None:
-    """Write a file atomically, because others read it meanwhile."""
     stream = StringIO()
     write_yaml(objects, stream)
+    # Others read the file meanwhile, so it is replaced as a whole.
     partial = file.with_name(f".{file.name}")
     try:
         partial.write_text(stream.getvalue(), encoding="utf-8")

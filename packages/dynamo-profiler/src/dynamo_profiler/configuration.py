@@ -330,12 +330,10 @@ def _hardware(hardware: Section, sweep: Section, analytic: Section) -> Hardware:
 
 
 def _model_folder(cache: Section) -> str:
-    """The folder of the mounted model; empty if none is mounted."""
     if not cache.text("pvcName"):
         return ""
-    mount = (cache.text("mountPath") or MODEL_CACHE).rstrip("/")
-    inner = cache.text("pvcPath").strip("/")
-    return f"{mount}/{inner}" if inner else mount
+    mount, inner = cache.text("mountPath") or MODEL_CACHE, cache.text("pvcPath").strip("/")
+    return f"{mount.rstrip('/')}/{inner}".rstrip("/")
 
 
 def _mode(analytic: Section) -> Mode | None:

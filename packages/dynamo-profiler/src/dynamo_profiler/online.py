@@ -17,6 +17,7 @@ import msgspec
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import component_name, service_name
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.requests.render import owner_reference
 from dynamo_operator.shared.conditions import is_ready, summary
 from dynamo_profiler import Refusal
 from dynamo_profiler.choice import Choice
@@ -192,7 +193,7 @@ class _Bench:
         return Measured(key.name, choice.text(), choice.gpus, tuple(loads), problem)
 
     async def _deployed(self, graph: Object, choice: Choice) -> DynamoGraphDeployment:
-        """Create the graph, or adopt the one that an earlier process of this profiler created."""
+        """Create the graph, or adopt that of an earlier process of this profiler."""
         key = Key(self.online.namespace, graph["metadata"]["name"])
         try:
             live = await _retried(lambda: self.client.create(DynamoGraphDeployment, graph))
@@ -201,11 +202,9 @@ class _Bench:
             if not self._is_own(live):
                 raise Refusal(f"graph {key} is not of this request; delete or rename it") from None
         if self.online.is_mocked:
-            reference = {"kind": live.KIND.name, "name": key.name, "uid": live.metadata.uid}
-            owner = {"apiVersion": live.KIND.api_version, **reference}
             data = self.space.curves(choice, _data_of(key.name))
-            metadata = {**data["metadata"], "namespace": key.namespace, "ownerReferences": [owner]}
-            body = {**data, "metadata": metadata}
+            owners = {"namespace": key.namespace, "ownerReferences": [owner_reference(live)]}
+            body = {**data, "metadata": data["metadata"] | owners}
             await _retried(lambda: self.client.apply(ConfigMap, body, force=False))
         return live
 
@@ -279,16 +278,11 @@ class _Bench:
 
 
 def _data_of(graph: str) -> str:
-    """The name of the ConfigMap with the curves of a candidate's simulated engines."""
     return f"{graph}-{DATA}"
 
 
 async def _retried(request: Callable[[], Awaitable[T]]) -> T:
-    """Send a request, and retry while the API server is unavailable: measurements should survive its restart.
-
-    Raises:
-        OperatorError: it refuses, or has not responded for `API_RETRY_SECONDS`.
-    """
+    # Measurements should survive a restart of the API server.
     started = loop_time()
     while True:
         try:
@@ -300,5 +294,5 @@ async def _retried(request: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _pause(started: float) -> None:
-    """Wait before the next read, for longer the longer it has taken already."""
+    # The longer it has taken already, the longer the wait.
     await asyncio.sleep(min(POLL_SECONDS, max(0.5, (loop_time() - started) / 5)))

@@ -218,10 +218,9 @@ def best(space: SearchSpace) -> Choice:
 
 
 def to_measure(space: SearchSpace, limit: int) -> tuple[Choice, ...]:
-    """At most `limit` choices to measure, cheapest first, chosen with margins from none to 200 %.
+    """At most `limit` choices to measure, cheapest first, with margins from the configured one to 200 %.
 
-    A configured margin is the smallest. Where there are more choices than `limit`, the cheapest and the most
-    expensive are among them.
+    Of more choices than `limit`, the cheapest and the most expensive are among them.
 
     Raises:
         Refusal: not even the predictions meet the targets.
@@ -271,7 +270,7 @@ def _assumptions(configuration: Configuration, shape: Shape, source: Source) -> 
 
 
 def _add_planner(graph: Object, configuration: Configuration, choice: Choice) -> None:
-    """Add a planner to the graph, in place of an existing one."""
+    # In place of one in the base graph.
     services = graph["spec"]["services"]
     kinds = {service.get("componentType"): key for key, service in services.items()}
     frontend = services.get(kinds.get("frontend", FRONTEND), {})

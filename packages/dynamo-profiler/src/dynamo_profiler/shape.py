@@ -133,11 +133,7 @@ def shape_of(model: str, config: Fields | None, billions: float | None) -> Shape
 
 
 def _described(config: Fields, bytes_per_parameter: float) -> Shape | None:
-    """The shape in a `config.json`, without biases and norms, which are small; None if not of a transformer.
-
-    Raises:
-        Refusal: a key shows layers that the formulas do not cover.
-    """
+    """The shape in a `config.json`, without biases and norms, which are small; None for no transformer."""
     inner: object = config.get("text_config")
     fields: Fields = {**config, **(inner if isinstance(inner, Mapping) else {})}
     layers, hidden, heads = (

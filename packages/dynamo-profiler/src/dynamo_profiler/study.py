@@ -122,11 +122,7 @@ def study(
 
 
 def _configuration(model: str, gpu: str, latency: Latency, options: Options) -> Configuration:
-    """The profiler's configuration. Options that are None or omitted have the profiler's defaults.
-
-    Raises:
-        Refusal: a value is invalid, or the model is not published in that precision.
-    """
+    # Options that are None or omitted have the profiler's defaults.
     listed, precision = model_named(model), options.get("precision")
     analytic: Object = {
         "requestsPerSecond": options.get("requests_per_second"),

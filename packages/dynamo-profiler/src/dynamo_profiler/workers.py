@@ -118,11 +118,6 @@ def _role(key: str, service: Object, backend: Backend) -> str:
 
 
 def _main_container(key: str, service: Object) -> Object:
-    """The main container of a worker.
-
-    Raises:
-        Refusal: its arguments are not a plain list.
-    """
     pod = service.get("extraPodSpec")
     container = pod.get("mainContainer") if isinstance(pod, dict) else None
     args: object = container.get("args") if isinstance(container, dict) else None
@@ -138,10 +133,9 @@ def _main_container(key: str, service: Object) -> Object:
 
 
 def _set_size(service: Object, role: Role) -> None:
-    resources = service.get("resources") or {}
+    resources, nodes = service.get("resources") or {}, role.engine.layout.nodes
     if not isinstance(resources, dict):
         raise Refusal(f"{_BASE}: the resources of a worker are not a mapping")
-    nodes = role.engine.layout.nodes
     gpus = str(role.engine.gpus // nodes)
     service["replicas"] = role.replicas
     if nodes > 1:
@@ -156,7 +150,6 @@ def _set_size(service: Object, role: Role) -> None:
 def _with_model(
     args: list[str], backend: Backend, configuration: Configuration, *, has_weights: bool
 ) -> list[str]:
-    """The arguments with the model: its folder or its name, and the name by which it is served."""
     first, *others = backend.engine.model_flags
     folder = configuration.model_folder
     is_named = folder != "" and (value_of(args, first) or "").rstrip("/") == folder

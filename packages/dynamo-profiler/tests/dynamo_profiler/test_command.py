@@ -1,9 +1,6 @@
 """The command reads what a Job is given, and leaves whole files or a cause behind."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,85 +8,16 @@ import pytest
 import yaml
 
 from dynamo_operator.requests import results as request_output
-from dynamo_operator.requests.api import (
-    MOCKED_RESULTS_FILE,
-    RESULTS_FILE,
-    STATUS_FILE,
-    DeploymentOverrides,
-    DynamoGraphDeploymentRequestSpec,
-    ProfilingConfig,
-)
+from dynamo_operator.requests.api import RESULTS_FILE, STATUS_FILE, DeploymentOverrides
 from dynamo_operator.requests.render import profiler_config_text
 from dynamo_profiler import Refusal
 from dynamo_profiler import command as profiler
 from dynamo_profiler.shape import NodeGpus
 from kube_runtime.errors import ConfigError, OperatorError
+from profiler_questions import status, text
+from simulated.requests import a_spec
 
 ROOT = Path(__file__).parents[4]
-IMAGE = ROOT / "packages/dynamo-profiler/src/dynamo_profiler/image"
-
-
-def text(folder: Path, **sections: Any) -> str:
-    """A configuration that writes into the folder."""
-    document: dict[str, Any] = {
-        "deployment": {"model": "a/8B"},
-        "engine": {"backend": "vllm"},
-        "sla": {"ttft": 2000, "itl": 100},
-        "output_dir": str(folder),
-    }
-    return yaml.safe_dump({**document, **sections})
-
-
-def status(folder: Path) -> dict[str, str]:
-    found: dict[str, str] = yaml.safe_load((folder / STATUS_FILE).read_text(encoding="utf-8"))
-    return found
-
-
-def job(folder: Path, *args: str) -> "subprocess.CompletedProcess[str]":
-    """The command as the operator renders it, in the image's working directory."""
-    environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    return subprocess.run(  # noqa: S603 - our own program
-        ["python", "-m", "benchmarks.profiler.profile_sla", *args],  # noqa: S607 - as in the Job
-        cwd=IMAGE,
-        env=environment | {"HOME": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_the_jobs_command_ends_well_with_all_files(tmp_path: Path) -> None:
-    done = job(tmp_path, "--profile-config", text(tmp_path))
-    assert (0, "") == (done.returncode, done.stderr)
-    assert {RESULTS_FILE, MOCKED_RESULTS_FILE, STATUS_FILE} == {x.name for x in tmp_path.iterdir()}
-    assert "success" == status(tmp_path)["status"]
-    assert "Done" == status(tmp_path)["phase"]
-
-
-def test_the_jobs_command_ends_badly_with_one_line(tmp_path: Path) -> None:
-    done = job(tmp_path, "--profile-config", text(tmp_path, sla={"itl": 0.01}))
-    assert 1 == done.returncode
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("error: sla.itl of 0.01 ms cannot be met: ")
-    assert {"failed", "SweepingDecode"} == {status(tmp_path)[entry] for entry in ("status", "phase")}
-    assert line.removeprefix("error: ") == status(tmp_path)["message"]
-    assert {STATUS_FILE} == {item.name for item in tmp_path.iterdir()}
-
-
-def test_a_usage_error_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
-    done = job(tmp_path, "--no-such-flag")
-    assert 2 == done.returncode
-    assert 1 == len(done.stderr.splitlines())
-
-
-def test_the_image_has_the_command_in_its_working_directory() -> None:
-    lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
-    source = f"/source/{IMAGE.relative_to(ROOT)}"
-    (copied,) = (line for line in lines if source in line)
-    target = copied.split()[-1]
-    assert f"WORKDIR {target}" in lines[lines.index(copied) :]
-
-
 TEXTS = ["no", "y", "1e3", "1_0", "0o7", "0x1f", "2020-01-01", "1:30", "~", "a: b #c", "é 'x'"]
 
 
@@ -97,9 +25,7 @@ TEXTS = ["no", "y", "1e3", "1_0", "0o7", "0x1f", "2020-01-01", "1:30", "~", "a: 
 def test_a_text_stays_a_text_from_the_request_to_the_graph(tmp_path: Path, image: str) -> None:
     config = {"sla": {"ttft": 2000, "itl": 100}, "deployment": {"namespace": image}}
     overrides = DeploymentOverrides(workers_image=image)
-    spec = DynamoGraphDeploymentRequestSpec(
-        "a/8B", "vllm", ProfilingConfig(profiler_image="p:1", config=config), deployment_overrides=overrides
-    )
+    spec = a_spec(model="a/8B", config=config, deployment_overrides=overrides)
     given = profiler_config_text(spec, "team-a")
     profiler.run(given.replace("output_dir: /data", f"output_dir: {tmp_path}"))
     data = {entry.name: entry.read_text(encoding="utf-8") for entry in tmp_path.iterdir()}

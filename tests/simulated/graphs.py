@@ -4,6 +4,7 @@ A small controller of graphs replaces the real one: it keeps adapters in the sam
 desired replicas as running at once. `asked` has the replicas that workloads would have got, in order.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -68,8 +69,7 @@ class _GraphController:
             return DONE
         inputs = read_adapters(graph, cluster.cache, cluster.restraint)
         observed = service_snapshot(graph, cluster.cache)
-        not_created = (*inputs.unreadable, *inputs.refused)
-        plan = plan_adapters(graph, observed, inputs.present, not_created)
+        plan = plan_adapters(graph, observed, inputs)
         applied = cluster.reporter.applying(graph)
         await apply_adapters(graph, plan, inputs, cluster.writer, cluster.restraint, applied)
         replicas = effective_replicas(graph, plan.replicas, ())
@@ -187,3 +187,17 @@ def scaled(replicas: int | None, **fields: Any) -> Object:
     """A service with an adapter."""
     number = {} if replicas is None else {"replicas": replicas}
     return {"componentType": "worker", "scalingAdapter": {"enabled": True}, **number, **fields}
+
+
+@asynccontextmanager
+async def operating(**services: Any) -> AsyncIterator[Cluster]:
+    """A cluster with a graph of these services, by default `decode` with an adapter, and an operator."""
+    cluster = Cluster()
+    cluster.has_graph(**services)
+    async with cluster.operator():
+        yield cluster
+
+
+async def settle(seconds: float = 5) -> None:
+    """Wait until the operator has nothing left to do."""
+    await asyncio.sleep(seconds)

@@ -20,10 +20,9 @@ from dynamo_operator.component.validate import component_problems, lacks_orchest
 from dynamo_operator.crds import defaulted
 from dynamo_operator.features.exposure import exposure_problems, graph_exposure_problems
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.features.scaling.plan import AdapterInputs
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.decide import plan_graph, with_provider
-from dynamo_operator.graph.decision import GraphInputs
+from dynamo_operator.graph.decide import plan_graph, with_provider, workload_provider
+from dynamo_operator.graph.decision import AdapterInputs, GraphInputs
 from dynamo_operator.graph.service import component_of, owned_by
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.requests.api import (
@@ -151,7 +150,7 @@ def own_objects(
     `adapters` are treated as controlled by the graph.
     """
     present = {adapter.metadata.name: owned_by(graph, adapter) for adapter in adapters.values()}
-    inputs = GraphInputs(facts, adapters=AdapterInputs(present))
+    inputs = GraphInputs(facts, provider=workload_provider(graph, facts), adapters=AdapterInputs(present))
     made = plan_graph(graph, inputs, settings, datetime.now(UTC))
     created = (adapter for adapter in made.adapters.desired if key_of(adapter).name not in present)
     return (*created, *made.claims, *made.accounts, *made.models, *made.objects)

@@ -9,12 +9,12 @@ from dynamo_operator import labels
 from dynamo_operator.features.history import (
     CHANGE_CAUSE,
     DEFAULT_HISTORY_LIMIT,
-    History,
     parsed_history_limit,
     plan_history,
     revision_number,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.decision import History
 from kube_runtime.types.kinds import ControllerRevision
 from kube_runtime.types.meta import Object
 from specs import a_graph, a_service

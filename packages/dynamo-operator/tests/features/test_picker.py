@@ -28,17 +28,11 @@ def test_a_plain_picker_has_no_problems(config: Object) -> None:
     [
         ({}, "eppConfig is required for EPP components"),
         ({"eppConfig": {}}, "eppConfig: either configMapRef or config must be specified"),
-        (
-            {"eppConfig": CONFIG | REFERENCE},
-            "eppConfig: configMapRef and config are mutually exclusive",
-        ),
+        ({"eppConfig": CONFIG | REFERENCE}, "eppConfig: configMapRef and config are mutually exclusive"),
         ({"eppConfig": {"configMapRef": {"key": "k"}}}, "configMapRef.name is required"),
         ({"eppConfig": {"configMapRef": {"name": "a b"}}}, 'configMapRef.name: invalid name "a b"'),
         ({"eppConfig": {"configMapRef": {"name": 1}}}, "configMapRef.name: expected a string"),
-        (
-            {"eppConfig": {"configMapRef": {"name": "a", "key": 1}}},
-            "configMapRef.key: expected a string",
-        ),
+        ({"eppConfig": {"configMapRef": {"name": "a", "key": 1}}}, "configMapRef.key: expected a string"),
         (
             {"eppConfig": CONFIG, "replicas": 2},
             "EPP component must have exactly 1 replica (found 2 replicas)",

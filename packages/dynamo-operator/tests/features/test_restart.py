@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_operator.component.api import ComponentSpec
-from dynamo_operator.features.restart import RestartPlan, restart_plan
+from dynamo_operator.features.restart import restart_plan
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
@@ -16,6 +16,7 @@ from dynamo_operator.graph.api import (
     RestartStatus,
     RestartStrategy,
 )
+from dynamo_operator.graph.decision import RestartPlan
 from dynamo_operator.graph.service import ServiceObserved
 
 SERVICES = ("Frontend", "decode", "prefill")

@@ -7,16 +7,16 @@ import msgspec
 import pytest
 
 from dynamo_operator import labels
+from dynamo_operator.features.history import HISTORY
 from dynamo_operator.features.rollouts.plan import MANAGED
 from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
     ServiceReference,
 )
-from dynamo_operator.features.scaling.plan import AdapterInputs
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_operator.graph.decide import HISTORY, decide, plan_graph
-from dynamo_operator.graph.decision import Decision, GraphInputs
+from dynamo_operator.graph.decide import decide, plan_graph, workload_provider
+from dynamo_operator.graph.decision import AdapterInputs, Decision, GraphInputs
 from dynamo_operator.graph.service import ServiceObserved
 from dynamo_operator.names import GROVE
 from dynamo_operator.settings import RenderSettings
@@ -114,7 +114,8 @@ WITHHELD = Facts(withheld={GROVE_API: (PodCliqueSet.KIND,)})
 
 def test_a_graph_on_a_grove_that_may_not_be_read_is_recorded_before_it_is_refused() -> None:
     found = msgspec.structs.replace(graph(), status=DynamoGraphDeploymentStatus(state="successful"))
-    decision = decide(found, GraphInputs(WITHHELD), RenderSettings(), NOW, lambda _: ())
+    inputs = GraphInputs(WITHHELD, provider=workload_provider(found, WITHHELD))
+    decision = decide(found, inputs, RenderSettings(), NOW, lambda _: ())
     assert {labels.WORKLOAD_PROVIDER: GROVE} == decision.record
     assert decision.stop is not None
     assert "WorkloadProviderUnavailable" == decision.stop.reason

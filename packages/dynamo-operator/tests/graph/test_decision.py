@@ -6,16 +6,13 @@ import pytest
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.graph.decide import (
-    ADAPTERS,
-    CLAIMS,
-    EXPOSURE,
-    FEATURES,
-    HISTORY,
-    RESTART,
-    ROLLOUTS,
-    SUSPENSION,
-)
+from dynamo_operator.features.exposure import EXPOSURE
+from dynamo_operator.features.history import HISTORY
+from dynamo_operator.features.restart import RESTART
+from dynamo_operator.features.rollouts.decide import ROLLOUTS
+from dynamo_operator.features.scaling.plan import ADAPTERS
+from dynamo_operator.features.suspension import SUSPENSION
+from dynamo_operator.graph.decide import CLAIMS, FEATURES
 from dynamo_operator.graph.decision import Feature, GraphInputs
 from dynamo_operator.graph.service import ServiceObserved
 from dynamo_operator.shared.cluster import Facts

@@ -61,7 +61,7 @@ def test_without_grove_all_go_by_it() -> None:
     assert "PodDisruptionBudget" in rendered
     assert 8 == gpus(graph)
     assert {"W": 4} == effective_replicas(suspended(graph), {}, ())
-    assert 1 == graph_scale(graph, {"W": ServiceObserved(replicas=4)}).replicas
+    assert 1 == graph_scale(graph, {"W": ServiceObserved(replicas=4)})[0]
 
 
 def test_on_grove_nobody_does() -> None:
@@ -71,7 +71,7 @@ def test_on_grove_nobody_does() -> None:
     assert "nvidia.com/gpu" not in str(clique["spec"]["podSpec"]["containers"])
     assert 0 == gpus(graph)
     assert {"W": 1} == effective_replicas(suspended(graph), {}, ())
-    assert 1 == graph_scale(graph, {"W": ServiceObserved(replicas=1)}).replicas
+    assert 1 == graph_scale(graph, {"W": ServiceObserved(replicas=1)})[0]
 
 
 @pytest.mark.parametrize("provider", [COMPONENT, GROVE])

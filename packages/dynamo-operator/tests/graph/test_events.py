@@ -45,19 +45,11 @@ NOTHING = DynamoGraphDeploymentStatus()
         (rollout("InProgress"), rollout("Completed"), ["RollingUpdateCompleted"]),
         (NOTHING, rollout("Completed"), []),
         (NOTHING, of("Suspended", "Unknown"), []),
-        (
-            of("Suspended", "Unknown"),
-            of("Suspended", "True"),
-            ["Suspended"],
-        ),
+        (of("Suspended", "Unknown"), of("Suspended", "True"), ["Suspended"]),
         (of("Suspended", "Unknown"), of("Suspended", "False"), ["Resumed"]),
         (of("Progressing", "True"), LATE, ["ProgressDeadlineExceeded"]),
         (LATE, of("Progressing", "True"), []),
-        (
-            of("Progressing", "True"),
-            of("Progressing", "False", "ValidationFailed"),
-            [],
-        ),
+        (of("Progressing", "True"), of("Progressing", "False", "ValidationFailed"), []),
     ],
 )
 def test_events_between_two_statuses(

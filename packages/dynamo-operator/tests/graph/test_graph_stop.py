@@ -16,7 +16,7 @@ QUEUES = Facts(kai_served=True, kai_queues=frozenset(("dynamo",)))
 
 def lacks(facts: Facts, services: Any = None, **spec: Any) -> list[str]:
     graph = a_graph(services or {"w": a_service()}, **spec)
-    return [lack.message for lack in missing(graph, facts)]
+    return [text for _, _, text in missing(graph, facts)]
 
 
 def stopped(graph: DynamoGraphDeployment) -> Any:
@@ -46,11 +46,11 @@ def test_an_endpoint_picker_needs_the_api_of_pools() -> None:
 
 def test_several_nodes_need_something_that_runs_them_unless_it_is_grove() -> None:
     graph = a_graph({"w": a_service(multinode={"nodeCount": 2})})
-    [lack] = missing(graph, Facts())
+    [(_, reason, message)] = missing(graph, Facts())
     assert (
         "failed to reconcile Dynamo components deployments: no multinode orchestrator available"
-    ) == lack.message
-    assert "no_multinode_orchestrator" == lack.reason
+    ) == message
+    assert "no_multinode_orchestrator" == reason
     assert () == tuple(missing(graph, Facts(lws_served=True)))
     assert () == tuple(missing(on_provider(graph, GROVE), Facts()))
 
@@ -58,12 +58,13 @@ def test_several_nodes_need_something_that_runs_them_unless_it_is_grove() -> Non
 def test_what_is_installed_and_may_not_be_read_is_not_reported_as_missing() -> None:
     graph = a_graph({"w": a_service(multinode={"nodeCount": 2}), "e": a_service("epp")})
     apis = (LEADER_WORKER_SET, GROVE_API, INFERENCE_POOL)
-    nodes, picker = missing(graph, Facts(withheld={api: api.kinds for api in apis}))
-    assert {"optional_api_forbidden"} == {nodes.reason, picker.reason}
-    assert "LeaderWorkerSet with Volcano is installed, but the operator may not read" in nodes.message
-    assert "no multinode orchestrator" not in nodes.message
+    lacks = missing(graph, Facts(withheld={api: api.kinds for api in apis}))
+    (_, first, nodes), (_, second, picker) = lacks
+    assert {"optional_api_forbidden"} == {first, second}
+    assert "LeaderWorkerSet with Volcano is installed, but the operator may not read" in nodes
+    assert "no multinode orchestrator" not in nodes
     for message, api in ((nodes, LEADER_WORKER_SET), (nodes, GROVE_API), (picker, INFERENCE_POOL)):
-        assert f"the chart value dynamo-operator.optionalApis.{api.key}=true" in message.message
+        assert f"the chart value dynamo-operator.optionalApis.{api.key}=true" in message
 
 
 NO_QUEUE = "queue 'other' not found in cluster. Ensure the queue exists before using kai-scheduler"
@@ -76,7 +77,7 @@ def test_the_queue_of_a_graph_on_grove_must_be_there(queue: str, expected: list[
     metadata = {"annotations": {"nvidia.com/kai-scheduler-queue": queue}}
     graph = a_graph({"w": a_service()}, metadata=metadata)
     assert () == tuple(missing(graph, QUEUES))
-    assert expected == [lack.message for lack in missing(on_provider(graph, GROVE), QUEUES)]
+    assert expected == [text for _, _, text in missing(on_provider(graph, GROVE), QUEUES)]
     assert () == tuple(missing(on_provider(graph, GROVE), Facts()))
 
 
@@ -84,15 +85,9 @@ def test_a_claim_alone_is_waited_for_and_anything_else_is_a_failure() -> None:
     pvcs = [{"name": "mine"}]
     waiting = a_graph({"w": a_service()}, pvcs=pvcs)
     status = stopped(waiting)
-    assert ("pending", "some_resources_are_not_ready") == (
-        status.state,
-        status.conditions[0].reason,
-    )
+    assert ("pending", "some_resources_are_not_ready") == (status.state, status.conditions[0].reason)
     failed = a_graph({"w": a_service(), "e": a_service("epp")}, pvcs=pvcs)
     status = stopped(failed)
-    assert ("failed", "failed_to_reconcile_the_resources") == (
-        status.state,
-        status.conditions[0].reason,
-    )
+    assert ("failed", "failed_to_reconcile_the_resources") == (status.state, status.conditions[0].reason)
     assert 0 == status.observed_generation, "that spec was not carried out"
     assert "mine" in status.conditions[0].message

@@ -160,11 +160,7 @@ def test_progress_is_stored_and_looked_at_again_at_the_deadline() -> None:
 def test_a_stalled_graph_reports_it_and_continues() -> None:
     status = of(a_graph(progress=reached(3)), Decode=late(STARTING, ready=2))
     assert ("False", "progress_deadline_exceeded") == progressing(status)
-    assert ("pending", STARTING, None) == (
-        status.status.state,
-        reason(status),
-        status.requeue_after_seconds,
-    )
+    assert ("pending", STARTING, None) == (status.status.state, reason(status), status.requeue_after_seconds)
 
 
 def test_a_graph_that_is_ready_is_complete() -> None:

@@ -6,10 +6,7 @@ import pytest
 
 from dynamo_graphs.offline import graph_tree
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.render import (
-    graph_objects,
-    graph_shared_objects,
-)
+from dynamo_operator.graph.render import graph_objects, graph_shared_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object
@@ -124,9 +121,7 @@ def test_sizes_in_the_deployment_config_become_part_of_the_spec() -> None:
 
 SHARED = ("planner-serviceaccount", "planner-serviceaccount-binding", "dynamo-model-")
 SETTINGS = RenderSettings(
-    ingress_class_name="nginx",
-    planner_cluster_role_name="planner",
-    disruption_budget_max_unavailable="1",
+    ingress_class_name="nginx", planner_cluster_role_name="planner", disruption_budget_max_unavailable="1"
 )
 
 

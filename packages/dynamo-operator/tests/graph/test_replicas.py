@@ -51,7 +51,7 @@ def test_the_number_of_the_deployment_config_counts_as_the_users() -> None:
     spec = DynamoGraphDeploymentSpec(services=services, envs=envs, replicas=2)
     graph = DynamoGraphDeployment(Metadata("g"), spec=spec)
     assert {"w": 6} == effective_replicas(graph, {}, ())
-    assert 2 == graph_scale(graph, {"w": ServiceObserved(replicas=6)}).replicas
+    assert 2 == graph_scale(graph, {"w": ServiceObserved(replicas=6)})[0]
 
 
 def test_the_factor_multiplies_workers_without_an_adapter() -> None:
@@ -71,20 +71,19 @@ def test_an_adapter_wins_over_the_spec_and_a_suspended_graph_over_both() -> None
 
 def test_the_scale_is_the_factor_that_all_services_have_reached() -> None:
     observed = {"prefill": ServiceObserved(replicas=6), "decode": ServiceObserved(replicas=1)}
-    assert 1 == graph_scale(a_graph(2), observed).replicas
+    assert 1 == graph_scale(a_graph(2), observed)[0]
     observed["decode"] = ServiceObserved(replicas=2)
-    assert 2 == graph_scale(a_graph(2), observed).replicas
+    assert 2 == graph_scale(a_graph(2), observed)[0]
 
 
 def test_the_services_under_the_factor_are_named_with_the_most_replicas_they_may_have() -> None:
     observed = {"prefill": ServiceObserved(replicas=9)}
-    assert {"decode": 2, "off": 0, "prefill": 9} == graph_scale(a_graph(2), observed).covered
+    assert {"decode": 2, "off": 0, "prefill": 9} == graph_scale(a_graph(2), observed)[1]
 
 
 def test_a_graph_without_such_services_has_the_scale_that_it_asks_for() -> None:
     spec = DynamoGraphDeploymentSpec(services={"Frontend": SERVICES["Frontend"]}, replicas=3)
-    scale = graph_scale(DynamoGraphDeployment(Metadata("g"), spec=spec), {})
-    assert (3, {}) == (scale.replicas, scale.covered)
+    assert (3, {}) == graph_scale(DynamoGraphDeployment(Metadata("g"), spec=spec), {})
 
 
 @given(st.integers(0, 50))
@@ -93,4 +92,4 @@ def test_once_everything_runs_the_scale_is_the_factor(factor: int) -> None:
     wanted = effective_replicas(graph, {}, ())
     observed = {key: ServiceObserved(replicas=number or 0) for key, number in wanted.items()}
     observed["decode"] = ServiceObserved(replicas=factor)
-    assert factor == graph_scale(graph, observed).replicas
+    assert factor == graph_scale(graph, observed)[0]

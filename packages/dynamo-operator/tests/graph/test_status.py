@@ -51,8 +51,7 @@ GRAPH = DynamoGraphDeployment(
 )
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 COMPONENT = DynamoComponentDeployment(
-    Metadata("chat-decode", generation=4),
-    status=DynamoComponentDeploymentStatus(observed_generation=1),
+    Metadata("chat-decode", generation=4), status=DynamoComponentDeploymentStatus(observed_generation=1)
 )
 COUNTS = ServiceReplicaStatus("Deployment", "chat-decode", 2, 2, 1, 1)
 TAKEN = Blocked(Obstacle.NAME_CONFLICT, "Service", "chat-decode", "Service chat-decode is taken")

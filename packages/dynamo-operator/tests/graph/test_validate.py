@@ -25,12 +25,74 @@ def problems(services: dict[str, Object], **spec: Any) -> list[str]:
     return [str(problem) for problem in graph_problems(a_graph(services, **spec), settings)]
 
 
-def test_a_plain_graph_has_no_problems() -> None:
-    assert [] == problems({"Frontend": a_service("frontend"), "Worker": a_service()})
+WORKER = {"w": a_service()}
+DEBUGGED = {"annotations": {"nvidia.com/enable-stealing-traffic-debug-mode": "true"}}
+RUN: Object = {"mainContainer": {"image": "x", "args": ["run"]}}
+SGLANG: Object = {"mainContainer": {"image": "x", "args": ["python3 -m dynamo.sglang"]}}
+SEVERAL: Object = {
+    "disruptionBudget": {"minAvailable": 1},
+    "multinode": {"nodeCount": 2},
+    "extraPodSpec": RUN,
+}
 
 
-def test_a_graph_needs_a_service() -> None:
-    assert ["spec.services must have at least one service"] == problems({})
+def annotated(key: str, value: str) -> Object:
+    return {"metadata": {"annotations": {f"nvidia.com/{key}": value}}}
+
+
+@pytest.mark.parametrize(
+    ("services", "spec", "expected"),
+    [
+        ({}, {}, "spec.services must have at least one service"),
+        (
+            {"_": a_service()},
+            {},
+            "spec.services._: invalid service name (expected at least one letter or digit)",
+        ),
+        ({"w": a_service(replicas=-1)}, {}, "spec.services[w].replicas must be non-negative"),
+        ({"w": a_service(extraPodSpec=SGLANG)}, {"backendFramework": "vllm"}, 'detected "sglang"'),
+        *(
+            ({one: a_service(), other: a_service()}, {}, "would both create objects named")
+            for one, other in (("w", "W"), ("a.b", "a-b"), ("a_b", "a-b"))
+        ),
+        (
+            {"w": a_service(**DEBUGGED), "w-d": a_service()},
+            {},
+            'spec.services.w-d: "w" and "w-d" would both create objects named "chat-w-d"',
+        ),
+        ({"w": a_service(**SEVERAL)}, {}, "the pods of a multinode group are one unit"),
+        (WORKER, {"envs": [{"value": "x"}]}, "spec.envs[0].name: missing name of an environment variable"),
+        (WORKER, annotated("dynamo-discovery-backend", "etcdd"), 'did you mean "etcd"?'),
+        *((WORKER, annotated(key, "yes"), "expected true or false") for key in ("paused", "suspend")),
+        *(
+            (WORKER, annotated("worker-rollout", mode), "expected managed or native")
+            for mode in ("", "Managed", "manged")
+        ),
+        (
+            WORKER,
+            {"restart": {"id": "r", "strategy": {"order": [f"s{number}" for number in range(30_000)]}}},
+            "too many entries: 30000 (expected one for each of 1 services)",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_graph_has_one_problem(services: dict[str, Object], spec: Object, expected: str) -> None:
+    [problem] = problems(services, **spec)
+    assert expected in problem
+    if "metadata" in spec:
+        assert problem.startswith(f"metadata.annotations[{next(iter(spec['metadata']['annotations']))}]: ")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        *(annotated(key, value) for key in ("paused", "suspend") for value in ("true", "false")),
+        *(annotated("worker-rollout", mode) for mode in ("managed", "native")),
+    ],
+)
+def test_a_graph_has_no_problem(spec: Object) -> None:
+    assert [] == problems({"Frontend": a_service("frontend"), "Worker": a_service()}, **spec)
 
 
 @pytest.mark.parametrize(
@@ -45,33 +107,9 @@ def test_a_graph_needs_a_service() -> None:
 def test_no_factor_makes_a_service_larger_than_it_can_be(
     service: Object, factor: int, expected: str | None
 ) -> None:
-    pod = {"mainContainer": {"image": "x", "args": ["run"]}}
-    reported = problems({"w": a_service(extraPodSpec=pod, **service)}, replicas=factor)
+    reported = problems({"w": a_service(extraPodSpec=RUN, **service)}, replicas=factor)
     message = f"spec.replicas: {factor} times the replicas of w is {expected}"
     assert ([message] if expected else []) == reported
-
-
-def test_a_problem_of_a_service_names_the_service() -> None:
-    reported = problems({"Worker": a_service(replicas=-1)})
-    assert ["spec.services[Worker].replicas must be non-negative"] == reported
-
-
-def test_the_graphs_framework_is_held_against_the_command() -> None:
-    pod = {"mainContainer": {"image": "x", "args": ["python3 -m dynamo.sglang"]}}
-    [problem] = problems({"Worker": a_service(extraPodSpec=pod)}, backendFramework="vllm")
-    assert 'detected "sglang"' in problem
-
-
-@pytest.mark.parametrize(("one", "other"), [("w", "W"), ("a.b", "a-b"), ("a_b", "a-b")])
-def test_services_whose_names_become_one_are_refused(one: str, other: str) -> None:
-    [problem] = problems({one: a_service(), other: a_service()})
-    assert "would both create objects named" in problem
-
-
-def test_a_debug_copy_may_not_take_the_name_of_a_service() -> None:
-    switch = {"nvidia.com/enable-stealing-traffic-debug-mode": "true"}
-    both = {"w": a_service(annotations=switch), "w-d": a_service()}
-    assert ['spec.services.w-d: "w" and "w-d" would both create objects named "chat-w-d"'] == (problems(both))
 
 
 @pytest.mark.parametrize(
@@ -124,35 +162,6 @@ def test_a_budget_may_be_empty_a_number_or_a_percentage(budget: Object) -> None:
     assert [] == problems({"w": a_service(disruptionBudget=budget)})
 
 
-def test_a_budget_is_not_for_groups() -> None:
-    several = a_service(
-        disruptionBudget={"minAvailable": 1},
-        multinode={"nodeCount": 2},
-        extraPodSpec={"mainContainer": {"image": "x", "args": ["run"]}},
-    )
-    [problem] = problems({"w": several})
-    assert "the pods of a multinode group are one unit" in problem
-
-
-def test_a_service_needs_a_name() -> None:
-    assert ["spec.services._: invalid service name (expected at least one letter or digit)"] == (
-        problems({"_": a_service()})
-    )
-
-
-def test_the_discovery_backend_of_the_graph_is_checked() -> None:
-    metadata = {"annotations": {"nvidia.com/dynamo-discovery-backend": "etcdd"}}
-    [problem] = problems({"w": a_service()}, metadata=metadata)
-    assert problem.startswith("metadata.annotations[nvidia.com/dynamo-discovery-backend]: ")
-    assert 'did you mean "etcd"?' in problem
-
-
-def test_variables_of_the_graph_are_checked() -> None:
-    assert ["spec.envs[0].name: missing name of an environment variable"] == (
-        problems({"w": a_service()}, envs=[{"value": "x"}])
-    )
-
-
 def test_a_pvc_to_create_needs_all_its_fields() -> None:
     claim = {"name": "c", "create": True, "size": "0"}
     reported = problems({"w": a_service()}, pvcs=[claim, {"name": "c"}, {"name": ""}])
@@ -168,10 +177,7 @@ def test_a_pvc_to_create_needs_all_its_fields() -> None:
 @pytest.mark.parametrize(
     ("strategy", "expected"),
     [
-        (
-            {"type": "Parallel", "order": ["a", "b"]},
-            "order cannot be specified when strategy is parallel",
-        ),
+        ({"type": "Parallel", "order": ["a", "b"]}, "order cannot be specified when strategy is parallel"),
         ({"order": ["a"]}, "number of unique services as the deployment; missing: b"),
         ({"order": ["a", "b", "a"]}, "order must be unique"),
         ({"order": ["a", "b", "A"]}, 'contains unknown service: A; did you mean "a"?'),
@@ -189,25 +195,6 @@ def test_a_default_ingress_needs_a_host_that_can_exist() -> None:
     assert 'spec.services.Frontend.ingress.host: invalid host name "chat.not a host"' == problem
 
 
-@pytest.mark.parametrize("key", ["nvidia.com/paused", "nvidia.com/suspend"])
-def test_a_switch_of_the_graph_is_on_or_off(key: str) -> None:
-    def problems_of(value: str) -> list[str]:
-        graph = a_graph({"Worker": a_service()})
-        metadata = msgspec.structs.replace(graph.metadata, annotations={key: value})
-        graph = msgspec.structs.replace(graph, metadata=metadata)
-        return [str(problem) for problem in graph_problems(graph, RenderSettings())]
-
-    assert [] == problems_of("true") == problems_of("false")
-    [problem] = problems_of("yes")
-    assert "expected true or false" in problem
-
-
-def test_a_list_of_thousands_is_refused_in_one_line() -> None:
-    strategy = {"order": [f"s{number}" for number in range(30_000)]}
-    [problem] = problems({"a": a_service()}, restart={"id": "r", "strategy": strategy})
-    assert "too many entries: 30000 (expected one for each of 1 services)" in problem
-
-
 def test_an_unknown_access_mode_is_reported() -> None:
     claim = {"name": "m", "create": True, "storageClass": "fast", "size": "1Gi"}
     (problem,) = problems({"w": a_service()}, pvcs=[{**claim, "volumeAccessMode": "latest"}])
@@ -219,12 +206,7 @@ SETTINGS = RenderSettings(allowed_gateways="*")
 POD: Object = {"mainContainer": {"image": "r/x:1", "args": ["run"]}}
 CLAIM: Object = {"resourceClaims": [{"name": "c", "resourceClaimName": "x"}], **POD}
 INGRESS: Object = {"enabled": True, "host": "h", "ingressControllerClassName": "n"}
-ISTIO: Object = {
-    "enabled": True,
-    "host": "h",
-    "useVirtualService": True,
-    "virtualServiceGateway": "g",
-}
+ISTIO: Object = {"enabled": True, "host": "h", "useVirtualService": True, "virtualServiceGateway": "g"}
 PVC: Object = {
     "name": "a",
     "create": True,
@@ -232,16 +214,8 @@ PVC: Object = {
     "storageClass": "fast",
     "volumeAccessMode": "ReadWriteMany",
 }
-PICKER: Object = {
-    "componentType": "epp",
-    "eppConfig": {"config": {"plugins": [], "schedulingProfiles": []}},
-}
-OTHER: Object = {
-    "name": "b",
-    "size": "2Gi",
-    "storageClass": "slow",
-    "volumeAccessMode": "ReadWriteOnce",
-}
+PICKER: Object = {"componentType": "epp", "eppConfig": {"config": {"plugins": [], "schedulingProfiles": []}}}
+OTHER: Object = {"name": "b", "size": "2Gi", "storageClass": "slow", "volumeAccessMode": "ReadWriteOnce"}
 TWO: Object = {"multinode": {"nodeCount": 2}, "resources": {"limits": {"gpu": "8"}}}
 MOUNT: list[Object] = [{"name": "a", "mountPoint": "/a"}]
 MAP: Object = {"a": "b"}
@@ -416,23 +390,3 @@ def nested(hint: Any) -> type[Struct] | None:
 def test_a_source_that_no_model_loads() -> None:
     (warning,) = verdict(model(modelType="base", source={"uri": "hf://m"})).warnings
     assert 'spec.source: has no effect with modelType "base"' == warning
-
-
-MODE = "nvidia.com/worker-rollout"
-
-
-def problems_of_rules(mode: str) -> list[str]:
-    graph = a_graph({"W": a_service()}, metadata={"annotations": {MODE: mode}})
-    return [str(problem) for problem in graph_problems(graph, RenderSettings())]
-
-
-@pytest.mark.parametrize("mode", ["managed", "native"])
-def test_the_two_words_are_fine(mode: str) -> None:
-    assert [] == problems_of_rules(mode)
-
-
-@pytest.mark.parametrize("mode", ["", "Managed", "manged"])
-def test_another_word_is_refused(mode: str) -> None:
-    (problem,) = problems_of_rules(mode)
-    assert "expected managed or native" in problem
-    assert f"metadata.annotations[{MODE}]" in problem

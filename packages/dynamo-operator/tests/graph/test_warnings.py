@@ -144,10 +144,7 @@ NODES: Object = {
         ({"annotations": {STRATEGY: "OnDelete"}}, "expected Recreate or RollingUpdate"),
         ({"annotations": {STRATEGY: "Recreate", SURGE: "1"}}, "with Recreate"),
         (
-            {
-                "annotations": {STRATEGY: "Recreate"},
-                "extraPodMetadata": {"annotations": {SURGE: "1"}},
-            },
+            {"annotations": {STRATEGY: "Recreate"}, "extraPodMetadata": {"annotations": {SURGE: "1"}}},
             "with Recreate",
         ),
         ({"annotations": {STRATEGY: "Recreate"}, **NODES}, "on a multinode component"),
@@ -159,13 +156,7 @@ def test_an_update_strategy_without_effect_is_reported(service: Object, warning:
 
 
 @pytest.mark.parametrize(
-    "given",
-    [
-        {STRATEGY: "Recreate"},
-        {STRATEGY: "RollingUpdate", SURGE: "1"},
-        {SURGE: "1"},
-        {STRATEGY: ""},
-    ],
+    "given", [{STRATEGY: "Recreate"}, {STRATEGY: "RollingUpdate", SURGE: "1"}, {SURGE: "1"}, {STRATEGY: ""}]
 )
 def test_an_update_strategy_with_an_effect_is_fine(given: dict[str, str]) -> None:
     assert () == warned(with_service(annotations=given))
@@ -240,10 +231,7 @@ WRONG = [
     (service({"args": ["python3 -m dynamo.frontend"]}, "frontend"), "args replace"),
     (service({**VLLM, "args": ["--model m --tp 2"]}), "is one argument"),
     (service({"args": ["run"], "ports": [{"containerPort": 9090}]}), 'missing port "system"'),
-    (
-        service({"ports": [{"name": "api", "containerPort": 8000}]}, "frontend"),
-        'missing port "http"',
-    ),
+    (service({"ports": [{"name": "api", "containerPort": 8000}]}, "frontend"), 'missing port "http"'),
     (
         service({"command": ["python3", "-m", "dynamo.global_planner"]}, "default"),
         'only a service with componentType "planner"',
@@ -257,12 +245,7 @@ WRONG = [
     (way(host="h"), "no Ingress is created without a class"),
     (way(host="h", useVirtualService=True), "no VirtualService is created without a gateway"),
     (
-        way(
-            host="h",
-            useVirtualService=True,
-            virtualServiceGateway="",
-            ingressControllerClassName="n",
-        ),
+        way(host="h", useVirtualService=True, virtualServiceGateway="", ingressControllerClassName="n"),
         "ingress.virtualServiceGateway: no VirtualService is created",
     ),
     (way(host="h.example.org", ingressControllerClassName="n"), '"h.example.org.local"'),

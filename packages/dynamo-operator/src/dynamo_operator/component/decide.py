@@ -14,7 +14,7 @@ from dynamo_operator.component.plan import Rendered
 from dynamo_operator.component.render import component_parts, component_shared_objects
 from dynamo_operator.component.status import component_stop
 from dynamo_operator.features.exposure import component_exposure
-from dynamo_operator.features.namespace_defaults import component_member, rendered_as_running
+from dynamo_operator.features.namespace_defaults import component_unit, rendered_as_running
 from dynamo_operator.features.takeover.apply import adopted_workloads, may_start_to_drain, without_new_drains
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects
@@ -85,8 +85,8 @@ def decide_valid(
             workloads = Rendered(drained)
         return ComponentDecision(around=around, rendered=rendered, workloads=workloads)
 
-    members = component_member(component, inputs.facts, settings, inputs.pods)
-    made = rendered_as_running(render, lambda decision: decision.workloads, members, live, inputs.facts)
+    components = component_unit(component, inputs.facts, settings, inputs.pods)
+    made = rendered_as_running(render, lambda decision: decision.workloads, components, live, inputs.facts)
     exposure = component_exposure(component, made.around, settings)
     return replace(
         made,

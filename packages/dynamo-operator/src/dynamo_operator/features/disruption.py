@@ -60,24 +60,20 @@ def _graphs(graph: DynamoGraphDeployment, key: str, service: ComponentSpec, boun
 
 
 def _bound(spec: ComponentSpec, settings: RenderSettings) -> Object:
-    """The bound of the budget; {} for no budget.
-
-    The operator's default applies to several replicas only: a budget for one pod would block every drain.
-    """
     if spec.nodes > 1:
         return {}
-    if spec.disruption_budget is not None:
-        budget = spec.disruption_budget
+    if (budget := spec.disruption_budget) is not None:
         bounds = {"minAvailable": budget.min_available, "maxUnavailable": budget.max_unavailable}
         return {name: _amount(bound) for name, bound in bounds.items() if bound is not None}
     default = settings.disruption_budget_max_unavailable
+    # Only for several replicas: a budget for one pod would block every drain.
     if not default or (spec.replicas or 0) <= 1:
         return {}
     return {"maxUnavailable": _amount(default)}
 
 
 def _amount(bound: int | str) -> int | str:
-    """Convert a number to an integer: the API server reads a text as a percentage."""
+    # The API server reads a text as a percentage.
     return int(bound) if isinstance(bound, str) and bound.isdecimal() else bound
 
 

@@ -5,7 +5,7 @@ them. So it enforces the administrator's limits: at admission, in `dynamoctl lin
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dynamo_operator import names
 from dynamo_operator.component.api import (
@@ -16,6 +16,7 @@ from dynamo_operator.component.api import (
     ingress_host,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.decision import Decision, Feature
 from dynamo_operator.settings import (
     RenderSettings,
     allows_host,
@@ -52,9 +53,9 @@ def exposure_problems(
     if ingress is None or not ingress.enabled:
         return
     at = f"{path}.ingress"
-    if has_istio and ingress.use_virtual_service and ingress.virtual_service_gateway:
-        gateway, field = ingress.virtual_service_gateway, f"{at}.virtualServiceGateway"
-        yield from _gateway_problems(gateway, field, settings)
+    gateway = ingress.virtual_service_gateway
+    if has_istio and ingress.use_virtual_service and gateway:
+        yield from _gateway_problems(gateway, f"{at}.virtualServiceGateway", settings)
     if name := ingress.ingress_controller_class_name:
         yield from _class_problems(name, f"{at}.ingressControllerClassName", settings)
     if ingress.host:
@@ -99,7 +100,6 @@ def _host_problems(host: str, path: str, settings: RenderSettings) -> Iterator[P
 def _annotation_problems(
     annotations: Mapping[str, str], path: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """Report annotations that execute configuration, and classes and hosts in annotations."""
     allowed = entries(settings.ingress_allowed_annotations)
     for key, value in sorted(annotations.items()):
         place = f"{path}[{key}]"
@@ -120,13 +120,11 @@ def _annotation_problems(
 def _unlisted_problems(
     annotations: Mapping[str, str], path: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """Report annotations that are not in the administrator's list, if there is one."""
     allowed = entries(settings.ingress_allowed_annotations)
     for key in sorted(annotations) if allowed else ():
         if not executes_configuration(key) and not allows_key(key, allowed):
-            expected = f"expected one of: {', '.join(allowed)}"
-            flag = "--ingress-allowed-annotations"
-            yield _not_allowed(f"{path}[{key}]", f'annotation "{key}"', expected, flag)
+            subject, expected = f'annotation "{key}"', f"expected one of: {', '.join(allowed)}"
+            yield _not_allowed(f"{path}[{key}]", subject, expected, "--ingress-allowed-annotations")
 
 
 def _not_allowed(path: str, subject: str, expected: str, flag: str) -> Problem:
@@ -184,11 +182,29 @@ def _without(desired: Sequence[Object], problems: dict[str, tuple[Problem, ...]]
     blocked: list[Blocked] = []
     for body in desired:
         kind, name = body["kind"], key_of(body).name
-        if kind not in _OUTSIDE or name not in refused:
+        if kind in _OUTSIDE and name in refused:
+            text = f"{kind} {name} is not created: {'; '.join(map(str, refused[name]))}"
+            blocked.append(Blocked(Obstacle.NOT_ALLOWED, kind, name, text))
+        else:
             kept.append(body)
-            continue
-        text = "; ".join(map(str, refused[name]))
-        blocked.append(Blocked(Obstacle.NOT_ALLOWED, kind, name, f"{kind} {name} is not created: {text}"))
     # Both kinds are spared: an edit that switches the kind must not end traffic while it is not allowed.
     spared = frozenset((kind, Key(namespace, name)) for kind in _OUTSIDE for name in refused)
     return Exposure(tuple(kept), spared, tuple(blocked))
+
+
+def _render(decision: Decision) -> Decision:
+    exposure = graph_exposure(decision.effective, decision.objects, decision.settings)
+    return replace(
+        decision,
+        objects=tuple(exposure.desired),
+        spared=decision.spared | exposure.spared,
+        blocked=(*decision.blocked, *exposure.blocked),
+    )
+
+
+EXPOSURE = Feature(
+    lambda graph, _: any(
+        service.ingress is not None and service.ingress.enabled for service in graph.spec.services.values()
+    ),
+    render=_render,
+)

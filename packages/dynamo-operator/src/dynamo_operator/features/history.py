@@ -5,12 +5,15 @@ The name of a revision contains the hash of its spec, so its existence alone sho
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.decision import Decision, Feature, History
+from dynamo_operator.shared.writes import Delete, Patch, Write
+from kube_runtime.apply.result import Cause, Change, Verb
 from kube_runtime.types.kinds import ControllerRevision
 from kube_runtime.types.meta import Object
 
@@ -44,25 +47,11 @@ def parsed_history_limit(text: str) -> int | None:
     return int(text) if int(text) <= MAX_HISTORY_LIMIT else None
 
 
-@dataclass(frozen=True, slots=True)
-class History:
-    """The changes to the stored revisions; none in most reconciles.
-
-    `created` is a new revision. `renewed` is an old one whose spec is current again, with its new number.
-    `outdated` are to be deleted, the oldest first.
-    """
-
-    created: Object | None = None
-    renewed: tuple[ControllerRevision, int] | None = None
-    outdated: tuple[ControllerRevision, ...] = ()
-
-
 def plan_history(graph: DynamoGraphDeployment, former: Sequence[ControllerRevision]) -> History:
     """Compare the graph with the stored revisions and return the changes."""
     ordered = sorted(former, key=lambda revision: (revision_number(revision), revision.metadata.name))
-    given = graph.metadata.annotations.get(labels.REVISION_HISTORY_LIMIT)
-    parsed = None if given is None else parsed_history_limit(given)
-    limit = DEFAULT_HISTORY_LIMIT if parsed is None else parsed
+    limit = parsed_history_limit(graph.metadata.annotations.get(labels.REVISION_HISTORY_LIMIT, ""))
+    limit = DEFAULT_HISTORY_LIMIT if limit is None else limit
     if not limit:
         return History(outdated=tuple(ordered))
     spec: Object = msgspec.to_builtins(graph.spec)
@@ -75,10 +64,7 @@ def plan_history(graph: DynamoGraphDeployment, former: Sequence[ControllerRevisi
     outdated = tuple(earlier[: max(len(earlier) - limit, 0)])
     if current is None:
         number = newest + 1
-        marks = {
-            labels.GRAPH: names.label_value(graph.metadata.name),
-            labels.GRAPH_REVISION: str(number),
-        }
+        marks = {labels.GRAPH: names.label_value(graph.metadata.name), labels.GRAPH_REVISION: str(number)}
         metadata: Object = {"name": name, "namespace": graph.metadata.namespace, "labels": marks}
         if cause := graph.metadata.annotations.get(CHANGE_CAUSE, "")[:_MOST_OF_CAUSE]:
             metadata["annotations"] = {CHANGE_CAUSE: cause}
@@ -92,8 +78,7 @@ def plan_history(graph: DynamoGraphDeployment, former: Sequence[ControllerRevisi
 def revision_number(revision: ControllerRevision) -> int:
     """The number of a revision; 0 if a user changed its label."""
     text = revision.metadata.labels.get(labels.GRAPH_REVISION, "")
-    is_number = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
-    return int(text) if is_number else 0
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else 0
 
 
 def without_sizes(spec: Object) -> Object:
@@ -105,3 +90,22 @@ def without_sizes(spec: Object) -> Object:
     }
     rest = {name: value for name, value in spec.items() if name not in SIZES}
     return {**rest, "services": kept}
+
+
+def _plan(decision: Decision) -> Decision:
+    kind = ControllerRevision.KIND.name
+    history = plan_history(decision.graph, decision.inputs.former)
+    writes: list[Write] = []
+    if history.renewed is not None:
+        revision, number = history.renewed
+        cause = f"{Cause.ROLLOUT}: revision {number}"
+        body = {"metadata": {"labels": {labels.GRAPH_REVISION: str(number)}}, "revision": number}
+        change = Change(Verb.UPDATE, kind, revision.metadata.name, cause)
+        writes.append(Patch(revision, body, change, ControllerRevision))
+    for revision in history.outdated:
+        change = Change(Verb.DELETE, kind, revision.metadata.name, Cause.UNWANTED)
+        writes.append(Delete(revision, change, checks_owner=False))
+    return replace(decision, history=history, before=(*decision.before, *writes))
+
+
+HISTORY = Feature(lambda _, __: True, plan=_plan)

@@ -36,20 +36,17 @@ _DECODER = msgspec.json.Decoder(dict[str, NamespaceDefaults])
 
 
 def running_defaults(
-    component: str,
-    unit: str,
-    now: NamespaceDefaults,
-    live: Resource,
-    facts: Facts,
-    *,
-    is_idle: bool,
+    component: str, unit: str, now: NamespaceDefaults, live: Resource, facts: Facts, *, is_idle: bool
 ) -> NamespaceDefaults:
     """Return what the pods of a component should be rendered with, if nothing else has changed.
 
     `now` is what the namespace has, `unit` the name of the templates in the workload `live`. `is_idle`: no
     pod would be restarted that has started.
     """
-    recorded = _recorded(live.metadata.annotations)
+    try:
+        recorded = _DECODER.decode(live.metadata.annotations.get(labels.NAMESPACE_DEFAULTS, ""))
+    except (msgspec.DecodeError, RecursionError):
+        recorded = None  # without a record, or another client has made it unreadable
     if recorded is not None:
         running = recorded.get(component, NamespaceDefaults())
     elif now == NamespaceDefaults():
@@ -67,8 +64,7 @@ def running_defaults(
     return now if is_idle and is_new else running
 
 
-def is_otherwise_same(desired: Object, live: Object, unit: str) -> bool:
-    """Whether writing the templates of a unit would add and change nothing."""
+def _is_otherwise_same(desired: Object, live: Object, unit: str) -> bool:
     ours, theirs = units(desired).get(unit), units(live).get(unit)
     if ours is None or theirs is None or ours.keys() != theirs.keys():
         return False
@@ -78,30 +74,19 @@ def is_otherwise_same(desired: Object, live: Object, unit: str) -> bool:
     )
 
 
-def _recorded(annotations: Mapping[str, str]) -> dict[str, NamespaceDefaults] | None:
-    """The record of a workload; None if it has none, or another client has made it unreadable."""
-    try:
-        return _DECODER.decode(annotations.get(labels.NAMESPACE_DEFAULTS, ""))
-    except (msgspec.DecodeError, RecursionError):
-        return None
-
-
 def _present(now: NamespaceDefaults, templates: Object) -> NamespaceDefaults:
     """Those of the defaults that the templates of a workload without a record have."""
     pods: list[Object] = [template["spec"] for template in templates.values() if isinstance(template, dict)]
     secrets = {entry.get("name") for pod in pods for entry in pod.get("imagePullSecrets") or ()}
     accounts = {pod.get("serviceAccountName") for pod in pods}
-    account = now.service_account_name
-    return NamespaceDefaults(
-        None
-        if now.image_pull_secrets is None
-        else tuple(name for name in now.image_pull_secrets if name in secrets),
-        account if account in accounts else "",
-    )
+    present, account = now.image_pull_secrets, now.service_account_name
+    if present is not None:
+        present = tuple(name for name in present if name in secrets)
+    return NamespaceDefaults(present, account if account in accounts else "")
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ComponentUnit:
     """A component as part of its workloads: the unit of its templates, its pods, its present defaults."""
 
     unit: str
@@ -109,55 +94,47 @@ class Member:
     pods: tuple[Pod, ...] = ()
 
 
-def component_member(
-    component: DynamoComponentDeployment,
-    facts: Facts,
-    settings: RenderSettings,
-    pods: tuple[Pod, ...] = (),
-) -> dict[str, Member]:
-    """A component, by its name, as the only member of its workloads."""
+def component_unit(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings, pods: tuple[Pod, ...] = ()
+) -> dict[str, ComponentUnit]:
+    """A component, by its name, as the only one in its workloads."""
     unit = DEPLOYMENT_UNIT if component.spec.nodes == 1 else GROUP_UNIT
     now = namespace_defaults(component, facts, settings)
-    return {component.metadata.name: Member(unit, now, pods)}
+    return {component.metadata.name: ComponentUnit(unit, now, pods)}
 
 
-def grove_members(
-    graph: DynamoGraphDeployment,
-    facts: Facts,
-    settings: RenderSettings,
-    pods: Mapping[str, tuple[Pod, ...]],
-) -> dict[str, Member]:
+def grove_units(
+    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings, pods: Mapping[str, tuple[Pod, ...]]
+) -> dict[str, ComponentUnit]:
     """The services of a graph on Grove, by component name. `pods` are theirs by service."""
     units = grove_names_of(graph).services
     return {
-        component_name(graph.metadata.name, key): Member(units[key], now, pods.get(key, ()))
+        component_name(graph.metadata.name, key): ComponentUnit(units[key], now, pods.get(key, ()))
         for key, now in grove_namespace_defaults(graph, facts, settings).items()
     }
 
 
-def kept_defaults(
-    members: Mapping[str, Member], live: LiveObjects, facts: Facts
+def _kept_defaults(
+    components: Mapping[str, ComponentUnit], live: LiveObjects, facts: Facts
 ) -> dict[str, NamespaceDefaults]:
-    """The defaults of running pods that differ from the present ones, by component.
-
-    The first workload decides: an apply that was interrupted has written that one.
-    """
+    """The defaults of running pods that differ from the present ones, by component."""
+    # The first workload decides: an apply that was interrupted has written that one.
     first = min((key for key in live if key[0] in WORKLOADS), default=None)
     if first is None:
         return {}
     running = {
         component: running_defaults(
-            *(component, member.unit, member.now, live[first], facts),
-            is_idle=not member.pods or lacks_image(member.pods),
+            *(component, part.unit, part.now, live[first], facts),
+            is_idle=not part.pods or lacks_image(part.pods),
         )
-        for component, member in members.items()
+        for component, part in components.items()
     }
-    return {name: kept for name, kept in running.items() if kept != members[name].now}
+    return {name: kept for name, kept in running.items() if kept != components[name].now}
 
 
-def still_kept(
+def _still_kept(
     kept: Mapping[str, NamespaceDefaults],
-    members: Mapping[str, Member],
+    components: Mapping[str, ComponentUnit],
     desired: Iterable[Object],
     live: LiveObjects,
 ) -> dict[str, NamespaceDefaults]:
@@ -169,7 +146,7 @@ def still_kept(
             continue
         content = content_of(running)
         for component in kept.keys() - still.keys():
-            if is_otherwise_same(body, content, members[component].unit):
+            if _is_otherwise_same(body, content, components[component].unit):
                 still[component] = kept[component]
         if still.keys() == kept.keys():
             break
@@ -179,14 +156,14 @@ def still_kept(
 def rendered_as_running(
     render: Callable[[Facts], T],
     workloads_of: Callable[[T], Iterable[Object]],
-    members: Mapping[str, Member],
+    components: Mapping[str, ComponentUnit],
     live: LiveObjects,
     facts: Facts,
 ) -> T:
     """Render with the defaults of running pods, as far as a live workload does not change with them."""
-    kept = kept_defaults(members, live, facts)
+    kept = _kept_defaults(components, live, facts)
     rendered = render(replace(facts, running_defaults=kept))
     if not kept:
         return rendered
-    still = still_kept(kept, members, workloads_of(rendered), live)
+    still = _still_kept(kept, components, workloads_of(rendered), live)
     return rendered if still == kept else render(replace(facts, running_defaults=still))

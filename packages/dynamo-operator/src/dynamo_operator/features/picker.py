@@ -11,13 +11,7 @@ from dynamo_operator.component.pod import EPP_CONFIG_FILE, EPP_GRPC_PORT, HTTP_P
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import InferencePool
-from dynamo_operator.shared.problems import (
-    Problem,
-    ProblemKind,
-    component_path,
-    name_problems,
-    service_path,
-)
+from dynamo_operator.shared.problems import Problem, ProblemKind, component_path, name_problems, service_path
 from kube_runtime.types.kinds import ConfigMap
 from kube_runtime.types.meta import Object
 
@@ -38,8 +32,7 @@ def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     path, words = f"{path}.eppConfig", f"{component_path(path)}.eppConfig"
     config = spec.epp_config
     if config is None:
-        message = f"{words} is required for EPP components"
-        yield Problem(path, message, ProblemKind.REQUIRED)
+        yield Problem(path, f"{words} is required for EPP components", ProblemKind.REQUIRED)
         return
     reference = config.config_map_ref
     if reference is None and config.config is None:
@@ -55,8 +48,7 @@ def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     name, key = reference.get("name"), reference.get("key")
     at = f"{path}.configMapRef"
     if not name:
-        message = f"{words}.configMapRef.name is required"
-        yield Problem(f"{at}.name", message, ProblemKind.REQUIRED)
+        yield Problem(f"{at}.name", f"{words}.configMapRef.name is required", ProblemKind.REQUIRED)
     elif not isinstance(name, str):
         yield Problem(f"{at}.name", "expected a string")
     else:
@@ -70,8 +62,8 @@ def lone_picker_problems(component: DynamoComponentDeployment) -> Iterator[Probl
     owners = component.metadata.owner_references
     has_graph = any(owner.kind == DynamoGraphDeployment.KIND.name for owner in owners)
     if component.spec.component_type == TYPE and not has_graph:
-        message = "an endpoint picker must belong to a graph, which provides its pool and configuration"
-        yield Problem("spec.componentType", message, ProblemKind.NOT_SUPPORTED)
+        text = "an endpoint picker must belong to a graph, which provides its pool and configuration"
+        yield Problem("spec.componentType", text, ProblemKind.NOT_SUPPORTED)
 
 
 def graph_picker_problems(pickers: Sequence[str], settings: RenderSettings) -> Iterator[Problem]:
@@ -88,10 +80,7 @@ def graph_picker_problems(pickers: Sequence[str], settings: RenderSettings) -> I
         yield Problem(path, message, ProblemKind.NOT_SUPPORTED)
 
 
-_CONFIG_KIND = {
-    "apiVersion": "inference.networking.x-k8s.io/v1alpha1",
-    "kind": "EndpointPickerConfig",
-}
+_CONFIG_KIND = {"apiVersion": "inference.networking.x-k8s.io/v1alpha1", "kind": "EndpointPickerConfig"}
 
 
 def picker_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
@@ -109,15 +98,11 @@ def _config_map(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) 
         return ()
     config: Object = service.epp_config.config or {}
     text = yaml.dump(config | _CONFIG_KIND, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True)
-    config_map: Object = ConfigMap.KIND.manifest(
-        _metadata(graph, key, names.epp_config_map(graph.metadata.name)),
-        data={EPP_CONFIG_FILE: text},
-    )
-    return (config_map,)
+    metadata = _metadata(graph, key, names.epp_config_map(graph.metadata.name))
+    return (ConfigMap.KIND.manifest(metadata, data={EPP_CONFIG_FILE: text}),)
 
 
 def _pool(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> Object:
-    """The InferencePool of the graph's frontends, with the endpoint picker."""
     name = graph.metadata.name
     picker = names.service_name(names.component_name(name, key))
     selected = {
@@ -129,11 +114,7 @@ def _pool(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> Obj
         spec={
             "targetPorts": [{"number": HTTP_PORT}],
             "selector": {"matchLabels": selected},
-            "endpointPickerRef": {
-                "kind": "Service",
-                "name": picker,
-                "port": {"number": EPP_GRPC_PORT},
-            },
+            "endpointPickerRef": {"kind": "Service", "name": picker, "port": {"number": EPP_GRPC_PORT}},
         },
     )
 

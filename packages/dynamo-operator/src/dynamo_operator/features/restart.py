@@ -5,10 +5,13 @@ service is complete when its workload has this id in its template and runs no ol
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from enum import StrEnum
 
+import msgspec
+
 from dynamo_operator.graph.api import DynamoGraphDeployment, Restart, RestartStatus
+from dynamo_operator.graph.decision import Decision, Feature, RestartPlan
 from dynamo_operator.graph.service import Observed
 
 
@@ -22,17 +25,6 @@ class Phase(StrEnum):
 
 _FINISHED = frozenset((Phase.COMPLETED, Phase.SUPERSEDED, "Failed"))
 """Phases of finished restarts. `Failed` is one of an earlier operator."""
-
-
-@dataclass(frozen=True, slots=True)
-class RestartPlan:
-    """The next step of a restart.
-
-    `status` is None if there was no restart. `ids` are the ids in the pod templates, by service.
-    """
-
-    status: RestartStatus | None = None
-    ids: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def restart_plan(
@@ -52,12 +44,12 @@ def restart_plan(
         return RestartPlan(stored if is_over else None, kept)
     if is_new:
         return _completed(graph, restart.id)
-    current = stored if stored is not None and stored.observed_id == restart.id else None
-    if current is not None and current.phase in _FINISHED:
+    current = stored if stored is not None and stored.observed_id == restart.id else RestartStatus()
+    if current.phase in _FINISHED:
         return RestartPlan(current, kept)
     if is_rolling_out:
         return RestartPlan(RestartStatus(restart.id, Phase.SUPERSEDED), kept)
-    in_progress = current.in_progress if current is not None else ()
+    in_progress = current.in_progress
     if restart.strategy is not None and restart.strategy.type == "Parallel":
         return _parallel(graph, restart, in_progress, observed)
     return _sequential(graph, restart, in_progress, observed, kept)
@@ -101,3 +93,25 @@ def _sequential(
 def _is_restarted(key: str, id_: str, observed: Observed) -> bool:
     live = observed.get(key)
     return live is not None and live.restart == id_ and live.is_ready
+
+
+def _plan(decision: Decision) -> Decision:
+    graph, observed = decision.graph, decision.inputs.services
+    # A new graph has no pods that a restart could replace.
+    is_unknown = not graph.status.observed_generation and graph.status.state is None
+    is_new = is_unknown or not any(live.exists for live in observed.values())
+    is_rolling_out = decision.revisions.is_rolling_out
+    plan = restart_plan(graph, observed, is_new=is_new, is_rolling_out=is_rolling_out)
+    return replace(decision, restart=plan)
+
+
+RESTART = Feature(
+    # Wanted, done, or its id is in pods, which keep it.
+    lambda graph, inputs: (
+        graph.spec.restart is not None
+        or graph.status.restart is not None
+        or any(live.restart for live in inputs.services.values())
+    ),
+    plan=_plan,
+    status=lambda decision, status: msgspec.structs.replace(status, restart=decision.restart.status),
+)

@@ -14,12 +14,7 @@ from typing import Any, ClassVar
 
 import structlog
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from dynamo_operator import labels
 from dynamo_operator.component.framework import needs_ssh_keys
@@ -44,13 +39,8 @@ def ssh_key_informers(settings: RenderSettings, owners: Owners) -> list[Informer
     if not settings.mpi_secret_name:
         return []
     name = f"metadata.name={settings.mpi_secret_name}"
-    copies = children(
-        SshKeysCopy,
-        owners,
-        namespace=settings.restricted_namespace,
-        fields=name,
-        tolerate_forbidden=True,
-    )
+    namespace = settings.restricted_namespace
+    copies = children(SshKeysCopy, owners, namespace=namespace, fields=name, tolerate_forbidden=True)
     if not (source := shared_source(settings)):
         return [copies]
     keys = Informer(SshKeys, namespace=source.namespace, fields=name, tolerate_forbidden=True)
@@ -98,18 +88,12 @@ def ssh_key_copies(
     if copy is not None and not copy.data:
         return ()  # not ours: the cache keeps only its metadata
     keys = _source(cache, settings) or copy
-    if keys is None:
-        return ()
-    return (ssh_key_secret(key, keys.type, keys.data),)
+    return () if keys is None else (ssh_key_secret(key, keys.type, keys.data),)
 
 
 def ssh_key_secret(key: Key, type_: str, data: Mapping[str, str]) -> Object:
     """The Secret with the keys of a namespace, as applied."""
-    return SshKeysCopy.KIND.manifest(
-        {"name": key.name, "namespace": key.namespace},
-        type=type_,
-        data=data,
-    )
+    return SshKeysCopy.KIND.manifest({"name": key.name, "namespace": key.namespace}, type=type_, data=data)
 
 
 def ssh_keys_target(key: Key) -> Target:
@@ -184,7 +168,9 @@ class SshKeyController:
         ]
         if not users:
             return DONE
-        secret = await _secret(key, users[0])
+        # Shared by graphs: each adds its owner reference when it applies it.
+        secret = ssh_key_secret(key, "Opaque", await asyncio.to_thread(new_keys))
+        secret = Shared((), (SshKeysCopy,), labels.SHARED).body(users[0], secret, None)
         try:
             await self.writer.apply(SshKeysCopy, secret, force=False, uid=ABSENT)
         except Conflict:
@@ -198,12 +184,6 @@ class SshKeyController:
         self.suppression.remember(ssh_keys_target(key), None)
         _log.info("ssh keys made", secret=str(key))
         return DONE
-
-
-async def _secret(key: Key, user: DynamoGraphDeployment) -> Object:
-    """The Secret, shared by graphs: each adds its owner reference when it applies it."""
-    secret = ssh_key_secret(key, "Opaque", await asyncio.to_thread(new_keys))
-    return Shared((), (SshKeysCopy,), labels.SHARED).body(user, secret, None)
 
 
 def new_keys() -> dict[str, str]:

@@ -4,12 +4,15 @@ On resume, workers wait for the frontends. The condition `Suspended` records tha
 since the annotation is gone by then.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 from enum import StrEnum
+
+import msgspec
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import is_worker
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_operator.graph.decision import Decision, Feature, Suspension
 from dynamo_operator.graph.service import Observed, ServiceObserved
 from dynamo_operator.shared.conditions import SUSPENDED
 from kube_runtime.types.meta import Condition, condition
@@ -22,14 +25,6 @@ class SuspensionReason(StrEnum):
     SUSPENDED = "suspended"
     RESUMING = "resuming"
     RESUMED = "resumed"
-
-
-@dataclass(frozen=True, slots=True)
-class Suspension:
-    """`zero` are the services to scale to zero now; `condition` is None if the graph was never suspended."""
-
-    zero: frozenset[str] = frozenset()
-    condition: Condition | None = None
 
 
 def suspension(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
@@ -52,15 +47,12 @@ def suspension(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
 
 
 def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
-    """Scale workers first, then the rest, so that frontends can answer with an error meanwhile.
-
-    A service without desired replicas stays at zero even while workers are still being scaled, so a
-    graph that is created or edited while suspended starts no pods.
-    """
+    """Scale workers first, then the rest, so that frontends can answer with an error meanwhile."""
     workers, services = _workers(graph), frozenset(graph.spec.services)
     zero, status, reason = services, "Unknown", SuspensionReason.SUSPENDING
     if left := _with_replicas(workers, observed):
         text = f"Scaling to zero, workers first: {', '.join(left)}"
+        # What is at zero stays there, so a graph that is created or edited while suspended starts no pods.
         zero = workers | _at_zero(graph, observed)
     elif left := _with_replicas(services, observed):
         text = f"Scaling to zero: {', '.join(left)}"
@@ -71,7 +63,6 @@ def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
 
 
 def _at_zero(graph: DynamoGraphDeployment, observed: Observed) -> frozenset[str]:
-    """The services without desired replicas."""
     return frozenset(key for key in graph.spec.services if key not in observed or not observed[key].desired)
 
 
@@ -83,31 +74,29 @@ def _with_replicas(services: frozenset[str], observed: Observed) -> list[str]:
     return [
         _described(key, live)
         for key in sorted(services)
-        if (live := observed.get(key)) is None
-        or not live.exists
+        if not (live := observed.get(key, ServiceObserved())).exists
         or live.desired
         or live.replicas
         or not live.is_current
     ]
 
 
-def _described(key: str, live: ServiceObserved | None) -> str:
-    if live and live.is_paused:
+def _described(key: str, live: ServiceObserved) -> str:
+    if live.is_paused:
         return f"{key} (its component is paused)"
-    if live is None or not live.exists:
+    if not live.exists:
         return f"{key} (not created yet)"
     return f"{key} (not reported yet)" if not live.is_current else key
 
 
 def _unready_frontends(graph: DynamoGraphDeployment, observed: Observed) -> list[str]:
-    """Frontends that should be ready and are not."""
-    waiting = []
-    for key, service in sorted(graph.spec.services.items()):
-        if service.component_type == "frontend" and service.replicas != 0:
-            live = observed.get(key)
-            if live is None or not live.ready:
-                waiting.append(_described(key, live))
-    return waiting
+    return [
+        _described(key, live)
+        for key, service in sorted(graph.spec.services.items())
+        if service.component_type == "frontend"
+        and service.replicas != 0
+        and not (live := observed.get(key, ServiceObserved())).ready
+    ]
 
 
 def _workers(graph: DynamoGraphDeployment) -> frozenset[str]:
@@ -115,5 +104,20 @@ def _workers(graph: DynamoGraphDeployment) -> frozenset[str]:
 
 
 def _condition(graph: DynamoGraphDeployment, status: str, reason: SuspensionReason, text: str) -> Condition:
-    generation = graph.metadata.generation
-    return Condition(SUSPENDED, status, reason, text, observed_generation=generation)
+    return Condition(SUSPENDED, status, reason, text, observed_generation=graph.metadata.generation)
+
+
+def _status(decision: Decision, status: DynamoGraphDeploymentStatus) -> DynamoGraphDeploymentStatus:
+    suspended = decision.suspension.condition
+    conditions = status.conditions if suspended is None else (*status.conditions, suspended)
+    return msgspec.structs.replace(status, conditions=conditions)
+
+
+SUSPENSION = Feature(
+    lambda graph, _: (
+        labels.SUSPEND in graph.metadata.annotations
+        or condition(graph.status.conditions, SUSPENDED) is not None
+    ),
+    plan=lambda decision: replace(decision, suspension=suspension(decision.graph, decision.inputs.services)),
+    status=_status,
+)

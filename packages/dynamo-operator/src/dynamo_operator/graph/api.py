@@ -53,16 +53,14 @@ class PersistentVolumeClaimSpec(Struct):
 
     name: Annotated[str, Field("Name of the PersistentVolumeClaim, which services mount it by.")]
     create: Annotated[
-        bool,
-        Field("Create the PVC if it does not exist. Otherwise it must exist already."),
+        bool, Field("Create the PVC if it does not exist. Otherwise it must exist already.")
     ] = False
     storage_class: Annotated[str | None, Field("Storage class of the PVC; needed when `create` is true.")] = (
         None
     )
     size: Annotated[Quantity | None, Field("Size of the volume; needed when `create` is true.")] = None
     volume_access_mode: Annotated[
-        str | None,
-        Field("Access mode, such as `ReadWriteMany`; needed when `create` is true."),
+        str | None, Field("Access mode, such as `ReadWriteMany`; needed when `create` is true.")
     ] = None
     retain: Annotated[
         bool,
@@ -95,11 +93,7 @@ class Restart(Struct):
     """A request to restart the graph; a new id starts a new restart."""
 
     id: Annotated[
-        str,
-        Field(
-            "Any text, such as a time. Changing it restarts the services of the graph.",
-            min_length=1,
-        ),
+        str, Field("Any text, such as a time. Changing it restarts the services of the graph.", min_length=1)
     ]
     strategy: Annotated[RestartStrategy | None, Field("Order in which the services restart.")] = None
 
@@ -124,21 +118,18 @@ class DynamoGraphDeploymentSpec(Struct):
         Field("PersistentVolumeClaims that services may mount, with unique names.", max_items=100),
     ] = ()
     services: Annotated[
-        dict[str, ComponentSpec],
-        Field("The components of the graph, by name.", max_properties=MOST_SERVICES),
+        dict[str, ComponentSpec], Field("The components of the graph, by name.", max_properties=MOST_SERVICES)
     ] = {}
     envs: Annotated[
         tuple[Object, ...],
         Field(
-            "Environment variables of every service; a variable of the service itself wins.",
-            embeds="EnvVar",
+            "Environment variables of every service; a variable of the service itself wins.", embeds="EnvVar"
         ),
     ] = ()
     backend_framework: Annotated[
         str | None,
         Field(
-            "Backend that the workers run. Left out, it is read from each worker's command.",
-            options=NAMES,
+            "Backend that the workers run. Left out, it is read from each worker's command.", options=NAMES
         ),
     ] = None
     restart: Annotated[Restart | None, Field("Restarts the services on demand.")] = None
@@ -211,8 +202,7 @@ class DynamoGraphDeploymentStatus(Status):
         int, Field("Generation of the spec that this status describes.", format="int64")
     ] = 0
     state: Annotated[
-        str | None,
-        Field("Summary in one word: `initializing`, `pending`, `successful` or `failed`."),
+        str | None, Field("Summary in one word: `initializing`, `pending`, `successful` or `failed`.")
     ] = None
     conditions: Annotated[
         tuple[Condition, ...], Field("Current conditions of the graph, one entry per type.")
@@ -223,8 +213,7 @@ class DynamoGraphDeploymentStatus(Status):
         RollingUpdateStatus | None, Field("Progress of the latest rolling update of the workers.")
     ] = None
     progress: Annotated[
-        ProgressStatus | None,
-        Field("Progress of the current rollout; removed when the graph is ready."),
+        ProgressStatus | None, Field("Progress of the current rollout; removed when the graph is ready.")
     ] = None
     replicas: Annotated[
         int | None,
@@ -235,12 +224,10 @@ class DynamoGraphDeploymentStatus(Status):
         ),
     ] = None
     selector: Annotated[
-        str | None,
-        Field("Label selector of the pods of those services, as text, for the scale subresource."),
+        str | None, Field("Label selector of the pods of those services, as text, for the scale subresource.")
     ] = None
     backend_framework: Annotated[
-        str | None,
-        Field("Backend that the workers run, as declared or as read from their commands."),
+        str | None, Field("Backend that the workers run, as declared or as read from their commands.")
     ] = None
     ready_services: Annotated[str | None, Field("Ready services of all services, such as `3/4`.")] = None
     gpus: Annotated[
@@ -285,8 +272,7 @@ class DynamoGraphDeployment(Resource):
 def grove_names_of(graph: DynamoGraphDeployment) -> GroveNames:
     """The names of a graph's PodCliqueSet and of the services within it."""
     return grove_names(
-        graph.metadata.name,
-        {key: service.nodes > 1 for key, service in graph.spec.services.items()},
+        graph.metadata.name, {key: service.nodes > 1 for key, service in graph.spec.services.items()}
     )
 
 

@@ -15,21 +15,17 @@ from dynamo_operator.component.read import PodIndex
 from dynamo_operator.features.grove.read import grove_watches
 from dynamo_operator.features.rollouts.read import history_watch, leaving_pod_watch
 from dynamo_operator.features.scaling.controller import adapter_watch, apply_adapters
+from dynamo_operator.features.scaling.plan import ADAPTERS
 from dynamo_operator.features.ssh_keys import ssh_key_watches
 from dynamo_operator.graph.api import DynamoGraphDeployment, on_provider
-from dynamo_operator.graph.decide import ADAPTERS, decide
+from dynamo_operator.graph.decide import decide
 from dynamo_operator.graph.decision import Decision
 from dynamo_operator.graph.read import graph_pod_watch, orchestrator_watches, pvc_watch, read_graph
 from dynamo_operator.graph.status import report
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.labels import FINALIZER
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import (
-    InferencePool,
-    ModelService,
-    PodCliqueSet,
-    VirtualService,
-)
+from dynamo_operator.shared.cluster import InferencePool, ModelService, PodCliqueSet, VirtualService
 from dynamo_operator.shared.patches import carry_out, other_finalizers, patch_metadata
 from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile
 from kube_runtime.apply.applier import Applier, Controlled, CreateOnly, Shared, shared_watch
@@ -38,17 +34,7 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
-from kube_runtime.types.kinds import (
-    ConfigMap,
-    ControllerRevision,
-    Ingress,
-    PersistentVolumeClaim,
-    PodDisruptionBudget,
-    Role,
-    RoleBinding,
-    Service,
-    ServiceAccount,
-)
+from kube_runtime.types import kinds
 from kube_runtime.types.meta import Key, Object, Resource
 
 
@@ -66,20 +52,20 @@ class GraphController:
 
     reconciles: ClassVar[type[Resource]] = DynamoGraphDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (
-        ServiceAccount,
-        Role,
-        RoleBinding,
-        ConfigMap,
+        kinds.ServiceAccount,
+        kinds.Role,
+        kinds.RoleBinding,
+        kinds.ConfigMap,
         InferencePool,
         ModelService,  # before Service: the last type of a kind is the one written
-        Service,
-        Ingress,
+        kinds.Service,
+        kinds.Ingress,
         VirtualService,
-        PodDisruptionBudget,
+        kinds.PodDisruptionBudget,
         DynamoComponentDeployment,
         PodCliqueSet,
     )
-    shares: ClassVar[tuple[type[Resource], ...]] = (ServiceAccount, RoleBinding)
+    shares: ClassVar[tuple[type[Resource], ...]] = (kinds.ServiceAccount, kinds.RoleBinding)
 
     @property
     def watches(self) -> tuple[Watches, ...]:
@@ -100,16 +86,16 @@ class GraphController:
 
     async def reconcile(self, key: Key) -> Result:
         """Apply the objects of a graph, and report their state in its status."""
-        live = await load_for_reconcile(
+        stored = await load_for_reconcile(
             DynamoGraphDeployment, key, self.cache, self.reporter, with_finalizer=True
         )
-        if isinstance(live, Result):
-            return live
+        if isinstance(stored, Result):
+            return stored
         settings = self.settings
-        inputs = await read_graph(live, self.cache, self.pods, settings, self.applier, self.owns)
+        inputs = await read_graph(stored, self.cache, self.pods, settings, self.applier, self.owns)
         find = partial(graph_problems, settings=settings)
         problems_of = partial(self.validated.problems_by, find=find)
-        decision = decide(live, inputs, settings, datetime.now(UTC), problems_of)
+        decision = decide(stored, inputs, settings, datetime.now(UTC), problems_of)
         decision = await self._record(decision)
         if decision.stop:
             return await self.reporter.stopped(decision.graph, decision.stop)
@@ -121,11 +107,8 @@ class GraphController:
         return await self.reporter.applied(decision.graph, computed.status, applied, seconds)
 
     async def _record(self, decision: Decision) -> Decision:
-        """Write the annotations that record the decision; return it for the graph with them.
-
-        The same write removes the finalizer of an earlier operator: together they are the evidence for what
-        is recorded.
-        """
+        # The same write removes the finalizer of an earlier operator: together they are the evidence for what
+        # is recorded.
         graph, change = decision.graph, Object()
         if decision.record:
             change["annotations"] = decision.record
@@ -134,35 +117,29 @@ class GraphController:
         return await self._patched(decision, change) if change else decision
 
     async def _patched(self, decision: Decision, change: Object) -> Decision:
-        """Patch the metadata of the graph; return the decision for the graph with them.
-
-        With resourceVersion: the response must not contain a newer spec than the one that was decided on.
-        """
+        # With resourceVersion: the response must not contain a newer spec than the one that was decided on.
         written = await patch_metadata(decision.graph, change, self.writer)
-        provider = decision.graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
-        return decision.as_written(on_provider(written, provider).metadata)
+        return decision.as_written(on_provider(written, decision.inputs.provider).metadata)
 
     async def _apply(self, decision: Decision) -> Applied:
-        """Apply the parts of the decision, each after those that it depends on."""
         graph, inputs = decision.graph, decision.inputs
         applied = self.reporter.applying(graph)
         if decision.history.created is not None:
-            revision = CreateOnly((decision.history.created,), (ControllerRevision,))
+            revision = CreateOnly((decision.history.created,), (kinds.ControllerRevision,))
             await self.applier.apply(graph, revision, applied=applied)
         if decision.before:
             await carry_out(graph, decision.before, self.writer, applied)
         if ADAPTERS in decision.features:
             suppression, adapters = self.applier.suppression, inputs.adapters
             await apply_adapters(graph, decision.adapters, adapters, self.writer, suppression, applied)
-        accounts, types = (
-            (*decision.accounts, *inputs.ssh_keys),
-            (*self.shares, *inputs.ssh_key_types),
+        accounts = Shared(
+            (*decision.accounts, *inputs.ssh_keys), (*self.shares, *inputs.ssh_key_types), labels.SHARED
         )
         retained = frozenset(claim.name for claim in graph.spec.pvcs if claim.retain)
         await self.applier.apply(
             graph,
-            CreateOnly(decision.claims, (PersistentVolumeClaim,), retained),
-            Shared(accounts, types, labels.SHARED),
+            CreateOnly(decision.claims, (kinds.PersistentVolumeClaim,), retained),
+            accounts,
             Shared(decision.models, (ModelService,), labels.SHARED_MODEL),
             Controlled(decision.objects, self.owns, decision.spared, decided_with=inputs.live),
             applied=applied,

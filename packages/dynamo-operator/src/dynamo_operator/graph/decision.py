@@ -1,29 +1,47 @@
-"""What a reconcile of a graph is made of: what it reads, what it decides, and who adds to the decision."""
+"""What a reconcile of a graph is made of: what it reads, what it decides, and who adds to the decision.
+
+The plans of features are here, beside the decision that they are part of; how each is made is in `features`.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TypeAlias
 
 import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.readiness import ServiceView
 from dynamo_operator.features.grove.status import GroveMember
-from dynamo_operator.features.history import History
-from dynamo_operator.features.restart import RestartPlan
 from dynamo_operator.features.rollouts.plan import Revisions, Rollout
-from dynamo_operator.features.scaling.plan import AdapterInputs, AdapterPlan
-from dynamo_operator.features.suspension import Suspension
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.features.takeover.plan import Origin
-from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus, RestartStatus
 from dynamo_operator.graph.service import Observed
+from dynamo_operator.names import COMPONENT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects
 from dynamo_operator.shared.conditions import Stop
 from dynamo_operator.shared.writes import Write
 from kube_runtime.apply.result import Applied, Blocked
+from kube_runtime.errors import DecodeError
 from kube_runtime.types.kinds import ControllerRevision, Pod
-from kube_runtime.types.meta import Key, Metadata, Object, Resource
+from kube_runtime.types.meta import Condition, Key, Metadata, Object, Resource
+
+Adapters: TypeAlias = Mapping[str, Adapter]
+"""By name: those that a graph controls, and foreign ones that occupy a name that it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterInputs:
+    """The adapters of a graph: `present` are those that it controls or whose names it needs.
+
+    `unreadable` cannot be decoded. `refused` are names whose creation the API server refused a moment ago.
+    """
+
+    present: Adapters = field(default_factory=dict)
+    unreadable: Mapping[str, DecodeError] = field(default_factory=dict[str, DecodeError])
+    refused: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +57,7 @@ class GraphInputs:
 
     facts: Facts
     live: LiveObjects = field(default_factory=dict)
+    provider: str = COMPONENT
     services: Observed = field(default_factory=dict)
     components: tuple[DynamoComponentDeployment, ...] = ()
     former: tuple[ControllerRevision, ...] = ()
@@ -52,19 +71,54 @@ class GraphInputs:
 
 
 @dataclass(frozen=True, slots=True)
+class History:
+    """The changes to the stored revisions of a graph's spec; none in most reconciles.
+
+    `created` is a new revision. `renewed` is an old one whose spec is current again, with its new number.
+    `outdated` are to be deleted, the oldest first.
+    """
+
+    created: Object | None = None
+    renewed: tuple[ControllerRevision, int] | None = None
+    outdated: tuple[ControllerRevision, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterPlan:
+    """`desired` should exist, `orphans` should be deleted; `replicas` are what adapters set, by service."""
+
+    desired: tuple[Object, ...] = ()
+    orphans: tuple[Adapter, ...] = ()
+    replicas: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPlan:
+    """The next step of a restart: its status, None without one, and the ids in the pods, by service."""
+
+    status: RestartStatus | None = None
+    ids: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Suspension:
+    """`zero` are the services to scale to zero now; `condition` is None if the graph was never suspended."""
+
+    zero: frozenset[str] = frozenset()
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What to write for a graph now.
 
-    `graph` is the user's graph with the annotations of `record`, which are written first. With a `stop`
-    nothing else is. `effective` is the graph to render: its replicas are those of its adapters and of a
-    suspension, its services have the ids of their restarts; `sized` is the same with replicas in every
-    service, to compare with the workloads.
-
-    `rendered` are the objects to control, and `objects` the same as they are applied: running pods keep
-    equivalent templates, and what the administrator does not allow is `blocked`, its keys `spared`. `claims`
-    are the PersistentVolumeClaims to create, `accounts` and `models` what it shares with other graphs, and
-    `history` has the revisions of its spec. `before` and `after` are the other writes, before and after the
-    objects; `closing` are annotations of the graph that are written last, None to remove one.
+    `graph` is the user's graph with the annotations of `record`, which are written first; with a `stop`
+    nothing else is. `effective` is the graph to render, with the replicas of its adapters and of a suspension
+    and the ids of restarts; `sized` has replicas in every service, to compare with the workloads. `rendered`
+    are the objects to control, and `objects` the same as applied: running pods keep equivalent templates, and
+    what the administrator does not allow is `blocked`, its keys `spared`. `claims` are the PVCs to create,
+    `accounts` and `models` are shared with other graphs. `before` and `after` are the writes around the
+    objects, and `closing` annotations of the graph that are written last, None to remove one.
     """
 
     graph: DynamoGraphDeployment
@@ -97,11 +151,8 @@ class Decision:
     def as_written(self, metadata: Metadata) -> "Decision":
         """The decision with the metadata that the API server returned after the record was written."""
 
-        def renewed(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
-            return msgspec.structs.replace(graph, metadata=metadata)
-
         graphs = (self.graph, self.effective, self.sized)
-        graph, effective, sized = map(renewed, graphs)
+        graph, effective, sized = (msgspec.structs.replace(written, metadata=metadata) for written in graphs)
         return replace(self, graph=graph, effective=effective, sized=sized)
 
 
@@ -125,7 +176,9 @@ class Provider:
     """What runs the services of a graph: components of this operator, or Grove.
 
     `render` fills in the objects of a decision. `views` are the services as they are after it was applied.
+    `replaces` are the workloads of the other provider.
     """
 
     render: Callable[[Decision], Decision]
     views: Callable[[Decision, Applied, datetime], Mapping[str, ServiceView]]
+    replaces: type[Resource]

@@ -11,34 +11,21 @@ from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment, has_adapter
 from dynamo_operator.component.framework import needs_ssh_keys
 from dynamo_operator.component.read import PodIndex, live_objects, read_facts, serves, service_of
-from dynamo_operator.features.grove.read import live_templates, members
+from dynamo_operator.features.grove.read import grove_members, live_templates
 from dynamo_operator.features.grove.status import GroveMember, is_settled
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.features.scaling.controller import read_adapters
-from dynamo_operator.features.scaling.plan import AdapterInputs
 from dynamo_operator.features.ssh_keys import missing_ssh_keys, ssh_key_copies, ssh_key_types, ssh_keys_target
 from dynamo_operator.features.takeover.apply import set_origin
 from dynamo_operator.features.takeover.plan import Origin, is_of_earlier_operator
-from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of, is_on_grove
-from dynamo_operator.graph.decide import with_provider
-from dynamo_operator.graph.decision import GraphInputs
+from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of, is_on_grove, on_provider
+from dynamo_operator.graph.decide import workload_provider
+from dynamo_operator.graph.decision import AdapterInputs, GraphInputs
 from dynamo_operator.graph.service import Observed, ServiceObserved
 from dynamo_operator.graph.status import is_current, is_ready
 from dynamo_operator.names import LEADER_SUFFIX, workload_name
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import (
-    GROVE,
-    INFERENCE_POOL,
-    KAI,
-    Facts,
-    LeaderWorkerSet,
-    LiveObjects,
-    PodCliqueScalingGroup,
-    PodCliqueSet,
-    PodCliqueSetSpec,
-    PodGroup,
-    Queue,
-)
+from dynamo_operator.shared import cluster
 from dynamo_operator.shared.conditions import is_paused
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.result import controls
@@ -63,32 +50,31 @@ async def read_graph(
 ) -> GraphInputs:
     """Read the inputs of a graph, which controls the kinds `owns`.
 
-    All of it is in the cache, but for the origin of an earlier operator's PodCliqueSet.
-
-    Raises:
-        OperatorError: a request to the API server failed.
+    All but the origin of an earlier operator's set is in the cache. Raises: OperatorError if that fails.
     """
     suppression = applier.suppression
     live = live_objects(graph, cache, owns)
-    facts = read_facts_for_graph(graph, cache, settings)
+    facts = graph_facts(graph, cache, settings)
     if facts.missing_ssh_keys:
         own = Key(graph.metadata.namespace, settings.mpi_secret_name)
         refusal = suppression.refusal(ssh_keys_target(own))
         facts = replace(facts, ssh_keys_refusal=refusal.message if refusal else "")
-    graph = with_provider(graph, facts, {kind for kind, _ in live})
+    provider = workload_provider(graph, facts, {kind for kind, _ in live})
+    graph = on_provider(graph, provider)
     grove: dict[str, GroveMember] = {}
     services, components = dict[str, ServiceObserved](), tuple[DynamoComponentDeployment, ...]()
     if live:
         services = {**service_snapshot(graph, cache)}
         components = tuple(chain.from_iterable(components_of(graph, cache).values()))
     if is_on_grove(graph):
-        grove = members(graph, cache)
+        grove = grove_members(graph, cache)
     has_adapters = any(map(has_adapter, graph.spec.services.values())) or bool(
         cache.owned_by(graph.metadata.uid, (Adapter,), graph.metadata.namespace)
     )
     inputs = GraphInputs(
         facts,
         live,
+        provider,
         services=services,
         components=components,
         former=tuple(_controlled(graph, ControllerRevision, cache)),
@@ -106,7 +92,6 @@ async def read_graph(
 
 
 def _controlled(graph: DynamoGraphDeployment, type_: type[R], cache: Cache) -> Iterator[R]:
-    """The objects that the graph controls and that are not being deleted."""
     for child in cache.owned_by(graph.metadata.uid, (type_,), graph.metadata.namespace):
         is_kept = controls(graph, child) and not child.metadata.deletion_timestamp
         if isinstance(child, type_) and is_kept:
@@ -118,11 +103,10 @@ def leaving_pods(components: Iterable[DynamoComponentDeployment], pods: PodIndex
 
     Pods of groups are not counted: each group is a workload of its own, named after its replica.
     """
-    leaving = {}
-    for namespace, name in (component.key for component in components):
-        of_component = pods.of_workload(namespace, workload_name(name))
-        leaving[name] = sum(pod.status.phase not in _ENDED for pod in of_component)
-    return leaving
+    return {
+        name: sum(pod.status.phase not in _ENDED for pod in pods.of_workload(namespace, workload_name(name)))
+        for namespace, name in (component.key for component in components)
+    }
 
 
 def service_snapshot(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
@@ -159,29 +143,25 @@ def _observed(components: Sequence[DynamoComponentDeployment]) -> ServiceObserve
 
 
 def _services_on_grove(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
-    names = grove_names_of(graph)
-    clique_set = cache.get(PodCliqueSet, Key(graph.metadata.namespace, names.set))
+    of_grove = grove_names_of(graph)
+    clique_set = cache.get(cluster.PodCliqueSet, Key(graph.metadata.namespace, of_grove.set))
     if clique_set is None or not controls(graph, clique_set):
         return {}
-    template = msgspec.json.decode(clique_set.spec, type=PodCliqueSetSpec).template
+    template = msgspec.json.decode(clique_set.spec, type=cluster.PodCliqueSetSpec).template
     restarts = {clique.name: clique.annotations.get(labels.RESTART_AT, "") for clique in template.cliques}
     services = {}
-    for key, member in members(graph, cache).items():
-        name = names.services[key]
+    for key, member in grove_members(graph, cache).items():
+        name = of_grove.services[key]
         first = name if name in restarts else f"{name}{LEADER_SUFFIX}"
         if first in restarts:
             services[key] = _member(member, restarts[first], clique_set)
     return services
 
 
-def _member(member: GroveMember, restart: str, clique_set: PodCliqueSet) -> ServiceObserved:
+def _member(member: GroveMember, restart: str, clique_set: cluster.PodCliqueSet) -> ServiceObserved:
     live = member.live
     if live is None:
         return ServiceObserved(exists=True, restart=restart)
-    if isinstance(live, PodCliqueScalingGroup):
-        ready = live.status.available_replicas
-    else:
-        ready = live.status.ready_replicas
     return ServiceObserved(
         exists=True,
         restart=restart,
@@ -189,18 +169,20 @@ def _member(member: GroveMember, restart: str, clique_set: PodCliqueSet) -> Serv
         is_ready=is_settled(clique_set, replace(member, desired=None)),
         desired=live.spec.replicas or 0,
         replicas=live.status.replicas,
-        ready=ready,
+        ready=live.status.available_replicas
+        if isinstance(live, cluster.PodCliqueScalingGroup)
+        else live.status.ready_replicas,
     )
 
 
-async def read_set_origin(graph: DynamoGraphDeployment, live: LiveObjects, client: Client) -> Origin:
+async def read_set_origin(graph: DynamoGraphDeployment, live: cluster.LiveObjects, client: Client) -> Origin:
     """The origin of an earlier operator's set: the graph and the set are read once, before it is taken over.
 
     Raises: OperatorError if that fails.
     """
     for running in live.values():
         annotations = running.metadata.annotations
-        if isinstance(running, PodCliqueSet) and is_of_earlier_operator(annotations):
+        if isinstance(running, cluster.PodCliqueSet) and is_of_earlier_operator(annotations):
             try:
                 bodies = [await client.get_raw(it.KIND, it.key) for it in (graph, running)]
             except NotFound:
@@ -226,16 +208,16 @@ def graph_pod_watch(cache: Cache) -> Watches:
     return Watches(Pod, keys)
 
 
-def read_facts_for_graph(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> Facts:
+def graph_facts(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> cluster.Facts:
     """The facts for a graph: those of its namespace, optional APIs, PVCs, and what runs on Grove."""
-    namespace, grove_served = graph.metadata.namespace, serves(cache, GROVE)
+    namespace, grove_served = graph.metadata.namespace, serves(cache, cluster.GROVE)
     needs_keys = bool(settings.mpi_secret_name) and needs_ssh_keys(graph)
     return replace(
         read_facts(namespace, cache),
         grove_served=grove_served,
-        kai_served=serves(cache, KAI),
-        inference_pools_served=serves(cache, INFERENCE_POOL),
-        kai_queues=frozenset(queue.metadata.name for queue in cache.list(Queue)),
+        kai_served=serves(cache, cluster.KAI),
+        inference_pools_served=serves(cache, cluster.INFERENCE_POOL),
+        kai_queues=frozenset(queue.metadata.name for queue in cache.list(cluster.Queue)),
         claims=frozenset(claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace)),
         live_templates=live_templates(graph, cache) if grove_served else {},
         missing_ssh_keys=missing_ssh_keys(graph, cache, settings) if needs_keys else "",
@@ -244,12 +226,10 @@ def read_facts_for_graph(graph: DynamoGraphDeployment, cache: Cache, settings: R
 
 def pvc_watch(cache: Cache) -> Watches:
     """Wake the graphs that name a PVC when it is created or deleted."""
-    return Watches(
-        PersistentVolumeClaim,
-        cache.referrers(DynamoGraphDeployment, lambda graph: [claim.name for claim in graph.spec.pvcs]),
-    )
+    keys = cache.referrers(DynamoGraphDeployment, lambda graph: [claim.name for claim in graph.spec.pvcs])
+    return Watches(PersistentVolumeClaim, keys)
 
 
 def orchestrator_watches() -> tuple[Watches, ...]:
     """Wake all graphs when LeaderWorkerSets or PodGroups are installed or removed; no object wakes any."""
-    return tuple(Watches(type_, lambda _: ()) for type_ in (LeaderWorkerSet, PodGroup))
+    return tuple(Watches(type_, lambda _: ()) for type_ in (cluster.LeaderWorkerSet, cluster.PodGroup))

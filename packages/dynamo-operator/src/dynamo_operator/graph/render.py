@@ -3,19 +3,14 @@
 import json
 
 from dynamo_operator import labels, names
-from dynamo_operator.component.plan import (
-    canonical,
-    discovery_backend,
-    object_metadata,
-    with_graph_metadata,
-)
+from dynamo_operator.component.plan import canonical, discovery_backend, object_metadata, with_graph_metadata
 from dynamo_operator.component.pod import HTTP_PORT
 from dynamo_operator.features.disruption import graph_disruption_budgets
 from dynamo_operator.features.grove.render import grove_objects
 from dynamo_operator.features.picker import TYPE as PICKER
 from dynamo_operator.features.picker import picker_objects
 from dynamo_operator.features.rollouts.plan import PLAIN, WorkerRevision, first_revision
-from dynamo_operator.graph.api import DynamoGraphDeployment, PersistentVolumeClaimSpec, is_on_grove
+from dynamo_operator.graph.api import DynamoGraphDeployment, is_on_grove
 from dynamo_operator.graph.service import VARIABLE, component_resource, config_of
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
@@ -62,7 +57,6 @@ def role_binding(namespace: str, name: str, account: str, role_kind: str, role: 
 
 
 def _for_account(kind: Kind, namespace: str, name: str, account: str, **fields: object) -> Object:
-    """An object about the permissions of a ServiceAccount."""
     own = {
         labels.APP_COMPONENT: "rbac",
         labels.APP_MANAGED_BY: labels.MANAGER,
@@ -82,10 +76,8 @@ def graph_objects(
     `workers` is the desired revision of workers; by default that of a new graph.
     """
     revision = first_revision(graph) if workers is None else workers
-    namespace, name = graph.metadata.namespace, graph.metadata.name
-    discovery: tuple[Object, ...] = ()
-    if discovery_backend(graph.metadata.annotations, settings) == "kubernetes":
-        discovery = discovery_objects(namespace, name)
+    has_discovery = discovery_backend(graph.metadata.annotations, settings) == "kubernetes"
+    discovery = discovery_objects(*graph.key) if has_discovery else ()
     workloads = (
         grove_objects(graph, facts, settings)
         if is_on_grove(graph)
@@ -102,10 +94,7 @@ def graph_objects(
     return tuple(canonical(with_graph_metadata(graph, desired)) for desired in objects)
 
 
-SHARED_ACCOUNTS = {
-    "planner": names.PLANNER_SERVICE_ACCOUNT,
-    "epp": names.EPP_SERVICE_ACCOUNT,
-}
+SHARED_ACCOUNTS = {"planner": names.PLANNER_SERVICE_ACCOUNT, "epp": names.EPP_SERVICE_ACCOUNT}
 """The ServiceAccounts that all graphs of a namespace share, by component type."""
 
 
@@ -130,27 +119,23 @@ def pvc_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
 
     They are created once and never changed, since their data belongs to the user.
     """
-    namespace = graph.metadata.namespace
-    claims = (_pvc(namespace, pvc) for pvc in graph.spec.pvcs if pvc.create)
+    claims = (
+        PersistentVolumeClaim.KIND.manifest(
+            {"name": pvc.name, "namespace": graph.metadata.namespace},
+            spec={
+                "accessModes": [pvc.volume_access_mode],
+                "resources": {"requests": {"storage": pvc.size}},
+                "storageClassName": pvc.storage_class,
+            },
+        )
+        for pvc in graph.spec.pvcs
+        if pvc.create
+    )
     return tuple(canonical(with_graph_metadata(graph, desired)) for desired in claims)
 
 
-def _pvc(namespace: str, pvc: PersistentVolumeClaimSpec) -> Object:
-    return PersistentVolumeClaim.KIND.manifest(
-        {"name": pvc.name, "namespace": namespace},
-        spec={
-            "accessModes": [pvc.volume_access_mode],
-            "resources": {"requests": {"storage": pvc.size}},
-            "storageClassName": pvc.storage_class,
-        },
-    )
-
-
 def component_object(
-    graph: DynamoGraphDeployment,
-    key: str,
-    settings: RenderSettings,
-    revision: WorkerRevision = PLAIN,
+    graph: DynamoGraphDeployment, key: str, settings: RenderSettings, revision: WorkerRevision = PLAIN
 ) -> Object:
     """Return the DynamoComponentDeployment of a service, as it is applied."""
     desired = component_resource(graph, key, settings, revision)
@@ -158,19 +143,11 @@ def component_object(
     if graph.spec.services[key].component_type == "planner":
         account = {"serviceAccountName": names.PLANNER_SERVICE_ACCOUNT}
         spec["extraPodSpec"] = spec.get("extraPodSpec", {}) | account
-    has_config = any(entry.get("name") == VARIABLE for entry in spec.get("envs", ()))
-    if has_config and spec.get("componentType") == "frontend":
-        spec = _with_port(spec, key)
-    return {**desired, "spec": spec}
-
-
-def _with_port(spec: Object, service: str) -> Object:
-    """Add the port of a frontend to its entry in `DYN_DEPLOYMENT_CONFIG`."""
-    config = config_of(spec["envs"])
-    entry = config.get(service)
-    if not isinstance(entry, dict):
-        return spec
-    changed = {**config, service: {**entry, "port": HTTP_PORT}}
-    text = json.dumps(changed, sort_keys=True, separators=(",", ":"))
-    envs = [{**entry, "value": text} if entry["name"] == VARIABLE else entry for entry in spec["envs"]]
-    return {**spec, "envs": envs}
+    config = config_of(spec.get("envs", ())) if spec.get("componentType") == "frontend" else {}
+    if isinstance(own := config.get(key), dict):
+        changed = {**config, key: {**own, "port": HTTP_PORT}}
+        text = json.dumps(changed, sort_keys=True, separators=(",", ":"))
+        spec["envs"] = [
+            {**entry, "value": text} if entry["name"] == VARIABLE else entry for entry in spec["envs"]
+        ]
+    return desired

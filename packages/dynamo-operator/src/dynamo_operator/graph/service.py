@@ -1,9 +1,4 @@
-"""A service of a graph: its replicas, by all sources that set them and as they run; its component.
-
-Of the replicas the highest precedence first: a suspended graph, the service's scaling adapter, the graph's
-factor on the number in the spec. The number in the spec is ignored while an adapter is there, so the two
-cannot compete for one service.
-"""
+"""A service of a graph: its replicas, by all sources that set them and as they run; its component."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -90,7 +85,7 @@ def config_of(environment: Iterable[Object]) -> Object:
 
 
 def _sizes(resources: Object) -> Object:
-    """The valid amounts; validation reports the others."""
+    # Validation reports invalid amounts.
     texts = {name: resources.get(name) for name in ("cpu", "memory", "gpu")}
     sizes: Object = {name: amount for name, amount in texts.items() if amount and isinstance(amount, str)}
     custom = _mapping(resources.get("custom"))
@@ -110,12 +105,11 @@ def folded(value: Fields) -> Object:
 
 @dataclass(frozen=True, slots=True)
 class ServiceObserved:
-    """The state of a service's workload in the API server.
+    """The state of a service's workload in the API server; `desired` replicas are in its spec.
 
-    `restart` is the id of the restart in its newest template, "" for none. `is_ready` is true if all its
-    pods run that template, in the desired number. `desired` replicas are in its spec, `replicas` exist,
-    `ready` are ready. `is_paused` is true if its component is paused. `is_current` is true if the counts
-    describe the newest spec; otherwise a workload with 0 replicas may be about to create some.
+    `restart` is the id of the restart in its newest template, "" for none. With `is_ready` all its pods run
+    that template, in the desired number. Unless `is_current`, the counts describe an older spec, and a
+    workload with 0 replicas may be about to create some.
     """
 
     exists: bool = False
@@ -139,6 +133,7 @@ def effective_replicas(
 
     None if no source sets a number and the operator never wrote one, so that the workload may have any.
     Once the operator has written a number it keeps setting one, or the service would keep its last size.
+    While an adapter is there the number in the spec is ignored, so the two cannot compete for one service.
     """
     factor, replicas = graph.spec.replicas, dict[str, int | None]()
     was_suspended = condition(graph.status.conditions, SUSPENDED) is not None
@@ -157,29 +152,19 @@ def effective_replicas(
 def sized(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
     """Return the graph with replicas set in every service, also where the user leaves them out."""
     services = {
-        key: msgspec.structs.replace(service, replicas=base_replicas(graph, key))
+        key: replace(service, replicas=base_replicas(graph, key))
         for key, service in graph.spec.services.items()
     }
-    spec = msgspec.structs.replace(graph.spec, services=services)
-    return msgspec.structs.replace(graph, spec=spec)
+    return replace(graph, spec=replace(graph.spec, services=services))
 
 
-@dataclass(frozen=True, slots=True)
-class GraphScale:
-    """The state of a graph's scale subresource.
+def graph_scale(graph: DynamoGraphDeployment, observed: Observed) -> tuple[int, dict[str, int]]:
+    """The factor that all services under it have reached, for the scale subresource.
 
-    `replicas` is the factor that the services have reached. `covered` are the services that it
-    multiplies, each with the larger of its present and its desired replicas.
+    With it the larger of the present and the desired replicas of each of these services.
     """
-
-    replicas: int
-    covered: Mapping[str, int]
-
-
-def graph_scale(graph: DynamoGraphDeployment, observed: Observed) -> GraphScale:
-    """Compute the factor that all services under it have reached."""
     desired = 1 if graph.spec.replicas is None else graph.spec.replicas
-    reached, covered = [], {}
+    reached, covered = list[int](), dict[str, int]()
     for key, service in sorted(graph.spec.services.items()):
         if not is_under_factor(service):
             continue
@@ -187,7 +172,7 @@ def graph_scale(graph: DynamoGraphDeployment, observed: Observed) -> GraphScale:
         covered[key] = max(base * desired, present)
         if base:
             reached.append(present // base)
-    return GraphScale(min(reached, default=desired), covered)
+    return min(reached, default=desired), covered
 
 
 def selector(graph: DynamoGraphDeployment, service: str, replicas: int) -> str:
@@ -195,47 +180,40 @@ def selector(graph: DynamoGraphDeployment, service: str, replicas: int) -> str:
 
     An autoscaler computes means over pods, so only the leader of a multinode replica counts.
     """
-    terms = [
-        f"{labels.GRAPH}={names.label_value(graph.metadata.name)}",
-        f"{labels.COMPONENT}={names.label_value(service)}",
-    ]
-    if graph.spec.services[service].nodes > 1 and is_on_grove(graph):
-        cliques = _cliques(graph, service, replicas, LEADER_SUFFIX)
-        terms.append(f"{CLIQUE_NAME} in ({','.join(cliques)})")
-    elif graph.spec.services[service].nodes > 1:
-        terms.append(f"{labels.ROLE}=leader")
-    return ",".join(terms)
+    name, key = names.label_value(graph.metadata.name), names.label_value(service)
+    selected = f"{labels.GRAPH}={name},{labels.COMPONENT}={key}"
+    if graph.spec.services[service].nodes == 1:
+        return selected
+    if not is_on_grove(graph):
+        return f"{selected},{labels.ROLE}=leader"
+    cliques = _cliques(graph, service, replicas, LEADER_SUFFIX)
+    return f"{selected},{CLIQUE_NAME} in ({','.join(cliques)})"
 
 
 def graph_selector(graph: DynamoGraphDeployment, replicas: Mapping[str, int]) -> str:
-    """The label selector, as text, of one pod for each replica of several services.
+    """The selector, as text, of one pod for each replica of services, so of no multinode worker.
 
-    `replicas` are by service. The selector excludes the workers of multinode replicas. Without services it
-    contradicts itself and matches nothing, because an empty selector would match every pod.
+    `replicas` are by service.
     """
-    graph_label = f"{labels.GRAPH}={names.label_value(graph.metadata.name)}"
+    selected = f"{labels.GRAPH}={names.label_value(graph.metadata.name)}"
     if not replicas:
-        return f"{graph_label},!{labels.GRAPH}"
-    values = ",".join(sorted(names.label_value(key) for key in replicas))
-    terms = [graph_label, f"{labels.COMPONENT} in ({values})"]
+        # It contradicts itself and matches nothing: an empty selector would match every pod.
+        return f"{selected},!{labels.GRAPH}"
+    selected += f",{labels.COMPONENT} in ({','.join(sorted(map(names.label_value, replicas)))})"
     multinode = [key for key in sorted(replicas) if graph.spec.services[key].nodes > 1]
-    if multinode and is_on_grove(graph):
-        cliques = (
-            clique for key in multinode for clique in _cliques(graph, key, replicas[key], WORKER_SUFFIX)
-        )
-        terms.append(f"{CLIQUE_NAME} notin ({','.join(cliques)})")
-    elif multinode:
-        terms.append(f"{labels.ROLE}!=worker")
-    return ",".join(terms)
+    if not multinode:
+        return selected
+    if not is_on_grove(graph):
+        return f"{selected},{labels.ROLE}!=worker"
+    cliques = (clique for key in multinode for clique in _cliques(graph, key, replicas[key], WORKER_SUFFIX))
+    return f"{selected},{CLIQUE_NAME} notin ({','.join(cliques)})"
 
 
 def _cliques(graph: DynamoGraphDeployment, service: str, replicas: int, suffix: str) -> Iterator[str]:
-    """The names of the cliques with that suffix: Grove labels each pod with its clique, one per replica.
-
-    At least one and at most `MAX_GROUPS`, so that the selector stays short whatever number is requested.
-    """
-    gang = grove_names_of(graph)
-    group, name = gang.child(service), f"{gang.services[service]}{suffix}"
+    """The names of the cliques with that suffix: Grove labels each pod with its clique, one per replica."""
+    of_grove = grove_names_of(graph)
+    group, name = of_grove.child(service), f"{of_grove.services[service]}{suffix}"
+    # At most `MAX_GROUPS`, so that the selector stays short whatever number is requested.
     return (f"{group}-{index}-{name}" for index in range(min(max(1, replicas), MAX_GROUPS)))
 
 
@@ -249,10 +227,7 @@ _FINDS_WORKERS = ("frontend", "epp")
 # Nothing after this reads the graph, so the component contains everything that rendering needs,
 # such as the graph's environment, feature annotations and framework.
 def component_resource(
-    graph: DynamoGraphDeployment,
-    key: str,
-    settings: RenderSettings,
-    revision: WorkerRevision = PLAIN,
+    graph: DynamoGraphDeployment, key: str, settings: RenderSettings, revision: WorkerRevision = PLAIN
 ) -> Object:
     """Return the DynamoComponentDeployment of one service."""
     service = as_configured(graph, key)
@@ -303,10 +278,7 @@ def component_resource(
 def _namespace_variables(
     graph: DynamoGraphDeployment, service: ComponentSpec, revision: WorkerRevision
 ) -> list[Object]:
-    """Variables that place workers in the Dynamo namespace of their revision, and let others find them there.
-
-    Variables that the user sets on the container are omitted.
-    """
+    # They place workers in the Dynamo namespace of their revision, and let others find them there.
     variables: dict[str, str] = {}
     if revision.suffix and has_revisions(service):
         base = names.revisions_namespace_prefix(graph.metadata.namespace, graph.metadata.name)
@@ -335,16 +307,14 @@ def owned_by(graph: DynamoGraphDeployment, resource: R) -> R:
         api_version=DynamoGraphDeployment.KIND.api_version,
         controller=True,
     )
-    metadata = msgspec.structs.replace(resource.metadata, owner_references=(owner,))
-    return msgspec.structs.replace(resource, metadata=metadata)
+    return replace(resource, metadata=replace(resource.metadata, owner_references=(owner,)))
 
 
 def default_ingress(graph: str, settings: RenderSettings) -> Object:
     """The ingress of a frontend without one; explicit even if disabled, to record the decision."""
-    enabled = bool(settings.virtual_service_gateway or settings.ingress_class_name)
     tls = settings.ingress_tls_secret_name
     ingress: Object = {
-        "enabled": enabled,
+        "enabled": bool(settings.virtual_service_gateway or settings.ingress_class_name),
         "host": graph,
         "useVirtualService": bool(settings.virtual_service_gateway),
         "virtualServiceGateway": settings.virtual_service_gateway,
@@ -365,11 +335,9 @@ _EXPLICIT: dict[str, Object] = {
 _USER_DEFINED = frozenset(("extraPodSpec", "eppConfig"))
 
 
+# Server-side apply ignores an empty map: entries that the map had before would stay. So those of our types
+# are dropped, or replaced by their explicit form if they have a meaning.
 def _explicit(value: object) -> Any:
-    """Drop empty maps of our types, or replace them by their explicit form if they have a meaning.
-
-    Server-side apply ignores an empty map: entries that the map had before would stay.
-    """
     if not isinstance(value, dict):
         return value
     kept = {name: child if name in _USER_DEFINED else _explicit(child) for name, child in value.items()}

@@ -10,10 +10,7 @@ import msgspec
 from msgspec import structs
 
 from dynamo_operator import labels, names
-from dynamo_operator.component.api import (
-    DynamoComponentDeployment,
-    ServiceReplicaStatus,
-)
+from dynamo_operator.component.api import DynamoComponentDeployment, ServiceReplicaStatus
 from dynamo_operator.component.framework import frameworks, gpus
 from dynamo_operator.component.readiness import ServiceView, cause, is_updating, unexplained
 from dynamo_operator.component.status import NO_ORCHESTRATOR
@@ -32,16 +29,8 @@ from dynamo_operator.graph.api import (
 from dynamo_operator.graph.decision import Decision
 from dynamo_operator.graph.service import as_configured, graph_scale, graph_selector
 from dynamo_operator.graph.validate import graph_inoperative
-from dynamo_operator.names import COMPONENT, group_name, kai_queue
-from dynamo_operator.names import GROVE as GROVE_PROVIDER
-from dynamo_operator.shared.cluster import (
-    GROVE,
-    INFERENCE_POOL,
-    LEADER_WORKER_SET,
-    Facts,
-    InferencePool,
-    withheld_text,
-)
+from dynamo_operator.shared import cluster
+from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.conditions import (
     ComponentReason,
     GraphReason,
@@ -77,7 +66,6 @@ def configuration_warning(
 
 
 def _without_istio(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Warn of VirtualServices that are not created because Istio is missing."""
     for key, service in sorted(graph.spec.services.items()):
         ingress = service.ingress
         if ingress is None or not (ingress.enabled and ingress.use_virtual_service):
@@ -97,10 +85,9 @@ DEADLINE_SECONDS = 7800
 # deadline forever.
 @dataclass(frozen=True, slots=True)
 class GraphProgress:
-    """Progress of a graph, and whether its deadline has passed.
+    """The progress to store in the status, None once the graph is ready, and whether its deadline has passed.
 
-    `stored` goes into the status; None once the graph is ready. `requeue_after_seconds` is the time until the
-    deadline; None if none is running.
+    `requeue_after_seconds` is the time until the deadline; None if none is running.
     """
 
     stored: ProgressStatus | None = None
@@ -117,10 +104,9 @@ def graph_progress(
     now: datetime,
     deadline_seconds: int | None,
 ) -> GraphProgress:
-    """The progress from now on.
+    """The progress from now on; `stored` is that in the status, and `goal` the `goal_hash`.
 
-    `stored` is that in the status. `ready` counts replicas of the newest spec; None once the graph is ready.
-    `goal` is the `goal_hash` of the desired state.
+    `ready` counts replicas of the newest spec; None once the graph is ready.
     """
     if ready is None:
         return GraphProgress()
@@ -135,9 +121,7 @@ def graph_progress(
         begun = ProgressStatus(ready, rfc3339(now), generation, goal)
         return GraphProgress(begun, requeue_after_seconds=float(deadline))
     left = deadline - passed
-    if left <= 0:
-        return GraphProgress(stored, is_overdue=True)
-    return GraphProgress(stored, requeue_after_seconds=left)
+    return GraphProgress(stored, is_overdue=left <= 0, requeue_after_seconds=left if left > 0 else None)
 
 
 def goal_hash(graph: DynamoGraphDeployment, *, is_suspending: bool) -> str:
@@ -173,13 +157,13 @@ def report(decision: Decision, applied: Applied, now: datetime) -> GraphStatus:
     views = decision.provider.views(decision, applied, now) if decision.provider else {}
     inputs, suspended = decision.inputs, decision.suspension.condition
     computed = graph_status(decision.sized, views, applied.blocked, now=now, suspended=suspended)
-    scale = graph_scale(graph, inputs.services)
+    replicas, covered = graph_scale(graph, inputs.services)
     warning = configuration_warning(graph, istio_served=inputs.facts.istio_served)
     status = structs.replace(
         computed.status,
         conditions=(*computed.status.conditions, *warning),
-        replicas=scale.replicas,
-        selector=graph_selector(graph, scale.covered),
+        replicas=replicas,
+        selector=graph_selector(graph, covered),
     )
     for feature in decision.features:
         if feature.status:
@@ -197,10 +181,9 @@ def graph_status(
     now: datetime,
     suspended: Condition | None = None,
 ) -> GraphStatus:
-    """The status after an apply.
+    """The status after an apply of a graph with the desired replicas in its spec; `services` are by its keys.
 
-    `graph` has the desired replicas in its spec, and `services` are by its keys. `suspended` is its condition
-    `Suspended`; None if it was never suspended.
+    `suspended` is its condition `Suspended`; None if it was never suspended.
     """
     is_blocked = any(not obstacle.passes_by_itself for obstacle in blocked)
     is_suspended = suspended is not None and suspended.reason in _AT_ZERO and not is_blocked
@@ -240,10 +223,7 @@ def graph_status(
         # The newest spec that was applied without an obstacle.
         observed_generation=observed if is_blocked else generation,
     )
-    times = [
-        progress.requeue_after_seconds,
-        *(view.requeue_after_seconds for view in views.values()),
-    ]
+    times = [progress.requeue_after_seconds, *(view.requeue_after_seconds for view in views.values())]
     return GraphStatus(status, min((seconds for seconds in times if seconds is not None), default=None))
 
 
@@ -253,7 +233,6 @@ def _state_and_reason(
     unready: Mapping[str, ServiceView],
     blocked: Sequence[Blocked],
 ) -> tuple[GraphState, GraphReason, str]:
-    """`status.state`, and reason and message of `Ready`."""
     if lasting := [obstacle for obstacle in blocked if not obstacle.passes_by_itself]:
         text = "; ".join(obstacle.message for obstacle in lasting)
         return GraphState.FAILED, _OBSTACLE_REASONS[lasting[0].obstacle], text
@@ -284,10 +263,7 @@ def _state_and_reason(
 def _explained(
     graph: DynamoGraphDeployment, services: Mapping[str, ServiceView], *, is_overdue: bool
 ) -> dict[str, ServiceView]:
-    """The services, each with the reason and the message that its status shows.
-
-    `updating` hides the pods' own reason during a rollout, but not once the graph `is_overdue`.
-    """
+    """`updating` hides the pods' own reason during a rollout, but not once the graph `is_overdue`."""
     is_same = graph.status.observed_generation == graph.metadata.generation
     ready = condition(graph.status.conditions, "Ready")
     was_ready = ready is not None and ready.status == "True"
@@ -316,7 +292,6 @@ def _progressing(
     progress: GraphProgress,
     suspension: str | None,
 ) -> Condition:
-    """`Progressing`: the progress of the graph towards its newest spec."""
     reached = progress.stored
     if reached is None:
         is_suspended = suspension == SuspensionReason.SUSPENDED
@@ -325,11 +300,8 @@ def _progressing(
     if suspension is not None:
         text = f"Suspending the graph, since {reached.since}"
     else:
-        desired = sum(view.desired for view in services.values())
-        text = (
-            f"{reached.ready_replicas} of {desired} replicas of the newest spec are ready, "
-            f"since {reached.since}"
-        )
+        counts = f"{reached.ready_replicas} of {sum(view.desired for view in services.values())}"
+        text = f"{counts} replicas of the newest spec are ready, since {reached.since}"
     if progress.is_overdue:
         text, reason = f"No progress within the deadline: {text}", GraphReason.DEADLINE_EXCEEDED
         return new_condition(graph, "Progressing", "False", reason, text)
@@ -339,36 +311,27 @@ def _progressing(
 _REFUSED = "Validation failed: "
 
 
-# The operator writes nothing for such a graph, and its pods keep running. It watches each object
-# that it reads here, so the creation of a missing one wakes the graph.
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A prerequisite that does not exist, with the state, reason and message of a graph that needs it."""
-
-    state: GraphState
-    reason: GraphReason
-    message: str
-
-
 def is_available(provider: str, facts: Facts) -> bool:
     """Whether the cluster serves what the provider needs."""
-    return provider == COMPONENT or (provider == GROVE_PROVIDER and facts.grove_served)
+    return provider == names.COMPONENT or (provider == names.GROVE and facts.grove_served)
 
 
+# The operator writes nothing for such a graph, and its pods keep running. It watches each object
+# that it reads here, so the creation of a missing one wakes the graph.
 def graph_stop(graph: DynamoGraphDeployment, facts: Facts, problems: Sequence[Problem]) -> Stop | None:
     """Why nothing may be applied for a graph with its workload provider on it; None if it may be."""
     provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
     if not is_available(provider, facts):
-        forbidden = withheld_text(facts.withheld, (GROVE,)) if is_on_grove(graph) else ""
         text = f'workload provider "{provider}" is not available'
-        text = f"{text}: {forbidden}" if forbidden else text
-        status = stopped_status(graph, GraphState.FAILED, GraphReason.PROVIDER_UNAVAILABLE, text)
+        if is_on_grove(graph) and (why := cluster.withheld_text(facts.withheld, (cluster.GROVE,))):
+            text = f"{text}: {why}"
+        status = _stopped(graph, GraphState.FAILED, GraphReason.PROVIDER_UNAVAILABLE, text)
         return Stop(status, "WorkloadProviderUnavailable", [text])
     if problems:
         return refused(refused_status(graph, problems), problems)
     if lacks := tuple(missing(graph, facts)):
-        texts = [lack.message for lack in lacks]
-        status = stopped_status(graph, lacks[0].state, lacks[0].reason, "; ".join(texts))
+        states, reasons, texts = zip(*lacks, strict=True)
+        status = _stopped(graph, states[0], reasons[0], "; ".join(texts))
         return Stop(status, "PrerequisiteMissing", texts)
     return None
 
@@ -377,58 +340,55 @@ def refused_status(graph: DynamoGraphDeployment, problems: Sequence[Problem]) ->
     """The status of a graph with an invalid spec."""
     texts = [str(problem) for problem in problems]
     text = _REFUSED + fitted(texts, MESSAGE_LIMIT - len(_REFUSED))
-    return stopped_status(graph, GraphState.FAILED, GraphReason.VALIDATION_FAILED, text)
+    return _stopped(graph, GraphState.FAILED, GraphReason.VALIDATION_FAILED, text)
 
 
-def stopped_status(
+# The counts of its services stay, and `observedGeneration` stays at the last spec that was applied; the
+# conditions name the generation that was not.
+def _stopped(
     graph: DynamoGraphDeployment, state: GraphState, reason: GraphReason, text: str
 ) -> DynamoGraphDeploymentStatus:
-    """The status of a graph for which the operator does nothing until a user acts.
-
-    The counts of its services stay, and `observedGeneration` stays at the last spec that was applied; the
-    conditions name the generation that was not.
-    """
     ready = new_condition(graph, "Ready", "False", reason, text)
     progressing = structs.replace(ready, type="Progressing", status="False")
     return structs.replace(graph.status, state=str(state), conditions=(ready, progressing), progress=None)
 
 
-def missing(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
-    """All missing prerequisites of a graph, those that fail it first."""
+def missing(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[tuple[GraphState, GraphReason, str]]:
+    """State, reason and message of a graph for each missing prerequisite, those that fail it first."""
     services = graph.spec.services.values()
     if not is_on_grove(graph) and any(lacks_orchestrator(service, facts) for service in services):
-        forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET, GROVE))
+        forbidden = cluster.withheld_text(facts.withheld, (cluster.LEADER_WORKER_SET, cluster.GROVE))
         text = f"failed to reconcile Dynamo components deployments: {forbidden or NO_ORCHESTRATOR}"
         reason = GraphReason.API_FORBIDDEN if forbidden else GraphReason.NO_ORCHESTRATOR
-        yield Missing(GraphState.FAILED, reason, text)
+        yield GraphState.FAILED, reason, text
     has_picker = any(service.component_type == "epp" for service in services)
     if has_picker and not facts.inference_pools_served:
-        if forbidden := withheld_text(facts.withheld, (INFERENCE_POOL,)):
-            yield Missing(GraphState.FAILED, GraphReason.API_FORBIDDEN, forbidden)
+        if forbidden := cluster.withheld_text(facts.withheld, (cluster.INFERENCE_POOL,)):
+            yield GraphState.FAILED, GraphReason.API_FORBIDDEN, forbidden
         else:
             text = (
-                f"the API of InferencePools ({InferencePool.KIND.group}) is not served: an endpoint "
+                f"the API of InferencePools ({cluster.InferencePool.KIND.group}) is not served: an endpoint "
                 "picker requires the Gateway API inference extension"
             )
-            yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
+            yield GraphState.FAILED, GraphReason.FAILED, text
     if facts.ssh_keys_refusal:
-        yield Missing(GraphState.FAILED, GraphReason.REJECTED, facts.ssh_keys_refusal)
+        yield GraphState.FAILED, GraphReason.REJECTED, facts.ssh_keys_refusal
     elif facts.missing_ssh_keys:
         text = (
             f"Secret {facts.missing_ssh_keys} not found or not readable: it holds the SSH keys "
             "for multinode TensorRT-LLM"
         )
-        yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
-    if is_on_grove(graph) and facts.kai_served and kai_queue(graph) not in facts.kai_queues:
+        yield GraphState.FAILED, GraphReason.FAILED, text
+    if is_on_grove(graph) and facts.kai_served and names.kai_queue(graph) not in facts.kai_queues:
         text = (
-            f"queue '{kai_queue(graph)}' not found in cluster. "
+            f"queue '{names.kai_queue(graph)}' not found in cluster. "
             "Ensure the queue exists before using kai-scheduler"
         )
-        yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
+        yield GraphState.FAILED, GraphReason.FAILED, text
     for claim in graph.spec.pvcs:
         if not claim.create and claim.name not in facts.claims:
             text = f"PersistentVolumeClaim {claim.name} not found: create it, or set create: true"
-            yield Missing(GraphState.PENDING, GraphReason.SOME_NOT_READY, text)
+            yield GraphState.PENDING, GraphReason.SOME_NOT_READY, text
 
 
 # Right after an edit the conditions of a component still describe the old spec. So they count only
@@ -438,10 +398,9 @@ def component_views(
     components: Mapping[str, tuple[str, DynamoComponentDeployment | None]],
     rollout: Rollout | None = None,
 ) -> dict[str, ServiceView]:
-    """The services of a graph with the desired replicas in its spec.
+    """The services of a graph with the desired replicas in its spec; `rollout` has their older revisions.
 
-    `components` maps each service to the name of its DynamoComponentDeployment and to the live object, or
-    None if it does not exist. `rollout` has the components of older revisions.
+    `components` are the name of each service's DynamoComponentDeployment, and the live one if it exists.
     """
     views: dict[str, ServiceView] = {}
     for key, (name, component) in components.items():
@@ -451,14 +410,14 @@ def component_views(
             is_group = service is not None and service.nodes > 1
             newest = ServiceReplicaStatus(
                 "LeaderWorkerSet" if is_group else "Deployment",
-                group_name(name, 0) if is_group else name,
+                names.group_name(name, 0) if is_group else name,
                 replicas=0,
                 updated_replicas=0,
             )
         old = [member for member in rollout.revisions.old if member.service == key] if rollout else []
         counts = with_old_revisions(newest, old) if old else newest
         older = [f"{member.name}: {why_it_remains(member, rollout)}" for member in old if rollout]
-        is_behind, obstacle, refusal = _reported(component)
+        is_behind, obstacle, refusal = _availability(component)
         if component is not None and is_behind:
             newest = structs.replace(newest, updated_replicas=0)  # counts of an older spec
         if refusal is not None or obstacle == _PAUSED:  # the pods, if any, do not show that
@@ -485,9 +444,7 @@ _REFUSALS: dict[str, GraphReason] = {
 """Why a component's objects cannot be written."""
 
 
-def _reported(
-    component: DynamoComponentDeployment | None,
-) -> tuple[bool, str | None, GraphReason | None]:
+def _availability(component: DynamoComponentDeployment | None) -> tuple[bool, str | None, GraphReason | None]:
     """Whether its status describes an older spec, why it is not ready, and the refusal behind that."""
     if component is None:
         return True, "it is being created", None
@@ -495,8 +452,7 @@ def _reported(
     observed = available.observed_generation if available else None
     is_behind = (observed or component.status.observed_generation) < component.metadata.generation
     if available is None or is_behind:
-        text = "the operator has not observed its newest spec yet"
-        text = text if available else "it has no status yet"
+        text = "the operator has not observed its newest spec yet" if available else "it has no status yet"
         return is_behind, _PAUSED if is_paused(component) else text, None
     if available.status == "True":
         return False, None, None
@@ -505,22 +461,17 @@ def _reported(
 
 def is_ready(component: DynamoComponentDeployment) -> bool:
     """Whether the component reports its newest spec as ready."""
-    _, obstacle, _ = _reported(component)
-    return obstacle is None
+    return _availability(component)[1] is None
 
 
 def is_current(component: DynamoComponentDeployment) -> bool:
-    """Whether the counts of a component describe its newest spec.
-
-    Those of a paused one do, because no newer ones will come. If a component without desired replicas is not
-    ready, the controller of its workload has not observed that yet.
-    """
+    """Whether the counts of a component describe its newest spec."""
     if is_paused(component):
-        return True
+        return True  # no newer ones will come
     available = condition(component.status.conditions, "Available")
-    is_behind, _, _ = _reported(component)
-    if available is None or is_behind:
+    if available is None or _availability(component)[0]:
         return False
+    # Unready without desired replicas: the controller of its workload has not observed that yet.
     return component.spec.desired_replicas > 0 or available.reason not in _UNREADY
 
 
@@ -534,9 +485,8 @@ def status_events(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -
         yield from _restart(before.status.restart, after.status.restart)
     if after.status.rolling_update is not None:
         yield from _rolling_update(before.status.rolling_update, after.status.rolling_update)
-    old = {entry.type: entry for entry in before.status.conditions}
     for new in after.status.conditions:
-        was = old.get(new.type, Condition(new.type, ""))
+        was = condition(before.status.conditions, new.type) or Condition(new.type, "")
         is_overdue = new.reason == GraphReason.DEADLINE_EXCEEDED != was.reason
         if new.type == "Suspended" and new.status != was.status and new.status in _SUSPENSIONS:
             yield StatusEvent(_SUSPENSIONS[new.status], new.message)

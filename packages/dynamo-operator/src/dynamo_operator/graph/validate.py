@@ -1,8 +1,5 @@
 """The rules of a graph: of a component for each service, of all services together, and of its changes.
 
-Valid services may still collide, because the names of their objects are derived: lower-cased, cleaned, with
-suffixes for debug copies. So the rules compare the names of all objects.
-
 Examples of each rule, and of each change that is refused, are rows of `tests/reviews/rows.py`.
 """
 
@@ -14,6 +11,7 @@ from typing import Final
 import msgspec
 
 from dynamo_operator import labels, names
+from dynamo_operator.component import framework
 from dynamo_operator.component.api import (
     MAX_GROUPS,
     WORKER_TYPES,
@@ -22,21 +20,6 @@ from dynamo_operator.component.api import (
     IngressSpec,
     has_adapter,
     is_under_factor,
-)
-from dynamo_operator.component.framework import (
-    LORA_FLAG,
-    LORA_VARIABLE,
-    Mode,
-    as_component,
-    framework,
-    gpus,
-    has_only_flags,
-    is_python,
-    is_shell,
-    mode,
-    parallelism,
-    several_flags,
-    started,
 )
 from dynamo_operator.component.plan import HANDLERS
 from dynamo_operator.component.validate import (
@@ -61,7 +44,6 @@ from dynamo_operator.graph.api import (
     is_on_grove,
 )
 from dynamo_operator.graph.service import base_replicas
-from dynamo_operator.names import LEADER_SUFFIX, SUBDOMAIN_LIMIT, WORKER_SUFFIX
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import (
     MOST_PROBLEMS,
@@ -84,34 +66,29 @@ from kube_runtime.types.meta import Fields, Object, amount
 _LONGEST_ORDER: Final = 100
 """Four times the most services that a graph may have."""
 
-
-_SERVICES: Final = "spec.services"
 _ORDER: Final = "spec.restart.strategy.order"
 
 
 def graph_size_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Report a graph with too many services or too long names."""
-    if len(graph.metadata.name) > SUBDOMAIN_LIMIT:
-        yield Problem("metadata.name", _too_long("a name", SUBDOMAIN_LIMIT))
+    if len(graph.metadata.name) > names.SUBDOMAIN_LIMIT:
+        yield Problem("metadata.name", _too_long("a name"))
     services = graph.spec.services
     if len(services) > MOST_SERVICES:
-        message = f"must have at most {MOST_SERVICES} services, got {len(services)}"
-        yield Problem(_SERVICES, message)
-    elif any(len(name) > SUBDOMAIN_LIMIT for name in services):
-        yield Problem(_SERVICES, _too_long("the name of a service", SUBDOMAIN_LIMIT))
+        yield Problem("spec.services", f"must have at most {MOST_SERVICES} services, got {len(services)}")
+    elif any(len(name) > names.SUBDOMAIN_LIMIT for name in services):
+        yield Problem("spec.services", _too_long("the name of a service"))
     strategy = graph.spec.restart.strategy if graph.spec.restart else None
     order = strategy.order if strategy else ()
     if len(order) > _LONGEST_ORDER:
-        yield Problem(
-            _ORDER,
-            f"too many entries: {len(order)} (expected one for each of {len(services)} services)",
-        )
-    elif any(len(name) > SUBDOMAIN_LIMIT for name in order):
-        yield Problem(_ORDER, _too_long("the name of a service", SUBDOMAIN_LIMIT))
+        text = f"too many entries: {len(order)} (expected one for each of {len(services)} services)"
+        yield Problem(_ORDER, text)
+    elif any(len(name) > names.SUBDOMAIN_LIMIT for name in order):
+        yield Problem(_ORDER, _too_long("the name of a service"))
 
 
-def _too_long(subject: str, limit: int) -> str:
-    return f"{subject} must have at most {limit} characters"
+def _too_long(subject: str) -> str:
+    return f"{subject} must have at most {names.SUBDOMAIN_LIMIT} characters"
 
 
 _COPIES: Final = 4
@@ -131,14 +108,9 @@ def shared_size_problems(
 
 
 def graph_problems(
-    graph: DynamoGraphDeployment,
-    settings: RenderSettings,
-    most: int = MOST_PROBLEMS,
+    graph: DynamoGraphDeployment, settings: RenderSettings, most: int = MOST_PROBLEMS
 ) -> tuple[Problem, ...]:
-    """The problems of a graph, sorted by path; no more than `most`.
-
-    A graph that is too large is not validated further.
-    """
+    """At most `most` problems of a graph, sorted by path; one that is too large is not validated further."""
     spec = graph.spec
     shared = shared_size_problems(spec.envs, len(spec.services), settings) if spec.envs else ()
     too_large = (*sorted(graph_size_problems(graph)), *shared)
@@ -148,12 +120,12 @@ def graph_problems(
 def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterator[Problem]:
     spec = graph.spec
     if not spec.services:
-        message = "spec.services must have at least one service"
-        yield Problem("spec.services", message, ProblemKind.REQUIRED)
+        text = "spec.services must have at least one service"
+        yield Problem("spec.services", text, ProblemKind.REQUIRED)
     if graph.metadata.annotations:
-        yield from graph_annotation_problems(graph.metadata.annotations)
+        yield from _annotation_problems(graph.metadata.annotations)
     if spec.labels or spec.annotations:
-        yield from graph_metadata_problems(spec)
+        yield from _metadata_problems(spec)
     if spec.envs:
         yield from shared_environment_problems(spec.envs, "spec.envs")
     if spec.pvcs:
@@ -171,7 +143,7 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
     is_exposed = settings.ingress_class_name or settings.virtual_service_gateway
     for key, service in sorted(spec.services.items()):
         path = service_path(key)
-        component = as_component(graph, service)
+        component = framework.as_component(graph, service)
         yield from spec_problems(component, path, graph.metadata.namespace, settings)
         if is_exposed and service.component_type == "frontend" and service.ingress is None:
             # The host of the default Ingress has the graph's name, which may be too long.
@@ -200,7 +172,6 @@ def _pvc_problems(claims: Sequence[PersistentVolumeClaimSpec]) -> Iterator[Probl
 
 
 def _new_pvc_problems(claim: PersistentVolumeClaimSpec, path: str) -> Iterator[Problem]:
-    """Problems of a PVC that the operator creates."""
     given = {
         "storageClass": claim.storage_class,
         "size": claim.size if claim.size is None or amount(claim.size) != 0 else None,
@@ -222,7 +193,6 @@ def _new_pvc_problems(claim: PersistentVolumeClaimSpec, path: str) -> Iterator[P
 
 # Autoscalers write `spec.replicas` through the scale subresource, which webhooks do not see.
 def _factor_problems(graph: DynamoGraphDeployment, factor: int) -> Iterator[Problem]:
-    """Report services with too many replicas once `spec.replicas` multiplies them."""
     for key, service in sorted(graph.spec.services.items()):
         if not is_under_factor(service):
             continue
@@ -236,40 +206,34 @@ def _factor_problems(graph: DynamoGraphDeployment, factor: int) -> Iterator[Prob
 def _restart_problems(restart: Restart, services: list[str]) -> Iterator[Problem]:
     if not restart.id:
         yield Problem("spec.restart.id", "spec.restart.id is required", ProblemKind.REQUIRED)
-    order = restart.strategy.order if restart.strategy else ()
-    path = "spec.restart.strategy.order"
-    if not order:
+    strategy = restart.strategy
+    if strategy is None or not strategy.order:
         return
-    if restart.strategy and restart.strategy.type == "Parallel":
-        message = f"{path} cannot be specified when strategy is parallel"
-        yield Problem(path, message, ProblemKind.FORBIDDEN)
+    if strategy.type == "Parallel":
+        message = f"{_ORDER} cannot be specified when strategy is parallel"
+        yield Problem(_ORDER, message, ProblemKind.FORBIDDEN)
         return
-    seen = set[str]()
-    suggestions = Suggestions()
-    for index, name in enumerate(order):
+    seen, suggestions = set[str](), Suggestions()
+    for index, name in enumerate(strategy.order):
         if name not in services:
-            message = f"{path} contains unknown service: {name}{suggestions.nearest(name, services)}"
-            yield Problem(f"{path}[{index}]", message)
+            message = f"{_ORDER} contains unknown service: {name}{suggestions.nearest(name, services)}"
+            yield Problem(f"{_ORDER}[{index}]", message)
         elif name in seen:
-            message = f"{path} must be unique"
-            yield Problem(f"{path}[{index}]", message, ProblemKind.DUPLICATE)
+            yield Problem(f"{_ORDER}[{index}]", f"{_ORDER} must be unique", ProblemKind.DUPLICATE)
         seen.add(name)
-    missing = [name for name in services if name not in seen]
-    if missing:
-        message = (
-            f"{path} must have the same number of unique services as the deployment; missing: "
-            f"{', '.join(missing)}"
-        )
-        yield Problem(path, message)
+    if missing := [name for name in services if name not in seen]:
+        message = f"{_ORDER} must have the same number of unique services as the deployment; missing: "
+        yield Problem(_ORDER, message + ", ".join(missing))
 
 
+# Valid services may still collide, because the names of their objects are derived: lower-cased, cleaned,
+# with suffixes for debug copies. So the rule compares the names of all objects.
 def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Report services whose objects would have the same name, and keys that yield no name."""
     users: dict[str, list[str]] = defaultdict(list)
     for key, service in sorted(graph.spec.services.items()):
         if not any(letter.isascii() and letter.isalnum() for letter in key):
-            message = "invalid service name (expected at least one letter or digit)"
-            yield Problem(service_path(key), message)
+            text = "invalid service name (expected at least one letter or digit)"
+            yield Problem(service_path(key), text)
             continue
         component = names.component_name(graph.metadata.name, key)
         taken = {component}
@@ -290,16 +254,14 @@ def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
 
 
 def _grove_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Problems of a graph that runs on Grove."""
     queue = graph.metadata.annotations.get(labels.KAI_QUEUE, "").strip()
     if not is_label_value(queue):
-        path = f"metadata.annotations[{labels.KAI_QUEUE}]"
-        yield Problem(path, not_a_label_value(queue))
+        yield Problem(f"metadata.annotations[{labels.KAI_QUEUE}]", not_a_label_value(queue))
     # A multinode service has a clique for its leader, which may have the name of another's.
     users: dict[str, str] = {}
     for key, name in sorted(grove_names_of(graph).services.items()):
         is_multinode = graph.spec.services[key].nodes > 1
-        for suffix in (LEADER_SUFFIX, WORKER_SUFFIX) if is_multinode else ("",):
+        for suffix in (names.LEADER_SUFFIX, names.WORKER_SUFFIX) if is_multinode else ("",):
             user = users.setdefault(f"{name}{suffix}", key)
             if user != key:
                 message = f'"{user}" and "{key}" would both create a clique "{name}{suffix}"'
@@ -319,18 +281,16 @@ _FLAGGED: Final = frozenset(("vllm", "sglang"))
 def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Warnings of a graph and all of its services."""
     for key, service in sorted(graph.spec.services.items()):
-        yield from inoperative(as_component(graph, service), service_path(key))
+        yield from inoperative(framework.as_component(graph, service), service_path(key))
     for index, claim in enumerate(graph.spec.pvcs):
-        creating = {
+        fields = {
             "storageClass": claim.storage_class,
             "size": claim.size,
             "volumeAccessMode": claim.volume_access_mode,
             "retain": claim.retain,
         }
-        for name, value in creating.items():
-            if value and not claim.create:
-                path = f"spec.pvcs[{index}].{name}"
-                yield Problem(path, "has no effect without create: true")
+        for name in (name for name, value in fields.items() if value and not claim.create):
+            yield Problem(f"spec.pvcs[{index}].{name}", "has no effect without create: true")
     on_grove = is_on_grove(graph)
     for key, service in sorted(graph.spec.services.items()):
         path = service_path(key)
@@ -342,16 +302,15 @@ def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
             yield Problem(f"{path}.disruptionBudget", message)
         is_hidden = on_grove and service.component_type != "frontend"
         if is_hidden and service.ingress and service.ingress.enabled:
-            message = "has no effect on Grove: only frontends are exposed"
-            yield Problem(f"{path}.ingress", message)
+            yield Problem(f"{path}.ingress", "has no effect on Grove: only frontends are exposed")
 
 
 def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
     """Warnings of one component, whose spec is at `path` and has no problems."""
     written: Fields = (spec.extra_pod_spec or {}).get("mainContainer") or {}
     at = f"{path}.extraPodSpec.mainContainer"
-    name = framework(spec).name
-    main = started(spec.component_type, name, written)
+    name = framework.framework(spec).name
+    main = framework.started(spec.component_type, name, written)
     yield from _command_warnings(spec, main, at)
     if main.get("ports"):
         yield from _port_warnings(spec, main, at)
@@ -366,11 +325,11 @@ def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Prob
         yield Problem(f"{at}.args", message)
     entries = (*(main.get("env") or ()), *spec.envs)
     variables = {str(entry.get("name")): entry.get("value") for entry in entries}
-    loads_loras = str(variables.get(LORA_VARIABLE)).lower() == "true"
+    loads_loras = str(variables.get(framework.LORA_VARIABLE)).lower() == "true"
     is_known = "--config" not in text and "$" not in text
-    if name == "vllm" and loads_loras and is_known and LORA_FLAG not in text.replace("_", "-"):
-        message = f"{LORA_VARIABLE} is true, but vLLM has no API for LoRAs without {LORA_FLAG}"
-        yield Problem(f"{at}.args", f"{message} (add it to args)")
+    if name == "vllm" and loads_loras and is_known and framework.LORA_FLAG not in text.replace("_", "-"):
+        message = f"vLLM has no API for LoRAs without {framework.LORA_FLAG} (add it to args)"
+        yield Problem(f"{at}.args", f"{framework.LORA_VARIABLE} is true, but {message}")
     if spec.nodes > 1:
         yield from _multinode_warnings(spec, name, main, path)
     if spec.ingress and spec.ingress.enabled:
@@ -379,31 +338,30 @@ def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Prob
 
 
 def _command_warnings(spec: DynamoComponentDeploymentSpec, main: Fields, path: str) -> Iterator[Problem]:
-    """Warn of a command that exits at once."""
     command, args = list(main.get("command") or ()), list(main.get("args") or ())
     has_own = spec.component_type in WITH_COMMAND
-    runs_shell = is_shell(command) or not (command or has_own)
+    runs_shell = framework.is_shell(command) or not (command or has_own)
     shell = " ".join(command) or "/bin/sh -c"
     if runs_shell and not args:
         missing = "no arguments" if command else "neither command nor args"
         message = f'{missing}: the container runs "{shell}" without a script and exits at once'
         yield Problem(f"{path}.args", f"{message} (expected a command, or a script in args)")
-    elif runs_shell and has_only_flags(args):
+    elif runs_shell and framework.has_only_flags(args):
         message = f'"{shell}" cannot run the flag {shown(args[0])} as a script: set command'
         is_named = spec.component_type not in WORKER_TYPES or bool(command)
         hint = "" if is_named else ", or backendFramework to start its engine"
         message = f'{message}, for example ["python3", "-m", "dynamo.vllm"]{hint}'
         yield Problem(f"{path}.args", message)
-    elif not command and spec.component_type == "frontend" and args and _is_script(args[0]):
+    elif not command and spec.component_type == "frontend" and args and _is_no_file(args[0]):
         message = f'args replace "-m dynamo.frontend", and python3 finds no file {shown(args[0])}'
         message = f'{message} (expected "-m", "dynamo.frontend" first, or flags)'
         yield Problem(f"{path}.args", message)
-    elif len(command) == 1 and is_python(command[0]) and has_only_flags(args):
+    elif len(command) == 1 and framework.is_python(command[0]) and framework.has_only_flags(args):
         message = f'{command[0]} does not accept the flag {shown(args[0])}: put "-m" and the module first'
         yield Problem(f"{path}.args", message)
-    elif command and not runs_shell and is_python(command[0]) and spec.nodes == 1:
+    elif command and not runs_shell and framework.is_python(command[0]) and spec.nodes == 1:
         for index, arg in enumerate(args):  # which no shell splits
-            if several_flags(arg):
+            if framework.several_flags(arg):
                 message = (
                     f"{shown(arg)} is one argument: the program receives all of it as one flag "
                     "(expected one argument per word)"
@@ -411,13 +369,11 @@ def _command_warnings(spec: DynamoComponentDeploymentSpec, main: Fields, path: s
                 yield Problem(f"{path}.args[{index}]", message)
 
 
-def _is_script(text: str) -> bool:
-    """Whether Python would take the text for a file name although it cannot be one."""
+def _is_no_file(text: str) -> bool:
     return not text.startswith("-") and (" " in text or not ("/" in text or "." in text))
 
 
 def _port_warnings(spec: DynamoComponentDeploymentSpec, main: Fields, path: str) -> Iterator[Problem]:
-    """Warn of ports that replace the default ones but lack the one that probes and the Service name."""
     name = _PORTS.get(spec.component_type or "")
     ports = main.get("ports") or ()
     if not name or not ports or any(port.get("name") == name for port in ports):
@@ -430,7 +386,6 @@ def _port_warnings(spec: DynamoComponentDeploymentSpec, main: Fields, path: str)
 
 
 def _has_own_probes(spec: DynamoComponentDeploymentSpec, main: Fields) -> bool:
-    """Whether the user's probes replace all default probes of a worker."""
     whole = {"livenessProbe": spec.liveness_probe, "readinessProbe": spec.readiness_probe}
     return all(
         whole.get(probe) is not None
@@ -442,23 +397,21 @@ def _has_own_probes(spec: DynamoComponentDeploymentSpec, main: Fields) -> bool:
 def _multinode_warnings(
     spec: DynamoComponentDeploymentSpec, name: str, main: Fields, path: str
 ) -> Iterator[Problem]:
-    """Warn of multinode launches without effect."""
-    command = list(main.get("command") or ())
+    command, gpus = list(main.get("command") or ()), framework.gpus(spec)
     at = f"{path}.extraPodSpec.mainContainer"
-    if name in _FLAGGED and len(command) > 2 and is_shell(command[:2]):  # noqa: PLR2004  # a script
+    if name in _FLAGGED and len(command) > 2 and framework.is_shell(command[:2]):  # noqa: PLR2004  # a script
         message = "the operator appends the flags of a multinode launch to args"
         yield Problem(f"{at}.command", f"{message}: move the script from command to args")
-    elif name == "vllm" and mode(gpus(spec), parallelism(main)) is Mode.ALONE:
+    elif name == "vllm" and framework.mode(gpus, framework.parallelism(main)) is framework.Mode.ALONE:
         message = (
             f"each of the {spec.nodes} nodes runs a separate server: no parallel size exceeds the "
-            f"{gpus(spec)} GPUs of a node (expected --tensor-parallel-size, "
+            f"{gpus} GPUs of a node (expected --tensor-parallel-size, "
             "--pipeline-parallel-size or --data-parallel-size)"
         )
         yield Problem(f"{at}.args", message)
 
 
 def _ingress_warnings(ingress: IngressSpec, path: str) -> Iterator[Problem]:
-    """Warn of an Ingress or VirtualService that is not created, or not for the intended host."""
     if ingress.use_virtual_service and not ingress.virtual_service_gateway:
         # Without gateways a VirtualService would apply to the whole mesh, so none is created.
         message = (
@@ -483,7 +436,6 @@ def _ingress_warnings(ingress: IngressSpec, path: str) -> Iterator[Problem]:
 
 
 def _ineffective(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """Warn of fields without effect beside others."""
     if spec.model_ref and spec.model_ref.revision:
         yield Problem(f"{path}.modelRef.revision", "has no effect: nothing reads it")
     if spec.epp_config and spec.component_type != "epp":
@@ -504,27 +456,23 @@ def _ineffective(spec: ComponentSpec, path: str) -> Iterator[Problem]:
         yield Problem(f"{at}.tls", message)
 
 
-_RESERVED_LABELS = frozenset(key for key in labels.LABELS if not key.startswith("app.kubernetes.io/"))
+_RESERVED = frozenset(key for key in labels.LABELS if not key.startswith("app.kubernetes.io/"))
 """Labels by which the operator selects, or that identify its objects. Kubernetes' common labels are free."""
 
 
 # `spec.labels` and `spec.annotations` of a graph refuse reserved keys. Those of a service are
 # older, and old manifests must stay valid: there the operator's values take precedence.
-def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Problem]:
-    """Problems of the labels and annotations that a graph gives all its objects."""
+def _metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Problem]:
     yield from key_problems(graph.labels, graph.annotations, "spec")
-    for field, given, reserved in (
-        ("labels", graph.labels, _RESERVED_LABELS),
-        ("annotations", graph.annotations, labels.ANNOTATIONS),
-    ):
+    fields = {"labels": (graph.labels, _RESERVED), "annotations": (graph.annotations, labels.ANNOTATIONS)}
+    for field, (given, reserved) in fields.items():
         for key in sorted(reserved & given.keys()):
             keys = ", ".join(sorted(reserved))
             message = f"reserved: the operator sets or reads it (reserved keys: {keys})"
             yield Problem(f"spec.{field}[{key}]", message, ProblemKind.FORBIDDEN)
 
 
-def graph_annotation_problems(annotations: Mapping[str, str]) -> Iterator[Problem]:
-    """Problems of the annotations on a graph that the operator reads."""
+def _annotation_problems(annotations: Mapping[str, str]) -> Iterator[Problem]:
     path = "metadata.annotations"
     if labels.DISCOVERY_BACKEND in annotations:
         yield from discovery_problems(annotations, path)
@@ -571,26 +519,28 @@ def graph_update_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment
                 "multi-node) after creation"
             )
             yield Problem(f"{service_path(key)}.multinode", message, ProblemKind.FORBIDDEN)
-    changes = [
-        f"services {verb}: [{' '.join(sorted(keys))}]"
-        for verb, keys in (
-            ("added", after.keys() - before.keys()),
-            ("removed", before.keys() - after.keys()),
-        )
-        if keys
-    ]
-    if changes:
-        message = f"service topology is immutable and cannot be modified after creation: {', '.join(changes)}"
+    changes = {"added": after.keys() - before.keys(), "removed": before.keys() - after.keys()}
+    texts = [f"services {verb}: [{' '.join(sorted(keys))}]" for verb, keys in changes.items() if keys]
+    if texts:
+        message = f"service topology is immutable and cannot be modified after creation: {', '.join(texts)}"
         yield Problem("spec.services", message, ProblemKind.FORBIDDEN)
-    yield from _new_restart_problems(old, new)
+    # A managed rollout in progress replaces the same pods as a restart.
+    rolling = old.status.rolling_update
+    restarts = [graph.spec.restart.id if graph.spec.restart else "" for graph in (old, new)]
+    if restarts[1] not in ("", restarts[0]) and rolling is not None and rolling.phase in ROLLING:
+        message = (
+            "spec.restart.id cannot be changed while a rolling update is in progress "
+            f"(status.rollingUpdate.phase is {rolling.phase}); wait until it is Completed"
+        )
+        yield Problem("spec.restart.id", message, ProblemKind.FORBIDDEN)
 
 
 def adapter_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
     """Refuse changes of replicas that a scaling adapter owns; `may_scale` names the exceptions."""
     for key, service in sorted(new.spec.services.items()):
-        if key not in old.spec.services or not has_adapter(service) or service.replicas is None:
+        if key not in old.spec.services or not has_adapter(service):
             continue
-        if service.replicas == base_replicas(old, key):
+        if service.replicas in (None, base_replicas(old, key)):
             continue
         adapter = names.component_name(new.metadata.name, key)
         message = (
@@ -600,16 +550,3 @@ def adapter_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> 
             f"--replicas={service.replicas}, or leave replicas out of the manifest"
         )
         yield Problem(f"{service_path(key)}.replicas", message, ProblemKind.FORBIDDEN)
-
-
-def _new_restart_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Refuse a restart while a managed rollout replaces the same pods."""
-    rolling = old.status.rolling_update
-    before = old.spec.restart.id if old.spec.restart else ""
-    after = new.spec.restart.id if new.spec.restart else ""
-    if after and after != before and rolling is not None and rolling.phase in ROLLING:
-        message = (
-            "spec.restart.id cannot be changed while a rolling update is in progress "
-            f"(status.rollingUpdate.phase is {rolling.phase}); wait until it is Completed"
-        )
-        yield Problem("spec.restart.id", message, ProblemKind.FORBIDDEN)

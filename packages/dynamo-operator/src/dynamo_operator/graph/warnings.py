@@ -15,23 +15,15 @@ from dynamo_operator.component.api import (
     Resources,
     ingress_host,
 )
-from dynamo_operator.component.framework import (
-    gpus,
-)
+from dynamo_operator.component.framework import gpus
 from dynamo_operator.component.validate import update_warnings
 from dynamo_operator.component.validate_pod import image_warnings
 from dynamo_operator.features.picker import TYPE
-from dynamo_operator.graph.api import DynamoGraphDeployment, PersistentVolumeClaimSpec
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import base_replicas
 from dynamo_operator.graph.validate import graph_inoperative, inoperative
 from dynamo_operator.shared.cluster import InferencePool
-from dynamo_operator.shared.problems import (
-    Problem,
-    ProblemKind,
-    component_path,
-    nearest,
-    service_path,
-)
+from dynamo_operator.shared.problems import Problem, ProblemKind, component_path, nearest, service_path
 from kube_runtime.types.meta import Fields
 
 _NOT_INSTALLED = (
@@ -74,12 +66,11 @@ def context_problems(graph: DynamoGraphDeployment, context: ClusterContext) -> I
     """Report endpoint pickers in a cluster without InferencePools."""
     if context.pools_served is not False:
         return
+    why = context.pools_withheld or _NOT_INSTALLED
     for key, service in sorted(graph.spec.services.items()):
         if service.component_type == TYPE:
-            why = context.pools_withheld or _NOT_INSTALLED
             message = f"spec.services[{key}]: cannot deploy EPP component: {why}"
-            path = f"{service_path(key)}.componentType"
-            yield Problem(path, message, ProblemKind.NOT_SUPPORTED)
+            yield Problem(f"{service_path(key)}.componentType", message, ProblemKind.NOT_SUPPORTED)
 
 
 _LEAST_LIVENESS_SECONDS = 15
@@ -143,21 +134,18 @@ def _namespace_warnings(spec: ComponentSpec, of_graph: str, path: str) -> Iterat
         yield Problem(f"{path}.dynamoNamespace", message)
 
 
-def _type_warnings(kind: str | None, path: str) -> Iterator[Problem]:
-    """Warn of a component type that looks like a misspelling."""
-    if kind and kind not in _TYPES and (hint := nearest(kind, _TYPES)):
-        effect = "it gets no default ports, probes or environment"
-        yield Problem(path, f'unknown componentType "{kind}" ({hint.removeprefix("; ")}); {effect}')
-
-
 def _spec_warnings(spec: ComponentSpec, path: str, context: ClusterContext) -> Iterator[Problem]:
     pod: Fields = spec.extra_pod_spec or {}
-    yield from _type_warnings(spec.component_type, f"{path}.componentType")
+    kind = spec.component_type
+    if kind and kind not in _TYPES and (hint := nearest(kind, _TYPES)):
+        effect = "it gets no default ports, probes or environment"
+        text = f'unknown componentType "{kind}" ({hint.removeprefix("; ")}); {effect}'
+        yield Problem(f"{path}.componentType", text)
     short = spec.resources or Resources()
     limits, requests = short.limits or ResourceItem(), short.requests or ResourceItem()
     if requests.gpu and not limits.gpu:
-        message = "GPUs cannot be overcommitted: the limit is set to the request"
-        yield Problem(f"{path}.resources.requests.gpu", message)
+        text = "GPUs cannot be overcommitted: the limit is set to the request"
+        yield Problem(f"{path}.resources.requests.gpu", text)
     yield from image_warnings(spec, path)
     if gpus(spec):
         main: Fields = pod.get("mainContainer") or {}
@@ -166,8 +154,7 @@ def _spec_warnings(spec: ComponentSpec, path: str, context: ClusterContext) -> I
         yield from _probe_warnings(main.get("livenessProbe"), at)
     for name, default in _OVERRIDDEN.items():
         if pod.get(name):
-            message = f"overrides the operator's default, {default}"
-            yield Problem(f"{path}.extraPodSpec.{name}", message)
+            yield Problem(f"{path}.extraPodSpec.{name}", f"overrides the operator's default, {default}")
     yield from update_warnings(spec, path)
     yield from _unknown_key(spec, path, context)
     models = context.base_models
@@ -177,7 +164,6 @@ def _spec_warnings(spec: ComponentSpec, path: str, context: ClusterContext) -> I
 
 
 def _probe_warnings(probe: object, path: str) -> Iterator[Problem]:
-    """Warn of a liveness probe that restarts a model server after one slow answer."""
     if not isinstance(probe, Mapping):
         return
     # A probe with a timeout longer than its period runs once per timeout.
@@ -191,31 +177,25 @@ def _probe_warnings(probe: object, path: str) -> Iterator[Problem]:
         yield Problem(path, message)
 
 
+# The warnings do not name the other namespace: one tenant must not learn of another.
 def _shared_name_warnings(graph: DynamoGraphDeployment, context: ClusterContext) -> Iterator[Problem]:
-    """Warn of Dynamo namespaces and hosts that another namespace uses.
-
-    The warning does not name that namespace: one tenant must not learn of another.
-    """
     dynamo_namespace = names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name)
-    if context.foreign_graphs is not None and dynamo_namespace in context.foreign_graphs:
+    if dynamo_namespace in (context.foreign_graphs or ()):
         message = (
             f'a graph in another namespace uses the same Dynamo namespace "{dynamo_namespace}": processes '
             "that discover each other through etcd or NATS would mix; choose another name"
         )
         yield Problem("metadata.name", message)
-    if context.foreign_hosts is None:
-        return
     for key, service in sorted(graph.spec.services.items()):
         ingress = service.ingress
         if ingress is None or not ingress.enabled or not ingress.host:
             continue
-        if (host := ingress_host(ingress)) in context.foreign_hosts:
+        if (host := ingress_host(ingress)) in (context.foreign_hosts or ()):
             message = f'an Ingress in another namespace uses the same host "{host}"'
             yield Problem(f"{service_path(key)}.ingress.host", f"{message}: only one of them is served")
 
 
 def _claim_warnings(graph: DynamoGraphDeployment, context: ClusterContext) -> Iterator[Problem]:
-    """Warn of missing PVCs, and of single-node PVCs that pods on several nodes mount."""
     own = {claim.name: claim for claim in graph.spec.pvcs}
     for index, claim in enumerate(graph.spec.pvcs):
         if not claim.create:
@@ -227,8 +207,12 @@ def _claim_warnings(graph: DynamoGraphDeployment, context: ClusterContext) -> It
             declared = own.get(mount.name)
             if declared is None:
                 yield from _unknown_claim(mount.name, path, context)
-                yield from _undeclared_claim(mount.name, path, context)
-            modes = _access_modes(declared, context.written_claims.get(mount.name, ()))
+                if context.claims is None and mount.name not in context.written_claims:
+                    text = "is not in spec.pvcs, so nothing creates it: pods wait until it exists"
+                    yield Problem(path, f'PVC "{mount.name}" {text}')
+            modes = context.written_claims.get(mount.name, ())
+            if declared is not None and declared.create and declared.volume_access_mode:
+                modes = (declared.volume_access_mode,)
             if pods > 1 and modes and all(mode in _ONE_NODE for mode in modes):
                 message = (
                     f'PVC "{mount.name}" is {modes[0]}, but {pods} pods mount it: those on a '
@@ -237,22 +221,7 @@ def _claim_warnings(graph: DynamoGraphDeployment, context: ClusterContext) -> It
                 yield Problem(path, message)
 
 
-def _undeclared_claim(name: str, path: str, context: ClusterContext) -> Iterator[Problem]:
-    """Warn of a PVC about which neither the graph nor the cluster says anything."""
-    if context.claims is None and name not in context.written_claims:
-        message = f'PVC "{name}" is not in spec.pvcs, so nothing creates it: pods wait until it exists'
-        yield Problem(path, message)
-
-
-def _access_modes(own: PersistentVolumeClaimSpec | None, written: Sequence[str]) -> Sequence[str]:
-    """Access modes of a PVC that the graph creates or that exists already; () if unknown."""
-    if own is not None and own.create and own.volume_access_mode:
-        return (own.volume_access_mode,)
-    return written
-
-
 def _unknown_key(spec: ComponentSpec, path: str, context: ClusterContext) -> Iterator[Problem]:
-    """Warn of a key that the ConfigMap of an endpoint picker does not have."""
     reference = (spec.epp_config.config_map_ref if spec.epp_config else None) or {}
     name, key = reference.get("name"), reference.get("key")
     if not isinstance(name, str) or not isinstance(key, str):

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_operator.features.grove.read import grove_watches, live_templates, members
+from dynamo_operator.features.grove.read import grove_members, grove_watches, live_templates
 from dynamo_operator.features.grove.status import GroveMember
 from dynamo_operator.graph.api import DynamoGraphDeployment, on_provider
 from dynamo_operator.names import COMPONENT, GROVE
@@ -29,11 +29,7 @@ TEMPLATE = {
         {
             "name": "f",
             "annotations": {"nvidia.com/restartAt": "r1"},
-            "spec": {
-                "replicas": 4,
-                "minAvailable": 1,
-                "podSpec": {"schedulerName": "kai-scheduler"},
-            },
+            "spec": {"replicas": 4, "minAvailable": 1, "podSpec": {"schedulerName": "kai-scheduler"}},
         },
         {"name": "w-ldr", "spec": {"replicas": 1, "minAvailable": 1}},
         {"name": "w-wkr", "spec": {"replicas": 3, "minAvailable": 1}},
@@ -78,7 +74,7 @@ def test_sizes_are_in_use_once_something_lives_and_minima_and_restarts_at_once()
 
 def test_a_service_is_run_by_a_clique_or_by_a_group() -> None:
     clique = PodClique(Metadata("chat-0-f", "prod"))
-    found = members(GRAPH, cache(clique))
+    found = grove_members(GRAPH, cache(clique))
     assert {
         "F": GroveMember("chat-0-f", is_group=False, live=clique, desired=5),
         "W": GroveMember("chat-0-w", is_group=True, live=None, desired=None),

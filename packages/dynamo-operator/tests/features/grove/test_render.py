@@ -162,9 +162,7 @@ patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 @patient
 @given(graphs())
-def test_what_validation_lets_through_is_rendered_and_fits_grove(
-    graph: DynamoGraphDeployment,
-) -> None:
+def test_what_validation_lets_through_is_rendered_and_fits_grove(graph: DynamoGraphDeployment) -> None:
     graph = on_provider(graph, GROVE)
     if graph_problems(graph, SETTINGS):
         return

@@ -9,7 +9,7 @@ import pytest
 from dynamo_graphs.schema import status_problems
 from dynamo_operator.component.api import ComponentSpec
 from dynamo_operator.component.pods import Diagnosis
-from dynamo_operator.features.grove.status import GroveMember, grove_views
+from dynamo_operator.features.grove.status import GroveMember, grove_view
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
@@ -56,7 +56,7 @@ def group(**status: Any) -> GroveMember:
 
 
 def of(*members: GroveMember, clique_set: PodCliqueSet | None = SET) -> DynamoGraphDeploymentStatus:
-    views = grove_views(GRAPH, clique_set, {f"S{n}": grove_member for n, grove_member in enumerate(members)})
+    views = {f"S{n}": grove_view(GRAPH, f"S{n}", clique_set, member) for n, member in enumerate(members)}
     return graph_status(GRAPH, views, (), now=NOW).status
 
 
@@ -110,17 +110,13 @@ def test_a_clique_with_older_pods_is_being_updated(member: GroveMember, ready: i
 
 def test_the_pods_of_a_clique_say_why_it_is_not_ready() -> None:
     diagnosis = Diagnosis(GraphReason.PODS_CRASHING, "pod x-0 OOMKilled", scheduled_replicas=2)
-    views = grove_views(GRAPH, SET, {"S0": clique(ready_replicas=1)}, {"S0": diagnosis})
-    status = graph_status(GRAPH, views, (), now=NOW).status
+    view = grove_view(GRAPH, "S0", SET, clique(ready_replicas=1), diagnosis)
+    status = graph_status(GRAPH, {"S0": view}, (), now=NOW).status
     assert "pods_crashing" == status.conditions[0].reason
     assert "S0: 1/2 ready; pod x-0 OOMKilled" == message(status)
     service = status.services["S0"]
     expected = (2, "prod-chat", ["chat-0-w"])
-    assert expected == (
-        service.scheduled_replicas,
-        service.runtime_namespace,
-        list(service.component_names),
-    )
+    assert expected == (service.scheduled_replicas, service.runtime_namespace, list(service.component_names))
 
 
 def test_the_first_cause_of_a_group_is_reported_and_causes_are_sorted() -> None:

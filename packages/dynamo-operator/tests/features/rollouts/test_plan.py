@@ -33,10 +33,7 @@ budgets = st.builds(Budget, st.integers(0, 4), st.integers(0, 4)).filter(
 )
 sides = st.integers(0, 6).flatmap(
     lambda replicas: st.builds(
-        RevisionScale,
-        st.just(replicas),
-        st.integers(0, replicas + 1),
-        st.integers(0, replicas + 2),
+        RevisionScale, st.just(replicas), st.integers(0, replicas + 1), st.integers(0, replicas + 2)
     )
 )
 
@@ -218,11 +215,7 @@ def member(
     if since:
         conditions = [{"type": "Available", "status": "True", "lastTransitionTime": since}]
     body = {
-        "metadata": {
-            "name": f"chat-{service}-{suffix}".lower(),
-            "namespace": "prod",
-            "generation": 2,
-        },
+        "metadata": {"name": f"chat-{service}-{suffix}".lower(), "namespace": "prod", "generation": 2},
         "spec": {**a_service(), "serviceName": service, "replicas": replicas},
         "status": {
             "conditions": conditions,
@@ -248,7 +241,7 @@ def names(rollout: Rollout) -> set[str]:
 def test_without_old_workers_nothing_is_decided() -> None:
     rollout = plan(graph(), [member("Decode", "new", 4)], [])
     assert NEW == rollout.workers
-    assert not rollout.is_under_way
+    assert not rollout.revisions.is_rolling_out
     assert ("Decode",) == rollout.through
 
 
@@ -257,7 +250,7 @@ def test_a_rollout_begins_with_what_the_budget_allows() -> None:
     assert {"Decode": 1} == rollout.workers.replicas
     assert {"chat-decode-old": 3} == asked(rollout)
     assert {"chat-decode-old"} == names(rollout)
-    assert rollout.is_under_way
+    assert rollout.revisions.is_rolling_out
 
 
 def test_services_step_alone() -> None:
@@ -274,7 +267,7 @@ def test_when_all_are_through_the_old_components_go() -> None:
     rollout = plan(graph(), [member("Decode", "new", 4)], [member("Decode", "old", 0)])
     assert frozenset() == rollout.spared
     assert () == rollout.resized
-    assert rollout.is_under_way
+    assert rollout.revisions.is_rolling_out
 
 
 def test_pods_that_are_still_there_keep_their_component() -> None:

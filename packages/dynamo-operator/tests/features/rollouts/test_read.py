@@ -9,10 +9,10 @@ import pytest
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.read import PodIndex
+from dynamo_operator.features.rollouts.decide import observed_revisions
 from dynamo_operator.features.rollouts.plan import Revisions, Rollout, plan_rollout
 from dynamo_operator.features.rollouts.read import leaving_pod_watch
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.decide import observed_revisions
 from dynamo_operator.graph.read import components_of, leaving_pods
 from dynamo_operator.graph.render import component_object
 from dynamo_operator.settings import RenderSettings
@@ -36,12 +36,7 @@ def component(**changes: Any) -> DynamoComponentDeployment:
     body = component_object(GRAPH, "W", SETTINGS)
     body["metadata"] |= {"ownerReferences": [OWNER]}
     body["spec"] |= {"replicas": 0, **changes}
-    counts = {
-        "componentKind": "Deployment",
-        "componentName": "chat-w",
-        "replicas": 0,
-        "updatedReplicas": 0,
-    }
+    counts = {"componentKind": "Deployment", "componentName": "chat-w", "replicas": 0, "updatedReplicas": 0}
     return msgspec.convert(
         {**body, "status": {"conditions": [], "service": counts}}, DynamoComponentDeployment
     )

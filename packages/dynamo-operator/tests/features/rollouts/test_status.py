@@ -17,11 +17,7 @@ from dynamo_operator.features.rollouts.status import (
     why_it_remains,
     with_old_revisions,
 )
-from dynamo_operator.graph.api import (
-    DynamoGraphDeployment,
-    DynamoGraphDeploymentStatus,
-    RollingUpdateStatus,
-)
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus, RollingUpdateStatus
 from kube_runtime.types.meta import Condition
 from specs import a_component, a_graph, a_service
 
@@ -52,12 +48,7 @@ def member(suffix: str, counts: dict[str, Any] | None = None) -> Member:
 def rollout(
     *, current: str = "aaaaaaaa", new: bool = True, old: str = "aaaaaaaa", through: bool = False
 ) -> Rollout:
-    revisions = Revisions(
-        NEW,
-        current,
-        (member("bbbbbbbb"),) if new else (),
-        (member(old),) if old else (),
-    )
+    revisions = Revisions(NEW, current, (member("bbbbbbbb"),) if new else (), (member(old),) if old else ())
     return Rollout(revisions, NEW, through=("Decode",) if through else ())
 
 
@@ -185,29 +176,13 @@ def rolled(phase: str = "", to: str | None = "b", progress: Condition = GOING) -
         (rolled("Pending"), rolled("Completed"), ["completed"]),
         (rolled("InProgress", ""), rolled("Completed", None), ["completed"]),
         (rolled("Completed"), rolled("Completed"), []),
-        (
-            rolled("InProgress", "b"),
-            rolled("Pending", "c"),
-            ["superseded", "started"],
-        ),
+        (rolled("InProgress", "b"), rolled("Pending", "c"), ["superseded", "started"]),
         (rolled("InProgress", "b"), rolled("Completed", "a"), ["superseded"]),
         (rolled("InProgress", "b"), rolled("Completed", ""), ["superseded"]),
-        (
-            rolled("InProgress"),
-            rolled("InProgress", progress=LATE),
-            ["deadline_exceeded"],
-        ),
-        (
-            rolled("InProgress", progress=LATE),
-            rolled("InProgress", progress=LATE),
-            [],
-        ),
+        (rolled("InProgress"), rolled("InProgress", progress=LATE), ["deadline_exceeded"]),
+        (rolled("InProgress", progress=LATE), rolled("InProgress", progress=LATE), []),
         (rolled("InProgress", progress=LATE), rolled("InProgress"), []),
-        (
-            rolled("InProgress", progress=LATE),
-            rolled("Completed"),
-            ["completed"],
-        ),
+        (rolled("InProgress", progress=LATE), rolled("Completed"), ["completed"]),
         (rolled(), rolled(progress=LATE), []),
         (rolled("Completed"), rolled("Completed", progress=LATE), []),
     ],

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.rollouts.decide import observed_revisions
 from dynamo_operator.features.rollouts.plan import Rollout, budget, is_recreated, plan_rollout
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.decide import observed_revisions
 from dynamo_operator.graph.render import graph_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
@@ -117,7 +117,7 @@ class World:
             self.components[component.metadata.name].body["spec"]["replicas"] = replicas
             self.components[component.metadata.name].is_given_pods()
             yield
-        if not rollout.is_under_way:
+        if not rollout.revisions.is_rolling_out:
             self.annotations.pop(labels.CURRENT_WORKER_HASH, None)
             if rollout.target_hash:
                 self.annotations[labels.CURRENT_WORKER_HASH] = rollout.target_hash
@@ -224,10 +224,7 @@ def something(world: World, data: st.DataObject) -> None:
 
 
 def a_world(mode: str = "managed", **decode: Any) -> World:
-    services = {
-        "Decode": a_service("decode", replicas=4),
-        "Prefill": a_service("prefill", replicas=2),
-    }
+    services = {"Decode": a_service("decode", replicas=4), "Prefill": a_service("prefill", replicas=2)}
     services["Decode"] |= decode
     return World({labels.WORKER_ROLLOUT: mode}, services)
 

@@ -1,6 +1,5 @@
 """A service with an adapter has the number that the adapter says, whatever else happens to the graph."""
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable
 
@@ -11,21 +10,15 @@ from hypothesis import strategies as st
 from dynamo_operator.features.scaling.controller import FIELD_MANAGER
 from kube_runtime.types.meta import Key
 from simulated.clock import on_simulated_clock, run
-from simulated.graphs import ADAPTER, ADAPTERS, GRAPH, GRAPHS, NAMESPACE, Cluster, scaled
+from simulated.graphs import ADAPTER, ADAPTERS, GRAPH, GRAPHS, NAMESPACE, Cluster, operating, scaled, settle
 from simulated.server import NO_ANSWER, Fault
 
 SECOND = Key(NAMESPACE, "by-hand")
 
 
-async def settle(seconds: float = 5) -> None:
-    await asyncio.sleep(seconds)
-
-
 @on_simulated_clock
 async def test_a_scale_reaches_the_graph_at_once_and_is_told() -> None:
-    cluster = Cluster()
-    cluster.has_graph(decode=scaled(1, unknown={"kept": True}))
-    async with cluster.operator():
+    async with operating(decode=scaled(1, unknown={"kept": True})) as cluster:
         cluster.edit_graph({"metadata": {"labels": {"team": "a"}}})
         cluster.scale(4)
         await settle(0.05)
@@ -48,9 +41,7 @@ async def test_a_scale_reaches_the_graph_at_once_and_is_told() -> None:
 
 @on_simulated_clock
 async def test_who_scaled_is_told() -> None:
-    cluster = Cluster()
-    cluster.has_graph()
-    async with cluster.operator():
+    async with operating() as cluster:
         owner = {"manager": "keda", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
         fields = [{"manager": "kubectl", "fieldsV1": {"f:status": {}}}, owner]
         patch = {"metadata": {"managedFields": fields}, "spec": {"replicas": 2}}
@@ -62,9 +53,7 @@ async def test_who_scaled_is_told() -> None:
 
 @on_simulated_clock
 async def test_several_changes_within_a_second_are_two_writes_and_two_sizes() -> None:
-    cluster = Cluster()
-    cluster.has_graph()
-    async with cluster.operator():
+    async with operating() as cluster:
         for replicas in range(2, 12):
             cluster.scale(replicas)
             await settle(0.09)
@@ -111,9 +100,7 @@ async def labels_that_are_taken_off(cluster: Cluster) -> None:
 )
 @on_simulated_clock
 async def test_the_adapter_wins(event: Callable[[Cluster], Awaitable[None]]) -> None:
-    cluster = Cluster()
-    cluster.has_graph(decode=scaled(4))
-    async with cluster.operator():
+    async with operating(decode=scaled(4)) as cluster:
         await event(cluster)
         await settle(20)
         assert (4, 4, 4) == cluster.numbers()
@@ -127,9 +114,7 @@ async def test_the_adapter_wins(event: Callable[[Cluster], Awaitable[None]]) -> 
 
 @on_simulated_clock
 async def test_a_number_that_is_put_back_is_told_with_the_way_to_change_it() -> None:
-    cluster = Cluster()
-    cluster.has_graph(decode=scaled(4))
-    async with cluster.operator():
+    async with operating(decode=scaled(4)) as cluster:
         cluster.edit(replicas=2)
         await settle()
     text = (
@@ -141,9 +126,7 @@ async def test_a_number_that_is_put_back_is_told_with_the_way_to_change_it() -> 
 
 @on_simulated_clock
 async def test_a_refusal_is_told_and_tried_again_slowly() -> None:
-    cluster = Cluster()
-    cluster.has_graph()
-    async with cluster.operator():
+    async with operating() as cluster:
         refusal = Fault(403, method="PATCH", collection=GRAPHS, times=1000)
         cluster.server.faults.append(refusal)
         cluster.scale(4)
@@ -160,9 +143,7 @@ async def test_a_refusal_is_told_and_tried_again_slowly() -> None:
 
 @on_simulated_clock
 async def test_a_scale_never_makes_a_service_that_was_just_taken_out() -> None:
-    cluster = Cluster()
-    cluster.has_graph(decode=scaled(1), other={})
-    async with cluster.operator():
+    async with operating(decode=scaled(1), other={}) as cluster:
         cluster.server.lag_seconds = 0.5  # the operator does not know yet
         cluster.edit_graph({"spec": {"services": {"decode": None}}})
         cluster.scale(4)
@@ -173,9 +154,7 @@ async def test_a_scale_never_makes_a_service_that_was_just_taken_out() -> None:
 
 @on_simulated_clock
 async def test_a_scale_never_makes_a_service_that_is_taken_out_while_it_is_carried_out() -> None:
-    cluster = Cluster()
-    cluster.has_graph(decode=scaled(1), other={})
-    async with cluster.operator():
+    async with operating(decode=scaled(1), other={}) as cluster:
         cluster.server.lag_seconds = 0.5
         cluster.scale(4)
         await settle(0.3)  # the operator knows of the new number first
@@ -231,9 +210,7 @@ async def test_it_holds_while_it_is_told_to(patch: str, end: str, expected: tupl
 
 @on_simulated_clock
 async def test_a_service_may_go_to_zero_and_come_back_and_its_neighbours_stay() -> None:
-    cluster = Cluster()
-    cluster.has_graph(decode=scaled(2), frontend={"componentType": "frontend", "replicas": 2})
-    async with cluster.operator():
+    async with operating(decode=scaled(2), frontend={"componentType": "frontend", "replicas": 2}) as cluster:
         for replicas in (0, 3):
             cluster.scale(replicas)
             await settle()
@@ -244,9 +221,7 @@ async def test_a_service_may_go_to_zero_and_come_back_and_its_neighbours_stay() 
 
 @on_simulated_clock
 async def test_an_adapter_that_cannot_be_read_is_told_so() -> None:
-    cluster = Cluster()
-    cluster.has_graph()
-    async with cluster.operator():
+    async with operating() as cluster:
         cluster.storage.merge(ADAPTERS, ADAPTER, {"spec": {"replicas": "many"}})
         await settle()
         assert ("False", "decode_failed") == cluster.ready()

@@ -15,14 +15,7 @@ from dynamo_operator.features.scaling.api import (
 )
 from dynamo_operator.features.scaling.decide import decide, refused
 from kube_runtime.apply.result import Blocked, Obstacle
-from kube_runtime.types.meta import (
-    Condition,
-    FieldOwner,
-    Object,
-    OwnerReference,
-    ScaledMetadata,
-    Status,
-)
+from kube_runtime.types.meta import Condition, FieldOwner, Object, OwnerReference, ScaledMetadata, Status
 from specs import a_graph, a_service
 
 WHOLE = "Service decode of graph chat "

@@ -1,7 +1,5 @@
 """The scaling adapters of a graph are created, reconciled and deleted, and own their replicas."""
 
-import asyncio
-
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapter,
@@ -12,19 +10,13 @@ from dynamo_operator.features.scaling.controller import adapter_watch
 from kube_runtime.types.meta import Key, OwnerReference, ScaledMetadata
 from kube_runtime.wire import path_of
 from simulated.clock import on_simulated_clock
-from simulated.graphs import ADAPTER, ADAPTERS, GRAPH, GRAPHS, NAMESPACE, Cluster, scaled
+from simulated.graphs import ADAPTER, ADAPTERS, GRAPH, GRAPHS, NAMESPACE, Cluster, operating, scaled, settle
 from simulated.server import Fault
-
-
-async def settle(seconds: float = 5) -> None:
-    await asyncio.sleep(seconds)
 
 
 @on_simulated_clock
 async def test_an_adapter_starts_with_the_number_of_its_service() -> None:
-    cluster = Cluster()
-    cluster.has_graph(decode=scaled(3), unset=scaled(None), off={"replicas": 2})
-    async with cluster.operator():
+    async with operating(decode=scaled(3), unset=scaled(None), off={"replicas": 2}) as cluster:
         assert ["chat-decode", "chat-unset"] == cluster.adapters()
         adapter = cluster.adapter()
         assert 3 == adapter["spec"]["replicas"]
@@ -43,9 +35,7 @@ async def test_an_adapter_starts_with_the_number_of_its_service() -> None:
 
 @on_simulated_clock
 async def test_a_deleted_adapter_comes_back_with_the_number_of_the_graph() -> None:
-    cluster = Cluster()
-    cluster.has_graph()
-    async with cluster.operator():
+    async with operating() as cluster:
         cluster.scale(4)
         await settle()
         cluster.storage.delete(ADAPTERS, ADAPTER, {})
@@ -56,9 +46,7 @@ async def test_a_deleted_adapter_comes_back_with_the_number_of_the_graph() -> No
 
 @on_simulated_clock
 async def test_a_disabled_adapter_goes_and_its_number_stays() -> None:
-    cluster = Cluster()
-    cluster.has_graph()
-    async with cluster.operator():
+    async with operating() as cluster:
         cluster.scale(4)
         await settle()
         cluster.edit(scalingAdapter={"enabled": False})
@@ -74,9 +62,7 @@ async def test_a_disabled_adapter_goes_and_its_number_stays() -> None:
 
 @on_simulated_clock
 async def test_an_adapter_goes_with_its_service() -> None:
-    cluster = Cluster()
-    cluster.has_graph(decode=scaled(1), other={})
-    async with cluster.operator():
+    async with operating(decode=scaled(1), other={}) as cluster:
         cluster.edit_graph({"spec": {"services": {"decode": None}}})
         await settle()
         assert [] == cluster.adapters()
@@ -87,9 +73,7 @@ async def test_an_adapter_goes_with_its_service() -> None:
 
 @on_simulated_clock
 async def test_nothing_is_done_for_a_graph_that_is_being_deleted() -> None:
-    cluster = Cluster()
-    cluster.has_graph()
-    async with cluster.operator():
+    async with operating() as cluster:
         await settle()
         cluster.edit_graph({"metadata": {"finalizers": ["example.com/wait"]}})
         cluster.storage.delete(GRAPHS, GRAPH, {})

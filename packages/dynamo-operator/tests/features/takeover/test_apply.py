@@ -17,11 +17,7 @@ EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 
 
 def component(
-    annotations: Mapping[str, str] | None = None,
-    *,
-    image: str = "a:1",
-    owned: bool = True,
-    observed: int = 1,
+    annotations: Mapping[str, str] | None = None, *, image: str = "a:1", owned: bool = True, observed: int = 1
 ) -> DynamoComponentDeployment:
     spec = DynamoComponentDeploymentSpec(extra_pod_spec={"mainContainer": {"image": image, "name": ""}})
     found = DynamoComponentDeployment(

@@ -106,8 +106,7 @@ def test_equal_templates_need_no_note() -> None:
 
 
 @pytest.mark.parametrize(
-    ("then", "expected"),
-    [(Origin.CURRENT, ["old"]), (Origin.UNDECIDED, ["old"]), (Origin.OUTDATED, ["new"])],
+    ("then", "expected"), [(Origin.CURRENT, ["old"]), (Origin.UNDECIDED, ["old"]), (Origin.OUTDATED, ["new"])]
 )
 def test_before_the_specs_are_compared_it_stays_for_now(then: Origin, expected: list[str]) -> None:
     undecided = kept(deployment(OURS), deployment(THEIRS, **GO), Origin.UNDECIDED)

@@ -24,8 +24,8 @@ from dynamo_operator.crds import custom_resource_definitions, defaulted
 from dynamo_operator.features.grove.read import live_templates
 from dynamo_operator.features.takeover.apply import set_origin
 from dynamo_operator.features.takeover.plan import WORKLOADS, Origin, are_same, is_of_earlier_operator, units
-from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.decide import plan_graph, with_provider
+from dynamo_operator.graph.api import DynamoGraphDeployment, on_provider
+from dynamo_operator.graph.decide import plan_graph, workload_provider
 from dynamo_operator.graph.decision import GraphInputs
 from dynamo_operator.graph.read import components_of, service_snapshot
 from dynamo_operator.graph.service import component_of
@@ -170,13 +170,14 @@ def _of_graph(
         live_templates=live_templates(stored, cache),
     )
     live = live_objects(stored, cache, (DynamoComponentDeployment, PodCliqueSet))
-    graph = with_provider(stored, facts, {kind for kind, _ in live})
-    provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
+    provider = workload_provider(stored, facts, {kind for kind, _ in live})
+    graph = on_provider(stored, provider)
     if not is_available(provider, facts) or graph_problems(graph, settings):
         return
     inputs = GraphInputs(
         facts,
         live,
+        provider,
         services=service_snapshot(graph, cache),
         components=tuple(chain.from_iterable(components_of(graph, cache).values())),
         pods=dict.fromkeys(graph.spec.services, _ASSUMED),

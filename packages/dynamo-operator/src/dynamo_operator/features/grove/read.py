@@ -8,15 +8,7 @@ from dynamo_operator import labels
 from dynamo_operator.features.grove.status import GroveMember
 from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of, is_on_grove
 from dynamo_operator.names import kai_queue
-from dynamo_operator.shared.cluster import (
-    LiveTemplate,
-    PodClique,
-    PodCliqueScalingGroup,
-    PodCliqueSet,
-    PodCliqueSetSpec,
-    PullSecret,
-    Queue,
-)
+from dynamo_operator.shared import cluster
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.types.meta import Key, Resource
@@ -25,29 +17,32 @@ _INDEX = "-0-"
 """Separates the name of a set from that of a child: our sets have one replica, number 0."""
 
 
-def members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GroveMember]:
+def grove_members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GroveMember]:
     """The services of a graph on Grove by key, each with the live object that runs it."""
     names = grove_names_of(graph)
     by_service = {}
     for key, service in graph.spec.services.items():
-        name = names.child(key)
-        is_group = bool(service.multinode and service.multinode.node_count > 1)
-        child_key = Key(graph.metadata.namespace, name)
-        live = cache.get(PodCliqueScalingGroup, child_key) if is_group else cache.get(PodClique, child_key)
+        name, is_group = names.child(key), service.nodes > 1
+        child = Key(graph.metadata.namespace, name)
+        live = (
+            cache.get(cluster.PodCliqueScalingGroup, child)
+            if is_group
+            else cache.get(cluster.PodClique, child)
+        )
         by_service[key] = GroveMember(name, is_group, live, service.replicas)
     return by_service
 
 
-def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, LiveTemplate]:
+def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, cluster.LiveTemplate]:
     """The values in the template of a graph's set that rendering must keep, by clique and group, in order."""
     names = grove_names_of(graph)
-    present = cache.get(PodCliqueSet, Key(graph.metadata.namespace, names.set))
+    present = cache.get(cluster.PodCliqueSet, Key(graph.metadata.namespace, names.set))
     if present is None or present.metadata.deletion_timestamp:
         return {}
-    template = msgspec.json.decode(present.spec, type=PodCliqueSetSpec).template
-    live = {names.services[key] for key, member in members(graph, cache).items() if member.live}
+    template = msgspec.json.decode(present.spec, type=cluster.PodCliqueSetSpec).template
+    live = {names.services[key] for key, member in grove_members(graph, cache).items() if member.live}
     cliques = {
-        clique.name: LiveTemplate(
+        clique.name: cluster.LiveTemplate(
             clique.spec.replicas if clique.name in live else None,
             clique.spec.min_available,
             clique.annotations.get(labels.RESTART_AT, ""),
@@ -56,7 +51,7 @@ def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, Live
         for clique in template.cliques
     }
     groups = {
-        group.name: LiveTemplate(group.replicas if group.name in live else None)
+        group.name: cluster.LiveTemplate(group.replicas if group.name in live else None)
         for group in template.pod_clique_scaling_groups
     }
     return cliques | groups
@@ -70,13 +65,13 @@ def grove_watches(cache: Cache) -> tuple[Watches, ...]:
         namespace, name = changed.key
         end = name.find(_INDEX)
         while end >= 0:
-            clique_set = cache.get(PodCliqueSet, Key(namespace, name[:end]))
+            clique_set = cache.get(cluster.PodCliqueSet, Key(namespace, name[:end]))
             if clique_set is not None and clique_set.metadata.controller is not None:
                 yield Key(namespace, clique_set.metadata.controller.name)
             end = name.find(_INDEX, end + 1)
 
     def in_queue(changed: Resource) -> Iterator[Key]:
-        if not cache.serves(PodCliqueSet):
+        if not cache.serves(cluster.PodCliqueSet):
             return
         for graph in cache.list(DynamoGraphDeployment):
             is_unrecorded = labels.WORKLOAD_PROVIDER not in graph.metadata.annotations
@@ -88,8 +83,8 @@ def grove_watches(cache: Cache) -> tuple[Watches, ...]:
         return (graph.key for graph in graphs if is_on_grove(graph))
 
     return (
-        Watches(PodClique, of_child),
-        Watches(PodCliqueScalingGroup, of_child),
-        Watches(Queue, in_queue),
-        Watches(PullSecret, beside),
+        Watches(cluster.PodClique, of_child),
+        Watches(cluster.PodCliqueScalingGroup, of_child),
+        Watches(cluster.Queue, in_queue),
+        Watches(cluster.PullSecret, beside),
     )

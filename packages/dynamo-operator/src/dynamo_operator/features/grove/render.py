@@ -12,6 +12,7 @@ Grove replaces all pods when it changes, and its webhook rejects the change if c
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
@@ -45,23 +46,20 @@ _KAI = "kai-scheduler"
 def grove_objects(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings) -> tuple[Object, ...]:
     """Return Services, Ingresses or VirtualServices, ConfigMaps, and the PodCliqueSet of a graph."""
     plans = {key: _plan(graph, key, facts, settings) for key in sorted(graph.spec.services)}
-    objects: list[Object] = []
-    for plan in plans.values():
-        objects += _services(plan)
-    for plan in plans.values():
-        if plan.component_type == "frontend":
-            objects += (*ingresses(plan), *virtual_services(plan))
-    for plan in plans.values():
-        objects += wait_config_maps(plan)
-    return (*objects, _pod_clique_set(graph, plans, facts, settings))
+    frontends = [plan for plan in plans.values() if plan.component_type == "frontend"]
+    return (
+        *chain.from_iterable(map(_services, plans.values())),
+        *chain.from_iterable((*ingresses(plan), *virtual_services(plan)) for plan in frontends),
+        *chain.from_iterable(map(wait_config_maps, plans.values())),
+        _pod_clique_set(graph, plans, facts, settings),
+    )
 
 
 def grove_model_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
     """Return the Services of the graph's models, one for each model."""
-    specs = (spec for _, spec in sorted(graph.spec.services.items()))
     by_name = {
         service["metadata"]["name"]: service
-        for spec in specs
+        for _, spec in sorted(graph.spec.services.items())
         for service in model_services(graph.metadata.namespace, spec)
     }
     return tuple(by_name.values())
@@ -88,7 +86,6 @@ def _discovery(graph: DynamoGraphDeployment, settings: RenderSettings) -> dict[s
 
 
 def _component(graph: DynamoGraphDeployment, key: str, settings: RenderSettings) -> DynamoComponentDeployment:
-    """The component that a service would be without Grove."""
     desired = component_resource(graph, key, settings)
     spec = desired["spec"]
     spec["annotations"] = spec.get("annotations", {}) | _discovery(graph, settings)
@@ -109,7 +106,6 @@ def _plan(graph: DynamoGraphDeployment, key: str, facts: Facts, settings: Render
 
 
 def _services(plan: ComponentPlan) -> tuple[Object, ...]:
-    """The Service of a service, if discovery or clients use it."""
     has_clients = plan.component_type in ("frontend", "epp")
     if not plan.is_discovered_by_kubernetes and not has_clients:
         return ()
@@ -127,10 +123,9 @@ def _services(plan: ComponentPlan) -> tuple[Object, ...]:
 def _pod_clique_set(
     graph: DynamoGraphDeployment, plans: Mapping[str, ComponentPlan], facts: Facts, settings: RenderSettings
 ) -> Object:
-    """The PodCliqueSet of a graph with these plans of its services."""
     grove_names, present = grove_names_of(graph), facts.live_templates
     members = [(grove_names.services[key], plan) for key, plan in plans.items()]
-    is_ordered = any(map(_starts_leader_last, plans.values()))
+    is_ordered = any(plan.nodes > 1 and plan.backend.starts_leader_last for plan in plans.values())
     cliques = [clique for name, plan in members for clique in _cliques(graph, facts, plan, name)]
     template: Object = {
         "cliques": _in_live_order(cliques, present),
@@ -147,24 +142,19 @@ def _pod_clique_set(
 
 
 def _in_live_order(entries: Sequence[Object], present: Mapping[str, object]) -> list[Object]:
-    """Sort the entries as in the live template; new ones follow in the order given."""
+    # New ones follow in the order given.
     position = {name: index for index, name in enumerate(present)}
     return sorted(entries, key=lambda entry: position.get(entry["name"], len(position)))
 
 
-def _starts_leader_last(plan: ComponentPlan) -> bool:
-    return plan.nodes > 1 and plan.backend.starts_leader_last
-
-
 def _cliques(graph: DynamoGraphDeployment, facts: Facts, plan: ComponentPlan, name: str) -> Sequence[Object]:
-    """The clique of a service, which has that name in the set; for several nodes, of leader and workers."""
     clique = partial(_clique, graph, facts, plan)
     if plan.nodes == 1:
         return (clique(name, None, size=_size(facts, name, plan.replicas), least=1),)
     leader, workers = f"{name}{LEADER_SUFFIX}", f"{name}{WORKER_SUFFIX}"
     hosts = _hosts(name, plan.nodes)
     first = clique(leader, GroupNode(is_leader=True, hosts=hosts), size=1, least=1)
-    if _starts_leader_last(plan):
+    if plan.backend.starts_leader_last:
         first["spec"]["startsAfter"] = [workers]
     rest = plan.nodes - 1
     node = GroupNode(is_leader=False, hosts=hosts)
@@ -191,12 +181,8 @@ def _clique(
     if present.restart:
         kept = {labels.RESTART_AT: present.restart}
         metadata["annotations"] = kept | metadata.get("annotations", {})
-    spec = {
-        "roleName": name,
-        "replicas": size,
-        "minAvailable": present.min_available or least,
-        "podSpec": pod,
-    }
+    least = present.min_available or least
+    spec = {"roleName": name, "replicas": size, "minAvailable": least, "podSpec": pod}
     return {"name": name, **metadata, "spec": spec}
 
 
@@ -216,7 +202,6 @@ def _size(facts: Facts, name: str, replicas: int) -> int:
 
 
 def _hosts(name: str, nodes: int) -> Hosts:
-    """How the pods of a scaling group address each other, by variables that Grove sets."""
 
     def host(suffix: str, index: int) -> Fragment:
         text = f"$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-{name}{suffix}-{index}.$(GROVE_HEADLESS_SERVICE)"
@@ -235,6 +220,5 @@ def _duration(seconds: int) -> str:
     """Format seconds as Go does, such as `15m0s`."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h{minutes}m{rest}s"
-    return f"{minutes}m{rest}s" if minutes else f"{rest}s"
+    text = f"{minutes}m{rest}s" if minutes or hours else f"{rest}s"
+    return f"{hours}h{text}" if hours else text

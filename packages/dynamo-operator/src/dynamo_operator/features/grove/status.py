@@ -4,8 +4,9 @@ Grove counts pods of an older spec as ready too. So counts describe the desired 
 observed the newest set, a clique has the desired size, and its status describes its newest spec.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 
@@ -14,7 +15,13 @@ from dynamo_operator.component.plan import service_dynamo_namespace
 from dynamo_operator.component.pods import UNKNOWN, Diagnosis
 from dynamo_operator.component.readiness import ServiceView, diagnosed
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.shared.cluster import GROVE, PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.shared.cluster import (
+    GROVE,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    PodCliqueStatus,
+)
 from dynamo_operator.shared.conditions import unobserved
 
 
@@ -31,27 +38,14 @@ class GroveMember:
     desired: int | None
 
 
-def grove_views(
-    graph: DynamoGraphDeployment,
-    clique_set: PodCliqueSet | None,
-    members: Mapping[str, GroveMember],
-    diagnoses: Mapping[str, Diagnosis] | None = None,
-) -> dict[str, ServiceView]:
-    """The services of the graph; `members` and `diagnoses` are by their keys."""
-    by_service = diagnoses or {}
-    return {
-        key: _view(graph, key, clique_set, member, by_service.get(key, UNKNOWN))
-        for key, member in members.items()
-    }
-
-
-def _view(
+def grove_view(
     graph: DynamoGraphDeployment,
     key: str,
     clique_set: PodCliqueSet | None,
     member: GroveMember,
-    diagnosis: Diagnosis,
+    diagnosis: Diagnosis = UNKNOWN,
 ) -> ServiceView:
+    """A service of the graph."""
     service, live, name = graph.spec.services[key], member.live, graph.metadata.name
     counts = msgspec.structs.replace(
         diagnosed(_replicas(member), diagnosis),
@@ -77,7 +71,6 @@ def _view(
 
 
 def _obstacles(clique_set: PodCliqueSet | None, member: GroveMember) -> Iterator[str]:
-    """Why a service is not ready: reasons of the whole set, then its own."""
     if clique_set is None:
         yield "it is being created"
         return
@@ -90,7 +83,6 @@ def _obstacles(clique_set: PodCliqueSet | None, member: GroveMember) -> Iterator
 
 
 def _obstacle(member: GroveMember) -> str | None:
-    """Why the object of a service is not ready; None if it is."""
     live = member.live
     if live is None:
         return "resource not found"
@@ -107,28 +99,21 @@ def _obstacle(member: GroveMember) -> str | None:
         serving, count = live.status.ready_replicas, "ready"
     else:
         serving, count = live.status.available_replicas, "available"
-    checks = (
-        (serving != replicas, f"desired={replicas}, {count}={serving}"),
-        (
-            status.updated_replicas != replicas,
-            f"desired={replicas}, updated={status.updated_replicas}",
-        ),
-        (
-            status.replicas != replicas,
-            f"performing rolling update: desired={replicas}, replicas={status.replicas}",
-        ),
-    )
-    return next((text for applies, text in checks if applies), None)
+    if serving != replicas:
+        return f"desired={replicas}, {count}={serving}"
+    if status.updated_replicas != replicas:
+        return f"desired={replicas}, updated={status.updated_replicas}"
+    if status.replicas != replicas:
+        return f"performing rolling update: desired={replicas}, replicas={status.replicas}"
+    return None
 
 
 def is_settled(clique_set: PodCliqueSet, member: GroveMember) -> bool:
-    """Whether all desired replicas of a service run the newest template of its set, and no others.
-
-    Grove records a hash of the template from which it created a clique. Without it, counts of an older
-    template would pass for those of the newest.
-    """
+    """Whether all desired replicas of a service run the newest template of its set, and no others."""
     if _behind(clique_set.metadata.generation, clique_set.status.observed_generation):
         return False
+    # Grove records a hash of the template from which it created a clique. Without it, counts of an older
+    # template would pass for those of the newest.
     newest, live = clique_set.status.current_generation_hash, member.live
     created_from = live.status.current_pod_clique_set_generation_hash if live else None
     if newest and created_from and newest != created_from:
@@ -144,22 +129,12 @@ def _behind(generation: int, observed: int | None) -> str | None:
 
 
 def _replicas(member: GroveMember) -> ServiceReplicaStatus:
-    """The counts of a service; before there are any, zeros with the required kind and name."""
-    live = member.live
-    if member.is_group:
-        group = live if isinstance(live, PodCliqueScalingGroup) else PodCliqueScalingGroup()
-        return ServiceReplicaStatus(
-            "PodCliqueScalingGroup",
-            member.name,
-            replicas=group.status.replicas,
-            updated_replicas=group.status.updated_replicas,
-            available_replicas=group.status.available_replicas,
-        )
-    clique = live if isinstance(live, PodClique) else PodClique()
-    return ServiceReplicaStatus(
-        "PodClique",
-        member.name,
-        replicas=clique.status.replicas,
-        updated_replicas=clique.status.updated_replicas,
-        ready_replicas=clique.status.ready_replicas,
-    )
+    # Before there are any, zeros with the required kind and name.
+    type_: type[PodClique | PodCliqueScalingGroup] = PodCliqueScalingGroup if member.is_group else PodClique
+    status = (member.live or type_()).status
+    kind: Literal["PodClique", "PodCliqueScalingGroup"]
+    kind = "PodCliqueScalingGroup" if member.is_group else "PodClique"
+    counts = ServiceReplicaStatus(kind, member.name, status.replicas, status.updated_replicas)
+    if isinstance(status, PodCliqueStatus):
+        return msgspec.structs.replace(counts, ready_replicas=status.ready_replicas)
+    return msgspec.structs.replace(counts, available_replicas=status.available_replicas)

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -66,11 +66,10 @@ _GRAPH_ANNOTATIONS_V1 = ("nvidia.com/dynamo-discovery-backend", "nvidia.com/enab
 class WorkerRevision:
     """The desired revision of a graph's workers, and how the other services find them.
 
-    `suffix` distinguishes the revision in names; "" for workers under the plain names that graphs
-    without managed rollouts have. `content` is the versioned hash to record on the components; "" for
-    none. `namespace_prefix` is the prefix of the workers' Dynamo namespaces; "" if frontends look in the
-    graph's own Dynamo namespace only. `replicas` override those of the graph while a rollout is in
-    progress, by service.
+    `suffix` distinguishes it in names; "" for the plain names of graphs without managed rollouts. `content`
+    is the versioned hash to record on the components, if any. `namespace_prefix` is that of the workers'
+    Dynamo namespaces; "" if frontends look in the graph's own only. `replicas` override those of the graph
+    while a rollout is in progress, by service.
     """
 
     suffix: str = ""
@@ -90,11 +89,9 @@ def is_managed(graph: DynamoGraphDeployment) -> bool:
 
 
 def has_revisions(service: ComponentSpec) -> bool:
-    """Whether the pods of a service belong to revisions.
-
-    Only workers do. Multinode workers are replaced by their own controllers, and the Dynamo namespace
-    that all graphs share cannot be divided.
-    """
+    """Whether the pods of a service belong to revisions."""
+    # Multinode workers are replaced by their own controllers, and the Dynamo namespace that all graphs share
+    # cannot be divided.
     return is_worker(service) and service.nodes == 1 and not service.global_dynamo_namespace
 
 
@@ -118,13 +115,10 @@ def namespace_prefix(graph: DynamoGraphDeployment, *, finds_plain: bool) -> str:
     With `finds_plain` they must also find workers in the graph's own Dynamo namespace. That requires a prefix
     which namespaces of other graphs may share.
     """
-    namespace, name = graph.metadata.namespace, graph.metadata.name
-    in_plain = any(
-        is_worker(service) and not has_revisions(service) for service in graph.spec.services.values()
-    )
-    if finds_plain or in_plain:
-        return names.dynamo_namespace(namespace, name)
-    return names.revisions_namespace_prefix(namespace, name)
+    services = graph.spec.services.values()
+    if finds_plain or any(is_worker(service) and not has_revisions(service) for service in services):
+        return names.dynamo_namespace(*graph.key)
+    return names.revisions_namespace_prefix(*graph.key)
 
 
 def worker_component_name(graph: DynamoGraphDeployment, key: str, revision: WorkerRevision) -> str:
@@ -154,8 +148,7 @@ def digits(content: str) -> str:
 
 
 def _hashed_v1(graph: DynamoGraphDeployment) -> Object:
-    spec = graph.spec
-    annotations = graph.metadata.annotations
+    spec, annotations = graph.spec, graph.metadata.annotations
     return {
         "annotations": _annotations_v1(spec.annotations),
         "backendFramework": spec.backend_framework,
@@ -179,10 +172,8 @@ def _annotations_v1(annotations: Mapping[str, str]) -> dict[str, str]:
 
 
 def _without_empty(value: object) -> object:
-    """Drop nulls, empty lists and empty maps, which typed clients write for unset fields.
-
-    A few empty maps have a meaning, such as `emptyDir: {}`; there the rest of the entry still differs.
-    """
+    # Typed clients write null, [] and {} for unset fields. A few empty maps have a meaning, such as
+    # `emptyDir: {}`; there the rest of the entry still differs.
     if isinstance(value, Mapping):
         kept = {name: _without_empty(child) for name, child in value.items()}
         return {name: child for name, child in kept.items() if child not in (None, [], {})}
@@ -241,10 +232,9 @@ def _amount(text: str | None, desired: int, *, rounds_up: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RevisionScale:
-    """The scale of a service in one revision.
+    """The scale of a service in one revision: `replicas` are desired, `available` are serving.
 
-    `replicas` are desired, `available` are serving, and `pods` exist without being deleted: more than
-    `replicas` for a moment after a scale-down.
+    `pods` exist without being deleted: more than `replicas` for a moment after a scale-down.
     """
 
     replicas: int
@@ -273,12 +263,7 @@ class RolloutStep:
 
 
 def rolling_step(
-    desired: int,
-    budget: Budget,
-    new: RevisionScale,
-    old: Sequence[RevisionScale],
-    *,
-    is_settled: bool,
+    desired: int, budget: Budget, new: RevisionScale, old: Sequence[RevisionScale], *, is_settled: bool
 ) -> RolloutStep:
     """Plan the next step of a rolling replacement; `old` are sorted from the oldest revision to the newest.
 
@@ -294,42 +279,20 @@ def rolling_step(
         left[index] -= cut
         spare -= cut
     serving = sum(scale.serving for scale in old)
-    is_held = serving > 0 and not _is_taken_up(desired, cap, new, is_settled=is_settled)
+    beside_one = min(desired, cap - 1)
+    # Whether frontends know as many new replicas as fit beside one old replica.
+    is_taken_up = beside_one <= 0 or (new.serving >= beside_one and is_settled)
+    is_held = serving > 0 and not is_taken_up
     may_go = min(spare, serving - 1 if is_held else serving)
     for index, scale in enumerate(old):
         cut = min(scale.serving, may_go)
         left[index] -= cut
         may_go -= cut
     awaits = is_held and sum(left) == 1 and spare >= serving
-    return RolloutStep(_grown(desired, cap, new, old), tuple(left), awaits)
-
-
-def recreating_step(
-    desired: int, new: RevisionScale, old: Sequence[RevisionScale], *, is_gone: bool
-) -> RolloutStep:
-    """Plan the next step where old and new pods must not overlap; `is_gone` once no old pod is left."""
-    replicas = desired if is_gone else min(new.replicas, desired)
-    return RolloutStep(replicas, (0,) * len(old))
-
-
-def is_through(desired: int, new: RevisionScale, old: Sequence[RevisionScale]) -> bool:
-    """Whether the new revision has replaced all old ones."""
-    is_complete = new.replicas == desired and new.serving >= desired
-    return is_complete and not any(scale.replicas or scale.pods for scale in old)
-
-
-def _is_taken_up(desired: int, cap: int, new: RevisionScale, *, is_settled: bool) -> bool:
-    """Whether frontends know as many new replicas as fit beside one old replica."""
-    beside_one = min(desired, cap - 1)
-    return beside_one <= 0 or (new.serving >= beside_one and is_settled)
-
-
-def _grown(desired: int, cap: int, new: RevisionScale, old: Sequence[RevisionScale]) -> int:
-    """The replicas of the new revision, which only fill the room that old pods have already left."""
-    if new.replicas >= desired:
-        return desired
+    # New replicas only fill the room that old pods have already left.
     room = cap - sum(max(scale.replicas, scale.pods) for scale in old)
-    return max(new.replicas, min(desired, room))
+    grown = desired if new.replicas >= desired else max(new.replicas, min(desired, room))
+    return RolloutStep(grown, tuple(left), awaits)
 
 
 # Everything is derived from the components, each of which records the revision that it was created
@@ -374,12 +337,10 @@ class Member:
 class Revisions:
     """The revisions of a graph's workers.
 
-    `target` is the desired revision, `current` the hash of the serving one, as digits; "" without one.
-    `new` are the members of the desired revision, `old` those of all others, from the oldest to the
-    newest.
-
-    A service loses its revisions when it moves to the shared Dynamo namespace or to several nodes. Its
-    members are then `old`, and its component under the plain name is among the `successors`.
+    `target` is the desired revision, `current` the hash of the serving one, as digits; "" without one. `new`
+    are the members of the desired revision, `old` those of all others, the oldest first. A service that
+    moves to the shared Dynamo namespace or to several nodes loses its revisions: its members are then `old`,
+    and its component under the plain name is among the `successors`.
     """
 
     target: WorkerRevision = PLAIN
@@ -405,11 +366,10 @@ def members(
     plain = {names.component_name(graph.metadata.name, key): key for key in graph.spec.services}
     workers = []
     for component in components:
-        suffix = component.metadata.labels.get(labels.WORKER_HASH, "")
-        key = plain.get(component.metadata.name)
-        is_worker = has_revisions(component.spec) if key is None else key in services
-        if suffix or is_worker:
-            workers.append(_member(component))
+        member, key = _member(component), plain.get(component.metadata.name)
+        is_revised = has_revisions(component.spec) if key is None else key in services
+        if member.suffix or is_revised:
+            workers.append(member)
     return tuple(sorted(workers, key=_age))
 
 
@@ -419,10 +379,7 @@ def revisions(
     *,
     unchanged: Collection[str] = (),
 ) -> Revisions:
-    """Return the revisions of a graph that has these components.
-
-    `unchanged` are the names of the `unrecorded` components whose pods already match the graph.
-    """
+    """The revisions of a graph with these components; `unchanged` names `unrecorded` ones that match it."""
     if is_on_grove(graph):
         return Revisions()
     workers = members(graph, components)
@@ -462,8 +419,7 @@ def unrecorded(graph: DynamoGraphDeployment, workers: Iterable[Member]) -> tuple
 
     Only comparing their specs shows whether they are up to date.
     """
-    if not is_managed(graph):
-        return ()
+    workers = workers if is_managed(graph) else ()
     return tuple(member for member in workers if not member.suffix and not version_of(member.content))
 
 
@@ -479,15 +435,13 @@ def _age(member: Member) -> tuple[str, str]:
 
 
 def _content(group: Iterable[Member]) -> str:
-    """The content hash of a revision; "" unless all its members agree."""
     contents = {member.content for member in group}
     return contents.pop() if len(contents) == 1 else ""
 
 
 def _current(graph: DynamoGraphDeployment, groups: Mapping[str, list[Member]]) -> str:
     """The suffix of the serving revision: the recorded one, else the most available, then the newest."""
-    recorded = graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH)
-    if recorded:
+    if recorded := graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH):
         for suffix, group in groups.items():
             if recorded == (digits(_content(group)) or suffix):
                 return suffix
@@ -500,17 +454,13 @@ def _current(graph: DynamoGraphDeployment, groups: Mapping[str, list[Member]]) -
 
 
 def _target(graph: DynamoGraphDeployment, contents: Mapping[str, str], current: str, desired: str) -> str:
-    """The suffix of the desired revision: an existing one with the desired content, else a new one.
-
-    Without managed rollouts there are no new revisions: the newest one with a suffix is changed in place, so
-    that a rollout in progress can end.
-    """
+    """The suffix of the desired revision: an existing one with the desired content, else a new one."""
     if contents[current] == desired:
         return current
-    fitting = [suffix for suffix, content in contents.items() if content == desired]
-    if fitting:
+    if fitting := [suffix for suffix, content in contents.items() if content == desired]:
         return fitting[-1]
     if not is_managed(graph):
+        # No new revisions: the newest one is changed in place, so that a rollout in progress can end.
         return [suffix for suffix in contents if suffix][-1]
     suffix = digits(desired)
     while suffix in contents:  # taken by workers that were changed in place
@@ -524,10 +474,7 @@ def _namespace_prefix(
     groups: Mapping[str, list[Member]],
 ) -> str:
     """The prefix that frontends look for. A wide prefix stays wide while rollouts are managed."""
-    wide, narrow = (
-        namespace_prefix(graph, finds_plain=True),
-        namespace_prefix(graph, finds_plain=False),
-    )
+    wide, narrow = (namespace_prefix(graph, finds_plain=finds_plain) for finds_plain in (True, False))
     if "" in groups or narrow == wide:
         return wide
     prefixes = {
@@ -551,12 +498,11 @@ SETTLE_SECONDS = 10.0
 # never change.
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """The next step of a rollout.
+    """The next step of a rollout; `workers` is the revision to render.
 
-    `workers` is the revision to render. `resized` are old components with their new number of replicas.
-    `spared` are kinds and keys of old components that must not be deleted although they are not rendered.
-    `through` are the services that run the new revision only. `wait_seconds` is the time until the plan may
-    change without an event; 0 for never. `leaving` counts the pods of old components that still exist.
+    `resized` are old components with their new number of replicas, `spared` those not to delete although they
+    are not rendered. `through` are the services that run the new revision only, `wait_seconds` the time until
+    the plan may change without an event, 0 for never, and `leaving` counts pods of old components that exist.
     """
 
     revisions: Revisions
@@ -571,11 +517,6 @@ class Rollout:
     def target_hash(self) -> str:
         """The hash of the desired revision; "" without revisions."""
         return digits(self.workers.content)
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether old workers still exist."""
-        return self.revisions.is_rolling_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -597,8 +538,7 @@ def plan_rollout(
 ) -> Rollout:
     """Plan the next step for a graph whose services have their effective replicas.
 
-    `leaving` counts the pods of old components that still exist, by component. If it is None, pods are not
-    counted, and an old component is gone when its replicas are.
+    `leaving` counts the pods of old components by component. If None, one is gone when its replicas are.
     """
     if not revisions.old:
         return Rollout(revisions, revisions.target, through=tuple(revised_services(graph)))
@@ -610,13 +550,20 @@ def plan_rollout(
         for key, service in sorted(graph.spec.services.items())
         if key in replaced
     }
-    through = tuple(key for key, service_plan in planned.items() if service_plan.is_through)
+    through = tuple(key for key, service in planned.items() if service.is_through)
     is_over = len(through) == len(planned)
-    waits = [service_plan.wait_seconds for service_plan in planned.values() if service_plan.wait_seconds]
+    # Only those whose replicas differ from the step.
+    resized = (
+        (member.component, replicas)
+        for service in planned.values()
+        for member, replicas in zip(service.old, service.step.old, strict=True)
+        if member.scale.replicas != replicas
+    )
+    waits = [service.wait_seconds for service in planned.values() if service.wait_seconds]
     return Rollout(
         revisions,
         replace(revisions.target, replicas={key: service.step.new for key, service in planned.items()}),
-        () if is_over else tuple(_resized(planned.values())),
+        () if is_over else tuple(resized),
         frozenset() if is_over else frozenset((_KIND, member.component.key) for member in revisions.old),
         through,
         min(waits, default=0.0),
@@ -634,11 +581,7 @@ def _seconds_to_settle(new: Member | None, now: datetime) -> float | None:
 
 
 def _planned(
-    key: str,
-    service: ComponentSpec,
-    revisions: Revisions,
-    leaving: Mapping[str, int],
-    now: datetime,
+    key: str, service: ComponentSpec, revisions: Revisions, leaving: Mapping[str, int], now: datetime
 ) -> _Planned:
     desired = service.desired_replicas
     candidates = (*revisions.new, *revisions.successors)
@@ -646,20 +589,14 @@ def _planned(
     new = member.scale if member else NOTHING
     old = tuple(member for member in revisions.old if member.service == key)
     scales = [member.scale for member in old]
-    is_left = not any(leaving.get(member.name) for member in old)
-    is_complete = is_left and is_through(desired, new, scales)
+    has_pods = any(leaving.get(member.name) for member in old)
+    is_gone = not has_pods and not any(scale.replicas or scale.pods for scale in scales)
+    is_complete = is_gone and new.replicas == desired and new.serving >= desired
     if is_recreated(service):
-        is_gone = is_left and not any(scale.replicas or scale.pods for scale in scales)
-        return _Planned(recreating_step(desired, new, scales, is_gone=is_gone), old, is_complete)
+        # Old and new pods must not overlap.
+        step = RolloutStep(desired if is_gone else min(new.replicas, desired), (0,) * len(old))
+        return _Planned(step, old, is_complete)
     left = _seconds_to_settle(member, now)
     step = rolling_step(desired, budget(service, desired), new, scales, is_settled=left == 0)
     wait = left if left and step.awaits_settling else 0.0
     return _Planned(step, old, is_complete, wait)
-
-
-def _resized(planned: Iterable[_Planned]) -> Iterator[tuple[DynamoComponentDeployment, int]]:
-    """Yield the old components whose replicas differ from the step, with their new number."""
-    for service_plan in planned:
-        for member, replicas in zip(service_plan.old, service_plan.step.old, strict=True):
-            if member.scale.replicas != replicas:
-                yield member.component, replicas

@@ -25,7 +25,9 @@ def leaving_pod_watch(cache: Cache) -> Watches:
     """
 
     def keys(pod: Pod) -> Iterator[Key]:
-        component = cache.get(DynamoComponentDeployment, _component(pod))
+        # The Deployment of a component has the component's name.
+        key = Key(pod.metadata.namespace, pod.metadata.labels.get(labels.SELECTOR, ""))
+        component = cache.get(DynamoComponentDeployment, key)
         owner = component.metadata.controller if component else None
         if component and owner and component.spec.replicas == 0:
             graph = cache.get(DynamoGraphDeployment, Key(pod.metadata.namespace, owner.name))
@@ -33,8 +35,3 @@ def leaving_pod_watch(cache: Cache) -> Watches:
                 yield graph.key
 
     return Watches(Pod, keys)
-
-
-def _component(pod: Pod) -> Key:
-    """The component of a pod: its Deployment has the same name."""
-    return Key(pod.metadata.namespace, pod.metadata.labels.get(labels.SELECTOR, ""))

@@ -12,7 +12,7 @@ import msgspec
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import ServiceReplicaStatus
-from dynamo_operator.features.rollouts.plan import Member, Revisions, Rollout, digits
+from dynamo_operator.features.rollouts.plan import Member, Rollout, digits
 from dynamo_operator.graph.api import DynamoGraphDeployment, RollingUpdateStatus
 from dynamo_operator.shared.conditions import GraphReason, is_paused
 from kube_runtime.types.meta import condition
@@ -24,23 +24,28 @@ def rolling_update(graph: DynamoGraphDeployment, rollout: Rollout, now: str) -> 
     """`status.rollingUpdate` of the stored graph; None if there has been no rollout. `now` is RFC 3339."""
     stored = graph.status.rolling_update
     is_open = stored is not None and stored.phase in (PENDING, IN_PROGRESS)
-    if not rollout.is_under_way and not is_open:
+    if not rollout.revisions.is_rolling_out and not is_open:
         return stored
     to = rollout.target_hash
-    if stored is not None and not rollout.is_under_way and not to:
+    if stored is not None and not rollout.revisions.is_rolling_out and not to:
         # No revisions are left that could complete it, and an open rollout blocks restarts forever. Its
         # target may never have had a pod, so no service counts as updated.
         return msgspec.structs.replace(stored, phase=COMPLETED, end_time=now, to_hash="", updated_services=())
     ongoing = stored if stored is not None and is_open and stored.to_hash == to else None
     is_recorded = graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH, "") == to
-    is_over = not rollout.is_under_way and is_recorded
-    has_started = is_over or bool(rollout.revisions.new or rollout.revisions.successors)
+    is_over = not rollout.revisions.is_rolling_out and is_recorded
+    revisions = rollout.revisions
+    has_started = is_over or bool(revisions.new or revisions.successors)
+    replaced = revisions.current
+    if revisions.current == to and revisions.old:
+        newest = revisions.old[-1]
+        replaced = digits(newest.content) or newest.suffix
     return RollingUpdateStatus(
         phase=COMPLETED if is_over else IN_PROGRESS if has_started else PENDING,
         start_time=ongoing.start_time if ongoing else now,
         end_time=now if is_over else None,
         updated_services=rollout.through,
-        from_hash=ongoing.from_hash if ongoing else _replaced_revision(rollout.revisions, to),
+        from_hash=ongoing.from_hash if ongoing else replaced,
         to_hash=to,
     )
 
@@ -65,23 +70,14 @@ def with_old_revisions(new: ServiceReplicaStatus, old: Sequence[Member]) -> Serv
     old_counts = [counts for counts in reported if counts is not None]
     if not old_counts:
         return new
-    ready = (counts.ready_replicas for counts in (new, *old_counts))
-    available = (counts.available_replicas for counts in (new, *old_counts))
+    every = (new, *old_counts)
     return msgspec.structs.replace(
         new,
-        replicas=sum(counts.replicas for counts in (new, *old_counts)),
-        ready_replicas=sum(count or 0 for count in ready),
-        available_replicas=sum(count or 0 for count in available),
-        component_names=tuple(counts.component_name for counts in (new, *old_counts)),
+        replicas=sum(counts.replicas for counts in every),
+        ready_replicas=sum(counts.ready_replicas or 0 for counts in every),
+        available_replicas=sum(counts.available_replicas or 0 for counts in every),
+        component_names=tuple(counts.component_name for counts in every),
     )
-
-
-def _replaced_revision(revisions: Revisions, to: str) -> str:
-    """The revision that the rollout replaces: the recorded one, or the newest of the old ones."""
-    if revisions.current != to or not revisions.old:
-        return revisions.current
-    newest = revisions.old[-1]
-    return digits(newest.content) or newest.suffix
 
 
 class RolloutResult(StrEnum):
@@ -109,7 +105,6 @@ def rollout_results(before: DynamoGraphDeployment, after: DynamoGraphDeployment)
 
 
 def _open(graph: DynamoGraphDeployment) -> RollingUpdateStatus | None:
-    """The rollout in progress."""
     rollout = graph.status.rolling_update
     return rollout if rollout is not None and rollout.phase in (PENDING, IN_PROGRESS) else None
 

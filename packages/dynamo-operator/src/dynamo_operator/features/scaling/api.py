@@ -11,8 +11,7 @@ class ServiceReference(Struct):
     """One service of one graph."""
 
     name: Annotated[
-        str,
-        Field("Name of the DynamoGraphDeployment, in the adapter's own namespace.", min_length=1),
+        str, Field("Name of the DynamoGraphDeployment, in the adapter's own namespace.", min_length=1)
     ]
     service_name: Annotated[
         str, Field("Key of the service under `spec.services` of that graph.", min_length=1)
@@ -39,23 +38,19 @@ class DynamoGraphDeploymentScalingAdapterStatus(Status):
 
     replicas: Annotated[int | None, Field("Observed replicas of the service.", format="int32")] = None
     desired_replicas: Annotated[
-        int | None,
-        Field("Replicas that the adapter last wrote to the graph.", minimum=0, format="int32"),
+        int | None, Field("Replicas that the adapter last wrote to the graph.", minimum=0, format="int32")
     ] = None
     observed_generation: Annotated[
         int, Field("Generation of the spec that this status describes.", format="int64")
     ] = 0
     conditions: Annotated[
-        tuple[Condition, ...],
-        Field("Current conditions of the adapter, one entry per type."),
+        tuple[Condition, ...], Field("Current conditions of the adapter, one entry per type.")
     ] = ()
     selector: Annotated[
-        str | None,
-        Field("Label selector of the service's pods, as text, for a HorizontalPodAutoscaler."),
+        str | None, Field("Label selector of the service's pods, as text, for a HorizontalPodAutoscaler.")
     ] = None
     last_scale_time: Annotated[
-        str | None,
-        Field("When the adapter last changed the replicas of the service.", format="date-time"),
+        str | None, Field("When the adapter last changed the replicas of the service.", format="date-time")
     ] = None
 
 
@@ -65,12 +60,7 @@ class DynamoGraphDeploymentScalingAdapter(Resource):
     The operator creates one for every service whose `scalingAdapter.enabled` is true.
     """
 
-    KIND = Kind(
-        GROUP,
-        VERSION,
-        "DynamoGraphDeploymentScalingAdapter",
-        "dynamographdeploymentscalingadapters",
-    )
+    KIND = Kind(GROUP, VERSION, "DynamoGraphDeploymentScalingAdapter", "dynamographdeploymentscalingadapters")
     DEFINITION: ClassVar = Definition(
         short_names=("dgdsa",),
         categories=CATEGORIES,
@@ -88,8 +78,7 @@ class DynamoGraphDeploymentScalingAdapter(Resource):
 
     metadata: ScaledMetadata = ScaledMetadata()
     spec: Annotated[
-        DynamoGraphDeploymentScalingAdapterSpec | None,
-        Field("Desired replicas of the service."),
+        DynamoGraphDeploymentScalingAdapterSpec | None, Field("Desired replicas of the service.")
     ] = None
     status: Annotated[DynamoGraphDeploymentScalingAdapterStatus, Field("Observed scale of the service.")] = (
         DynamoGraphDeploymentScalingAdapterStatus()

@@ -18,12 +18,11 @@ import msgspec
 from structlog.contextvars import bind_contextvars
 
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
-from dynamo_operator.features.scaling.api import (
-    DynamoGraphDeploymentScalingAdapterSpec as AdapterSpec,
-)
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterSpec as AdapterSpec
 from dynamo_operator.features.scaling.decide import decide, refused
-from dynamo_operator.features.scaling.plan import AdapterInputs, AdapterPlan, adapter_names
+from dynamo_operator.features.scaling.plan import adapter_names
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.decision import AdapterInputs, AdapterPlan
 from dynamo_operator.shared.report import Reporter, report_unreadable
 from kube_runtime.apply.applier import controller_reference
 from kube_runtime.apply.result import (
@@ -49,45 +48,34 @@ from kube_runtime.times import Since, rfc3339
 from kube_runtime.types.meta import Key, Object, Resource, key_of
 
 
-def read_scaling(key: Key, cache: Cache) -> tuple[Adapter, AdapterSpec, DynamoGraphDeployment | None] | None:
-    """Read an adapter, its spec, and the graph that it names, None if that does not exist.
-
-    Returns None if there is nothing to do: the adapter was deleted, or the graph is being deleted or
-    unreadable. The last readable spec of a graph is outdated.
-    """
+def _read(key: Key, cache: Cache) -> tuple[Adapter, AdapterSpec, DynamoGraphDeployment | None] | None:
+    """An adapter, its spec, and the graph that it names, if that exists; None if there is nothing to do."""
     adapter = cache.get(Adapter, key)
     if adapter is None or adapter.spec is None or adapter.metadata.deletion_timestamp:
         return None
     graph_key = Key(key.namespace, adapter.spec.dgd_ref.name)
     graph = cache.get(DynamoGraphDeployment, graph_key)
     is_going = graph is not None and graph.metadata.deletion_timestamp is not None
+    # The last readable spec of a graph that cannot be read now is outdated.
     if is_going or cache.broken(DynamoGraphDeployment, graph_key):
         return None
     return adapter, adapter.spec, graph
 
 
-def scaling_watch(cache: Cache) -> Watches:
-    """Wake adapters when the graph that they name changes or is created."""
-    return Watches(
-        DynamoGraphDeployment,
-        cache.referrers(Adapter, lambda adapter: (adapter.spec.dgd_ref.name,) if adapter.spec else ()),
-    )
-
-
 def read_adapters(graph: DynamoGraphDeployment, cache: Cache, suppression: WriteSuppression) -> AdapterInputs:
     """Read the adapters of a graph."""
-    type_, namespace, uid = Adapter, graph.metadata.namespace, graph.metadata.uid
-    owned = cache.owned_by(uid, (type_,), namespace)
-    present = {adapter.metadata.name: adapter for adapter in owned if isinstance(adapter, type_)}
+    namespace, uid = graph.metadata.namespace, graph.metadata.uid
+    owned = cache.owned_by(uid, (Adapter,), namespace)
+    present = {adapter.metadata.name: adapter for adapter in owned if isinstance(adapter, Adapter)}
     unreadable: dict[str, DecodeError] = {}
     refused: set[str] = set()
     for name in adapter_names(graph):
         key = Key(namespace, name)
-        if adapter := cache.get(type_, key):
+        if adapter := cache.get(Adapter, key):
             present[name] = adapter
-        elif error := cache.broken(type_, key):
+        elif error := cache.broken(Adapter, key):
             unreadable[name] = error
-        elif suppression.refusal(Target(uid, type_.KIND.name, key)):
+        elif suppression.refusal(Target(uid, Adapter.KIND.name, key)):
             refused.add(name)
     return AdapterInputs(present, unreadable, frozenset(refused))
 
@@ -126,14 +114,17 @@ class ScalingController:
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """The graphs that adapters name."""
-        return (scaling_watch(self.cache),)
+        """Wake adapters when the graph that they name changes or is created."""
+        keys = self.cache.referrers(
+            Adapter, lambda adapter: (adapter.spec.dgd_ref.name,) if adapter.spec else ()
+        )
+        return (Watches(DynamoGraphDeployment, keys),)
 
     async def reconcile(self, key: Key) -> Result:
         """Write the adapter's replicas into its graph, and report the state of the service in its status."""
         if error := self.cache.broken(Adapter, key):
             return await report_unreadable(Adapter, key, error, self.reporter)
-        inputs = read_scaling(key, self.cache)
+        inputs = _read(key, self.cache)
         if inputs is None:
             return DONE
         adapter, spec, graph = inputs
@@ -161,33 +152,20 @@ class ScalingController:
         return Result(decision.requeue_after_seconds, stored)
 
     async def _write(self, adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment) -> None:
-        """Write the replicas into the graph. With its resourceVersion no removed service is recreated.
-
-        Raises:
-            Obstructed: the API server refuses the write, or refused it a moment ago.
-        """
         services: Object = {spec.dgd_ref.service_name: {"replicas": spec.replicas}}
+        # So that no removed service is recreated.
         version = {"resourceVersion": graph.metadata.resource_version}
         patch: Object = {"metadata": version, "spec": {"services": services}}
         target = Target(adapter.metadata.uid, graph.KIND.name, graph.key)
         digest = digest_of({"services": services, "generation": graph.metadata.generation})
         with self.suppression.suppressing_repeats(target, digest, graph.metadata.uid):
             await self.reporter.writer.merge_patch(
-                DynamoGraphDeployment,
-                graph.key,
-                patch,
-                uid=graph.metadata.uid,
-                field_manager=FIELD_MANAGER,
+                DynamoGraphDeployment, graph.key, patch, uid=graph.metadata.uid, field_manager=FIELD_MANAGER
             )
 
 
-# `spec.replicas` belongs to the client that scales: it is set when the adapter is created and never
-# written again. So the Applier cannot write adapters: server-side apply removes a field that was
-# applied once and then left out.
 @dataclass(frozen=True, slots=True)
 class _Orphaned(Change):
-    """The deletion of the adapter of a removed service."""
-
     service: str = ""
 
     @property
@@ -199,6 +177,9 @@ class _Orphaned(Change):
         return f"Deleted orphaned scaling adapter {self.name} for removed service {self.service}"
 
 
+# `spec.replicas` belongs to the client that scales: it is set when the adapter is created and never
+# written again. So the Applier cannot write adapters: server-side apply removes a field that was
+# applied once and then left out.
 async def apply_adapters(
     graph: DynamoGraphDeployment,
     plan: AdapterPlan,
@@ -235,16 +216,16 @@ async def _attempt(
     suppression: WriteSuppression,
     attempt: Attempt,
 ) -> None:
-    desired, type_ = attempt.desired, Adapter
+    desired, kind = attempt.desired, Adapter.KIND.name
     key = key_of(desired)
     live = inputs.present.get(key.name)
     if live is None and (error := inputs.unreadable.get(key.name)):
-        text = f"cannot read {type_.KIND.name} {key.name}: {error.message}"
-        raise Obstructed(Blocked(Obstacle.REJECTED, type_.KIND.name, key.name, text))
+        text = f"cannot read {kind} {key.name}: {error.message}"
+        raise Obstructed(Blocked(Obstacle.REJECTED, kind, key.name, text))
     if live is None:
-        target = Target(graph.metadata.uid, type_.KIND.name, key)
+        target = Target(graph.metadata.uid, kind, key)
         with suppression.suppressing_repeats(target, digest_of(desired), ""):
-            attempt.present = await writer.create(type_, desired)
+            attempt.present = await writer.create(Adapter, desired)
         attempt.verb, attempt.cause = Verb.CREATE, Cause.ABSENT
     elif not controls(graph, live):
         raise Obstructed(name_conflict(live, graph))
@@ -252,14 +233,13 @@ async def _attempt(
         return  # its deletion wakes the graph, which recreates it
     elif patch := _correction(live, desired):
         attempt.present = live
-        attempt.present = await writer.merge_patch(type_, live.key, patch, uid=live.metadata.uid)
+        attempt.present = await writer.merge_patch(Adapter, live.key, patch, uid=live.metadata.uid)
         attempt.verb, attempt.cause = Verb.UPDATE, Cause.INPUTS
     else:
         attempt.present = live
 
 
 def _correction(live: Adapter, desired: Object) -> Object:
-    """The patch of our fields of an adapter, labels and target; empty if they are correct."""
     patch: Object = {}
     ours: Mapping[str, str] = desired["metadata"]["labels"]
     if not ours.items() <= live.metadata.labels.items():

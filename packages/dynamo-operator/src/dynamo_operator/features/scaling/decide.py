@@ -72,10 +72,7 @@ def refused(
 def _hold(
     adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment
 ) -> tuple[ScalingReason, str] | None:
-    """Why the adapter does not act; None if it does.
-
-    Of several adapters for one service, the one that the operator created for the graph acts.
-    """
+    """Why the adapter does not act; None if it does."""
     name, key = spec.dgd_ref.name, spec.dgd_ref.service_name
     own_name = names.component_name(name, key)
     if key not in graph.spec.services:
@@ -86,6 +83,7 @@ def _hold(
         text = f"spec.services.{key}.scalingAdapter.enabled of graph {name} is not true"
         return ScalingReason.DISABLED, text
     if not controls(graph, adapter) or adapter.metadata.name != own_name:
+        # Of several adapters for one service, the one that the operator created for the graph acts.
         text = f"The adapter {own_name}, which the operator created, scales service {key} of graph {name}"
         return ScalingReason.SUPERSEDED, f"{text}; delete this one, which has no effect"
     if is_paused(graph):
@@ -96,7 +94,6 @@ def _hold(
 
 
 def _scaled_text(adapter: Adapter, spec: AdapterSpec, before: int) -> str:
-    """The text of the Event on the adapter and on the graph, with the author of the change."""
     text = f"Scaled service {spec.dgd_ref.service_name} from {before} to {spec.replicas} replicas"
     if adapter.status.desired_replicas == spec.replicas:
         return f"{text}: {adapter.KIND.name} {adapter.metadata.name} owns its number; scale that instead"
@@ -130,29 +127,24 @@ def _acting_status(
     *,
     is_written: bool = False,
 ) -> AdapterStatus:
-    """The status of an adapter whose replicas are in the graph's spec; with `is_written` they get there now.
-
-    `scaled_at` is when they were written; None if they were there before.
-    """
+    """With `is_written` the replicas get into the graph's spec now; `scaled_at` is when, None if before."""
     status = _observed(adapter, spec, graph)
     key, desired, present = spec.dgd_ref.service_name, spec.replicas, status.replicas
     service = f"Service {key} of graph {graph.metadata.name}"
+    number = "1 replica" if desired == 1 else f"{desired} replicas"
     # A status from before the change may name the same number by chance.
     is_current = not is_written and graph.status.observed_generation >= graph.metadata.generation
     if is_current and present == desired:
-        state, reason = "True", ScalingReason.SCALED
-        text = f"{service} has {_replicas(desired)}"
+        state, reason, text = "True", ScalingReason.SCALED, f"{service} has {number}"
     else:
-        state, reason = "False", ScalingReason.SCALING
-        # No count here: it is in `replicas`, and each new text would be one more write.
-        text = f"{service} is scaling to {_replicas(desired)}"
+        # No present count here: it is in `replicas`, and each new text would be one more write.
+        state, reason, text = "False", ScalingReason.SCALING, f"{service} is scaling to {number}"
     ready = new_condition(adapter, "Ready", state, reason, text)
     status = replace(status, conditions=(ready,), desired_replicas=desired)
     return replace(status, last_scale_time=scaled_at) if scaled_at else status
 
 
 def _observed(adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment | None) -> AdapterStatus:
-    """The status with the observed replicas and the selector, whether the adapter acts or not."""
     key = spec.dgd_ref.service_name
     service = graph.status.services.get(key) if graph else None
     present = service.replicas if service else None
@@ -161,7 +153,3 @@ def _observed(adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment 
         largest = max(spec.replicas, present or 0)
         return replace(status, selector=selector(graph, key, largest))
     return status
-
-
-def _replicas(number: int) -> str:
-    return "1 replica" if number == 1 else f"{number} replicas"

@@ -13,7 +13,8 @@ Every decision follows from the desired and the live object, so a pass can be re
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -28,8 +29,7 @@ from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Object
 
 _CLIQUE_METADATA = ("labels", "annotations")
-_GROUP_TEMPLATES = ("leaderTemplate", "workerTemplate")
-_OF_GROUP = (*_GROUP_TEMPLATES, "size")
+_OF_GROUP = ("leaderTemplate", "workerTemplate", "size")
 
 DEPLOYMENT_UNIT, GROUP_UNIT = "pods", "group"
 """Names of the only unit of a Deployment, and of a LeaderWorkerSet."""
@@ -51,9 +51,11 @@ def units(workload: Object) -> dict[str, Object]:
             group = spec["leaderWorkerTemplate"]
             return {GROUP_UNIT: {name: group[name] for name in _OF_GROUP if name in group}}
     template = spec["template"]
-    by_unit: dict[str, Object] = {}
+    by_unit: dict[str, Object] = defaultdict(dict)
     for clique in template["cliques"]:
-        by_unit.setdefault(_unit(template, clique["name"]), {})[clique["name"]] = _of_clique(clique)
+        metadata = {name: clique[name] for name in _CLIQUE_METADATA if clique.get(name)}
+        unit = by_unit[_unit(template, clique["name"])]
+        unit[clique["name"]] = {"metadata": metadata, "spec": clique["spec"]["podSpec"]}
     return by_unit
 
 
@@ -91,14 +93,8 @@ def mapped(unit: Object, change: Callable[[Object], Object]) -> Object:
 
 
 def _unit(template: Object, clique: str) -> str:
-    """The name of a clique's unit: its scaling group, else the clique itself."""
     groups: Any = template.get("podCliqueScalingGroups") or ()
     return next((str(group["name"]) for group in groups if clique in group["cliqueNames"]), clique)
-
-
-def _of_clique(clique: Object) -> Object:
-    metadata = {name: clique[name] for name in _CLIQUE_METADATA if clique.get(name)}
-    return {"metadata": metadata, "spec": clique["spec"]["podSpec"]}
 
 
 def _with_template(clique: Object, template: Object | None) -> Object:
@@ -167,7 +163,13 @@ def with_kept_templates(desired: Object, live: Object, origin: Origin) -> Object
             kept[name] = unit
             is_decided = origin is not Origin.UNDECIDED
             new_records[name] = record if is_decided else _Record(_UNDECIDED, record.kept)
-    return _with_records(with_units(desired, kept), new_records) if kept else desired
+    if not kept:
+        return desired
+    workload = with_units(desired, kept)
+    text = ",".join(f"{name}={record.rendered}:{record.kept}" for name, record in sorted(new_records.items()))
+    metadata = workload["metadata"]
+    note = {**metadata.get("annotations", {}), labels.ADOPTED_TEMPLATES: text}
+    return {**workload, "metadata": {**metadata, "annotations": note}}
 
 
 def _stays(record: _Record | None, now: _Record, origin: Origin, *, is_earlier: bool) -> bool:
@@ -181,20 +183,12 @@ def _stays(record: _Record | None, now: _Record, origin: Origin, *, is_earlier: 
 
 
 def _records(annotations: Mapping[str, str]) -> dict[str, _Record]:
-    """Parse the recorded digests by unit; unreadable ones never match."""
     records = {}
     for entry in filter(None, annotations.get(labels.ADOPTED_TEMPLATES, "").split(",")):
         name, _, digests = entry.partition("=")
         rendered, _, kept = digests.partition(":")
-        records[name] = _Record(rendered, kept)
+        records[name] = _Record(rendered, kept)  # one that is unreadable never matches
     return records
-
-
-def _with_records(workload: Object, records: Mapping[str, _Record]) -> Object:
-    text = ",".join(f"{name}={record.rendered}:{record.kept}" for name, record in sorted(records.items()))
-    metadata = workload["metadata"]
-    annotations = {**metadata.get("annotations", {}), labels.ADOPTED_TEMPLATES: text}
-    return {**workload, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _without_annotations_of_kubectl(unit: Object) -> Object:
@@ -208,7 +202,6 @@ def _without_annotations_of_kubectl(unit: Object) -> Object:
 
 
 def _can_be_kept(ours: Object, theirs: Object) -> bool:
-    """Whether our Services select the pods of a unit, and server-side apply accepts its templates."""
     field = type_field("PodTemplateSpec")
     return not any(_has_twice(template, field) for template in theirs.values()) and all(
         _selecting(theirs.get(name, {})).items() >= _selecting(template).items()
@@ -223,7 +216,7 @@ def _selecting(template: Object) -> dict[str, str]:
 
 
 def _has_twice(value: object, field: FieldSchema) -> bool:
-    """Whether a list contains a key twice, which an update may write and server-side apply rejects."""
+    # An update may write a key of a list twice, and server-side apply rejects it.
     if isinstance(value, dict):
         return any(_has_twice(child, field.child(name)) for name, child in value.items())
     if not isinstance(value, list):
@@ -236,7 +229,6 @@ def _has_twice(value: object, field: FieldSchema) -> bool:
 
 
 def _digest(value: object) -> str:
-    """A short digest of a JSON value, independent of the order of keys."""
     text = msgspec.json.encode(value, order="deterministic")
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
 
@@ -268,13 +260,6 @@ def _without_empty(value: object) -> Any:
     return [_without_empty(entry) for entry in value] if isinstance(value, list) else value
 
 
-def _containers(workload: Object) -> Iterator[Object]:
-    for unit in units(workload).values():
-        for template in unit.values():
-            if isinstance(template, dict):
-                yield from template["spec"]["containers"]
-
-
 _PRE_STOP = b'"preStop"'
 
 
@@ -285,10 +270,14 @@ def starts_to_drain(desired: Object, live: bytes) -> bool:
     """
     if desired["kind"] not in WORKLOADS:
         return False
-    draining = sum(
-        bool((container.get("lifecycle") or {}).get("preStop")) for container in _containers(desired)
-    )
-    return draining > live.count(_PRE_STOP)
+    draining = [
+        container
+        for unit in units(desired).values()
+        for template in unit.values()
+        for container in (template["spec"]["containers"] if isinstance(template, dict) else ())
+        if (container.get("lifecycle") or {}).get("preStop")
+    ]
+    return len(draining) > live.count(_PRE_STOP)
 
 
 def without_new_drain(desired: Object, undrained: Object, live: Object) -> Object:
@@ -297,10 +286,9 @@ def without_new_drain(desired: Object, undrained: Object, live: Object) -> Objec
     `undrained` is the same workload rendered without drain periods.
     """
     theirs = units(live)
-    earlier = units(undrained)
     kept = {
         name: unit
-        for name, unit in earlier.items()
+        for name, unit in units(undrained).items()
         if name in theirs and are_same(desired["kind"], unit, theirs[name])
     }
     return with_units(desired, kept) if kept else desired

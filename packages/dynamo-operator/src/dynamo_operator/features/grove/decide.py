@@ -1,0 +1,81 @@
+"""Grove as the provider of a graph: one PodCliqueSet, which it creates and scales, and the services in it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from operator import itemgetter
+
+import msgspec
+
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.plan import canonical
+from dynamo_operator.component.pods import diagnose
+from dynamo_operator.component.readiness import ServiceView
+from dynamo_operator.features.grove.render import grove_model_objects
+from dynamo_operator.features.grove.status import grove_view
+from dynamo_operator.features.namespace_defaults import grove_units, rendered_as_running
+from dynamo_operator.features.takeover.apply import adopted_set, set_starts_to_drain, without_new_drains
+from dynamo_operator.graph.api import grove_names_of
+from dynamo_operator.graph.decision import Decision, Provider
+from dynamo_operator.graph.render import graph_objects
+from dynamo_operator.shared.cluster import (
+    Facts,
+    PodCliqueScale,
+    PodCliqueScalingGroupScale,
+    PodCliqueSet,
+)
+from dynamo_operator.shared.writes import Write, scaling
+from kube_runtime.apply.result import Applied, Cause
+from kube_runtime.types.meta import Object
+
+
+def _render(decision: Decision) -> Decision:
+    graph, inputs = decision.effective, decision.inputs
+    components = grove_units(graph, inputs.facts, decision.settings, inputs.pods)
+    rendered, objects = rendered_as_running(
+        partial(_set_with_facts, decision), itemgetter(1), components, inputs.live, inputs.facts
+    )
+    return replace(
+        decision,
+        rendered=rendered,
+        objects=objects,
+        models=tuple(map(canonical, grove_model_objects(graph))),
+        after=(*decision.after, *_resized_members(decision)),
+    )
+
+
+def _set_with_facts(decision: Decision, facts: Facts) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
+    """The objects as rendered with these facts, and as applied."""
+    graph, inputs, settings = decision.effective, decision.inputs, decision.settings
+    rendered = graph_objects(graph, facts, settings)
+    adopted = adopted_set(rendered, inputs.live, inputs.set_origin)
+    if not set_starts_to_drain(adopted, inputs.live):
+        return rendered, adopted
+    undrained = msgspec.structs.replace(settings, worker_drain_period_seconds=0)
+    earlier = graph_objects(graph, facts, undrained)
+    return rendered, tuple(without_new_drains(adopted, earlier, inputs.live))
+
+
+def _resized_members(decision: Decision) -> Iterator[Write]:
+    for key, member in decision.inputs.members.items():
+        live, replicas = member.live, decision.effective.spec.services[key].replicas
+        if live is None or live.metadata.deletion_timestamp:
+            continue
+        if replicas is not None and replicas != live.spec.replicas:
+            type_ = PodCliqueScalingGroupScale if member.is_group else PodCliqueScale
+            yield scaling(live, replicas, Cause.SPEC, type_)
+
+
+def _views(decision: Decision, applied: Applied, now: datetime) -> Mapping[str, ServiceView]:
+    graph, inputs = decision.effective, decision.inputs
+    clique_set, views = applied.get(PodCliqueSet, grove_names_of(graph).set), {}
+    for key, member in inputs.members.items():
+        service = graph.spec.services[key]
+        diagnosis = diagnose(inputs.pods.get(key, ()), nodes=service.nodes, now=now)
+        desired = replace(member, desired=service.replicas)
+        views[key] = grove_view(graph, key, clique_set, desired, diagnosis)
+    return views
+
+
+ON_GROVE = Provider(_render, _views, replaces=DynamoComponentDeployment)

@@ -1,0 +1,102 @@
+"""What managed rollouts add to the decision on a graph, and to its status."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import msgspec
+
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.rollouts import plan
+from dynamo_operator.features.rollouts.status import rolling_update
+from dynamo_operator.features.takeover.plan import BESIDE_PODS
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_operator.graph.decision import Decision, Feature
+from dynamo_operator.graph.render import component_object
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.writes import scaling
+from kube_runtime.apply.drift import has_no_drift
+from kube_runtime.apply.result import Cause
+from kube_runtime.times import rfc3339
+from kube_runtime.types.meta import Object, content_of
+
+
+def observed_revisions(
+    graph: DynamoGraphDeployment, components: Iterable[DynamoComponentDeployment], settings: RenderSettings
+) -> plan.Revisions:
+    """The revisions of workers of the user's graph."""
+    present = tuple(components)
+    compared = plan.unrecorded(graph, plan.members(graph, present))
+    unchanged = {member.name for member in compared if _is_unchanged(graph, member, settings)}
+    return plan.revisions(graph, present, unchanged=unchanged)
+
+
+# Nested fields may contain defaults of the API server, so there only the desired ones are compared.
+def _is_unchanged(graph: DynamoGraphDeployment, member: plan.Member, settings: RenderSettings) -> bool:
+    """Whether a component under its plain name already matches the graph in every field about pods."""
+    if member.service not in graph.spec.services:
+        return False
+    desired = component_object(graph, member.service, settings)
+    if _pod_fields(msgspec.convert(desired, DynamoComponentDeployment)) != _pod_fields(member.component):
+        return False
+    return has_no_drift(_about_pods(desired), _about_pods(content_of(member.component)))
+
+
+def _pod_fields(component: DynamoComponentDeployment) -> frozenset[str]:
+    return frozenset(msgspec.to_builtins(component.spec)) - BESIDE_PODS
+
+
+def _about_pods(component: Object) -> Object:
+    spec = {name: value for name, value in component["spec"].items() if name not in BESIDE_PODS}
+    return {"apiVersion": component["apiVersion"], "kind": component["kind"], "spec": spec}
+
+
+def _settle(decision: Decision) -> Decision:
+    old = decision.revisions.old
+    leaving = {member.name: decision.inputs.leaving.get(member.name, 0) for member in old}
+    rollout = plan.plan_rollout(decision.sized, decision.revisions, decision.now, leaving=leaving)
+    return replace(decision, rollout=rollout)
+
+
+def _render(decision: Decision) -> Decision:
+    """Scale old components; when none is left, record on the graph the worker hash that serves now."""
+    rollout, annotations = decision.rollout, decision.graph.metadata.annotations
+    assert rollout is not None  # noqa: S101  # `_settle`
+    serves, closing = rollout.target_hash, dict[str, str | None]()
+    is_recorded = annotations.get(labels.CURRENT_WORKER_HASH, "") == serves
+    # Removed with managed rollouts. One of another operator, which this one never managed, stays.
+    is_ours = bool(serves) or labels.WORKER_ROLLOUT in annotations
+    if not rollout.revisions.is_rolling_out and not is_recorded and is_ours:
+        closing = {labels.CURRENT_WORKER_HASH: serves or None}
+    writes = [
+        # Without spec.replicas the API server serves no scale subresource.
+        scaling(component, replicas, Cause.ROLLOUT, plan.ComponentScale)
+        if component.spec.replicas is not None
+        else scaling(component, replicas, Cause.ROLLOUT, DynamoComponentDeployment, "")
+        for component, replicas in rollout.resized
+    ]
+    spared, after = decision.spared | rollout.spared, (*decision.after, *writes)
+    return replace(decision, spared=spared, after=after, closing=closing)
+
+
+def _status(decision: Decision, status: DynamoGraphDeploymentStatus) -> DynamoGraphDeploymentStatus:
+    assert decision.rollout is not None  # noqa: S101  # `_settle`
+    progress = rolling_update(decision.graph, decision.rollout, rfc3339(decision.now))
+    return msgspec.structs.replace(status, rolling_update=progress)
+
+
+ROLLOUTS = Feature(
+    # Managed, or something of a managed one is left.
+    lambda graph, inputs: (
+        labels.WORKER_ROLLOUT in graph.metadata.annotations
+        or labels.CURRENT_WORKER_HASH in graph.metadata.annotations
+        or graph.status.rolling_update is not None
+        or any(labels.WORKER_HASH in component.metadata.labels for component in inputs.components)
+    ),
+    plan=lambda decision: replace(
+        decision, revisions=observed_revisions(decision.graph, decision.inputs.components, decision.settings)
+    ),
+    settle=_settle,
+    render=_render,
+    status=_status,
+)

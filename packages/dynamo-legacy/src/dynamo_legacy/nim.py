@@ -21,7 +21,7 @@ from dynamo_operator.component.pods import diagnose
 from dynamo_operator.component.read import PodIndex, component_pod_watch, live_objects, read_facts
 from dynamo_operator.component.readiness import NO_DEPLOYMENT, deployment_readiness
 from dynamo_operator.features.exposure import component_exposure
-from dynamo_operator.features.namespace_defaults import Member, rendered_as_running
+from dynamo_operator.features.namespace_defaults import ComponentUnit, rendered_as_running
 from dynamo_operator.features.takeover.plan import DEPLOYMENT_UNIT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects, PodServiceAccount, VirtualService
@@ -186,8 +186,8 @@ class NimController:
             return nim_objects(nim, image, facts, self.settings, self.legacy, inputs.live_replicas)
 
         now = nim_namespace_defaults(inputs.facts)
-        members = {nim.metadata.name: Member(DEPLOYMENT_UNIT, now, inputs.pods)}
-        return rendered_as_running(render, itemgetter(1), members, inputs.live, inputs.facts)
+        units = {nim.metadata.name: ComponentUnit(DEPLOYMENT_UNIT, now, inputs.pods)}
+        return rendered_as_running(render, itemgetter(1), units, inputs.live, inputs.facts)
 
 
 def _without_claim(nim: DynamoNimDeployment, inputs: NimInputs) -> Stop | None:

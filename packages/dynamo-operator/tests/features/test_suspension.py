@@ -34,84 +34,55 @@ def a_graph(*, suspend: str | None = None, stored: str | None = None) -> DynamoG
     )
 
 
-def said(found: Suspension) -> tuple[str, str]:
-    assert found.condition is not None
-    return found.condition.status, found.condition.reason
+SUSPENDED, RESUMING = a_graph(suspend="true"), a_graph(stored="True")
+AT_ZERO = dict.fromkeys(SERVICES, GONE)
+UNREPORTED = ServiceObserved(exists=True, is_current=False)
+PAUSED = ServiceObserved(exists=True, replicas=1, is_paused=True)
+EVERY = set(SERVICES)
+
+
+@pytest.mark.parametrize(
+    ("graph", "observed", "zero", "reason", "text"),
+    [
+        (SUSPENDED, ALL, {"decode"}, "suspending", "workers first"),
+        (SUSPENDED, ALL | {"decode": GOING}, {"decode"}, "suspending", "workers first"),
+        (SUSPENDED, ALL | {"decode": PAUSED}, {"decode"}, "suspending", "decode (its component is paused)"),
+        (SUSPENDED, ALL | {"decode": GONE}, EVERY, "suspending", "Scaling to zero: Frontend, router"),
+        # A service that is added while workers go begins with no replicas.
+        (SUSPENDED, {"decode": RUNS, "Frontend": RUNS}, {"decode", "router"}, "suspending", "decode"),
+        # One at zero stays there, so neither a graph that is created suspended nor an edit starts a frontend.
+        *(
+            (SUSPENDED, AT_ZERO | {"decode": worker}, EVERY, "suspending", "decode")
+            for worker in (GOING, UNREPORTED, RUNS)
+        ),
+        (SUSPENDED, AT_ZERO | {"router": UNREPORTED}, EVERY, "suspending", "router (not reported yet)"),
+        # Otherwise a graph that is created suspended is reported so before its components, and again after.
+        (SUSPENDED, {}, EVERY, "suspending", "decode (not created yet)"),
+        (SUSPENDED, AT_ZERO, EVERY, "suspended", "All services have zero replicas"),
+        (RESUMING, AT_ZERO, {"decode"}, "resuming", "Workers wait for: Frontend"),
+        (RESUMING, {"Frontend": PAUSED}, {"decode"}, "resuming", "Frontend (its component is paused)"),
+        # Forged: no user suspended the graph, its frontend is not ready, and workers run.
+        (RESUMING, ALL | {"Frontend": GONE}, set(), "resuming", "Frontend"),
+        (a_graph(stored="Unknown"), AT_ZERO | {"Frontend": RUNS}, set(), "resumed", "All services"),
+        # What has come back does not wait again.
+        (a_graph(stored="False"), AT_ZERO, set(), "resumed", "All services"),
+    ],
+)
+def test_a_step_of_a_suspension(
+    graph: DynamoGraphDeployment,
+    observed: dict[str, ServiceObserved],
+    zero: set[str],
+    reason: str,
+    text: str,
+) -> None:
+    plan = suspension(graph, observed)
+    assert plan.condition is not None
+    assert (zero, reason) == (plan.zero, plan.condition.reason)
+    assert text in plan.condition.message
+    status = {"suspended": "True", "resumed": "False"}.get(reason, "Unknown")
+    assert ("Suspended", status) == (plan.condition.type, plan.condition.status)
 
 
 def test_a_graph_that_was_never_suspended_has_no_such_condition() -> None:
     assert Suspension() == suspension(a_graph(), ALL)
     assert Suspension() == suspension(a_graph(suspend="yes"), ALL)
-
-
-def test_workers_go_first() -> None:
-    found = suspension(a_graph(suspend="true"), ALL)
-    assert (frozenset(["decode"]), ("Unknown", "suspending")) == (found.zero, said(found))
-
-
-def test_the_rest_goes_when_the_pods_of_the_workers_are_gone() -> None:
-    still = suspension(a_graph(suspend="true"), ALL | {"decode": GOING})
-    assert frozenset(["decode"]) == still.zero
-    found = suspension(a_graph(suspend="true"), ALL | {"decode": GONE})
-    assert (frozenset(SERVICES), ("Unknown", "suspending")) == (found.zero, said(found))
-
-
-def test_a_paused_component_that_does_not_go_is_named() -> None:
-    paused = ServiceObserved(exists=True, replicas=1, is_paused=True)
-    found = suspension(a_graph(suspend="true"), ALL | {"decode": paused})
-    assert found.condition is not None
-    assert "decode (its component is paused)" in found.condition.message
-    waits = suspension(a_graph(stored="True"), {"Frontend": ServiceObserved(is_paused=True)})
-    assert waits.condition is not None
-    assert "Frontend (its component is paused)" in waits.condition.message
-
-
-def test_a_graph_without_pods_is_suspended() -> None:
-    found = suspension(a_graph(suspend="true"), dict.fromkeys(SERVICES, GONE))
-    assert (frozenset(SERVICES), ("True", "suspended")) == (found.zero, said(found))
-
-
-def test_what_has_not_been_reported_yet_may_have_replicas() -> None:
-    unknown = ServiceObserved(exists=True, is_current=False)
-    found = suspension(a_graph(suspend="true"), dict.fromkeys(SERVICES, GONE) | {"router": unknown})
-    assert (frozenset(SERVICES), ("Unknown", "suspending")) == (found.zero, said(found))
-    assert found.condition is not None
-    assert "router (not reported yet)" in found.condition.message
-
-
-def test_a_service_that_is_added_while_workers_go_begins_with_no_replicas() -> None:
-    found = suspension(a_graph(suspend="true"), {"decode": RUNS, "Frontend": RUNS})
-    assert frozenset(["decode", "router"]) == found.zero
-
-
-@pytest.mark.parametrize("worker", [GOING, ServiceObserved(exists=True, is_current=False), RUNS])
-def test_a_service_at_zero_stays_there_whatever_the_workers_report(worker: ServiceObserved) -> None:
-    """So neither a graph that is created suspended nor an edit of a suspended one starts a frontend."""
-    seen = dict.fromkeys(SERVICES, GONE) | {"decode": worker}
-    assert frozenset(SERVICES) == suspension(a_graph(suspend="true"), seen).zero
-
-
-def test_workers_come_back_when_the_frontend_serves() -> None:
-    waits = suspension(a_graph(stored="True"), dict.fromkeys(SERVICES, GONE))
-    assert (frozenset(["decode"]), ("Unknown", "resuming")) == (waits.zero, said(waits))
-    found = suspension(a_graph(stored="Unknown"), dict.fromkeys(SERVICES, GONE) | {"Frontend": RUNS})
-    assert (frozenset(), ("False", "resumed")) == (found.zero, said(found))
-
-
-def test_a_forged_condition_ends_no_worker() -> None:
-    """A graph that no user suspended, whose frontend is not ready, beside workers that run."""
-    forged = suspension(a_graph(stored="True"), ALL | {"Frontend": GONE})
-    assert frozenset() == forged.zero
-
-
-def test_what_has_come_back_does_not_wait_again() -> None:
-    found = suspension(a_graph(stored="False"), dict.fromkeys(SERVICES, GONE))
-    assert (frozenset(), ("False", "resumed")) == (found.zero, said(found))
-
-
-def test_a_service_that_does_not_exist_yet_is_not_suspended() -> None:
-    """Otherwise a graph that is created suspended is reported so before its components, and again after."""
-    found = suspension(a_graph(suspend="true"), {})
-    assert (frozenset(SERVICES), ("Unknown", "suspending")) == (found.zero, said(found))
-    assert found.condition is not None
-    assert "decode (not created yet)" in found.condition.message

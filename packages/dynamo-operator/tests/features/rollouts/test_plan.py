@@ -52,45 +52,26 @@ def left_serving(side: RevisionScale, asked: int) -> int:
 
 
 @given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
-def test_no_step_exceeds_the_surge_or_adds_to_what_already_does(
+def test_a_step_keeps_its_promises(
     wanted: int, budget: Budget, new: RevisionScale, old: list[RevisionScale], is_settled: bool
 ) -> None:
     step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
-    # Whichever of the writes have reached the API server: the new ones, the old ones or both.
+    # It neither exceeds the surge nor adds to what already does, whichever of the writes have reached the API
+    # server: the new ones, the old ones or both.
+    most = max(wanted + budget.surge, replicas(new, old))
     for new_asked in (new.replicas, step.new):
         for old_asked in ([each.replicas for each in old], step.old):
-            total = new_asked + sum(old_asked)
-            assert total <= max(wanted + budget.surge, replicas(new, old))
+            assert new_asked + sum(old_asked) <= most
     if replicas(new, old) > wanted + budget.surge:
         assert step.new <= new.replicas
-
-
-@given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
-def test_no_step_takes_more_available_replicas_than_may_be_missing(
-    wanted: int, budget: Budget, new: RevisionScale, old: list[RevisionScale], is_settled: bool
-) -> None:
-    step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
+    # It takes no more available replicas than may be missing.
     left = left_serving(new, step.new) + sum(map(left_serving, old, step.old))
     assert min(wanted - budget.unavailable, serving(new, old)) <= left
-
-
-@given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
-def test_no_available_replica_goes_while_another_could(
-    wanted: int, budget: Budget, new: RevisionScale, old: list[RevisionScale], is_settled: bool
-) -> None:
-    step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
+    # No available replica is deleted while another could be, and old revisions never grow.
     pairs = list(zip(old, step.old, strict=True))
     if any(asked < side.serving for side, asked in pairs):
         assert all(asked <= side.serving for side, asked in pairs)
-
-
-@given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
-def test_old_generations_never_grow(
-    wanted: int, budget: Budget, new: RevisionScale, old: list[RevisionScale], is_settled: bool
-) -> None:
-    step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
-    for side, asked in zip(old, step.old, strict=True):
-        assert 0 <= asked <= side.replicas
+    assert all(0 <= asked <= side.replicas for side, asked in pairs)
 
 
 @given(st.integers(1, 6), budgets, sides, sides)

@@ -63,46 +63,54 @@ def test_a_template_that_differs_stays_and_what_is_beside_it_is_ours() -> None:
     assert note(found).startswith("pods=")
 
 
-def test_it_stays_while_nothing_changes() -> None:
-    assert FIRST == kept(deployment(OURS), FIRST, Origin.OUTDATED)
+ANNOTATED = FIRST["metadata"]["annotations"]
+NEWER = {**OURS, "image": "a:2"}
+BY_KUBECTL = copy.deepcopy(FIRST)
+BY_KUBECTL["spec"]["template"]["metadata"]["annotations"] = {"kubectl.kubernetes.io/restartedAt": "now"}
+UNSELECTED = deployment(THEIRS, **GO)
+UNSELECTED["spec"]["template"]["metadata"]["labels"][labels.SELECTOR] = "other"
+TWICE = {**THEIRS, "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}
 
 
-def test_ours_is_written_when_we_render_another_one() -> None:
-    wanted = deployment({**OURS, "image": "a:2"})
-    assert wanted == kept(wanted, FIRST)
+@pytest.mark.parametrize(
+    ("wanted", "live", "origin"),
+    [
+        (NEWER, FIRST, Origin.CURRENT),
+        (OURS, deployment({**THEIRS, "image": "b"}, **ANNOTATED), Origin.CURRENT),
+        (OURS, deployment(THEIRS, **GO), Origin.OUTDATED),
+        (OURS, deployment(THEIRS), Origin.CURRENT),
+        (OURS, deployment(OURS, **GO), Origin.CURRENT),
+        (OURS, UNSELECTED, Origin.CURRENT),
+        (OURS, deployment(TWICE, **GO), Origin.CURRENT),
+        *(
+            (OURS, deployment(THEIRS, **{labels.ADOPTED_TEMPLATES: text}), Origin.CURRENT)
+            for text in ("x", "pods", "pods=", "=:", ",,", "pods=a:b:c", "\u0000")
+        ),
+    ],
+    ids=[
+        "we render another one",
+        "the live one was edited",
+        "made from an older spec",
+        "of no earlier operator",
+        "equal",
+        "our Services would not select its pods",
+        "no apply can write it",
+        *["unreadable record"] * 7,
+    ],
+)
+def test_the_rendered_template_is_written(wanted: Object, live: Object, origin: Origin) -> None:
+    assert deployment(wanted) == kept(deployment(wanted), live, origin)
 
 
-def test_ours_is_written_when_the_live_one_was_edited() -> None:
-    live = deployment({**THEIRS, "image": "b"}, **FIRST["metadata"]["annotations"])
-    assert deployment(OURS) == kept(deployment(OURS), live)
-
-
-def test_a_restart_by_kubectl_is_no_edit_and_stays_kubectls() -> None:
-    live = copy.deepcopy(FIRST)
-    restarted = {"kubectl.kubernetes.io/restartedAt": "now"}
-    live["spec"]["template"]["metadata"]["annotations"] = restarted
+@pytest.mark.parametrize("live", [FIRST, BY_KUBECTL], ids=["unchanged", "restarted by kubectl"])
+def test_it_stays_while_nothing_changes(live: Object) -> None:
     assert FIRST == kept(deployment(OURS), live, Origin.OUTDATED)
 
 
-def test_what_was_made_from_an_older_spec_is_written_anew() -> None:
-    wanted = deployment(OURS)
-    assert wanted == kept(wanted, deployment(THEIRS, **GO), Origin.OUTDATED)
-
-
-def test_what_nobody_else_made_is_ours() -> None:
-    assert deployment(OURS) == kept(deployment(OURS), deployment(THEIRS))
-
-
 def test_what_went_back_to_the_earlier_operator_is_taken_over_again() -> None:
-    edited = {**THEIRS, "image": "a:2"}
-    live = deployment(edited, **FIRST["metadata"]["annotations"], **GO)
-    found = kept(deployment({**OURS, "image": "a:2"}), live)
+    found = kept(deployment(NEWER), deployment({**THEIRS, "image": "a:2"}, **ANNOTATED, **GO))
     assert ["old"] == args(found)
     assert note(found) != note(FIRST)
-
-
-def test_equal_templates_need_no_note() -> None:
-    assert "" == note(kept(deployment(OURS), deployment(OURS, **GO)))
 
 
 @pytest.mark.parametrize(
@@ -117,23 +125,6 @@ def test_before_the_specs_are_compared_it_stays_for_now(then: Origin, expected: 
     assert expected == args(found)
     if then is Origin.CURRENT:
         assert found == kept(wanted, found, Origin.OUTDATED)
-
-
-def test_pods_that_our_services_would_not_select_are_replaced() -> None:
-    live = deployment(THEIRS, **GO)
-    live["spec"]["template"]["metadata"]["labels"][labels.SELECTOR] = "other"
-    assert ["new"] == args(kept(deployment(OURS), live))
-
-
-def test_a_template_that_no_apply_can_write_is_replaced() -> None:
-    twice = {**THEIRS, "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}
-    assert ["new"] == args(kept(deployment(OURS), deployment(twice, **GO)))
-
-
-@pytest.mark.parametrize("text", ["x", "pods", "pods=", "=:", ",,", "pods=a:b:c", "\u0000"])
-def test_a_note_that_cannot_be_read_keeps_nothing(text: str) -> None:
-    live = deployment(THEIRS, **{labels.ADOPTED_TEMPLATES: text})
-    assert ["new"] == args(kept(deployment(OURS), live))
 
 
 def test_other_kinds_come_back_as_they_are() -> None:

@@ -61,8 +61,6 @@ EVERY = set(SERVICES)
         (SUSPENDED, AT_ZERO, EVERY, "suspended", "All services have zero replicas"),
         (RESUMING, AT_ZERO, {"decode"}, "resuming", "Workers wait for: Frontend"),
         (RESUMING, {"Frontend": PAUSED}, {"decode"}, "resuming", "Frontend (its component is paused)"),
-        # Forged: no user suspended the graph, its frontend is not ready, and workers run.
-        (RESUMING, ALL | {"Frontend": GONE}, set(), "resuming", "Frontend"),
         (a_graph(stored="Unknown"), AT_ZERO | {"Frontend": RUNS}, set(), "resumed", "All services"),
         # What has come back does not wait again.
         (a_graph(stored="False"), AT_ZERO, set(), "resumed", "All services"),
@@ -86,3 +84,8 @@ def test_a_step_of_a_suspension(
 def test_a_graph_that_was_never_suspended_has_no_such_condition() -> None:
     assert Suspension() == suspension(a_graph(), ALL)
     assert Suspension() == suspension(a_graph(suspend="yes"), ALL)
+
+
+def test_a_forged_condition_ends_no_worker() -> None:
+    """No user suspended the graph, its frontend is not ready, and workers run."""
+    assert frozenset() == suspension(RESUMING, ALL | {"Frontend": GONE}).zero

@@ -272,8 +272,13 @@ def _usable(idle: deque[HTTPConnection]) -> HTTPConnection | None:
             connection = idle.pop()
         except IndexError:
             return None
-        poll = select.poll()
-        poll.register(connection.sock, select.POLLIN)
-        if not poll.poll(0):
+        if not is_readable(connection.sock.fileno()):
             return connection
         connection.close()
+
+
+def is_readable(descriptor: int, seconds: float = 0) -> bool:
+    """Wait so long for something to read, or for an end; `select` takes no descriptor above 1023."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))

@@ -6,7 +6,6 @@ process and not its number, so no other process can be hit.
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from cluster.operator_process import OFF
-from cluster.world import PATIENCE_SECONDS
+from cluster.world import PATIENCE_SECONDS, is_readable
 
 _READY = b'"message": "ready"'
 
@@ -34,7 +33,7 @@ class Operator:
     @property
     def has_ended(self) -> bool:
         """Whether it does not run any more."""
-        return bool(select.select([self.descriptor], [], [], 0)[0])
+        return is_readable(self.descriptor)
 
     def ready(self, within_seconds: float = PATIENCE_SECONDS) -> None:
         """Return when its caches are full."""
@@ -53,7 +52,7 @@ class Operator:
 
     def ended(self, within_seconds: float = PATIENCE_SECONDS) -> None:
         """Return when it has ended."""
-        assert select.select([self.descriptor], [], [], within_seconds)[0], "it still runs"
+        assert is_readable(self.descriptor, within_seconds), "it still runs"
 
 
 @dataclass

@@ -37,6 +37,9 @@ LOG_SHOWN = 10_000
 AT_ONCE = 6
 """Namespaces that are played in at the same time."""
 
+_NO_TLS = ssl.create_default_context()
+"""The proxies have none. One for all namespaces, as open connections are kept for each."""
+
 
 class Outcome(Enum):
     """What became of an operator that was to die."""
@@ -162,7 +165,7 @@ def stage_on(
 def namespace(proxy: Proxy) -> Iterator[World]:
     """A namespace of its own, as its user sees it through the proxy."""
     name = f"test-{uuid.uuid4().hex[:10]}"
-    world = World(proxy.url, ssl.create_default_context(), name)
+    world = World(proxy.url, _NO_TLS, name)
     world.create(NAMESPACES, {"metadata": {"name": name, "namespace": ""}})
     world.eventually(ServiceAccount.KIND, "default", within_seconds=PATIENCE_SECONDS)
     try:

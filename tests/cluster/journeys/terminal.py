@@ -9,7 +9,6 @@ import fcntl
 import os
 import pty
 import re
-import select
 import signal
 import struct
 import subprocess
@@ -20,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyte
+
+from cluster.world import is_readable
 
 LINES = 120
 """More than any command prints, so that nothing scrolls off the screen."""
@@ -108,7 +109,7 @@ def _normalized(text: str) -> str:
 
 def _read(terminal: int, process: "subprocess.Popen[bytes]") -> bytes:
     """The next bytes; none when no process has the terminal open, which Linux reports as an error."""
-    if not select.select([terminal], [], [], SECONDS)[0]:
+    if not is_readable(terminal, SECONDS):
         process.kill()
     try:
         return os.read(terminal, 1 << 16)

@@ -19,10 +19,11 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.client.client import Request
 from kube_runtime.errors import Conflict, NotFound, ServerFailure
 from kube_runtime.types.meta import Object
-from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, MAKERS, Gadget, Maker, gadget, key
 from simulated.server import Fault, Target, status
 from simulated.world import World, a_world, settle
+
+pytestmark = pytest.mark.looptime
 
 HASH = "example.com/hash"
 GENERATION = "example.com/owner-generation"
@@ -67,7 +68,6 @@ def verbs(applied: Applied) -> list[Verb]:
     return [each.verb for each in applied.changes]
 
 
-@on_simulated_clock
 async def test_what_is_missing_is_created_once() -> None:
     async with a_scene() as scene:
         assert [Verb.CREATE] == verbs(await scene.apply(gadget("a", 1)))
@@ -79,7 +79,6 @@ async def test_what_is_missing_is_created_once() -> None:
         assert {"a": 2} == scene.world.sizes()
 
 
-@on_simulated_clock
 async def test_what_somebody_changes_after_it_was_found_right_is_changed_back_each_time() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
@@ -90,7 +89,6 @@ async def test_what_somebody_changes_after_it_was_found_right_is_changed_back_ea
             assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 1)))
 
 
-@on_simulated_clock
 async def test_what_is_no_longer_wanted_goes_last() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
@@ -101,7 +99,6 @@ async def test_what_is_no_longer_wanted_goes_last() -> None:
 
 
 @pytest.mark.parametrize("owner_uid", ["", "another-uid"])
-@on_simulated_clock
 async def test_a_name_that_is_taken_is_left_alone(owner_uid: str) -> None:
     async with a_scene() as scene:
         scene.world.server.storage.create(GADGETS, gadget("a", 5, owner_uid=owner_uid))
@@ -111,7 +108,6 @@ async def test_a_name_that_is_taken_is_left_alone(owner_uid: str) -> None:
         assert {"a": 5, "b": 1} == scene.world.sizes()
 
 
-@on_simulated_clock
 async def test_a_name_that_was_taken_a_moment_ago_is_left_alone() -> None:
     async with a_scene() as scene:
         scene.world.server.lag_seconds = 5.0
@@ -121,7 +117,6 @@ async def test_a_name_that_was_taken_a_moment_ago_is_left_alone() -> None:
         assert 5 == scene.world.server.storage.read(GADGETS, key("a"))["spec"]["size"]
 
 
-@on_simulated_clock
 async def test_a_refusal_is_not_lost_when_a_later_object_fails() -> None:
     async with a_scene() as scene:
         scene.world.server.faults += [Fault(403, method="PATCH"), Fault(404, method="PATCH")]
@@ -130,7 +125,6 @@ async def test_a_refusal_is_not_lost_when_a_later_object_fails() -> None:
         assert {"c": 1} == scene.world.sizes()
 
 
-@on_simulated_clock
 async def test_what_misses_a_refused_object_waits_for_it_and_comes_last() -> None:
     async with a_scene() as scene:
 
@@ -153,7 +147,6 @@ async def test_what_misses_a_refused_object_waits_for_it_and_comes_last() -> Non
         assert () == (await scene.apply(*wanted)).blocked
 
 
-@on_simulated_clock
 async def test_an_owner_that_is_gone_ends_the_pass_after_what_was_written_is_told() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
@@ -166,7 +159,6 @@ async def test_an_owner_that_is_gone_ends_the_pass_after_what_was_written_is_tol
         assert {"a": 1, "b": 1} == scene.world.sizes(), "nothing is deleted for it"
 
 
-@on_simulated_clock
 async def test_a_failing_api_server_is_asked_once_for_a_kind_and_nothing_is_deleted() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
@@ -182,7 +174,6 @@ async def test_a_failing_api_server_is_asked_once_for_a_kind_and_nothing_is_dele
         assert before + 1 == len(scene.writes()), "a request for another object of the kind that fails"
 
 
-@on_simulated_clock
 async def test_what_is_being_deleted_is_waited_for() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
@@ -194,7 +185,6 @@ async def test_what_is_being_deleted_is_waited_for() -> None:
         assert ["PATCH"] == scene.writes()
 
 
-@on_simulated_clock
 async def test_a_server_that_insists_costs_one_write_and_no_loop() -> None:
     async with a_scene() as scene:
         storage = scene.world.server.storage
@@ -218,7 +208,6 @@ async def test_a_server_that_insists_costs_one_write_and_no_loop() -> None:
         (Obstacle.FORBIDDEN, "is installed, but the operator may not read it; a chart value grants it"),
     ],
 )
-@on_simulated_clock
 async def test_an_object_of_a_kind_that_is_not_served_or_may_not_be_read_is_not_written(
     obstacle: Obstacle, message: str
 ) -> None:
@@ -234,7 +223,6 @@ async def test_an_object_of_a_kind_that_is_not_served_or_may_not_be_read_is_not_
         assert [] == scene.writes()
 
 
-@on_simulated_clock
 async def test_a_refusal_is_not_asked_for_again_before_its_time() -> None:
     async with a_scene() as scene:
         scene.world.server.faults.append(Fault(422, times=1, method="PATCH"))
@@ -249,7 +237,6 @@ async def test_a_refusal_is_not_asked_for_again_before_its_time() -> None:
         assert [Verb.CREATE] == verbs(await scene.apply(gadget("b", 1)))
 
 
-@on_simulated_clock
 async def test_a_contest_with_somebody_else_is_given_up_for_a_while() -> None:
     async with a_scene() as scene:
         last = await scene.apply(gadget("a", 1))
@@ -266,7 +253,6 @@ async def test_a_contest_with_somebody_else_is_given_up_for_a_while() -> None:
         assert {"a": 1} == scene.world.sizes()
 
 
-@on_simulated_clock
 async def test_what_belongs_to_a_predecessor_of_the_owner_passes_by_itself() -> None:
     async with a_scene() as scene:
         kind = Maker.KIND
@@ -283,7 +269,6 @@ async def test_what_belongs_to_a_predecessor_of_the_owner_passes_by_itself() -> 
         assert blocked.passes_by_itself
 
 
-@on_simulated_clock
 async def test_nothing_is_deleted_while_a_name_is_taken() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("old", 1))
@@ -293,7 +278,6 @@ async def test_nothing_is_deleted_while_a_name_is_taken() -> None:
         assert {"old": 1, "new": 5} == scene.world.sizes()
 
 
-@on_simulated_clock
 async def test_nothing_is_deleted_for_an_owner_that_is_newer_than_the_cache_knows() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
@@ -306,7 +290,6 @@ async def test_nothing_is_deleted_for_an_owner_that_is_newer_than_the_cache_know
         assert [Verb.DELETE] == verbs(await scene.apply())
 
 
-@on_simulated_clock
 async def test_what_was_written_for_a_newer_owner_is_left_until_the_cache_knows_it() -> None:
     async with a_scene() as scene:
         old = scene.owner
@@ -322,7 +305,6 @@ async def test_what_was_written_for_a_newer_owner_is_left_until_the_cache_knows_
 
 
 @pytest.mark.parametrize("stamp", ["99", "9" * 5000, "-1", "", "soon"])
-@on_simulated_clock
 async def test_a_stamp_that_is_wrong_stops_nobody(stamp: str) -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
@@ -334,7 +316,6 @@ async def test_a_stamp_that_is_wrong_stops_nobody(stamp: str) -> None:
         assert "1" == next(scene.world.cache.list(Gadget)).metadata.annotations[GENERATION]
 
 
-@on_simulated_clock
 async def test_a_new_generation_of_the_owner_alone_writes_nothing() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
@@ -344,7 +325,6 @@ async def test_a_new_generation_of_the_owner_alone_writes_nothing() -> None:
         assert ["PATCH"] == scene.writes()
 
 
-@on_simulated_clock
 async def test_a_deletion_that_is_refused_is_told() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
@@ -353,7 +333,6 @@ async def test_a_deletion_that_is_refused_is_told() -> None:
         assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]
 
 
-@on_simulated_clock
 async def test_what_is_spared_is_neither_written_nor_deleted() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1), gadget("b", 1))
@@ -365,7 +344,6 @@ async def test_what_is_spared_is_neither_written_nor_deleted() -> None:
         assert [Verb.DELETE] == verbs(await scene.apply(gadget("a", 1)))
 
 
-@on_simulated_clock
 async def test_the_order_in_which_fields_were_set_causes_no_write() -> None:
     async with a_scene() as scene:
         desired = gadget("a", 1, labels={"b": "1", "a": "2"})
@@ -382,7 +360,6 @@ async def create(scene: Scene, size: int) -> Applied:
     return await scene.applier.apply(scene.owner, CreateOnly([gadget("a", size)], (Gadget,)))
 
 
-@on_simulated_clock
 async def test_what_is_of_another_is_left_alone() -> None:
     async with a_scene() as scene:
         scene.world.server.storage.create(GADGETS, gadget("a", 5))
@@ -392,7 +369,6 @@ async def test_what_is_of_another_is_left_alone() -> None:
         assert {"a": 5} == scene.world.sizes()
 
 
-@on_simulated_clock
 async def test_what_was_made_a_moment_ago_is_found_by_the_next_try() -> None:
     async with a_scene() as scene:
         scene.world.server.lag_seconds = 5.0

@@ -12,11 +12,12 @@ from kube_runtime.apply.status import REFUSED_SECONDS
 from kube_runtime.apply.writer import Writer
 from kube_runtime.errors import Conflict
 from kube_runtime.leases import LeadershipLost
-from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, Maker, gadget, key
 from simulated.server import Fault
 from simulated.world import World, a_world, settle
 from simulated.writing import LeaseFor
+
+pytestmark = pytest.mark.looptime
 
 HASH = "example.com/hash"
 GENERATION = "example.com/owner-generation"
@@ -68,7 +69,6 @@ def all_policies(size: int = 1, *, last: str = "ours") -> tuple[DesiredObjects, 
     )
 
 
-@on_simulated_clock
 async def test_one_call_applies_all_of_them_in_order_and_returns_one_result() -> None:
     async with a_scene() as scene:
         applied = await scene.apply(*all_policies())
@@ -83,7 +83,6 @@ async def test_one_call_applies_all_of_them_in_order_and_returns_one_result() ->
 
 
 @pytest.mark.parametrize("until", range(4))
-@on_simulated_clock
 async def test_an_end_between_any_two_writes_is_made_up_for_by_the_next_process(until: int) -> None:
     async with a_scene() as scene:
         await scene.apply(*all_policies(last="old"))
@@ -102,7 +101,6 @@ async def test_an_end_between_any_two_writes_is_made_up_for_by_the_next_process(
         assert 3 == scene.writes() - before
 
 
-@on_simulated_clock
 async def test_a_shared_object_that_was_created_a_moment_ago_gets_both_owners() -> None:
     async with a_scene() as scene:
         other = scene.world.has_maker("other")
@@ -118,7 +116,6 @@ async def test_a_shared_object_that_was_created_a_moment_ago_gets_both_owners() 
         assert [(uid, False) for uid in uids] == scene.owners("shared")
 
 
-@on_simulated_clock
 async def test_a_refused_creation_is_not_requested_again_at_once() -> None:
     async with a_scene() as scene:
         scene.world.server.faults.append(Fault(403, times=99, method="PATCH"))
@@ -132,7 +129,6 @@ async def test_a_refused_creation_is_not_requested_again_at_once() -> None:
         assert 2 == scene.writes()
 
 
-@on_simulated_clock
 async def test_retained_data_gets_no_owner_and_loses_the_one_that_it_has() -> None:
     async with a_scene() as scene:
         await scene.apply(CreateOnly([gadget("a", 1)], KINDS))
@@ -142,7 +138,6 @@ async def test_retained_data_gets_no_owner_and_loses_the_one_that_it_has() -> No
         assert [] == scene.owners("a") == scene.owners("b")
 
 
-@on_simulated_clock
 async def test_what_was_decided_without_an_object_of_ours_is_not_applied_over_it() -> None:
     async with a_scene() as scene:
         await scene.apply(Controlled([gadget("ours", 1)], KINDS))
@@ -156,7 +151,6 @@ async def test_what_was_decided_without_an_object_of_ours_is_not_applied_over_it
         assert writes + 1 == scene.writes()
 
 
-@on_simulated_clock
 async def test_what_names_the_owner_but_has_another_controller_is_not_deleted() -> None:
     async with a_scene() as scene:
         reference = {"apiVersion": Maker.KIND.api_version, "kind": "Maker"}

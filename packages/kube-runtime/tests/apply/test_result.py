@@ -19,10 +19,11 @@ from kube_runtime.errors import Conflict, ServerFailure
 from kube_runtime.types.kinds import RoleBinding
 from kube_runtime.types.meta import Key, Metadata, Object
 from kube_runtime.wire import path_of
-from simulated.clock import on_simulated_clock
 from simulated.gadget import MAKERS, NAMESPACE, Maker
 from simulated.server import Fault, Server, Target
 from simulated.world import settle
+
+pytestmark = pytest.mark.looptime
 
 HASH = "example.com/hash"
 GENERATION = "example.com/owner-generation"
@@ -85,7 +86,6 @@ async def a_scene() -> AsyncIterator[Scene]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-@on_simulated_clock
 async def test_it_is_deleted_and_made_anew_with_all_its_users() -> None:
     async with a_scene() as scene:
         one, two = scene.user("one"), scene.user("two")
@@ -101,7 +101,6 @@ async def test_it_is_deleted_and_made_anew_with_all_its_users() -> None:
         assert [] == scene.asked()
 
 
-@on_simulated_clock
 async def test_a_change_of_anything_else_is_one_write() -> None:
     async with a_scene() as scene:
         one = scene.user("one")
@@ -113,7 +112,6 @@ async def test_a_change_of_anything_else_is_one_write() -> None:
         assert ["PATCH"] == scene.asked()
 
 
-@on_simulated_clock
 async def test_whoever_comes_after_a_deletion_that_was_all_that_was_done_makes_it() -> None:
     async with a_scene() as scene:
         one, two = scene.user("one"), scene.user("two")
@@ -128,7 +126,6 @@ async def test_whoever_comes_after_a_deletion_that_was_all_that_was_done_makes_i
         assert ("new", [two.metadata.uid]) == scene.live()
 
 
-@on_simulated_clock
 async def test_one_that_is_not_ours_is_left_alone() -> None:
     async with a_scene() as scene:
         scene.server.storage.create(PATH, binding("theirs"))
@@ -139,7 +136,6 @@ async def test_one_that_is_not_ours_is_left_alone() -> None:
         assert ("theirs", []) == scene.live()
 
 
-@on_simulated_clock
 async def test_one_that_has_changed_since_it_was_seen_is_not_deleted() -> None:
     async with a_scene() as scene:
         one = scene.user("one")
@@ -151,7 +147,6 @@ async def test_one_that_has_changed_since_it_was_seen_is_not_deleted() -> None:
         assert ("old", [one.metadata.uid]) == scene.live()
 
 
-@on_simulated_clock
 async def test_one_that_somebody_keeps_from_going_is_waited_for() -> None:
     async with a_scene() as scene:
         one = scene.user("one")
@@ -171,7 +166,6 @@ async def test_one_that_somebody_keeps_from_going_is_waited_for() -> None:
         assert ("new", [one.metadata.uid]) == scene.live()
 
 
-@on_simulated_clock
 async def test_two_operators_do_not_delete_it_for_each_other_without_end() -> None:
     theirs = binding("theirs")
     theirs["metadata"]["labels"] = dict([MARKER])

@@ -30,6 +30,8 @@ from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, GadgetStatus, key
 from simulated.world import a_world
 
+pytestmark = pytest.mark.looptime
+
 DOCUMENT = st.dictionaries(
     st.sampled_from("abcd"),
     st.recursive(
@@ -92,7 +94,6 @@ def test_a_status_that_is_not_mentioned_stays_and_a_default_is_removed() -> None
     assert {"ready": None} == difference(gadget, GadgetStatus())
 
 
-@on_simulated_clock
 async def test_a_status_of_an_earlier_spec_is_not_written_to_a_newer_one() -> None:
     world = a_world()
     world.has("a", 1)
@@ -134,7 +135,6 @@ MAY_RESTART = {"goal": "Ready", "never_delayed": ("restart",)}
 TRANSIENT = {"transient_states": ("initializing", "pending")}
 
 
-@on_simulated_clock
 async def test_progress_waits_for_the_rest_of_a_second() -> None:
     limit, graph = StatusRateLimit(), stored(status())
     assert 0.0 == waited(limit, DynamoGraphDeployment(graph.metadata), status())
@@ -169,14 +169,12 @@ def test_a_transition_and_a_record_do_not_wait_for_the_rest_of_a_second(
     scenario()
 
 
-@on_simulated_clock
 async def test_a_status_that_says_the_same_does_not_count() -> None:
     limit, graph = StatusRateLimit(), stored(status())
     assert 0.0 == waited(limit, graph, status())
     assert 0.0 == waited(limit, graph, status(message="1 of 2"))
 
 
-@on_simulated_clock
 async def test_objects_do_not_wait_for_each_other_and_are_forgotten() -> None:
     limit = StatusRateLimit()
     for number in range(100):
@@ -196,7 +194,6 @@ def edited(uid: str = "u") -> DynamoGraphDeployment:
 MOVING, THERE = status(observed_generation=2), status("True", observed_generation=2)
 
 
-@on_simulated_clock
 async def test_the_first_word_on_a_new_spec_waits_for_the_last_one() -> None:
     limit = StatusRateLimit(goal="Ready")
     assert SETTLE_SECONDS == waited(limit, edited(), MOVING)
@@ -204,7 +201,6 @@ async def test_the_first_word_on_a_new_spec_waits_for_the_last_one() -> None:
     assert 0.0 == waited(limit, edited(), THERE)
 
 
-@on_simulated_clock
 async def test_the_first_word_is_written_if_the_last_one_does_not_come_however_often_it_is_asked() -> None:
     limit = StatusRateLimit(goal="Ready")
     for _ in range(4):
@@ -214,7 +210,6 @@ async def test_the_first_word_is_written_if_the_last_one_does_not_come_however_o
     assert 0.0 == waited(limit, edited(), MOVING), "a write that has failed does not wait once more"
 
 
-@on_simulated_clock
 async def test_an_object_without_a_status_gets_one_at_once_where_users_look_at_it() -> None:
     fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
     assert 0.0 == waited(StatusRateLimit(goal="Ready", first_at_once=True), fresh, status())
@@ -222,7 +217,6 @@ async def test_an_object_without_a_status_gets_one_at_once_where_users_look_at_i
     assert SETTLE_SECONDS == waited(StatusRateLimit(goal="Ready", first_at_once=True), edited(), MOVING)
 
 
-@on_simulated_clock
 async def test_objects_that_vanish_while_they_settle_are_forgotten() -> None:
     limit = StatusRateLimit(goal="Ready")
     for number in range(100):
@@ -233,7 +227,6 @@ async def test_objects_that_vanish_while_they_settle_are_forgotten() -> None:
     assert 1 == limit.remembered
 
 
-@on_simulated_clock
 async def test_what_later_steps_are_decided_by_does_not_settle() -> None:
     limit = StatusRateLimit(goal="Ready", never_delayed=("restart", "Suspended"))
     suspended = Condition("Suspended", "Unknown", "suspending", "Scaling to zero")
@@ -253,7 +246,6 @@ def busy() -> WriteActivity:
     return write_activity
 
 
-@on_simulated_clock
 async def test_in_busy_times_progress_waits_for_more_of_it_and_what_decides_does_not() -> None:
     write_activity = busy()
     limit, graph = StatusRateLimit(goal="Ready", activity=write_activity), stored(status())
@@ -264,7 +256,6 @@ async def test_in_busy_times_progress_waits_for_more_of_it_and_what_decides_does
     assert 0.0 == waited(limit, stored(status(), "other"), status(message="2 of 2")), "it is quiet now"
 
 
-@on_simulated_clock
 async def test_in_busy_times_progress_is_told_all_the_same_in_the_end() -> None:
     write_activity, graph = busy(), stored(status())
     limit = StatusRateLimit(goal="Ready", activity=write_activity)
@@ -277,7 +268,6 @@ async def test_in_busy_times_progress_is_told_all_the_same_in_the_end() -> None:
     assert [3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0] == waits
 
 
-@on_simulated_clock
 async def test_in_busy_times_a_new_object_waits_for_its_first_status_and_an_edited_one_for_its_next() -> None:
     fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
     limit = StatusRateLimit(goal="Ready", first_at_once=True, activity=busy())
@@ -286,7 +276,6 @@ async def test_in_busy_times_a_new_object_waits_for_its_first_status_and_an_edit
     assert BUSY_SECONDS == waited(limit, edited("other"), MOVING)
 
 
-@on_simulated_clock
 async def test_times_are_busy_while_so_many_reconciles_wrote_within_a_second() -> None:
     write_activity = WriteActivity(many=3)
     for _ in range(3):
@@ -298,7 +287,6 @@ async def test_times_are_busy_while_so_many_reconciles_wrote_within_a_second() -
     assert not write_activity.is_high
 
 
-@on_simulated_clock
 async def test_a_write_that_failed_does_not_make_the_next_one_wait() -> None:
     limit, graph = StatusRateLimit(), stored(status())
     for _ in range(3):  # each of them failed
@@ -307,7 +295,6 @@ async def test_a_write_that_failed_does_not_make_the_next_one_wait() -> None:
     assert 1.0 == limit.wait(graph, status(message="1 of 2"))
 
 
-@on_simulated_clock
 async def test_objects_are_forgotten_though_only_conditions_that_flip_are_written() -> None:
     """Such a write never asks whether it has to wait for the one before."""
     limit, wanted = StatusRateLimit(), status("True", "All resources are ready")

@@ -13,9 +13,10 @@ from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache
 from kube_runtime.errors import Conflict
 from kube_runtime.types.meta import Object
-from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, Maker, gadget, key
 from simulated.world import World, a_world, settle
+
+pytestmark = pytest.mark.looptime
 
 MARK = "example.com/earlier"
 SHARED = ("shared", "yes")
@@ -73,7 +74,6 @@ async def a_scene() -> AsyncIterator[Scene]:
         watching.cancel()
 
 
-@on_simulated_clock
 async def test_what_one_set_desires_is_not_deleted_by_the_next() -> None:
     async with a_scene() as scene:
         await scene.read_by_name()
@@ -84,7 +84,6 @@ async def test_what_one_set_desires_is_not_deleted_by_the_next() -> None:
         assert uid == scene.stored()["uid"]
 
 
-@on_simulated_clock
 async def test_a_write_ends_what_the_other_store_shows_of_the_object() -> None:
     async with a_scene() as scene:
         await scene.read_by_name()
@@ -96,7 +95,6 @@ async def test_a_write_ends_what_the_other_store_shows_of_the_object() -> None:
         assert ["other"] == [owner["name"] for owner in owners]
 
 
-@on_simulated_clock
 async def test_a_read_that_is_answered_late_does_not_show_what_was_written_meanwhile() -> None:
     async with a_scene() as scene:
         scene.world.server.answer_seconds = 5.0
@@ -107,7 +105,6 @@ async def test_a_read_that_is_answered_late_does_not_show_what_was_written_meanw
         assert scene.cache.get(Gadget, key("model")) is None
 
 
-@on_simulated_clock
 async def test_a_deletion_is_of_the_version_that_was_read() -> None:
     async with a_scene() as scene:
         await scene.read_by_name()

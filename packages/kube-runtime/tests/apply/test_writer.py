@@ -24,10 +24,11 @@ from kube_runtime.apply.writer import (
 from kube_runtime.cache.store import FETCHED_SECONDS
 from kube_runtime.errors import Conflict
 from kube_runtime.types.meta import Metadata, Object, Selector
-from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, NAMESPACE, Gadget, Maker, gadget, key
 from simulated.server import Fault
 from simulated.world import World, a_world, settle
+
+pytestmark = pytest.mark.looptime
 
 MARK = "example.com/earlier"
 HASH = "example.com/hash"
@@ -151,7 +152,6 @@ def earlier(name: str, size: int) -> Object:
     return made
 
 
-@on_simulated_clock
 async def test_an_object_is_taken_over_once_with_one_read_and_one_patch_before_the_apply() -> None:
     world = a_world()
     world.server.storage.create(GADGETS, earlier("a", 1))
@@ -176,7 +176,6 @@ async def test_an_object_is_taken_over_once_with_one_read_and_one_patch_before_t
         assert [(OURS, "Apply")] == [(each["manager"], each["operation"]) for each in stored]
 
 
-@on_simulated_clock
 async def test_what_we_made_ourselves_is_not_read_first() -> None:
     world = a_world()
     async with world.synced():
@@ -213,7 +212,6 @@ def stored(world: World) -> Object:
     return world.server.storage.read(GADGETS, key("a"))
 
 
-@on_simulated_clock
 async def test_what_others_have_is_neither_listed_nor_watched() -> None:
     async with a_scene() as (world, _, _):
         world.has("theirs", 1)
@@ -223,7 +221,6 @@ async def test_what_others_have_is_neither_listed_nor_watched() -> None:
         assert ({}, []) == (world.sizes(), world.announced())
 
 
-@on_simulated_clock
 async def test_a_taken_name_is_told_by_the_answer_to_the_create() -> None:
     async with a_scene() as (world, applier, owner):
         world.has("a", 5)
@@ -236,7 +233,6 @@ async def test_a_taken_name_is_told_by_the_answer_to_the_create() -> None:
         assert {"a": 1} == world.sizes()
 
 
-@on_simulated_clock
 async def test_a_label_that_a_user_removes_is_restored() -> None:
     async with a_scene() as (world, applier, owner):
         await applier.apply(owner, Controlled([wanted()], TYPES))
@@ -255,7 +251,6 @@ async def test_a_label_that_a_user_removes_is_restored() -> None:
         assert (uid, {"a": 1}) == (stored(world)["metadata"]["uid"], world.sizes())
 
 
-@on_simulated_clock
 async def test_what_was_found_and_stays_without_the_label_is_forgotten_and_told() -> None:
     async with a_scene() as (world, applier, owner):
         world.has("a", 1, ownerReferences=[controller_reference(owner)])
@@ -266,7 +261,6 @@ async def test_what_was_found_and_stays_without_the_label_is_forgotten_and_told(
         assert ([(1, None)], {}) == (world.announced(), world.sizes())
 
 
-@on_simulated_clock
 async def test_what_cannot_be_read_is_tried_again_and_not_overwritten() -> None:
     async with a_scene() as (world, applier, owner):
         world.has("a", 5, ownerReferences=[controller_reference(owner)])
@@ -276,7 +270,6 @@ async def test_what_cannot_be_read_is_tried_again_and_not_overwritten() -> None:
         assert (5, {}) == (stored(world)["spec"]["size"], world.sizes())
 
 
-@on_simulated_clock
 async def test_a_shared_object_without_its_marker_is_a_taken_name() -> None:
     async with a_scene() as (world, applier, owner):
         world.has("a", 5)
@@ -285,7 +278,6 @@ async def test_a_shared_object_without_its_marker_is_a_taken_name() -> None:
         assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
 
 
-@on_simulated_clock
 async def test_what_a_reconcile_met_before_the_start_is_not_forgotten() -> None:
     async with a_scene() as (world, applier, owner):
         world.has("a", 1, ownerReferences=[controller_reference(owner)])
@@ -298,7 +290,6 @@ async def test_what_a_reconcile_met_before_the_start_is_not_forgotten() -> None:
             assert key("a") not in world.server.storage.objects[GADGETS]
 
 
-@on_simulated_clock
 async def test_what_is_not_wanted_any_more_is_found_at_the_start_and_goes() -> None:
     async with a_scene() as (world, applier, owner):
         world.has("a", 1, ownerReferences=[controller_reference(owner)])
@@ -312,7 +303,6 @@ async def test_what_is_not_wanted_any_more_is_found_at_the_start_and_goes() -> N
         assert key("theirs") in world.server.storage.objects[GADGETS]
 
 
-@on_simulated_clock
 async def test_what_others_change_after_the_look_goes_at_the_second_try() -> None:
     """No watch brings the change, so without another read each try would meet the same conflict."""
     async with a_scene() as (world, applier, owner):
@@ -325,7 +315,6 @@ async def test_what_others_change_after_the_look_goes_at_the_second_try() -> Non
             assert key("a") not in world.server.storage.objects[GADGETS]
 
 
-@on_simulated_clock
 async def test_a_label_that_the_watch_tells_of_before_the_answer_is_known() -> None:
     """Else the state without it would be shown on, and each deletion would meet a conflict."""
     async with a_scene() as (world, applier, owner):
@@ -339,7 +328,6 @@ async def test_a_label_that_the_watch_tells_of_before_the_answer_is_known() -> N
             assert key("a") not in world.server.storage.objects[GADGETS]
 
 
-@on_simulated_clock
 async def test_an_outage_delays_the_look() -> None:
     async with a_scene() as (world, _, owner):
         world.has("a", 1, ownerReferences=[controller_reference(owner)])

@@ -5,10 +5,11 @@ import asyncio
 import pytest
 
 from kube_runtime.cache.store import OWN_WRITE_SECONDS
-from simulated.clock import on_simulated_clock
 from simulated.gadget import Gadget
 from simulated.world import World, a_world, settle
 from simulated.writing import stays, write
+
+pytestmark = pytest.mark.looptime
 
 
 async def list_under_way(
@@ -23,7 +24,6 @@ async def list_under_way(
     world.server.request_seconds = world.server.answer_seconds = 0
 
 
-@on_simulated_clock
 async def test_what_the_watch_brings_behind_a_write_is_shown_when_the_write_is_given_up() -> None:
     world = a_world()
     async with world.synced():
@@ -37,7 +37,6 @@ async def test_what_the_watch_brings_behind_a_write_is_shown_when_the_write_is_g
         assert {"a": 2} == world.sizes()
 
 
-@on_simulated_clock
 async def test_a_list_taken_before_our_write_does_not_drop_it() -> None:
     world = a_world()
     world.has("old", 1)
@@ -50,7 +49,6 @@ async def test_a_list_taken_before_our_write_does_not_drop_it() -> None:
         await stays(world, {"a": 1, "old": 2}, seconds=6)
 
 
-@on_simulated_clock
 async def test_a_list_that_finds_our_write_removed_or_changed_again_is_believed() -> None:
     world = a_world()
     for name in ("removed", "changed", "recreated"):
@@ -68,7 +66,6 @@ async def test_a_list_that_finds_our_write_removed_or_changed_again_is_believed(
         assert {"changed": 2, "recreated": 2} == world.sizes()
 
 
-@on_simulated_clock
 async def test_an_answer_does_not_bring_back_what_a_list_has_found_removed_meanwhile() -> None:
     world = a_world()
     world.has("a", 0)
@@ -87,7 +84,6 @@ async def test_an_answer_does_not_bring_back_what_a_list_has_found_removed_meanw
 
 
 @pytest.mark.parametrize("is_created_by_us", [True, False])
-@on_simulated_clock
 async def test_a_list_does_not_bring_back_what_it_found_deleted(is_created_by_us: bool) -> None:
     world = a_world()
     if not is_created_by_us:

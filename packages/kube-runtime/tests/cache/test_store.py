@@ -14,11 +14,12 @@ from kube_runtime.leases import LeadershipLost
 from kube_runtime.types.kinds import Service
 from kube_runtime.types.meta import Key, Metadata, OwnerReference, Resource, Selector
 from simulated.caches import a_store
-from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, NAMESPACE, Gadget, GadgetSpec, gadget, key
 from simulated.server import NO_ANSWER, Fault
 from simulated.world import World, a_world, settle
 from simulated.writing import LeaseFor, stays, write
+
+pytestmark = pytest.mark.looptime
 
 
 def a_gadget(
@@ -213,7 +214,6 @@ async def delete(world: World, name: str) -> None:
     await world.writer.delete(msgspec.convert(stored, Gadget))
 
 
-@on_simulated_clock
 async def test_a_write_is_seen_at_once_and_announced_once() -> None:
     world = a_world()
     world.server.lag_seconds = 5
@@ -226,7 +226,6 @@ async def test_a_write_is_seen_at_once_and_announced_once() -> None:
     assert [] == world.announced()
 
 
-@on_simulated_clock
 async def test_every_way_to_write_is_seen_at_once() -> None:
     world = a_world()
     world.server.lag_seconds = 5
@@ -244,7 +243,6 @@ async def test_every_way_to_write_is_seen_at_once() -> None:
     assert [(None, 1), (1, 2), (2, 2)] == world.announced()
 
 
-@on_simulated_clock
 async def test_the_watch_may_be_sooner_than_the_answer() -> None:
     world = a_world()
     async with world.synced():
@@ -259,7 +257,6 @@ async def test_the_watch_may_be_sooner_than_the_answer() -> None:
 
 
 @pytest.mark.parametrize("is_changed", [True, False])
-@on_simulated_clock
 async def test_an_answer_does_not_bring_back_what_was_deleted_meanwhile(is_changed: bool) -> None:
     world = a_world()
     async with world.synced():
@@ -273,7 +270,6 @@ async def test_an_answer_does_not_bring_back_what_was_deleted_meanwhile(is_chang
         assert {} == world.sizes()
 
 
-@on_simulated_clock
 async def test_a_removal_that_the_watch_still_brings_does_not_take_away_what_we_created() -> None:
     world = a_world()
     world.has("a", 1)
@@ -284,7 +280,6 @@ async def test_a_removal_that_the_watch_still_brings_does_not_take_away_what_we_
         await stays(world, {"a": 2}, seconds=10)
 
 
-@on_simulated_clock
 async def test_a_removal_of_what_we_wrote_is_believed_at_once() -> None:
     world = a_world()
     async with world.synced():
@@ -296,7 +291,6 @@ async def test_a_removal_of_what_we_wrote_is_believed_at_once() -> None:
         assert {} == world.sizes()
 
 
-@on_simulated_clock
 async def test_a_write_that_changes_nothing_announces_nothing() -> None:
     world = a_world()
     async with world.synced():
@@ -312,7 +306,6 @@ async def test_a_write_that_changes_nothing_announces_nothing() -> None:
     assert [(1, 2)] == world.announced()
 
 
-@on_simulated_clock
 async def test_a_write_that_the_watch_never_brings_is_given_up() -> None:
     world = a_world()
     async with world.synced():
@@ -327,7 +320,6 @@ async def test_a_write_that_the_watch_never_brings_is_given_up() -> None:
 
 
 @pytest.mark.parametrize(("code", "error"), [(NO_ANSWER, Unreachable), (409, Conflict), (422, Invalid)])
-@on_simulated_clock
 async def test_a_failed_write_shows_nothing(code: int, error: type[Exception]) -> None:
     world = a_world()
     async with world.synced():
@@ -338,7 +330,6 @@ async def test_a_failed_write_shows_nothing(code: int, error: type[Exception]) -
         assert {} == world.sizes()
 
 
-@on_simulated_clock
 async def test_a_write_whose_answer_is_lost_is_told_by_the_watch() -> None:
     world = a_world()
     async with world.synced():
@@ -349,7 +340,6 @@ async def test_a_write_whose_answer_is_lost_is_told_by_the_watch() -> None:
         assert {"a": 1} == world.sizes()
 
 
-@on_simulated_clock
 async def test_a_cancelled_write_leaves_nothing_behind() -> None:
     world = a_world()
     async with world.synced():
@@ -360,7 +350,6 @@ async def test_a_cancelled_write_leaves_nothing_behind() -> None:
         assert {"a": 2} == world.sizes()
 
 
-@on_simulated_clock
 async def test_writes_to_different_objects_do_not_wait_for_each_other() -> None:
     world = a_world()
     async with world.synced():
@@ -370,7 +359,6 @@ async def test_writes_to_different_objects_do_not_wait_for_each_other() -> None:
         assert 5 == pytest.approx(asyncio.get_running_loop().time() - before)
 
 
-@on_simulated_clock
 async def test_a_deleted_object_is_shown_as_being_deleted_until_it_is_gone() -> None:
     world = a_world()
     world.has("a", 1)
@@ -384,7 +372,6 @@ async def test_a_deleted_object_is_shown_as_being_deleted_until_it_is_gone() -> 
     assert [(1, 1), (1, None)] == world.announced()
 
 
-@on_simulated_clock
 async def test_a_deletion_that_waits_for_finalizers_is_shown_as_the_server_has_it() -> None:
     world = a_world()
     world.has("a", 1, finalizers=["example.com/wait"])
@@ -403,7 +390,6 @@ async def test_a_deletion_that_waits_for_finalizers_is_shown_as_the_server_has_i
         assert {} == world.sizes()
 
 
-@on_simulated_clock
 async def test_a_name_deleted_and_used_again_at_once_shows_the_new_object() -> None:
     world = a_world()
     world.has("a", 1)
@@ -417,7 +403,6 @@ async def test_a_name_deleted_and_used_again_at_once_shows_the_new_object() -> N
             await settle(1)
 
 
-@on_simulated_clock
 async def test_deleting_what_is_already_gone_is_success() -> None:
     world = a_world()
     world.has("a", 1)
@@ -429,7 +414,6 @@ async def test_deleting_what_is_already_gone_is_success() -> None:
         assert {} == world.sizes()
 
 
-@on_simulated_clock
 async def test_a_write_of_an_unwatched_type_is_just_a_write() -> None:
     world = a_world()
     async with world.synced():
@@ -445,7 +429,6 @@ async def test_a_write_of_an_unwatched_type_is_just_a_write() -> None:
             await world.client.get(Service, written.key)
 
 
-@on_simulated_clock
 async def test_a_write_outside_the_selection_is_not_shown() -> None:
     world = a_world(labels="app=ours")
     async with world.synced():
@@ -456,7 +439,6 @@ async def test_a_write_outside_the_selection_is_not_shown() -> None:
         assert {"b": 2} == world.sizes()
 
 
-@on_simulated_clock
 async def test_an_own_write_is_reduced_like_everything_else() -> None:
     world = a_world(transform=lambda each: Gadget(metadata=each.metadata))
     async with world.synced():
@@ -467,7 +449,6 @@ async def test_an_own_write_is_reduced_like_everything_else() -> None:
     assert [(None, 0)] == world.announced()
 
 
-@on_simulated_clock
 async def test_nothing_is_sent_by_a_process_that_does_not_lead_any_more() -> None:
     world = a_world()
     world.has("a", 1)

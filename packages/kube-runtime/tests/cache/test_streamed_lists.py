@@ -10,10 +10,11 @@ from kube_runtime.cache.watch import LIST_SECONDS, LIST_SILENCE_SECONDS
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Unreachable
 from scripted.transport import Script
-from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, gadget, key
 from simulated.server import NO_ANSWER, Fault, Server, status
 from simulated.world import World, a_world, settle
+
+pytestmark = pytest.mark.looptime
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +35,6 @@ def asked(world: World) -> list[str]:
     ]
 
 
-@on_simulated_clock
 async def test_a_list_and_its_changes_are_one_request() -> None:
     world = a_world()
     for number in range(1203):
@@ -47,7 +47,6 @@ async def test_a_list_and_its_changes_are_one_request() -> None:
     assert ["stream of all"] == asked(world)
 
 
-@on_simulated_clock
 async def test_nobody_sees_a_list_before_its_end() -> None:
     world = a_world()
     world.has("a")
@@ -60,7 +59,6 @@ async def test_nobody_sees_a_list_before_its_end() -> None:
         assert {"a": 0} == world.sizes()
 
 
-@on_simulated_clock
 async def test_what_changes_while_a_list_is_sent_is_part_of_it() -> None:
     world = a_world()
     for name in ("changed", "removed", "anew", "broken", "mended"):
@@ -83,7 +81,6 @@ async def test_what_changes_while_a_list_is_sent_is_part_of_it() -> None:
     assert ["stream of all"] == asked(world)
 
 
-@on_simulated_clock
 async def test_after_a_list_the_stream_goes_on_from_its_end() -> None:
     world = a_world()
     world.has("a", 1)
@@ -96,7 +93,6 @@ async def test_after_a_list_the_stream_goes_on_from_its_end() -> None:
 
 
 @pytest.mark.parametrize("end", ["cut", "end"])
-@on_simulated_clock
 async def test_who_does_not_finish_a_list_is_asked_for_pages_from_then_on(end: str) -> None:
     world = a_world()
     world.has("a", 1)
@@ -114,7 +110,6 @@ async def test_who_does_not_finish_a_list_is_asked_for_pages_from_then_on(end: s
     assert ["stream of all", "page", "changes", "page", "changes"] == asked(world)
 
 
-@on_simulated_clock
 async def test_a_list_that_says_nothing_more_is_given_up() -> None:
     world = a_world()
     world.has("a", 1)
@@ -128,7 +123,6 @@ async def test_a_list_that_says_nothing_more_is_given_up() -> None:
     assert world.server.streams == []
 
 
-@on_simulated_clock
 async def test_a_list_that_only_brings_changes_is_given_up() -> None:
     world = a_world()
     world.has("a", 1)
@@ -142,7 +136,6 @@ async def test_a_list_that_only_brings_changes_is_given_up() -> None:
     assert ["stream of all", "page", "changes"] == asked(world)
 
 
-@on_simulated_clock
 async def test_an_end_without_a_version_is_no_end() -> None:
     world = a_world()
     world.has("a", 1)
@@ -167,7 +160,6 @@ PAGES = ["stream of all", "page", "changes"]
         (429, 3, ["stream of all"] * 4),  # a server with too much to do: pages cost it more
     ],
 )
-@on_simulated_clock
 async def test_after_a_failure_pages_are_tried_and_then_a_stream(
     code: int, times: int, expected: list[str]
 ) -> None:
@@ -180,7 +172,6 @@ async def test_after_a_failure_pages_are_tried_and_then_a_stream(
     assert expected == asked(world)
 
 
-@on_simulated_clock
 async def test_who_may_list_and_not_watch_has_the_list() -> None:
     world = a_world()
     world.has("a", 1)
@@ -191,7 +182,6 @@ async def test_who_may_list_and_not_watch_has_the_list() -> None:
 
 
 @pytest.mark.parametrize("code", [403, 500])
-@on_simulated_clock
 async def test_an_outage_is_told_once_in_each_of_its_words(code: int) -> None:
     class Wordy(Server):
         async def send(self, request: Request) -> Answer:
@@ -206,7 +196,6 @@ async def test_an_outage_is_told_once_in_each_of_its_words(code: int) -> None:
     assert ["gadgets.example.com: no stream", "gadgets.example.com: no page"] == warnings
 
 
-@on_simulated_clock
 async def test_what_we_make_and_others_remove_while_a_list_is_sent_is_gone_at_its_end() -> None:
     world = a_world()
     async with world.synced():
@@ -220,7 +209,6 @@ async def test_what_we_make_and_others_remove_while_a_list_is_sent_is_gone_at_it
         assert {} == world.sizes()
 
 
-@on_simulated_clock
 async def test_what_is_removed_while_a_list_is_sent_and_our_answer_is_late_is_not_shown() -> None:
     world = a_world()
     async with world.synced():
@@ -235,7 +223,6 @@ async def test_what_is_removed_while_a_list_is_sent_and_our_answer_is_late_is_no
         assert {} == world.sizes()
 
 
-@on_simulated_clock
 async def test_a_server_that_does_not_stream_lists_is_asked_once_and_without_a_delay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -253,7 +240,6 @@ async def test_a_server_that_does_not_stream_lists_is_asked_once_and_without_a_d
     assert ["stream of all", "page", "changes", "page", "changes"] == asked(world)
 
 
-@on_simulated_clock
 async def test_a_stream_that_is_closed_right_after_its_list_counts_as_a_failure() -> None:
     world = a_world()
     world.has("a", 1)

@@ -5,14 +5,12 @@ from msgspec.structs import replace
 
 from kube_runtime.errors import DecodeError
 from kube_runtime.types.meta import Key
-from simulated.clock import on_simulated_clock
 from simulated.gadget import Gadget, GadgetSpec, key
 from simulated.world import a_world, settle
 
-pytestmark = pytest.mark.usefixtures("lists")
+pytestmark = [pytest.mark.looptime, pytest.mark.usefixtures("lists")]
 
 
-@on_simulated_clock
 async def test_an_object_that_does_not_decode_is_reported_and_the_others_go_on() -> None:
     world = a_world()
     world.has("good", 1)
@@ -34,7 +32,6 @@ async def test_an_object_that_does_not_decode_is_reported_and_the_others_go_on()
     assert 1 == world.server.lists(Gadget)
 
 
-@on_simulated_clock
 async def test_a_relist_does_not_remove_an_object_that_no_longer_decodes() -> None:
     world = a_world()
     world.has("a", 1)
@@ -58,7 +55,6 @@ def refusing_negative(each: Gadget) -> Gadget:
     return replace(each, spec=GadgetSpec(int(each.spec.size**0.5)))  # TypeError of a complex number
 
 
-@on_simulated_clock
 async def test_an_object_that_cannot_be_reduced_is_broken_and_the_others_go_on() -> None:
     world = a_world(transform=refusing_negative)
     world.has("good", 4)
@@ -78,7 +74,6 @@ async def test_an_object_that_cannot_be_reduced_is_broken_and_the_others_go_on()
         assert world.cache.broken(Gadget, key("good")) is None
 
 
-@on_simulated_clock
 async def test_who_asked_hears_when_an_object_breaks_and_when_it_is_whole_again() -> None:
     world = a_world()
     heard: list[tuple[str, bool]] = []

@@ -8,17 +8,15 @@ import pytest
 from kube_runtime.cache.watch import MARGIN_SECONDS, SERVER_SECONDS, SILENCE_SECONDS
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import Unreachable
-from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, key
 from simulated.server import NO_ANSWER, Fault, Server
 from simulated.world import a_world, settle
 
-pytestmark = pytest.mark.usefixtures("lists")
+pytestmark = [pytest.mark.looptime, pytest.mark.usefixtures("lists")]
 
 LONGEST_STREAM = SERVER_SECONDS[1] + MARGIN_SECONDS
 
 
-@on_simulated_clock
 async def test_everything_that_exists_is_there_once_synced() -> None:
     world = a_world()
     for number in range(1203):  # three pages
@@ -30,7 +28,6 @@ async def test_everything_that_exists_is_there_once_synced() -> None:
     assert 1203 == len(world.changes)
 
 
-@on_simulated_clock
 async def test_an_informer_that_is_cancelled_leaves_no_stream_open() -> None:
     world = a_world()
     async with world.synced():
@@ -38,7 +35,6 @@ async def test_an_informer_that_is_cancelled_leaves_no_stream_open() -> None:
     assert [] == world.server.streams
 
 
-@on_simulated_clock
 async def test_the_store_is_complete_before_the_first_handler_is_woken() -> None:
     world = a_world()
     seen: list[int] = []
@@ -49,7 +45,6 @@ async def test_the_store_is_complete_before_the_first_handler_is_woken() -> None
         assert [2, 2] == seen
 
 
-@on_simulated_clock
 async def test_a_change_of_what_nobody_reads_wakes_nobody() -> None:
     world = a_world()
     world.has("a", 1)
@@ -67,7 +62,6 @@ async def test_a_change_of_what_nobody_reads_wakes_nobody() -> None:
 
 
 @pytest.mark.parametrize("gone_as_event", [False, True], ids=["as a status", "as an event"])
-@on_simulated_clock
 async def test_a_410_lists_again_and_yields_what_was_missed(gone_as_event: bool) -> None:
     world = a_world()
     world.server.gone_as_event = gone_as_event
@@ -87,7 +81,6 @@ async def test_a_410_lists_again_and_yields_what_was_missed(gone_as_event: bool)
     assert 2 == world.server.lists(Gadget)
 
 
-@on_simulated_clock
 async def test_a_relist_announces_nothing_that_did_not_change() -> None:
     world = a_world()
     world.has("a", 1)
@@ -101,7 +94,6 @@ async def test_a_relist_announces_nothing_that_did_not_change() -> None:
     assert [] == world.announced()
 
 
-@on_simulated_clock
 async def test_an_object_removed_and_created_anew_is_announced_with_both_uids() -> None:
     world = a_world()
     world.has("a", 1)
@@ -118,7 +110,6 @@ async def test_an_object_removed_and_created_anew_is_announced_with_both_uids() 
     assert change.old.metadata.uid != change.new.metadata.uid
 
 
-@on_simulated_clock
 async def test_bookmarks_carry_a_quiet_watch_over_forgotten_history() -> None:
     world = a_world()
     async with world.synced():
@@ -129,7 +120,6 @@ async def test_bookmarks_carry_a_quiet_watch_over_forgotten_history() -> None:
     assert 1 == world.server.lists(Gadget)
 
 
-@on_simulated_clock
 async def test_streams_that_end_in_order_follow_each_other_without_a_pause() -> None:
     world = a_world()
     async with world.synced():
@@ -139,7 +129,6 @@ async def test_streams_that_end_in_order_follow_each_other_without_a_pause() -> 
     assert 1 == world.server.lists(Gadget)
 
 
-@on_simulated_clock
 async def test_each_stream_asks_for_another_server_timeout() -> None:
     world = a_world()
     async with world.synced():
@@ -149,7 +138,6 @@ async def test_each_stream_asks_for_another_server_timeout() -> None:
     assert 5 < len(set(asked))
 
 
-@on_simulated_clock
 async def test_a_server_that_does_not_know_our_version_is_listed_anew() -> None:
     world = a_world()
     world.has("a")
@@ -162,7 +150,6 @@ async def test_a_server_that_does_not_know_our_version_is_listed_anew() -> None:
     assert 2 == world.server.lists(Gadget)
 
 
-@on_simulated_clock
 async def test_a_late_bookmark_is_enough() -> None:
     world = a_world()
     async with world.synced():
@@ -173,7 +160,6 @@ async def test_a_late_bookmark_is_enough() -> None:
     assert 1 == world.server.lists(Gadget), "a bookmark came in time"
 
 
-@on_simulated_clock
 async def test_a_silent_stream_is_cut_and_resumes_without_a_list() -> None:
     world = a_world()
     async with world.synced():
@@ -208,7 +194,6 @@ async def nothing() -> AsyncIterator[bytes]:
         yield each
 
 
-@on_simulated_clock
 async def test_streams_that_end_as_soon_as_they_begin_are_no_busy_loop() -> None:
     world = a_world()
     world.client = Client(ClosingEachStream(world.server))
@@ -220,7 +205,6 @@ async def test_streams_that_end_as_soon_as_they_begin_are_no_busy_loop() -> None
     assert ways == world.server.lists(Gadget)
 
 
-@on_simulated_clock
 async def test_a_list_that_expires_between_two_pages_starts_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -238,7 +222,6 @@ async def test_a_list_that_expires_between_two_pages_starts_again(
     assert 2 == world.server.lists(Gadget)
 
 
-@on_simulated_clock
 async def test_silence_is_measured_from_the_last_word_of_the_server() -> None:
     world = a_world()
     assert float("inf") == world.informer.silent_seconds()
@@ -251,7 +234,6 @@ async def test_silence_is_measured_from_the_last_word_of_the_server() -> None:
         assert 900 < world.informer.silent_seconds() < 1100
 
 
-@on_simulated_clock
 async def test_only_what_is_selected_is_watched_and_leaving_the_selection_is_a_removal() -> None:
     world = a_world(labels="app=ours")
     world.has("a", 1, labels={"app": "ours"})

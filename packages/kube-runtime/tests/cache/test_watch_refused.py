@@ -6,12 +6,11 @@ import pytest
 
 from kube_runtime.cache.informer import REFUSED
 from kube_runtime.errors import Forbidden, NotFound, Unreachable
-from simulated.clock import on_simulated_clock
 from simulated.gadget import Gadget
 from simulated.server import NO_ANSWER, Fault, status
 from simulated.world import World, a_world, settle
 
-pytestmark = pytest.mark.usefixtures("lists")
+pytestmark = [pytest.mark.looptime, pytest.mark.usefixtures("lists")]
 
 
 def is_well(world: World) -> bool:
@@ -19,7 +18,6 @@ def is_well(world: World) -> bool:
 
 
 @pytest.mark.parametrize("code", [429, 500, 504])
-@on_simulated_clock
 async def test_an_error_event_other_than_410_resumes_without_a_list(code: int) -> None:
     world = a_world()
     async with world.synced():
@@ -32,7 +30,6 @@ async def test_an_error_event_other_than_410_resumes_without_a_list(code: int) -
     assert 1 == world.server.lists(Gadget)
 
 
-@on_simulated_clock
 async def test_streams_that_cannot_be_opened_are_asked_for_less_and_less_often() -> None:
     world = a_world()
     world.server.faults.append(Fault(NO_ANSWER, times=10**6, is_watch=True))
@@ -44,7 +41,6 @@ async def test_streams_that_cannot_be_opened_are_asked_for_less_and_less_often()
     assert ways == world.server.lists(Gadget)
 
 
-@on_simulated_clock
 async def test_history_gone_after_each_list_does_not_make_a_storm_of_lists() -> None:
     world = a_world()
     world.server.faults.append(Fault(410, times=10**6, is_watch=True))
@@ -54,7 +50,6 @@ async def test_history_gone_after_each_list_does_not_make_a_storm_of_lists() -> 
 
 
 @pytest.mark.parametrize("code", [NO_ANSWER, 429, 500, 503])
-@on_simulated_clock
 async def test_an_outage_is_waited_out(code: int) -> None:
     world = a_world()
     world.has("a", 1)
@@ -71,7 +66,6 @@ async def test_an_outage_is_waited_out(code: int) -> None:
         assert {"a": 1} == world.sizes()
 
 
-@on_simulated_clock
 async def test_a_kind_that_is_not_permitted_is_retried_slowly_and_seen() -> None:
     world = a_world()
     world.has("a", 1)
@@ -89,7 +83,6 @@ async def test_a_kind_that_is_not_permitted_is_retried_slowly_and_seen() -> None
         assert is_well(world)
 
 
-@on_simulated_clock
 async def test_a_404_for_a_kind_that_is_always_there_is_an_outage() -> None:
     world = a_world()
     world.has("a", 1)
@@ -109,7 +102,6 @@ async def test_a_404_for_a_kind_that_is_always_there_is_an_outage() -> None:
     assert [(None, 1), (None, 2)] == world.announced()
 
 
-@on_simulated_clock
 async def test_a_kind_that_is_always_there_is_not_synced_by_a_404() -> None:
     world = a_world()
     world.has("a", 1)
@@ -122,7 +114,6 @@ async def test_a_kind_that_is_always_there_is_not_synced_by_a_404() -> None:
         assert {"a": 1} == world.sizes()
 
 
-@on_simulated_clock
 async def test_one_404_on_a_stream_is_made_up_for_within_a_second() -> None:
     world = a_world()
     world.has("a", 1)

@@ -11,6 +11,8 @@ from kube_runtime.types.kinds import Lease
 from kube_runtime.wire import path_of, url_path
 from simulated.clock import on_simulated_clock
 
+pytestmark = pytest.mark.looptime
+
 GRAPHS = Request("GET", url_path("apis", "nvidia.com", "v1alpha1", "dynamographdeployments", "a"))
 WATCH = Request("GET", url_path("api", "v1", "pods"), {"watch": "true"}, timeout_seconds=None)
 LEASE = Request("PUT", path_of(Lease.KIND, "a", "b"))
@@ -59,14 +61,12 @@ async def ask(congestion: Congestion, times: int) -> None:
     await asyncio.gather(*(some() for _ in range(40)))
 
 
-@on_simulated_clock
 async def test_nobody_waits_while_all_goes_well() -> None:
     server = Overloaded(room=1000)
     await ask(Congestion(server), 400)
     assert (40, 0) == (server.most, server.refused)
 
 
-@on_simulated_clock
 async def test_refusals_become_few_when_there_is_room_for_few() -> None:
     server = Overloaded(room=5)
     congestion = Congestion(server)
@@ -77,14 +77,12 @@ async def test_refusals_become_few_when_there_is_room_for_few() -> None:
     assert server.refused - refused < 400 / 5
 
 
-@on_simulated_clock
 async def test_one_wave_of_refusals_halves_once() -> None:
     congestion = Congestion(Overloaded(room=0))
     await asyncio.gather(*(congestion.send(GRAPHS) for _ in range(40)))
     assert 20 == congestion.limit
 
 
-@on_simulated_clock
 async def test_it_gets_back_to_all_when_there_is_room_again() -> None:
     server = Overloaded(room=1)
     congestion = Congestion(server)

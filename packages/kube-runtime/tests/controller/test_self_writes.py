@@ -17,6 +17,8 @@ from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, key
 from simulated.world import World, a_world
 
+pytestmark = pytest.mark.looptime
+
 PACE = ControllerOptions(workers=2, resync_seconds=10**6)
 
 
@@ -84,7 +86,6 @@ def test_its_own_status_wakes_nobody_whether_the_watch_or_the_answer_is_sooner(
     scenario()
 
 
-@on_simulated_clock
 async def test_a_controller_that_hears_itself_looks_again() -> None:
     world = a_world()
     world.has("a", size=1)
@@ -114,7 +115,6 @@ def test_a_foreign_change_right_after_its_own_wakes(lag: float) -> None:
     scenario()
 
 
-@on_simulated_clock
 async def test_a_deletion_by_another_controller_wakes_although_it_has_no_version_of_its_own() -> None:
     world = a_world()
     world.has("a", size=1)

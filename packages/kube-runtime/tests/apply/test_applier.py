@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import pytest
 
-from kube_runtime.apply.applier import Applier, Controlled, CreateOnly
+from kube_runtime.apply.applier import Applier, Controlled, CreateOnly, DesiredObjects, Shared
 from kube_runtime.apply.result import Applied, Change, Obstacle, Verb
 from kube_runtime.apply.status import (
     CONTEST_SECONDS,
@@ -18,15 +18,19 @@ from kube_runtime.apply.status import (
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.client import Request
 from kube_runtime.errors import Conflict, NotFound, ServerFailure
+from kube_runtime.leases import LeadershipLost
 from kube_runtime.types.meta import Object
 from simulated.gadget import GADGETS, MAKERS, Gadget, Maker, gadget, key
 from simulated.server import Fault, Target, status
 from simulated.world import World, a_world, settle
+from simulated.writing import LeaseFor
 
 pytestmark = pytest.mark.looptime
 
 HASH = "example.com/hash"
 GENERATION = "example.com/owner-generation"
+MARKER = ("example.com/managed-by", "us")
+TYPES = (Gadget,)
 
 
 @dataclass
@@ -39,7 +43,19 @@ class Scene:
 
     async def apply(self, *wanted: Object) -> Applied:
         """Apply these gadgets for the owner."""
-        return await self.applier.apply(self.owner, Controlled(wanted, (Gadget,)))
+        return await self.applier.apply(self.owner, Controlled(wanted, TYPES))
+
+    async def apply_sets(self, *desired: DesiredObjects, owner: Maker | None = None) -> Applied:
+        """Apply these sets for the owner, and let the watch bring what comes of it."""
+        applied = await self.applier.apply(owner or self.owner, *desired)
+        await settle()
+        return applied
+
+    def owners(self, name: str) -> list[tuple[str, bool]]:
+        """The uids of the owners of a gadget, each with whether it is the controller."""
+        live = self.world.server.storage.read(GADGETS, key(name))
+        references = live["metadata"].get("ownerReferences", ())
+        return [(each["uid"], bool(each.get("controller"))) for each in references]
 
     def writes(self) -> Sequence[str]:
         """The methods of the requests that were no reads."""
@@ -152,7 +168,7 @@ async def test_an_owner_that_is_gone_ends_the_pass_after_what_was_written_is_tol
         await scene.apply(gadget("a", 1))
         scene.world.server.storage.delete(MAKERS, scene.owner.key, {})
         told = list[Change]()
-        wanted = Controlled([gadget("b", 1)], (Gadget,))
+        wanted = Controlled([gadget("b", 1)], TYPES)
         with pytest.raises(NotFound):
             await scene.applier.apply(scene.owner, wanted, applied=Applied(told.append))
         assert [Change(Verb.CREATE, "Gadget", "b")] == told
@@ -338,7 +354,7 @@ async def test_what_is_spared_is_neither_written_nor_deleted() -> None:
         await scene.apply(gadget("a", 1), gadget("b", 1))
         spared = (("Gadget", key("b")),)
         before = len(scene.writes())
-        applied = await scene.applier.apply(scene.owner, Controlled([gadget("a", 1)], (Gadget,), spared))
+        applied = await scene.applier.apply(scene.owner, Controlled([gadget("a", 1)], TYPES, spared))
         assert [] == verbs(applied)
         assert before == len(scene.writes())
         assert [Verb.DELETE] == verbs(await scene.apply(gadget("a", 1)))
@@ -357,7 +373,7 @@ async def test_the_order_in_which_fields_were_set_causes_no_write() -> None:
 
 async def create(scene: Scene, size: int) -> Applied:
     """Create the gadget `a` for the owner, unless it exists."""
-    return await scene.applier.apply(scene.owner, CreateOnly([gadget("a", size)], (Gadget,)))
+    return await scene.applier.apply(scene.owner, CreateOnly([gadget("a", size)], TYPES))
 
 
 async def test_what_is_of_another_is_left_alone() -> None:
@@ -376,3 +392,149 @@ async def test_what_was_made_a_moment_ago_is_found_by_the_next_try() -> None:
         with pytest.raises(Conflict):
             await create(scene, 1)
         assert 5 == scene.world.server.storage.read(GADGETS, key("a"))["spec"]["size"]
+
+
+def shared(*objects: Object) -> Shared:
+    """These objects for several owners."""
+    return Shared(objects, TYPES, MARKER)
+
+
+async def test_every_user_is_an_owner_and_the_last_one_takes_it_along() -> None:
+    async with a_scene() as scene:
+        two = scene.world.has_maker("two")
+        users = [(scene.owner.metadata.uid, False), (two.metadata.uid, False)]
+        for user in (scene.owner, two) * 3:
+            await scene.apply_sets(shared(gadget("shared", 1)), owner=user)
+        assert (users, 2) == (scene.owners("shared"), len(scene.writes()))
+        await scene.apply_sets(shared())
+        assert users[1:] == scene.owners("shared")
+        await scene.apply_sets(shared(), owner=two)
+        assert {} == scene.world.sizes()
+
+
+async def test_a_user_that_has_not_seen_the_other_does_not_remove_it() -> None:
+    async with a_scene() as scene:
+        await scene.apply_sets(shared(gadget("shared", 1)))
+        storage = scene.world.server.storage
+        other = {"apiVersion": "v1", "kind": "Maker", "name": "other", "uid": "uid-of-another"}
+        scene.world.server.lag_seconds = 5.0
+        owners = [*storage.read(GADGETS, key("shared"))["metadata"]["ownerReferences"], other]
+        storage.merge(GADGETS, key("shared"), {"metadata": {"ownerReferences": owners}})
+        with pytest.raises(Conflict):
+            await scene.apply_sets(shared(gadget("shared", 1)), owner=scene.world.has_maker("two"))
+        uids = [scene.owner.metadata.uid, "uid-of-another"]
+        assert [(uid, False) for uid in uids] == scene.owners("shared")
+
+
+async def test_an_object_without_our_marker_is_left_alone() -> None:
+    async with a_scene() as scene:
+        scene.world.has("shared", 5)
+        await settle()
+        applied = await scene.apply_sets(shared(gadget("shared", 1)))
+        assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
+        assert {"shared": 5} == scene.world.sizes()
+
+
+def all_policies(size: int = 1, *, last: str = "ours") -> tuple[DesiredObjects, ...]:
+    """Data, something shared and something controlled."""
+    return (
+        CreateOnly([gadget("data", size)], TYPES),
+        shared(gadget("shared", size)),
+        Controlled([gadget(last, size)], TYPES, spared=[("Gadget", key("data"))]),
+    )
+
+
+async def test_one_call_applies_all_of_them_in_order_and_returns_one_result() -> None:
+    async with a_scene() as scene:
+        applied = await scene.apply_sets(*all_policies())
+        names = ["data", "shared", "ours"]
+        assert names == [each.metadata.name for each in applied.objects]
+        assert [(Verb.CREATE, name) for name in names] == [(each.verb, each.name) for each in applied.changes]
+        uid = scene.owner.metadata.uid
+        owners = [scene.owners(name) for name in names]
+        assert [[(uid, True)], [(uid, False)], [(uid, True)]] == owners
+        await scene.apply_sets(*all_policies())
+        assert 3 == len(scene.writes())
+
+
+@pytest.mark.parametrize("until", range(4))
+async def test_an_end_between_any_two_writes_is_made_up_for_by_the_next_process(until: int) -> None:
+    async with a_scene() as scene:
+        await scene.apply_sets(*all_policies(last="old"))
+        world, keys = scene.world, (HASH, GENERATION)
+        ending = Writer(world.client, world.cache, leases=[LeaseFor(until)])
+        before = len(scene.writes())
+        with suppress(LeadershipLost):
+            first = Applier(ending, *keys)
+            await first.apply(scene.owner, *all_policies(2))
+        await settle()
+        assert until == len(scene.writes()) - before
+        second = Applier(world.writer, *keys)
+        await second.apply(scene.owner, *all_policies(2))
+        await settle()
+        assert {"data": 1, "shared": 2, "ours": 2} == world.sizes()
+        assert 3 == len(scene.writes()) - before
+
+
+async def test_a_shared_object_that_was_created_a_moment_ago_gets_both_owners() -> None:
+    async with a_scene() as scene:
+        other = scene.world.has_maker("other")
+        scene.world.server.lag_seconds = 5.0
+        reference = {"apiVersion": Maker.KIND.api_version, "kind": "Maker", "name": "other"}
+        made = gadget("shared", 1, labels=dict([MARKER]))
+        made["metadata"]["ownerReferences"] = [{**reference, "uid": other.metadata.uid}]
+        scene.world.server.storage.create(GADGETS, made)
+        with pytest.raises(Conflict):  # it is in the cache now, and the caller retries at once
+            await scene.apply_sets(shared(gadget("shared", 1)))
+        await scene.apply_sets(shared(gadget("shared", 1)))
+        uids = [other.metadata.uid, scene.owner.metadata.uid]
+        assert [(uid, False) for uid in uids] == scene.owners("shared")
+
+
+async def test_a_refused_creation_is_not_requested_again_at_once() -> None:
+    async with a_scene() as scene:
+        scene.world.server.faults.append(Fault(403, times=99, method="PATCH"))
+        desired = CreateOnly([gadget("data", 1)], TYPES)
+        for _ in range(3):
+            applied = await scene.apply_sets(desired)
+            assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]
+        assert 1 == len(scene.writes())
+        await settle(REFUSED_SECONDS)
+        await scene.apply_sets(desired)
+        assert 2 == len(scene.writes())
+
+
+async def test_retained_data_gets_no_owner_and_loses_the_one_that_it_has() -> None:
+    async with a_scene() as scene:
+        await scene.apply_sets(CreateOnly([gadget("a", 1)], TYPES))
+        both = [gadget("a", 1), gadget("b", 1)]
+        applied = await scene.apply_sets(CreateOnly(both, TYPES, retained=("a", "b")))
+        assert [Verb.UPDATE, Verb.CREATE] == [each.verb for each in applied.changes]
+        assert [] == scene.owners("a") == scene.owners("b")
+
+
+async def test_what_was_decided_without_an_object_of_ours_is_not_applied_over_it() -> None:
+    async with a_scene() as scene:
+        await scene.apply_sets(Controlled([gadget("ours", 1)], TYPES))
+        writes = len(scene.writes())
+        late = Controlled([gadget("ours", 2)], TYPES, decided_with=())
+        with pytest.raises(Conflict, match="found after the decision"):
+            await scene.apply_sets(late)
+        assert writes == len(scene.writes())
+        known = [("Gadget", key("ours"))]
+        await scene.apply_sets(Controlled([gadget("ours", 2)], TYPES, decided_with=known))
+        assert writes + 1 == len(scene.writes())
+
+
+async def test_what_names_the_owner_but_has_another_controller_is_not_deleted() -> None:
+    async with a_scene() as scene:
+        reference = {"apiVersion": Maker.KIND.api_version, "kind": "Maker"}
+        owners = [
+            {**reference, "name": "owner", "uid": scene.owner.metadata.uid},
+            {**reference, "name": "other", "uid": "other", "controller": True},
+        ]
+        scene.world.server.storage.create(GADGETS, gadget("theirs", 5, ownerReferences=owners))
+        await settle()
+        applied = await scene.apply_sets(Controlled([gadget("ours", 1)], TYPES))
+        assert ["ours"] == [each.name for each in applied.changes]
+        assert {"theirs": 5, "ours": 1} == scene.world.sizes()

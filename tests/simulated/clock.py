@@ -7,9 +7,30 @@ import asyncio
 import functools
 import selectors
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
 from typing import Any, ParamSpec
 
+from kube_runtime.times import microtime
+
 _P = ParamSpec("_P")
+
+BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
+"""The time of day at which simulated clocks start."""
+
+
+def now() -> float:
+    """The simulated time in seconds."""
+    return asyncio.get_running_loop().time()
+
+
+def wall_clock(error_seconds: float = 0.0) -> datetime:
+    """The time of day, on a clock with that error."""
+    return BIRTH + timedelta(seconds=now() + error_seconds)
+
+
+def at(seconds: float) -> str:
+    """The time of day after that simulated time, as in a Lease."""
+    return microtime(BIRTH + timedelta(seconds=seconds))
 
 
 class _Selector(selectors.SelectSelector):

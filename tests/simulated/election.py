@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from kube_runtime.client.client import Client
@@ -12,12 +12,12 @@ from kube_runtime.leases import Election, LeadershipLost
 from kube_runtime.types.kinds import Lease
 from kube_runtime.types.meta import Key
 from kube_runtime.wire import path_of
+from simulated.clock import now, wall_clock
 from simulated.line import Line
 from simulated.server import Server
 
 KEY = Key("kube-system", "dynamo.nvidia.com")
 LEASES = path_of(Lease.KIND)
-BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Candidate:
@@ -31,7 +31,7 @@ class Candidate:
 
     def wall_clock(self) -> datetime:
         """The time of day on this process's clock."""
-        return BIRTH + timedelta(seconds=now()) + self.clock_error
+        return wall_clock() + self.clock_error
 
     @property
     def leads(self) -> bool:
@@ -85,11 +85,6 @@ async def a_world() -> AsyncIterator[World]:
     yield world
     for candidate in world.candidates:
         await candidate.die()
-
-
-def now() -> float:
-    """The simulated time in seconds."""
-    return asyncio.get_running_loop().time()
 
 
 async def until_leading(candidate: Candidate) -> float:

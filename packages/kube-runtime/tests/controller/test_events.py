@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -23,21 +22,17 @@ from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Metadata
 from kube_runtime.wire import path_of
+from simulated.clock import wall_clock
 from simulated.gadget import Gadget
 from simulated.server import NO_ANSWER, Fault, Server
 
 pytestmark = pytest.mark.looptime
 
 EVENTS = path_of(Event.KIND)
-BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def a_gadget(name: str = "g", namespace: str = "ns") -> Gadget:
     return Gadget(Metadata(name, namespace, f"uid-{name}", "7"))
-
-
-def wall_clock() -> datetime:
-    return BIRTH + timedelta(seconds=asyncio.get_running_loop().time())
 
 
 @dataclass

@@ -7,14 +7,11 @@ import pytest
 from kube_runtime.controller.controller import AHEAD, FAIR_INTERVAL, Priority, WorkQueue
 from kube_runtime.times import Backoff
 from kube_runtime.types.meta import Key
+from simulated.clock import now
 
 pytestmark = pytest.mark.looptime
 
 A, B, C = Key("ns", "a"), Key("ns", "b"), Key("ns", "c")
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 async def take(queue: WorkQueue) -> Key:

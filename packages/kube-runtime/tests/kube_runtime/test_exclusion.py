@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -17,7 +16,7 @@ from kube_runtime.leases import Exclusions, NamespaceLease
 from kube_runtime.types.kinds import Lease
 from kube_runtime.types.meta import Key, Object
 from kube_runtime.wire import path_of
-from simulated.clock import on_simulated_clock
+from simulated.clock import at, now, on_simulated_clock, wall_clock
 from simulated.server import Fault, Server
 
 pytestmark = pytest.mark.looptime
@@ -25,7 +24,6 @@ pytestmark = pytest.mark.looptime
 NAME = "scope"
 TEAM = Key("team-a", NAME)
 LEASES = path_of(Lease.KIND)
-BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass
@@ -73,18 +71,6 @@ class World:
     @property
     def skipped(self) -> list[str]:
         return sorted(self.exclusions.namespaces)
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-def wall_clock(error_seconds: float = 0.0) -> datetime:
-    return BIRTH + timedelta(seconds=now() + error_seconds)
-
-
-def at(seconds: float) -> str:
-    return (BIRTH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 async def test_a_marked_namespace_is_skipped_from_the_start_and_no_other() -> None:

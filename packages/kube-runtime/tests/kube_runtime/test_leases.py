@@ -7,12 +7,12 @@ from structlog.testing import capture_logs
 
 from kube_runtime.client.client import Client
 from kube_runtime.leases import Election, LeadershipLost, Terms, identity
+from simulated.clock import now
 from simulated.election import (
     KEY,
     LEASES,
     a_world,
     leader_and_standby,
-    now,
     until_leading,
 )
 from simulated.server import Fault, Server

@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from structlog.testing import capture_logs
@@ -13,6 +12,7 @@ from kube_runtime.leases import MarkerTerms, NamespaceLease
 from kube_runtime.types.kinds import Lease
 from kube_runtime.types.meta import Key, Object
 from kube_runtime.wire import path_of
+from simulated.clock import at, now, wall_clock
 from simulated.line import Line
 from simulated.server import Fault, Server
 
@@ -20,7 +20,6 @@ pytestmark = pytest.mark.looptime
 
 KEY = Key("team-a", "scope")
 LEASES = path_of(Lease.KIND)
-BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Replica:
@@ -45,18 +44,6 @@ class Replica:
     async def stop(self) -> None:
         await self.die()
         await self.marker.release()
-
-
-def wall_clock() -> datetime:
-    return BIRTH + timedelta(seconds=now())
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-def at(seconds: float) -> str:
-    return (BIRTH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def lease(server: Server) -> Object | None:

@@ -15,8 +15,9 @@ from dynamo_operator import FIELD_MANAGER, labels, names
 from dynamo_operator.component.read import SELECTOR
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.models.calls import ModelCalls
-from dynamo_operator.models.controller import SLICE_SELECTOR, ModelController
+from dynamo_operator.models.controller import ModelController
 from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
+from dynamo_operator.models.read import SLICE_SELECTOR
 from dynamo_operator.shared.cluster import ModelService
 from dynamo_operator.shared.report import Reporter
 from dynamo_operator.shared.transforms import reduced_pod

@@ -58,8 +58,8 @@ def decided(spec: DynamoModelSpec = SPEC, **inputs: Any) -> ModelDecision:
 
 
 def test_a_pod_without_the_adapter_is_to_load_it() -> None:
-    found = decided(slices=(SLICE,))
-    (work,) = found.due
+    found = decided(slices=(SLICE, SLICE))
+    (work,) = found.due  # one, although two slices have the pod
     assert ADDRESS == work.endpoint.address
     assert LoraVerb.LOAD in [each.verb for each in work.calls]
     assert found.needs_finalizer

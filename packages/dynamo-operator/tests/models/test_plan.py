@@ -207,15 +207,16 @@ def test_pods_are_endpoints_and_nothing_else_is() -> None:
 
 def test_a_slice_without_endpoints_is_empty() -> None:
     raw = b'{"metadata": {"name": "s"}, "endpoints": null}'
-    assert () == endpoints(BASE, [msgspec.json.decode(raw, type=EndpointSlice)], {}, EVERYWHERE)
+    assert not any(endpoints(BASE, [msgspec.json.decode(raw, type=EndpointSlice)], {}, EVERYWHERE))
 
 
 def test_slices_of_other_services_count_only_where_the_models_own_is_missing() -> None:
-    own = slice_(SERVICE, pod("a", "10.8.0.11"), pod("a", "10.8.0.11"))
+    own = slice_(SERVICE, pod("a", "10.8.0.11"))
     other = slice_("chat-decode", pod("a", "10.8.0.11"), pod("b", "10.8.0.12"))
     assert ["a"] == [each.pod_name for each in endpoints(BASE, [other, own], {}, EVERYWHERE)]
     assert ["a", "b"] == [each.pod_name for each in endpoints(BASE, [other], {}, EVERYWHERE)]
-    assert ("chat-decode", SERVICE) == services([own, other, slice_("")])
+    assert {SERVICE} == services(BASE, [own, other])
+    assert {"chat-decode"} == services(BASE, [other, slice_("")])
 
 
 def remembered(*, is_callable: bool = True) -> Endpoint:

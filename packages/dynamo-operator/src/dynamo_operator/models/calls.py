@@ -20,19 +20,9 @@ from urllib.parse import quote
 import aiohttp
 import structlog
 
+from dynamo_operator.models import plan
 from dynamo_operator.models.api import EndpointInfo
-from dynamo_operator.models.plan import (
-    MAX_CONCURRENT_CALLS,
-    Call,
-    Ending,
-    Endpoint,
-    EndpointId,
-    LoraVerb,
-    Reply,
-    Work,
-    after,
-    pending,
-)
+from dynamo_operator.models.plan import Call, Ending, Endpoint, EndpointId, LoraVerb, Reply, Work
 from dynamo_operator.shared.problems import without_credentials
 from kube_runtime.times import FairSemaphore
 from kube_runtime.types.meta import Key, Object
@@ -43,6 +33,7 @@ BODY_LIMIT: Final = 1 << 16
 _READ_BYTES: Final = 1 << 14
 _MESSAGE_LIMIT: Final = 256
 _CONNECT_SECONDS: Final = 10.0
+_METHODS: Final = {LoraVerb.LOAD: "POST", LoraVerb.UNLOAD: "DELETE", LoraVerb.LIST: "GET"}
 _UNABLE: Final = frozenset((HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED))
 _NOT_ENABLED: Final = "; check that this worker has DYN_LORA_ENABLED=true and, if it runs vLLM, --enable-lora"
 
@@ -60,11 +51,12 @@ class LoraApi:
 
     async def call(self, address: str, call: Call, *, timeout_seconds: float | None = None) -> Reply:
         """Call the endpoint at that base URL, and return the outcome. Without a timeout: the usual limit."""
-        limit = self.timeout_seconds if timeout_seconds is None else timeout_seconds
+        limit = timeout_seconds or self.timeout_seconds
         if {".", ".."} & set(call.name.split("/")):
             # Clients and servers normalize such a path, so the LoRA could not be unloaded.
-            text = f"invalid LoRA name {call.name} (a part of it is one or two dots)"
-            return Reply(Ending.FAILED, _short(text))
+            return Reply(
+                Ending.FAILED, _short(f"invalid LoRA name {call.name} (a part of it is one or two dots)")
+            )
         try:
             async with asyncio.timeout(limit):
                 return await self._send(self.dial(address), call)
@@ -79,9 +71,8 @@ class LoraApi:
     async def _send(self, base: str, call: Call) -> Reply:
         # A slash in a name stays a slash.
         path = f"/{quote(call.name)}" if call.verb is LoraVerb.UNLOAD else ""
-        body = None
-        if call.verb is LoraVerb.LOAD:
-            body = {"lora_name": call.name, "source": {"uri": call.uri}}
+        load = {"lora_name": call.name, "source": {"uri": call.uri}}
+        body = load if call.verb is LoraVerb.LOAD else None
         async with self.session.request(
             _METHODS[call.verb], f"{base}/v1/loras{path}", json=body, allow_redirects=False
         ) as answer:
@@ -127,26 +118,18 @@ def understood(verb: LoraVerb, status: int, body: bytes) -> Reply:
     outcome = answer.get("status")
     if isinstance(outcome, str) and outcome.lower() != "success":
         return Reply(Ending.FAILED, message or f"the worker reports: {_short(outcome)}")
-    return Reply(Ending.DONE, loaded=_names(answer.get("loras")) if verb is LoraVerb.LIST else None)
-
-
-_METHODS: Final = {LoraVerb.LOAD: "POST", LoraVerb.UNLOAD: "DELETE", LoraVerb.LIST: "GET"}
+    loras = answer.get("loras") if verb is LoraVerb.LIST else None
+    if isinstance(loras, (dict, list)) and all(isinstance(name, str) for name in loras):
+        return Reply(Ending.DONE, loaded=frozenset(loras))
+    return Reply(Ending.DONE)
 
 
 def _parsed(body: bytes) -> Object:
-    """The response's JSON object; empty if it is not one."""
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
         return {}
     return answer if isinstance(answer, dict) else {}
-
-
-def _names(loras: object) -> frozenset[str] | None:
-    """The names in a list of LoRAs; None if the response has none."""
-    if isinstance(loras, (dict, list)) and all(isinstance(name, str) for name in loras):
-        return frozenset(loras)
-    return None
 
 
 def _short(text: str) -> str:
@@ -198,7 +181,7 @@ class Run:
     @property
     def view(self) -> Endpoint:
         """The state of the endpoint before they have ended."""
-        return pending(self.endpoint, self.calls)
+        return plan.pending(self.endpoint, self.calls)
 
 
 @dataclass(slots=True)
@@ -232,7 +215,7 @@ class ModelCalls:
         self,
         connect: Callable[[], AbstractAsyncContextManager[Caller]],
         *,
-        at_once: int = MAX_CONCURRENT_CALLS,
+        at_once: int = plan.MAX_CONCURRENT_CALLS,
         may_call: Callable[[str], bool] = lambda _: True,
         observe: Observer = lambda *_: None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -319,17 +302,12 @@ class ModelCalls:
                 run.task.cancel()
 
     def chosen(self, state: KnownEndpoints, due: Sequence[Work]) -> tuple[Work, ...]:
-        """The due calls for which a slot is free, in order. The end of a call requeues the model."""
-        free = self.at_once - len(state.runs)
-        for_failing = max(1, self.at_once // 2) - sum(run.was_failing for run in state.runs.values())
-        chosen: list[Work] = []
-        for work in due:
-            is_failing = work.endpoint.failures > 0
-            if len(chosen) >= free or (is_failing and for_failing < 1):
-                continue
-            for_failing -= is_failing
-            chosen.append(work)
-        return tuple(chosen)
+        """The due calls for which a slot is free; endpoints that failed get the last, and half at most."""
+        runs = state.runs.values()
+        for_failing = max(0, max(1, self.at_once // 2) - sum(run.was_failing for run in runs))
+        healthy = [work for work in due if not work.endpoint.failures]
+        failing = [work for work in due if work.endpoint.failures]
+        return tuple([*healthy, *failing[:for_failing]][: max(0, self.at_once - len(runs))])
 
     def start(self, key: Key, state: KnownEndpoints, chosen: Iterable[Work]) -> None:
         """Start these calls."""
@@ -356,7 +334,7 @@ class ModelCalls:
                 log.warning("Failed to load LoRA", error=reply.message)
             else:
                 log.warning("LoRA call failed", error=reply.message)
-            run.endpoint = after(run.endpoint, call, reply, now=self.now())
+            run.endpoint = plan.after(run.endpoint, call, reply, now=self.now())
             run.calls = run.calls[1:] if reply.ending is Ending.DONE else ()
 
 
@@ -365,46 +343,34 @@ async def unload_all(
 ) -> int | None:
     """Unload the LoRAs of a deleted model; return the number of endpoints where that failed or timed out.
 
-    Each worker gets one attempt, however many hang. A running load gets some time to finish, since an
-    unload that overtakes it has no effect. Returns None if another process was responsible for the model
-    meanwhile.
+    Each worker gets one attempt, however many hang. Returns None if another process was responsible for the
+    model meanwhile.
     """
     # With fewer slots, hanging workers could keep the others from their attempt.
     longest = _UNLOAD_SECONDS * max((len(endpoint.names) for endpoint in endpoints), default=1)
     rounds = max(1, UNLOADING_SECONDS // (longest + 1))
     slots = asyncio.Semaphore(max(calls.at_once, math.ceil(len(endpoints) / rounds)))
-    done: set[int] = set()
+    failed = len(endpoints)
 
-    async def at(number: int, endpoint: Endpoint) -> None:
-        await _loaded(state.runs.get(endpoint.id))
-        async with slots:
-            # Try every name, even after a failure.
+    async def at(endpoint: Endpoint) -> None:
+        nonlocal failed
+        run = state.runs.get(endpoint.id)
+        if run is not None and run.task is not None:
+            # An unload that overtakes a running load has no effect.
+            await asyncio.wait([run.task], timeout=_LOADING_SECONDS)
+            run.task.cancel()
+        unloads = [Call(LoraVerb.UNLOAD, name) for name in endpoint.names]
+        async with slots:  # try every name, even after a failure
             replies = [
-                await calls.call(
-                    namespace,
-                    endpoint.address,
-                    Call(LoraVerb.UNLOAD, name),
-                    timeout_seconds=_UNLOAD_SECONDS,
-                )
-                for name in endpoint.names
+                await calls.call(namespace, endpoint.address, unload, timeout_seconds=_UNLOAD_SECONDS)
+                for unload in unloads
             ]
-        if all(reply.ending is Ending.DONE for reply in replies):
-            done.add(number)
+        failed -= all(reply.ending is Ending.DONE for reply in replies)
 
     try:
         async with asyncio.timeout(UNLOADING_SECONDS), asyncio.TaskGroup() as group:
-            for number, endpoint in enumerate(endpoints):
-                group.create_task(at(number, endpoint))
+            for endpoint in endpoints:
+                group.create_task(at(endpoint))
     except TimeoutError:
         pass  # unfinished endpoints count as failed
-    if not calls.may_call(namespace):
-        return None
-    return len(endpoints) - len(done)
-
-
-async def _loaded(run: Run | None) -> None:
-    """Wait for a running load, and cancel it if it takes too long."""
-    if run is None or run.task is None:
-        return
-    await asyncio.wait([run.task], timeout=_LOADING_SECONDS)
-    run.task.cancel()
+    return failed if calls.may_call(namespace) else None

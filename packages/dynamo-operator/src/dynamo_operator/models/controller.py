@@ -6,26 +6,16 @@ each reconcile compares the desired state with the recorded one, and calls run c
 """
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from dynamo_operator import labels, names
 from dynamo_operator.labels import FINALIZER
 from dynamo_operator.models.api import DynamoModel, DynamoModelStatus
 from dynamo_operator.models.calls import Infos, KnownEndpoints, ModelCalls, unload_all
 from dynamo_operator.models.decide import decide
-from dynamo_operator.models.plan import (
-    ModelInputs,
-    concerns,
-    has_endpoints,
-    pending,
-    plan_unloading,
-    pod_names,
-    siblings,
-)
+from dynamo_operator.models.plan import ModelInputs, pending, plan_unloading
+from dynamo_operator.models.read import model_watches, read_model
 from dynamo_operator.models.status import changes_only_failures, is_recorded, model_status_events, remembered
-from dynamo_operator.shared.cluster import ModelService
 from dynamo_operator.shared.conditions import is_paused
 from dynamo_operator.shared.patches import with_finalizer, without_finalizer
 from dynamo_operator.shared.report import Reporter, earliest, report_paused, report_unreadable
@@ -33,106 +23,7 @@ from kube_runtime.apply.status import StatusRateLimit, patch_status
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import DONE, Result
-from kube_runtime.types.kinds import EndpointSlice, Pod
-from kube_runtime.types.meta import Key, R, Resource
-
-SLICE_SELECTOR = labels.BASE_MODEL_HASH
-"""Label selector of the watched EndpointSlices: those of base models."""
-
-_NAMED = 5
-
-
-# Every input must wake its models, and little else may: a namespace may have a thousand pods and a
-# hundred models, and pods of other base models do not concern a model.
-def read_model(cache: Cache, model: DynamoModel, state: KnownEndpoints, calls: ModelCalls) -> ModelInputs:
-    """Read the inputs of a model's plan: the cached objects and the known state of its endpoints."""
-    namespace = model.metadata.namespace
-    base_model = model.spec.base_model_name if model.spec else ""
-    service = cache.get(ModelService, Key(namespace, names.model_service_name(base_model)))
-    named = service.metadata.annotations.get(labels.BASE_MODEL) if service else None
-    # The names of two base models may have the same hash.
-    colliding = named if named is not None and named != base_model else ""
-    slices = () if colliding else tuple(_of_base(cache, EndpointSlice, namespace, base_model))
-    recorded = (*state.endpoints.values(), *(run.endpoint for run in state.runs.values()))
-    pods: dict[str, Pod] = {}
-    for name in pod_names(slices) | {endpoint.pod_name for endpoint in recorded}:
-        pod = cache.get(Pod, Key(namespace, name))
-        if pod is not None:
-            pods[name] = pod
-    cause = ""
-    if not has_endpoints(base_model, slices, pods.get):
-        is_served = service is not None
-        cause = _lack(cache, namespace, base_model, colliding=colliding, is_served=is_served)
-    return ModelInputs(
-        now=calls.now(),
-        slices=slices,
-        siblings=siblings(model, cache.list(DynamoModel, namespace)),
-        pods=pods,
-        lack=cause,
-        recorded=state.endpoints,
-        running={place: run.view for place, run in state.runs.items()},
-        silence=calls.silence,
-        room=calls.at_once,
-    )
-
-
-def _of_base(cache: Cache, type_: type[R], namespace: str, base_model: str) -> Iterator[R]:
-    """The objects whose label names the base model."""
-    hash_ = names.model_hash(base_model)
-    for resource in cache.list(type_, namespace):
-        if resource.metadata.labels.get(labels.BASE_MODEL_HASH) == hash_:
-            yield resource
-
-
-def _lack(cache: Cache, namespace: str, base_model: str, *, colliding: str, is_served: bool) -> str:
-    """Why the model has no endpoints, according to the cache."""
-    if colliding:
-        return f"its hash collides with that of {colliding}, which is served here: rename one of them"
-    if is_served:
-        if count := len(tuple(_of_base(cache, Pod, namespace, base_model))):
-            return f"its components have {count} pod(s), none with an address yet"
-        return "its components have no pods"
-    served = sorted(_served(cache, namespace))
-    if not served:
-        return "no component in this namespace has a modelRef"
-    shown = ", ".join(served[:_NAMED])
-    omitted = f" and {len(served) - _NAMED} more" if len(served) > _NAMED else ""
-    return f"no component in this namespace has that modelRef.name (found: {shown}{omitted})"
-
-
-def _served(cache: Cache, namespace: str) -> Iterator[str]:
-    """The base models that are served in the namespace."""
-    for service in cache.list(ModelService, namespace):
-        name = service.metadata.annotations.get(labels.BASE_MODEL, "")
-        if name and service.metadata.name == names.model_service_name(name):
-            yield name
-
-
-def model_watches(cache: Cache) -> tuple[Watches, ...]:
-    """Wake models when slices, pods or the Service of their base model, or models with their name, change."""
-
-    def of_base(changed: Resource) -> Iterator[Key]:
-        hash_ = changed.metadata.labels.get(labels.BASE_MODEL_HASH)
-        for model in cache.list(DynamoModel, changed.metadata.namespace) if hash_ else ():
-            if model.spec is not None and names.model_hash(model.spec.base_model_name) == hash_:
-                yield model.key
-
-    def without_endpoints(changed: ModelService) -> Iterator[Key]:
-        for model in cache.list(DynamoModel, changed.metadata.namespace):
-            if not model.status.total_endpoints:
-                yield model.key
-
-    def concerned(changed: DynamoModel) -> Iterator[Key]:
-        models = siblings(changed, cache.list(DynamoModel, changed.metadata.namespace))
-        yield from (model.key for model in models if concerns(changed, model))
-
-    return (
-        Watches(EndpointSlice, of_base),
-        Watches(Pod, of_base),
-        Watches(ModelService, without_endpoints),
-        Watches(DynamoModel, concerned),
-    )
-
+from kube_runtime.types.meta import Key, Resource
 
 STATUS_SECONDS = 2.0
 """Least seconds between two writes of progress."""
@@ -202,21 +93,18 @@ class ModelController:
         return replace(earliest(DONE, *times), written=stored)
 
     def _pace(self, model: DynamoModel, status: DynamoModelStatus) -> StatusRateLimit:
-        """The rate limit for such a status."""
         if len(status.endpoints) <= LARGE:
             return self.reporter.limit
         return self.tally_pace if changes_only_failures(model, status) else self.large_pace
 
     def _state(self, model: DynamoModel) -> KnownEndpoints:
-        """The known state of the model's endpoints; read from the status if another client wrote that."""
         state = self.calls.state_of(model.key, model.metadata.uid)
-        if state.written != _written(model):
+        if state.written != _written(model):  # another client wrote the status
             state.endpoints, state.written = remembered(model), _written(model)
         self.calls.collect(state)
         return state
 
     def _read(self, model: DynamoModel, state: KnownEndpoints) -> ModelInputs:
-        """Read the inputs of the model's plan, and cancel calls to deleted pods."""
         inputs = read_model(self.cache, model, state, self.calls)
         self.calls.give_up(state, inputs.is_gone)
         return inputs
@@ -224,17 +112,13 @@ class ModelController:
     async def _write(
         self, model: DynamoModel, status: DynamoModelStatus, state: KnownEndpoints
     ) -> DynamoModel:
-        """Write the status, record its Events, and return the model with it."""
         stored = await patch_status(self.reporter.writer, model, status, limit=self._pace(model, status))
         state.written = _written(stored)
-        self._report(model, stored)
-        return stored
-
-    def _report(self, before: DynamoModel, after: DynamoModel) -> None:
-        for event in model_status_events(before, after) if after is not before else ():
+        for event in model_status_events(model, stored) if stored is not model else ():
             self.reporter.recorder.event(
-                before, reason=event.reason, message=event.message, warning=event.is_warning
+                model, reason=event.reason, message=event.message, warning=event.is_warning
             )
+        return stored
 
     async def _unload(self, model: DynamoModel) -> Result:
         """Unload the LoRAs of a model that is being deleted, then remove the finalizer."""
@@ -274,8 +158,7 @@ class ModelController:
         self.reporter.recorder.event(model, reason=reason, message=text, warning=failed != 0)
 
 
-def _was_interrupted(unloading: "asyncio.Task[int | None]") -> bool:
-    """Whether unloading was interrupted because another operator managed the namespace."""
+def _was_interrupted(unloading: asyncio.Task[int | None]) -> bool:  # by another operator of the namespace
     has_result = not unloading.cancelled() and unloading.exception() is None
     return has_result and unloading.result() is None
 

@@ -2,23 +2,9 @@
 
 from dataclasses import dataclass
 
+from dynamo_operator.models import plan as planning
 from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, DynamoModelStatus
-from dynamo_operator.models.plan import (
-    Endpoint,
-    Lora,
-    ModelInputs,
-    ModelReason,
-    Work,
-    desired_lora_names,
-    endpoints,
-    former,
-    holder,
-    lora_of,
-    pending,
-    plan,
-    with_stale_lora,
-    without_loras,
-)
+from dynamo_operator.models.plan import Endpoint, Lora, ModelInputs, ModelReason, Work
 from dynamo_operator.models.status import invalid_status, model_status, recorded_places
 from dynamo_operator.models.validate import model_problems
 from kube_runtime.types.meta import condition
@@ -45,14 +31,15 @@ def decide(model: DynamoModel, inputs: ModelInputs) -> ModelDecision:
     problems = model_problems(model)
     if problems or model.spec is None:  # loaded LoRAs stay
         return ModelDecision(invalid_status(model, problems))
-    owner = holder(model, inputs.siblings)
-    lora = None if owner else lora_of(model.spec)
+    owner = planning.holder(model, inputs.siblings)
+    lora = None if owner else planning.lora_of(model.spec)
     present, past = _endpoints(model, model.spec, lora, inputs)
-    busy = inputs.running.keys()
-    loads, next_load = plan(lora, map(inputs.view, present), now=inputs.now, busy=busy, room=inputs.room)
-    unloads, next_unload = plan(None, past, now=inputs.now, busy=busy)
+    busy, now = inputs.running.keys(), inputs.now
+    loads, next_load = planning.plan(lora, map(inputs.view, present), now=now, busy=busy, room=inputs.room)
+    unloads, next_unload = planning.plan(None, past, now=now, busy=busy)
     due = () if inputs.silence else (*loads, *unloads)
-    soon = {**inputs.running, **{work.endpoint.id: pending(work.endpoint, work.calls) for work in due}}
+    soon = {work.endpoint.id: planning.pending(work.endpoint, work.calls) for work in due}
+    soon = {**inputs.running, **soon}
     status = model_status(
         model,
         model.spec,
@@ -76,17 +63,18 @@ def _endpoints(
     model: DynamoModel, spec: DynamoModelSpec, lora: Lora | None, inputs: ModelInputs
 ) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...]]:
     """The present and the former endpoints, without LoRAs that other models hold now."""
-    given_up = desired_lora_names(inputs.siblings) - {lora.name if lora else ""}
+    given_up = planning.desired_lora_names(inputs.siblings) - {lora.name if lora else ""}
     ready = condition(model.status.conditions, "EndpointsReady")
     was_waiting = ready is not None and ready.reason == ModelReason.CONFLICT
 
     def settled(endpoint: Endpoint) -> Endpoint:
         if endpoint.id in inputs.running:
             return endpoint  # the call in progress will record its result
-        endpoint = without_loras(endpoint, given_up)
-        return with_stale_lora(endpoint, lora) if lora and was_waiting else endpoint
+        endpoint = planning.without_loras(endpoint, given_up)
+        return planning.with_stale_lora(endpoint, lora) if lora and was_waiting else endpoint
 
-    base, recorded = spec.base_model_name, inputs.recorded
-    present = endpoints(base, inputs.slices, recorded, inputs.pods.get)
-    past = former(base, recorded.values(), present, inputs.pods.get)
-    return tuple(map(settled, present)), tuple(endpoint for endpoint in map(settled, past) if endpoint.names)
+    base, recorded, pod_of = spec.base_model_name, inputs.recorded, inputs.pods.get
+    present = {one.id: one for one in planning.endpoints(base, inputs.slices, recorded, pod_of)}
+    past = planning.former(base, recorded.values(), present, pod_of)
+    settled_past = tuple(endpoint for endpoint in map(settled, past) if endpoint.names)
+    return tuple(map(settled, present.values())), settled_past

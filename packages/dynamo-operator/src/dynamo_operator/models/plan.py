@@ -10,21 +10,21 @@ from dynamo_operator import labels, names
 from dynamo_operator.models.api import DynamoModel, DynamoModelSpec
 from dynamo_operator.names import WORKER_SUFFIX
 from dynamo_operator.shared.cluster import CLIQUE_NAME, REPLICA_INDEX, SET_NAME
-from kube_runtime.types.kinds import EndpointSlice, Pod, SliceEndpoint
+from kube_runtime.types.kinds import EndpointSlice, Pod, SliceEndpoint, TargetReference
 
-FIRST_DELAY_SECONDS = 5.0
-LONGEST_DELAY_SECONDS = 300.0
-CHECK_SECONDS = 300.0
+MAX_CONCURRENT_CALLS = 20
+"""Maximum of concurrent calls."""
+
+_CHECK_SECONDS = 300.0
 """Period between checks that a loaded LoRA is still there."""
 
-GUIDE_DELAY_SECONDS = 30.0
+_FIRST_DELAY_SECONDS = 5.0
+_LONGEST_DELAY_SECONDS = 300.0
+_GUIDE_DELAY_SECONDS = 30.0
 """Retry period of endpoints that began to fail recently. Source: the guide to DynamoModels."""
 
 _SHORT_FAILURES = 14
 """Failures in the five minutes that users should wait, according to that guide."""
-
-MAX_CONCURRENT_CALLS = 20
-"""Maximum of concurrent calls."""
 
 _JITTER = 0.2
 
@@ -76,40 +76,34 @@ class Lora:
     uri: str
 
 
+EndpointId = tuple[str, str]
+"""The uid of a pod and the base URL of one of its addresses."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One pod that serves the base model, with its recorded state.
-
-    `is_callable` is true if the pod is ready and not terminating. `leftovers` are names still to be
-    unloaded. `tried` is a LoRA that the worker may have, because a load or unload of it was not
-    confirmed. `is_reloading` is true after the LoRA was unloaded to be loaded from another URI.
-    `checked_at` is the time of the last list, None if there was none since the operator started or the
-    pod came back. `graph` is that of the pod, "" without one. `is_prefill` is true if the pod only
-    computes prompts. `restarts` counts those of its containers, None if the pod is unknown.
-    `is_unconfirmed` is true if a container restarted since the LoRA was loaded and the worker has not
-    listed it since.
-    """
+    """One pod that serves the base model, with its recorded state."""
 
     address: str
     pod_uid: str
-    is_callable: bool
+    is_callable: bool  # ready and not terminating
     pod_name: str = ""
     loaded: Lora | None = None
-    tried: Lora | None = None
-    leftovers: tuple[str, ...] = ()
-    is_reloading: bool = False
+    tried: Lora | None = None  # the worker may have it: a load or unload of it was not confirmed
+    leftovers: tuple[str, ...] = ()  # names still to be unloaded
+    is_reloading: bool = False  # it was unloaded to be loaded from another URI
     is_unable: bool = False
     failures: int = 0
     attempted_at: datetime | None = None
-    checked_at: datetime | None = None
+    checked_at: datetime | None = None  # of the last list since the operator started or the pod came back
     message: str = ""
     graph: str = ""
     is_prefill: bool = False
-    restarts: int | None = None
-    is_unconfirmed: bool = False
+    restarts: int | None = None  # of its containers; None if the pod is unknown
+    is_unconfirmed: bool = False  # a container restarted, and the worker has not listed `loaded` since
 
     @property
-    def id(self) -> "EndpointId":
+    def id(self) -> EndpointId:
         """The uid of the pod and the base URL of one of its addresses."""
         return self.pod_uid, self.address
 
@@ -118,10 +112,6 @@ class Endpoint:
         """Every LoRA of this model that the worker has or may have."""
         names = (*(lora.name for lora in (self.loaded, self.tried) if lora), *self.leftovers)
         return tuple(dict.fromkeys(names))
-
-
-EndpointId = tuple[str, str]
-"""The uid of a pod and the base URL of one of its addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +130,16 @@ def plan(
     busy: Container[EndpointId] = frozenset(),
     room: int = MAX_CONCURRENT_CALLS,
 ) -> tuple[tuple[Work, ...], float | None]:
-    """Plan the calls that are due at each callable endpoint; without `desired`, unload everything.
+    """Plan the due calls, at endpoints with the fewest failures first; without `desired`, unload everything.
 
-    Returns also the seconds until the next is due, None if none becomes due by time alone.
-
-    Endpoints with the fewest failures come first. Those in `busy` are being called and are skipped.
-    `room` limits how many endpoints are without the LoRA while it is reloaded.
+    Returns also the seconds until the next is due, None if none becomes due by time alone. Endpoints in
+    `busy` are being called. `room` limits how many endpoints are without the LoRA while it is reloaded.
     """
-    candidates = list(endpoints)
+    candidates = sorted(endpoints, key=lambda endpoint: endpoint.failures)
     budget = min(room, max(1, len(candidates) // 4)) - sum(endpoint.is_reloading for endpoint in candidates)
     work: list[Work] = []
     waits: list[float] = []
-    for endpoint in sorted(candidates, key=lambda endpoint: endpoint.failures):
+    for endpoint in candidates:
         if not endpoint.is_callable or endpoint.id in busy:
             continue  # its pod becoming ready, or the end of the call, triggers a reconcile
         calls = needed(desired, endpoint)
@@ -160,7 +148,7 @@ def plan(
         if (wait := _wait(endpoint, calls, now)) > 0:
             waits.append(wait)
             continue
-        if _interrupts(desired, endpoint):
+        if desired and _has_other_weights(endpoint.loaded, desired):  # requests for it fail during a reload
             if budget < 1:
                 continue  # the end of another reload triggers a reconcile
             budget -= 1
@@ -172,16 +160,19 @@ def needed(desired: Lora | None, endpoint: Endpoint) -> tuple[Call, ...]:
     """The calls that bring an endpoint to the desired state; none if it has that."""
     if desired is None:
         return tuple(Call(LoraVerb.UNLOAD, name) for name in endpoint.names)
-    loaded_before, tried = endpoint.loaded, endpoint.tried
     old = tuple(Call(LoraVerb.UNLOAD, name) for name in endpoint.names if name != desired.name)
-    if loaded_before == desired:
+    if endpoint.loaded == desired:
         return old
     # A worker that has a LoRA of that name answers a load with success and keeps the old weights.
     is_stale = desired.name in endpoint.leftovers or any(
-        lora is not None and lora.name == desired.name and lora != desired for lora in (loaded_before, tried)
+        _has_other_weights(lora, desired) for lora in (endpoint.loaded, endpoint.tried)
     )
     first = (Call(LoraVerb.UNLOAD, desired.name),) if is_stale else ()
     return (*first, Call(LoraVerb.LOAD, desired.name, desired.uri), *old)
+
+
+def _has_other_weights(lora: Lora | None, desired: Lora) -> bool:
+    return lora is not None and lora.name == desired.name and lora != desired
 
 
 def pending(endpoint: Endpoint, calls: Sequence[Call]) -> Endpoint:
@@ -196,13 +187,11 @@ def without_loras(endpoint: Endpoint, names: Container[str]) -> Endpoint:
     """Return the endpoint without LoRAs that now belong to other models."""
     if not any(name in names for name in endpoint.names):
         return endpoint
-    loaded_before, tried = endpoint.loaded, endpoint.tried
-    return replace(
-        endpoint,
-        loaded=None if loaded_before is None or loaded_before.name in names else loaded_before,
-        tried=None if tried is None or tried.name in names else tried,
-        leftovers=tuple(name for name in endpoint.leftovers if name not in names),
+    loaded, tried = (
+        None if lora is None or lora.name in names else lora for lora in (endpoint.loaded, endpoint.tried)
     )
+    leftovers = tuple(name for name in endpoint.leftovers if name not in names)
+    return replace(endpoint, loaded=loaded, tried=tried, leftovers=leftovers)
 
 
 def with_stale_lora(endpoint: Endpoint, desired: Lora) -> Endpoint:
@@ -214,68 +203,54 @@ def with_stale_lora(endpoint: Endpoint, desired: Lora) -> Endpoint:
 
 def after(endpoint: Endpoint, call: Call, reply: Reply, *, now: datetime) -> Endpoint:
     """The state to record after a call has ended."""
+    if call.verb is LoraVerb.LIST:
+        return _after_list(replace(endpoint, checked_at=now), reply.loaded)
     if reply.ending is not Ending.DONE:
-        return _failed(endpoint, call, reply, now)
-    loaded_before, tried = endpoint.loaded, endpoint.tried
+        failed = replace(
+            endpoint,
+            is_unable=reply.ending is Ending.UNABLE,
+            failures=endpoint.failures + 1,
+            attempted_at=now,
+            message=reply.message,
+        )
+        return failed if failed.is_unable and call.verb is LoraVerb.UNLOAD else _uncertain(failed, call)
     succeeded = replace(endpoint, failures=0, attempted_at=now, is_unable=False, message="")
     if call.verb is LoraVerb.LOAD:
-        left = tuple(name for name in endpoint.names if name != call.name)
-        succeeded = replace(succeeded, is_reloading=False, is_unconfirmed=False)
-        loaded = Lora(call.name, call.uri)
-        return replace(succeeded, loaded=loaded, tried=None, leftovers=left, checked_at=now)
-    if call.verb is LoraVerb.UNLOAD:
-        left = tuple(name for name in endpoint.leftovers if name != call.name)
-        tried = None if tried is not None and tried.name == call.name else tried
-        succeeded = replace(succeeded, leftovers=left, tried=tried)
-        if loaded_before is None or loaded_before.name != call.name:
-            return succeeded
-        return replace(succeeded, loaded=None, is_reloading=True, checked_at=None)
-    return _not_listed(endpoint, now) if reply.loaded is None else _after_list(endpoint, reply.loaded, now)
+        return replace(
+            succeeded,
+            loaded=Lora(call.name, call.uri),
+            tried=None,
+            leftovers=tuple(name for name in endpoint.names if name != call.name),
+            is_reloading=False,
+            is_unconfirmed=False,
+            checked_at=now,
+        )
+    had_loaded = endpoint.loaded is not None and endpoint.loaded.name == call.name
+    succeeded = without_loras(succeeded, {call.name})
+    return replace(succeeded, is_reloading=True, checked_at=None) if had_loaded else succeeded
 
 
-def _failed(endpoint: Endpoint, call: Call, reply: Reply, now: datetime) -> Endpoint:
-    if call.verb is LoraVerb.LIST:
-        return _not_listed(endpoint, now)
-    is_unable = reply.ending is Ending.UNABLE
-    failed = replace(
-        endpoint,
-        is_unable=is_unable,
-        failures=endpoint.failures + 1,
-        attempted_at=now,
-        message=reply.message,
-    )
-    return failed if is_unable and call.verb is LoraVerb.UNLOAD else _uncertain(failed, call)
-
-
-def _after_list(endpoint: Endpoint, loaded: Container[str], now: datetime) -> Endpoint:
-    """The endpoint after the worker has listed its LoRAs."""
-    loaded_before = endpoint.loaded
-    endpoint = replace(endpoint, checked_at=now, is_unconfirmed=False)
-    if loaded_before is None or loaded_before.name in loaded:
-        return endpoint
-    return replace(endpoint, loaded=None, message="the worker has lost the LoRA")
-
-
-def _not_listed(endpoint: Endpoint, now: datetime) -> Endpoint:
-    """The endpoint after the worker did not list its LoRAs; the next check repeats the call.
-
-    Not every worker can list, so it may still have the LoRA; but a restarted process has lost it.
-    """
-    endpoint = replace(endpoint, checked_at=now)
-    loaded_before = endpoint.loaded
-    if loaded_before is None or not endpoint.is_unconfirmed:
+def _after_list(endpoint: Endpoint, listed: Container[str] | None) -> Endpoint:
+    loaded = endpoint.loaded
+    if listed is not None:
+        endpoint = replace(endpoint, is_unconfirmed=False)
+        if loaded is None or loaded.name in listed:
+            return endpoint
+        return replace(endpoint, loaded=None, message="the worker has lost the LoRA")
+    # Not every worker can list, so it may still have the LoRA; but a restarted process has lost it.
+    if loaded is None or not endpoint.is_unconfirmed:
         return endpoint
     without = replace(endpoint, loaded=None, is_unconfirmed=False)
-    return _uncertain(without, Call(LoraVerb.LOAD, loaded_before.name, loaded_before.uri))
+    return _uncertain(without, Call(LoraVerb.LOAD, loaded.name, loaded.uri))
 
 
 def _uncertain(endpoint: Endpoint, call: Call) -> Endpoint:
     """The endpoint while it is unknown whether a load or an unload has taken place."""
-    loaded_before, tried = endpoint.loaded, endpoint.tried
+    loaded, tried = endpoint.loaded, endpoint.tried
     if call.verb is LoraVerb.LOAD:
         uncertain = Lora(call.name, call.uri)
-    elif loaded_before is not None and loaded_before.name == call.name:
-        uncertain = loaded_before
+    elif loaded is not None and loaded.name == call.name:
+        uncertain = loaded
         endpoint = replace(endpoint, loaded=None, is_reloading=True, checked_at=None)
     else:
         return endpoint
@@ -286,21 +261,10 @@ def _uncertain(endpoint: Endpoint, call: Call) -> Endpoint:
     return replace(endpoint, tried=uncertain, leftovers=leftovers)
 
 
-def _interrupts(desired: Lora | None, endpoint: Endpoint) -> bool:
-    """Whether requests for the LoRA fail for a while during the calls."""
-    loaded_before = endpoint.loaded
-    return (
-        desired is not None
-        and loaded_before is not None
-        and loaded_before.name == desired.name
-        and loaded_before != desired
-    )
-
-
 def _wait(endpoint: Endpoint, calls: tuple[Call, ...], now: datetime) -> float:
     """Seconds until the endpoint may be called; 0 or less for now."""
     if not calls:
-        since, delay = endpoint.checked_at, CHECK_SECONDS
+        since, delay = endpoint.checked_at, _CHECK_SECONDS
     elif endpoint.failures:
         since, delay = endpoint.attempted_at, retry_seconds(endpoint)
     else:
@@ -315,9 +279,9 @@ def retry_seconds(endpoint: Endpoint) -> float:
     """
     if not endpoint.failures:
         return 0.0
-    short = min(FIRST_DELAY_SECONDS * 2.0 ** min(endpoint.failures - 1, 16), GUIDE_DELAY_SECONDS)
+    short = min(_FIRST_DELAY_SECONDS * 2.0 ** min(endpoint.failures - 1, 16), _GUIDE_DELAY_SECONDS)
     grown = short * 2.0 ** min(max(0, endpoint.failures - _SHORT_FAILURES), 16)
-    delay = LONGEST_DELAY_SECONDS if endpoint.is_unable else min(grown, LONGEST_DELAY_SECONDS)
+    delay = _LONGEST_DELAY_SECONDS if endpoint.is_unable else min(grown, _LONGEST_DELAY_SECONDS)
     digest = hashlib.sha256(f"{endpoint.pod_uid}/{endpoint.failures}".encode()).digest()
     return delay * (1 - _JITTER * digest[0] / 255)
 
@@ -345,12 +309,6 @@ def is_follower(pod: Pod) -> bool:
     return REPLICA_INDEX in pod_labels and pod_labels.get(CLIQUE_NAME, "").endswith(WORKER_SUFFIX)
 
 
-def is_prefill(pod: Pod) -> bool:
-    """Whether the pod only computes prompts for decode workers."""
-    kinds = (labels.COMPONENT_TYPE, labels.SUB_COMPONENT_TYPE)
-    return "prefill" in (pod.metadata.labels.get(label) for label in kinds)
-
-
 def has_address(pod: Pod, host: str) -> bool:
     """Whether the pod has that IP address."""
     return any(pod_ip.ip == host for pod_ip in pod.status.pod_ips)
@@ -370,18 +328,17 @@ PodOf = Callable[[str], Pod | None]
 """Looks up a pod of the model's namespace by name."""
 
 
-def services(slices: Iterable[EndpointSlice]) -> tuple[str, ...]:
-    """Names of the Services that the slices belong to, sorted."""
-    service_names = {slice_.metadata.labels.get(SERVICE_NAME, "") for slice_ in slices}
-    return tuple(sorted(service_names - {""}))
+def services(base_model: str, slices: Iterable[EndpointSlice]) -> frozenset[str]:
+    """Names of the Services whose endpoints count."""
+    counted = _effective_slices(base_model, slices)
+    return frozenset(slice_.metadata.labels.get(SERVICE_NAME, "") for slice_ in counted) - {""}
 
 
-def effective_slices(base_model: str, slices: Iterable[EndpointSlice]) -> tuple[EndpointSlice, ...]:
+def _effective_slices(base_model: str, slices: Iterable[EndpointSlice]) -> list[EndpointSlice]:
     """The slices whose endpoints count, sorted by name."""
     ordered = sorted(slices, key=lambda slice_: slice_.key)
     own = names.model_service_name(base_model)
-    of_model = [slice_ for slice_ in ordered if slice_.metadata.labels.get(SERVICE_NAME) == own]
-    return tuple(of_model or ordered)
+    return [slice_ for slice_ in ordered if slice_.metadata.labels.get(SERVICE_NAME) == own] or ordered
 
 
 def endpoints(
@@ -389,67 +346,46 @@ def endpoints(
     slices: Iterable[EndpointSlice],
     recorded: Mapping[EndpointId, Endpoint],
     pod_of: PodOf,
-) -> tuple[Endpoint, ...]:
-    """Return an endpoint for each address of each pod, ready or not, sorted by the name of its slice.
+) -> Iterator[Endpoint]:
+    """Each address of each pod, ready or not, by the name of its slice; once for each slice that has it.
 
     State is matched by the uid of the pod and its address; the status of an earlier operator has no uid,
     and is matched by address. Workers of a group are not endpoints.
     """
-    listed = _listed(base_model, slices, recorded, pod_of)
-    return tuple({endpoint.id: endpoint for endpoint in listed}.values())
-
-
-def has_endpoints(base_model: str, slices: Iterable[EndpointSlice], pod_of: PodOf) -> bool:
-    """Whether `endpoints` finds any in these slices."""
-    return next(_listed(base_model, slices, {}, pod_of), None) is not None
-
-
-def _listed(
-    base_model: str,
-    slices: Iterable[EndpointSlice],
-    recorded: Mapping[EndpointId, Endpoint],
-    pod_of: PodOf,
-) -> Iterator[Endpoint]:
     hash_ = names.model_hash(base_model)
-    for slice_ in effective_slices(base_model, slices):
+    for slice_endpoint, target in _targets(_effective_slices(base_model, slices)):
+        pod, conditions = pod_of(target.name), slice_endpoint.conditions
+        if pod is not None and target.uid not in ("", pod.metadata.uid):
+            pod = None
+        if pod is not None and is_follower(pod):
+            continue
+        uid = pod.metadata.uid if pod is not None else target.uid
+        is_served = conditions.ready is not False and not conditions.terminating
+        is_worker = pod is not None and pod.metadata.labels.get(labels.BASE_MODEL_HASH) == hash_
+        for host in slice_endpoint.addresses:
+            is_callable = is_served and is_worker and pod is not None and has_address(pod, host)
+            address = base_url(host)
+            endpoint = (
+                recorded.get((uid, address))
+                or recorded.get(("", address))
+                or Endpoint(address, uid, is_callable=is_callable)
+            )
+            if (endpoint.pod_uid, endpoint.pod_name) != (uid, target.name):
+                endpoint = replace(endpoint, pod_uid=uid, pod_name=target.name)
+            yield with_pod(endpoint, pod, is_callable=is_callable)
+
+
+def _targets(slices: Iterable[EndpointSlice]) -> Iterator[tuple[SliceEndpoint, TargetReference]]:
+    for slice_ in slices:
         for slice_endpoint in slice_.endpoints or ():
-            yield from _of_pod(hash_, slice_endpoint, recorded, pod_of)
+            target = slice_endpoint.target_ref
+            if target is not None and target.kind == "Pod":
+                yield slice_endpoint, target
 
 
 def pod_names(slices: Iterable[EndpointSlice]) -> frozenset[str]:
     """The names of the pods in these slices."""
-    targets = (slice_endpoint.target_ref for slice_ in slices for slice_endpoint in slice_.endpoints or ())
-    return frozenset(target.name for target in targets if target is not None and target.kind == "Pod")
-
-
-def _of_pod(
-    hash_: str,
-    slice_endpoint: SliceEndpoint,
-    recorded: Mapping[EndpointId, Endpoint],
-    pod_of: PodOf,
-) -> Iterator[Endpoint]:
-    target, conditions = slice_endpoint.target_ref, slice_endpoint.conditions
-    if target is None or target.kind != "Pod":
-        return
-    pod = pod_of(target.name)
-    if pod is not None and target.uid not in ("", pod.metadata.uid):
-        pod = None
-    uid = pod.metadata.uid if pod is not None else target.uid
-    if pod is not None and is_follower(pod):
-        return
-    is_served = conditions.ready is not False and not conditions.terminating
-    is_worker = pod is not None and pod.metadata.labels.get(labels.BASE_MODEL_HASH) == hash_
-    for host in slice_endpoint.addresses:
-        is_callable = is_served and is_worker and pod is not None and has_address(pod, host)
-        address = base_url(host)
-        endpoint = (
-            recorded.get((uid, address))
-            or recorded.get(("", address))
-            or Endpoint(address, uid, is_callable=is_callable)
-        )
-        if (endpoint.pod_uid, endpoint.pod_name) != (uid, target.name):
-            endpoint = replace(endpoint, pod_uid=uid, pod_name=target.name)
-        yield with_pod(endpoint, pod, is_callable=is_callable)
+    return frozenset(target.name for _, target in _targets(slices))
 
 
 def with_pod(endpoint: Endpoint, pod: Pod | None, *, is_callable: bool) -> Endpoint:
@@ -459,8 +395,12 @@ def with_pod(endpoint: Endpoint, pod: Pod | None, *, is_callable: bool) -> Endpo
     count = restarts(pod) if is_callable else endpoint.restarts
     is_same = is_callable and endpoint.is_callable and count == endpoint.restarts
     is_new_process = endpoint.restarts not in (None, count)
-    graph, prefill = pod.metadata.labels.get(labels.GRAPH, ""), is_prefill(pod)
-    if is_same and (endpoint.graph, endpoint.is_prefill) == (graph, prefill):
+    graph, kinds = (
+        pod.metadata.labels.get(labels.GRAPH, ""),
+        (labels.COMPONENT_TYPE, labels.SUB_COMPONENT_TYPE),
+    )
+    is_prefill = "prefill" in (pod.metadata.labels.get(label) for label in kinds)
+    if is_same and (endpoint.graph, endpoint.is_prefill) == (graph, is_prefill):
         return endpoint  # the common case; copies are expensive for a thousand endpoints
     return replace(
         endpoint,
@@ -468,23 +408,22 @@ def with_pod(endpoint: Endpoint, pod: Pod | None, *, is_callable: bool) -> Endpo
         checked_at=endpoint.checked_at if is_same else None,
         is_unconfirmed=endpoint.is_unconfirmed or (is_new_process and endpoint.loaded is not None),
         graph=graph,
-        is_prefill=prefill,
+        is_prefill=is_prefill,
         restarts=count,
     )
 
 
 def former(
-    base_model: str, recorded: Iterable[Endpoint], present: Iterable[Endpoint], pod_of: PodOf
+    base_model: str, recorded: Iterable[Endpoint], present: Container[EndpointId], pod_of: PodOf
 ) -> tuple[Endpoint, ...]:
     """Former endpoints whose pods still run and may have a LoRA of the model.
 
     Those that serve another base model now are callable. Of the others only the slices are missing, for
     example while a Service is recreated, so nothing is unloaded.
     """
-    present_ids, hash_ = {endpoint.id for endpoint in present}, names.model_hash(base_model)
-    running: list[Endpoint] = []
+    hash_, running = names.model_hash(base_model), list[Endpoint]()
     for endpoint in recorded:
-        pod = pod_of(endpoint.pod_name) if endpoint.names and endpoint.id not in present_ids else None
+        pod = pod_of(endpoint.pod_name) if endpoint.names and endpoint.id not in present else None
         if pod is None or pod.metadata.uid != endpoint.pod_uid:
             continue
         if has_address(pod, host_of(endpoint.address)):
@@ -503,8 +442,6 @@ def host_of(address: str) -> str:
     return address.removeprefix("http://").removesuffix(f":{SYSTEM_PORT}").strip("[]")
 
 
-# `dynamo_operator.models` makes the calls, and `status.model` reports their results.
-#
 # A worker identifies LoRAs by name only, so two models with one name would overwrite and unload
 # each other's. So one model holds the name. When the holder changes, the former one drops its
 # record of the LoRA, and the new one unloads what may be there before it loads its own weights.
@@ -529,23 +466,17 @@ class ModelReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelInputs:
-    """Everything beside the model itself that its plan depends on, read once.
-
-    `slices` and `siblings` are the EndpointSlices and the other models of its base model, `pods` those
-    that slices and recorded endpoints name. `lack` is the reason why the slices have no endpoints, or
-    "". `recorded` is the recorded state of endpoints, `running` the possible state of those with a call
-    in progress. `silence` is the reason why no worker may be called, or ""; `room` limits concurrent
-    calls.
-    """
+    """Everything beside the model itself that its plan depends on, read once."""
 
     now: datetime
-    slices: tuple[EndpointSlice, ...] = ()
-    siblings: tuple[DynamoModel, ...] = ()
-    pods: Mapping[str, Pod] = field(default_factory=dict[str, Pod])
-    lack: str = ""
+    slices: tuple[EndpointSlice, ...] = ()  # of its base model
+    siblings: tuple[DynamoModel, ...] = ()  # the other models of its base model
+    pods: Mapping[str, Pod] = field(default_factory=dict[str, Pod])  # that slices and `recorded` name
+    lack: str = ""  # why the slices have no endpoints
     recorded: Mapping[EndpointId, Endpoint] = field(default_factory=dict[EndpointId, Endpoint])
     running: Mapping[EndpointId, Endpoint] = field(default_factory=dict[EndpointId, Endpoint])
-    silence: str = ""
+    """The possible state of those with a call in progress."""
+    silence: str = ""  # why no worker may be called
     room: int = MAX_CONCURRENT_CALLS
 
     def view(self, endpoint: Endpoint) -> Endpoint:
@@ -564,8 +495,8 @@ def plan_unloading(model: DynamoModel, inputs: ModelInputs) -> tuple[Endpoint, .
     base = model.spec.base_model_name if model.spec else ""
     present = endpoints(base, inputs.slices, inputs.recorded, inputs.pods.get)
     every = {**inputs.recorded, **{endpoint.id: endpoint for endpoint in present}}
-    kept = (without_loras(inputs.view(endpoint), given_up) for endpoint in every.values())
-    return former("", [endpoint for endpoint in kept if endpoint.names], (), inputs.pods.get)
+    kept = [without_loras(inputs.view(endpoint), given_up) for endpoint in every.values()]
+    return former("", kept, (), inputs.pods.get)
 
 
 def lora_of(spec: DynamoModelSpec | None) -> Lora | None:
@@ -603,11 +534,12 @@ def holder(model: DynamoModel, others: Iterable[DynamoModel]) -> DynamoModel | N
     name = desired_lora_name(model)
     if not name:
         return None
+    claim = (not _holds(model, name), *_age(model))  # the smallest claim gets it
     for sibling in sorted(others, key=_age):
-        wants = desired_lora_name(sibling) == name
-        if not wants and not sibling.metadata.deletion_timestamp and _holds(sibling, name):
-            return sibling
-        if wants and _claim(sibling, name) < _claim(model, name):
+        if desired_lora_name(sibling) == name:
+            if (not _holds(sibling, name), *_age(sibling)) < claim:
+                return sibling
+        elif not sibling.metadata.deletion_timestamp and _holds(sibling, name):
             return sibling
     return None
 
@@ -615,11 +547,6 @@ def holder(model: DynamoModel, others: Iterable[DynamoModel]) -> DynamoModel | N
 def desired_lora_names(others: Iterable[DynamoModel]) -> frozenset[str]:
     """The names of the LoRAs that these models want to load."""
     return frozenset(filter(None, map(desired_lora_name, others)))
-
-
-def _claim(model: DynamoModel, name: str) -> tuple[bool, str, str]:
-    """Sort key of the models that want a LoRA; the smallest gets it."""
-    return not _holds(model, name), *_age(model)
 
 
 def _age(model: DynamoModel) -> tuple[str, str]:

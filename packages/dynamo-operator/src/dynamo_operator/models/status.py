@@ -10,8 +10,7 @@ from collections.abc import Container, Iterator, Sequence
 
 import msgspec
 
-from dynamo_operator.component.pods import is_ready as is_pod_ready
-from dynamo_operator.component.pods import pod_report
+from dynamo_operator.component import pods
 from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, DynamoModelStatus, EndpointInfo
 from dynamo_operator.models.plan import (
     Endpoint,
@@ -19,7 +18,6 @@ from dynamo_operator.models.plan import (
     Lora,
     ModelInputs,
     ModelReason,
-    effective_slices,
     lora_of,
     services,
 )
@@ -35,16 +33,6 @@ _ENDPOINT_BYTES = 1 << 20
 _MESSAGE_BYTES = 1 << 18
 """Bytes of a status for endpoints and for their messages. With the rest of the object they stay well below
 1.5 MiB, which etcd refuses."""
-
-
-def _trouble(inputs: ModelInputs, name: str) -> str:
-    """Why a pod is not ready; "" if unknown."""
-    pod = inputs.pods.get(name)
-    blockage = pod_report(pod, inputs.now).blockage if pod is not None else None
-    if blockage is None:
-        return ""
-    subject = " ".join(filter(None, (blockage.container, blockage.word)))
-    return f"{subject}: {blockage.message}" if blockage.message else subject
 
 
 def is_ready(lora: Lora | None, endpoint: Endpoint) -> bool:
@@ -108,22 +96,18 @@ def model_status(
     infos = tuple(_info(lora, endpoint, inputs, serving_graphs) for endpoint in endpoints)
     unlisted = tuple(_info(None, endpoint, inputs, serving_graphs) for endpoint in former)
     listed = _fitting(infos, beside=unlisted)
-    pods = (inputs.pods.get(name) for name in {endpoint.pod_name for endpoint in endpoints})
-    valid = ModelReason.VALID, "DynamoModel spec is valid"
+    serving = (inputs.pods.get(name) for name in {endpoint.pod_name for endpoint in endpoints})
+    readiness = _endpoints_ready(spec, inputs, infos, left_out=len(infos) - len(listed), holder=holder)
     return DynamoModelStatus(
         endpoints=_shortened(listed),
         former_endpoints=_shortened(unlisted),
         ready_endpoints=sum(info.ready for info in infos),
         total_endpoints=len(infos),
-        ready_pods=sum(pod is not None and is_pod_ready(pod) for pod in pods),
+        ready_pods=sum(pod is not None and pods.is_ready(pod) for pod in serving),
         conditions=(
-            new_condition(model, "Valid", "True", *valid),
+            new_condition(model, "Valid", "True", ModelReason.VALID, "DynamoModel spec is valid"),
             new_condition(model, "ServicesFound", *_services_found(spec, inputs, infos)),
-            new_condition(
-                model,
-                "EndpointsReady",
-                *_endpoints_ready(spec, inputs, infos, left_out=len(infos) - len(listed), holder=holder),
-            ),
+            new_condition(model, "EndpointsReady", *readiness),
             *pause_over(model.metadata.generation, model.status.conditions),
         ),
     )
@@ -132,14 +116,13 @@ def model_status(
 def _fitting(infos: Sequence[EndpointInfo], *, beside: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
     """As many endpoints as fit into a status, those with a recorded LoRA first."""
     room = _ENDPOINT_BYTES - sum(map(_size, beside))
-    kept: set[int] = set()
-    unrecorded = [not (info.loaded_name or info.tried_name or info.leftovers) for info in infos]
-    for number in sorted(range(len(infos)), key=unrecorded.__getitem__):
-        room -= _size(infos[number])
+    kept: set[EndpointId] = set()
+    for info in sorted(infos, key=lambda info: not (info.loaded_name or info.tried_name or info.leftovers)):
+        room -= _size(info)
         if room < 0:
             break
-        kept.add(number)
-    return tuple(info for number, info in enumerate(infos) if number in kept)
+        kept.add(_id(info))
+    return tuple(info for info in infos if _id(info) in kept)
 
 
 def _size(info: EndpointInfo) -> int:
@@ -147,11 +130,13 @@ def _size(info: EndpointInfo) -> int:
     return len(msgspec.json.encode(info)) - len(msgspec.json.encode(info.message))
 
 
+def _id(info: EndpointInfo) -> EndpointId:
+    return info.pod_uid, info.address
+
+
 def _shortened(infos: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
     """The endpoints with their messages cut, so that all fit into a status."""
-    if not infos:
-        return ()
-    limit = _MESSAGE_BYTES // len(infos)
+    limit = _MESSAGE_BYTES // max(1, len(infos))
     return tuple(
         info
         if len(info.message.encode()) <= limit
@@ -165,8 +150,14 @@ def _info(
 ) -> EndpointInfo:
     message, has_lora = endpoint.message, lora is not None
     if not endpoint.is_callable and has_lora:
-        trouble = _trouble(inputs, endpoint.pod_name)
-        message = f"{WAITING}: {trouble}" if trouble else WAITING
+        pod = inputs.pods.get(endpoint.pod_name)
+        blockage = pods.pod_report(pod, inputs.now).blockage if pod is not None else None
+        causes = (
+            (" ".join(filter(None, (blockage.container, blockage.word))), blockage.message)
+            if blockage
+            else ()
+        )
+        message = ": ".join(filter(None, (WAITING, *causes)))
     elif endpoint.is_unconfirmed and has_lora:
         message = RESTARTED
     # Other workers of its graph serve the LoRA, so a prefill worker without a LoRA API does not matter.
@@ -193,7 +184,7 @@ def _info(
 def _services_found(
     spec: DynamoModelSpec, inputs: ModelInputs, infos: Sequence[EndpointInfo]
 ) -> tuple[str, ModelReason, str]:
-    found = services(effective_slices(spec.base_model_name, inputs.slices))
+    found = services(spec.base_model_name, inputs.slices)
     if found and infos:
         return "True", ModelReason.SERVICES_FOUND, f"Found {len(found)} service(s)"
     text = "No services associated with endpoint slices" if infos else _no_slices(spec)
@@ -242,77 +233,65 @@ def _no_slices(spec: DynamoModelSpec) -> str:
 def is_recorded(model: DynamoModel, endpoint: Endpoint) -> bool:
     """Whether the stored status records what the endpoint has loaded and may have loaded."""
     infos = (*model.status.endpoints, *model.status.former_endpoints)
-    same = (info for info in infos if (info.pod_uid, info.address) == endpoint.id)
-    return any(_record(_endpoint(info, None)) == _record(endpoint) for info in same)
+    same = (_endpoint(info, None) for info in infos if _id(info) == endpoint.id)
+    records = ((one.loaded, one.tried, one.leftovers) for one in same)
+    return (endpoint.loaded, endpoint.tried, endpoint.leftovers) in records
 
 
 def recorded_places(status: DynamoModelStatus) -> frozenset[EndpointId]:
     """The places of the endpoints in a status; others did not fit."""
-    infos = (*status.endpoints, *status.former_endpoints)
-    return frozenset((info.pod_uid, info.address) for info in infos)
+    return frozenset(map(_id, (*status.endpoints, *status.former_endpoints)))
 
 
 def changes_only_failures(model: DynamoModel, status: DynamoModelStatus) -> bool:
     """Whether the status differs from the stored one only in the number of failures of endpoints."""
-    stored = map(_without_repetitions, (*model.status.endpoints, *model.status.former_endpoints))
-    updated = map(_without_repetitions, (*status.endpoints, *status.former_endpoints))
-    return list(stored) == list(updated)
-
-
-def _without_repetitions(info: EndpointInfo) -> EndpointInfo:
-    """The endpoint without repeated failures."""
-    return msgspec.structs.replace(info, failures=min(info.failures, 1), last_attempt_time=None)
-
-
-def _record(endpoint: Endpoint) -> tuple[object, ...]:
-    return endpoint.loaded, endpoint.tried, endpoint.leftovers
+    stored, updated = (
+        [
+            msgspec.structs.replace(info, failures=min(info.failures, 1), last_attempt_time=None)
+            for info in (*reported.endpoints, *reported.former_endpoints)
+        ]
+        for reported in (model.status, status)
+    )
+    return stored == updated
 
 
 def model_status_events(before: DynamoModel, after: DynamoModel) -> Iterator[StatusEvent]:
     """The Events between two statuses of a model."""
-    yield from _validity(before, after)
-    old, new = (_ready(model) for model in (before, after))
+    old, new = (_condition(model, "Valid") for model in (before, after))
+    if new.status == "False" and old.message != new.message:
+        yield StatusEvent(new.reason, new.message.removeprefix("Validation failed: "), is_warning=True)
+    old, new = (_condition(model, "EndpointsReady") for model in (before, after))
     base = after.spec.base_model_name if after.spec else ""
     total, ready = after.status.total_endpoints or 0, after.status.ready_endpoints or 0
-    failing = [
+    failed_before, failed = (
         sum(one.failures > 0 and not one.fallback_covered for one in model.status.endpoints)
         for model in (before, after)
-    ]
-    if failing[1] and not failing[0]:
+    )
+    if failed and not failed_before:
         cause = new.message.partition("; ")[2]
-        text = f"Some endpoints failed to load LoRA: {failing[1]} task(s) failed"
+        text = f"Some endpoints failed to load LoRA: {failed} task(s) failed"
         text = f"{text}; {cause}" if cause else text
         yield StatusEvent("PartialEndpointFailure", text, is_warning=True)
     has_lost = old.reason == ModelReason.ALL_READY and ready < (before.status.ready_endpoints or 0)
     if new.reason in (ModelReason.NOT_READY, ModelReason.NONE_READY):
-        if has_lost or (failing[1] and not failing[0]):  # one more pod is not a loss
+        if has_lost or (failed and not failed_before):  # one more pod is not a loss
             text = f"Only {ready} of {total} endpoints ready for base model {base}"
             yield StatusEvent("NotReady", text, is_warning=True)
     elif new.reason != old.reason:
-        yield from _readiness(new, base, total)
+        match new.reason:
+            case ModelReason.ALL_READY:
+                yield StatusEvent("EndpointsReady", f"All {total} endpoints ready for base model {base}")
+            case ModelReason.DISCOVERED:
+                yield StatusEvent(
+                    "EndpointsDiscovered", f"Discovered {total} endpoints for base model {base}"
+                )
+            case ModelReason.NO_ENDPOINTS:
+                yield StatusEvent("NoEndpointsFound", new.message, is_warning=True)
+            case ModelReason.CONFLICT | ModelReason.NOT_CALLED:
+                yield StatusEvent(new.reason, new.message, is_warning=True)
+            case _:
+                pass
 
 
-def _readiness(new: Condition, base: str, total: int) -> Iterator[StatusEvent]:
-    match new.reason:
-        case ModelReason.ALL_READY:
-            text = f"All {total} endpoints ready for base model {base}"
-            yield StatusEvent("EndpointsReady", text)
-        case ModelReason.DISCOVERED:
-            yield StatusEvent("EndpointsDiscovered", f"Discovered {total} endpoints for base model {base}")
-        case ModelReason.NO_ENDPOINTS:
-            yield StatusEvent("NoEndpointsFound", new.message, is_warning=True)
-        case ModelReason.CONFLICT | ModelReason.NOT_CALLED:
-            yield StatusEvent(new.reason, new.message, is_warning=True)
-        case _:
-            pass
-
-
-def _validity(before: DynamoModel, after: DynamoModel) -> Iterator[StatusEvent]:
-    old, new = (condition(model.status.conditions, "Valid") for model in (before, after))
-    if new is None or new.status == "True" or (old is not None and old.message == new.message):
-        return
-    yield StatusEvent(new.reason, new.message.removeprefix("Validation failed: "), is_warning=True)
-
-
-def _ready(model: DynamoModel) -> Condition:
-    return condition(model.status.conditions, "EndpointsReady") or Condition("EndpointsReady", "")
+def _condition(model: DynamoModel, type_: str) -> Condition:
+    return condition(model.status.conditions, type_) or Condition(type_, "")

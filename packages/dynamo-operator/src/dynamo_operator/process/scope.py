@@ -12,7 +12,7 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.features.ssh_keys import ssh_key_informers
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
-from dynamo_operator.models.controller import SLICE_SELECTOR
+from dynamo_operator.models.read import SLICE_SELECTOR
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.requests.read import request_informers
 from dynamo_operator.settings import RenderSettings, Settings

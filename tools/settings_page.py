@@ -44,10 +44,10 @@ def page() -> str:
 def _settings() -> list[str]:
     rows = []
     for field in fields():
-        names = ", ".join(f"`--{name}`" for name in field.setting.flags)
-        text = field.setting.text
-        if field.setting.environment:
-            text += f" Environment variable: `{field.setting.environment}`."
+        names = ", ".join(f"`--{name}`" for name in field.flags)
+        text = field.text
+        if field.environment:
+            text += f" Environment variable: `{field.environment}`."
         default = f"`{default_text(field)}`" if default_text(field) else ""
         rows.append((f"`{field.key}`", names, _type(field), default, text))
     return table(("key", "flag", "type", "default", "description"), rows)
@@ -66,9 +66,9 @@ def _type(field: SettingField) -> str:
 
 
 def _other_flags() -> list[str]:
-    rows = []
+    rows, of_settings = [], {field.flags for field in fields()}
     for flag in flags():
-        if flag.field is None:
+        if flag.names not in of_settings:
             text = f"Accepted, without effect: {flag.unused}." if flag.unused else flag.text
             rows.append((f"`--{flag.name}`", text))
     return table(("flag", "description"), rows)

@@ -20,5 +20,5 @@ def test_each_row_has_a_test() -> None:
 
 def test_each_variable_is_read_or_accepted() -> None:
     read = {name for setting in rows() for name in setting.variables}
-    of_the_operator = {field.setting.environment for field in fields()}
+    of_the_operator = {field.environment for field in fields()}
     assert ROWS["tables"]["Variables"].keys() <= read | of_the_operator | set(IGNORED)

@@ -1,33 +1,15 @@
 """Every setting of the operator, in one frozen struct that is read once at start.
 
-`settings.toml` has the flags, the environment variable and the help text of each field; its key in the
-settings file follows from its name (`SettingField.key`). `--help`, the settings file and `docs/settings.md`
-are generated from both.
+`settings.toml` has the flags, the environment variable and the help text of each field. `--help`, the
+settings file and `docs/settings.md` are generated from both.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
-from typing import Final, Literal, NamedTuple, TypeAlias, get_type_hints
+from typing import Any, Final, Literal, TypeAlias, get_type_hints
 
 import msgspec
-
-
-class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A row of `settings.toml`: the field's path, its help text, and its external names.
-
-    `flags` are without dashes, the preferred one first.
-    """
-
-    name: str
-    text: str
-    flags: tuple[str, ...]
-    environment: str = ""
-
-    @property
-    def spelling(self) -> Callable[[str], str]:
-        """Converts values of the Go operator's flags."""
-        return _level if self.name == "logging.level" else str
 
 
 class Section(msgspec.Struct, frozen=True, rename="camel"):
@@ -137,13 +119,6 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     calls_at_once: int = 20
 
 
-def _level(word: str) -> str:
-    """Convert a level of zap: a verbosity such as `2`, or a name such as `warn` or `panic`."""
-    if word.isdecimal():
-        return "debug" if int(word) else "info"
-    return {"warn": "warning", "dpanic": "error", "panic": "error", "fatal": "error"}.get(word, word)
-
-
 class LoggingSettings(Section, frozen=True, kw_only=True):
     """Logs, on standard error."""
 
@@ -169,18 +144,28 @@ class Settings(Section, frozen=True, kw_only=True):
     operator_version: str = ""
 
 
-class SettingField(NamedTuple):
-    """One setting: its path in `Settings`, its type and its default."""
+class SettingField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of `settings.toml`, with the type and the default of the field of `Settings` that it names.
 
-    path: tuple[str, ...]
-    type_: object
-    default: object
-    setting: Setting
+    `flags` are without dashes, the preferred one first.
+    """
+
+    name: str
+    text: str
+    flags: tuple[str, ...]
+    environment: str = ""
+    type_: Any = str
+    default: Any = ""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of the fields that lead to it, such as `render`, `nats_address`."""
+        return tuple(self.name.split("."))
 
     @property
     def is_duration(self) -> bool:
         """Whether the value is written as a Go duration such as `1h30m`."""
-        return self.path[-1].endswith("_seconds")
+        return self.name.endswith("_seconds")
 
     @property
     def key(self) -> str:
@@ -188,43 +173,35 @@ class SettingField(NamedTuple):
 
         Settings of rendering are at the top level, and durations are written with a unit.
         """
-        parts = self.path[1:] if self.path[0] == "render" else self.path
-        return ".".join(_camel(part.removesuffix("_seconds")) for part in parts)
+        words = self.name.removeprefix("render.").removesuffix("_seconds").split("_")
+        return words[0] + "".join(word[0].upper() + word[1:] for word in words[1:])
 
 
 @cache
 def fields() -> tuple[SettingField, ...]:
     """Every setting, in the order of the structs."""
     text = files("dynamo_operator").joinpath("settings.toml").read_bytes()
-    rows = msgspec.toml.decode(text, type=dict[str, list[Setting]])["setting"]
+    rows = msgspec.toml.decode(text, type=dict[str, list[SettingField]])["setting"]
     by_name = {row.name: row for row in rows}
     declared = tuple(
-        SettingField(path, type_, default, by_name.pop(".".join(path)))
-        for path, type_, default in _declared(Settings)
+        msgspec.structs.replace(by_name.pop(name), type_=type_, default=default)
+        for name, type_, default in _declared(Settings)
     )
     if by_name:
         raise KeyError(*by_name)
     return declared
 
 
-def _declared(section: type[Section]) -> Iterator[tuple[tuple[str, ...], object, object]]:
-    """The fields of the structs: path, type and default."""
+def _declared(section: type[Section], prefix: str = "") -> Iterator[tuple[str, object, object]]:
+    """The fields of the structs: name, type and default."""
     hints = get_type_hints(section)
     for info in msgspec.structs.fields(section):
-        hint = hints[info.name]
+        name, hint = f"{prefix}{info.name}", hints[info.name]
         if isinstance(hint, type) and issubclass(hint, Section):
-            for path, type_, default in _declared(hint):
-                yield (info.name, *path), type_, default
+            yield from _declared(hint, f"{name}.")
         else:
-            yield (info.name,), hint, info.default
+            yield name, hint, info.default
 
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
-
-
-_SERVICES: Final = "svc"
 
 _CONFIGURATION: Final = frozenset(
     (
@@ -283,7 +260,7 @@ def is_in_cluster(host: str, cluster_domain: str) -> bool:
     base = lowered.removeprefix("*.")
     if base == lowered and "." not in base:
         return True
-    domains = tuple(filter(None, (cluster_domain.lower().strip("."), "svc.cluster.local", _SERVICES)))
+    domains = tuple(filter(None, (cluster_domain.lower().strip("."), "svc.cluster.local", "svc")))
     if any(base == domain or base.endswith(f".{domain}") for domain in domains):
         return True
     return base != lowered and any(domain.endswith(f".{base}") for domain in domains)

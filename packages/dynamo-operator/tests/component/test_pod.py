@@ -221,5 +221,5 @@ def test_a_fact_changes_no_template_or_is_one_that_running_pods_keep(field: str)
 
 
 def flags_of(field: msgspec.structs.FieldInfo) -> tuple[str, ...]:
-    by_path = {each.path: each.setting.flags for each in setting_fields()}
+    by_path = {each.path: each.flags for each in setting_fields()}
     return by_path["render", field.name]

@@ -6,6 +6,6 @@ from dynamo_operator.settings import fields
 
 
 def test_no_two_settings_share_a_spelling() -> None:
-    flags = Counter(name for field in fields() for name in field.setting.flags)
+    flags = Counter(name for field in fields() for name in field.flags)
     keys = Counter(field.key for field in fields())
     assert {1} == {*flags.values(), *keys.values()}

@@ -57,9 +57,9 @@ def test_unknown_keys_are_errors_with_place_and_nearest_match(tmp_path: Path) ->
     with pytest.raises(ExceptionGroup) as caught:
         settings_of(text, tmp_path)
     assert [
-        "settings.yaml:1:1: unknown setting natsAdress; did you mean natsAddress?",
-        "settings.yaml:3:3: unknown setting leaderElection.enabld; did you mean leaderElection.enabled?",
-        "settings.yaml:4:1: unknown setting metrics; did you mean metrics.secure?",
+        'settings.yaml:1:1: unknown setting natsAdress; did you mean "natsAddress"?',
+        'settings.yaml:3:3: unknown setting leaderElection.enabld; did you mean "leaderElection.enabled"?',
+        'settings.yaml:4:1: unknown setting metrics; did you mean "metrics.secure"?',
     ] == lines(caught.value, tmp_path)
 
 
@@ -68,7 +68,8 @@ def test_mistakes_of_all_sources_are_reported_together(tmp_path: Path) -> None:
     with pytest.raises(ExceptionGroup) as caught:
         settings_of("probeProfile: htp\n", tmp_path, flags)
     assert [
-        "settings.yaml:1:1: probeProfile: expected one of http, documented, got 'htp'; did you mean http?",
+        "settings.yaml:1:1: probeProfile: expected one of http, documented, got 'htp'; "
+        'did you mean "http"?',
         "--leader-elect: expected true or false, got 'maybe'",
         "--grove-termination-delay: expected a duration such as 15m or 1h30m, got '15'",
     ] == lines(caught.value, tmp_path)
@@ -161,7 +162,7 @@ def test_zap_devel_chooses_what_no_flag_chooses(flags: dict[str, str], expected:
 def test_every_setting_can_be_given_by_flag_and_by_file(tmp_path: Path) -> None:
     for field in fields():
         text = _sample(field)
-        flag = {field.setting.flags[0]: text}
+        flag = {field.flags[0]: text}
         by_flag = read_settings(flag, environment=NO_ENVIRONMENT)
         *sections, key = field.key.split(".")
         indent = "".join(f"{section}:\n  " for section in sections)

@@ -62,7 +62,7 @@ def test_hours_minutes_and_seconds_add_up(hours: int, minutes: int, seconds: int
 
 
 def test_a_misspelt_choice_is_named_with_the_nearest_one() -> None:
-    message = "expected one of kubernetes, etcd, got 'kubernets'; did you mean kubernetes?"
+    message = "expected one of kubernetes, etcd, got 'kubernets'; did you mean \"kubernetes\"?"
     with pytest.raises(ValueError, match=message.replace("?", r"\?")):
         from_text(FIELDS["discoveryBackend"], "kubernets")
 

@@ -9,7 +9,6 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
@@ -17,28 +16,21 @@ from urllib.parse import urlsplit
 import msgspec
 from cyclopts import Group, Parameter
 
-from dynamo_operator.documents import documents
+from dynamo_operator.documents import Document, documents
 from dynamo_operator.observability import listen_address
 from dynamo_operator.settings import Section, SettingField, Settings, fields
+from dynamo_operator.shared.problems import nearest
 from kube_runtime.errors import ConfigError
 
-_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
-_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
-_UNIT_SECONDS = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "μs": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "h": 3600.0,
+_BOOLEANS = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
 }
+_UNIT_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"(\d++(?:\.\d*+)?|\.\d++)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_ZAP_LEVELS = {"warn": "warning", "dpanic": "error", "panic": "error", "fatal": "error"}
 
 
-# Text follows Go's flag package, so command lines of the reference operator keep their meaning:
-# booleans are `1 t true 0 f false` in three spellings, durations are `1h30m` or `1.5s`.
 def from_text(field: SettingField, text: str) -> object:
     """Parse the text of a flag or an environment variable.
 
@@ -57,11 +49,14 @@ def from_text(field: SettingField, text: str) -> object:
         if not re.fullmatch(r"[+-]?\d+", text, re.ASCII):
             raise ValueError(f"expected a whole number, got {text!r}")
         return int(text)
-    word = field.setting.spelling(text)
-    choices = get_args(field.type_) if get_origin(field.type_) is Literal else (word,)
-    if word not in choices:
-        raise ValueError(f"expected {_expectation(field)}, got {word!r}{nearest(word, choices)}")
-    return word
+    if get_origin(field.type_) is not Literal:
+        return text
+    if field.name == "logging.level":  # zap has verbosities such as `2`, too
+        text = ("debug" if int(text) else "info") if text.isdecimal() else _ZAP_LEVELS.get(text, text)
+    choices = get_args(field.type_)
+    if text not in choices:
+        raise ValueError(f"expected {_expectation(field)}, got {text!r}{nearest(text, choices)}")
+    return text
 
 
 def from_yaml(field: SettingField, value: object) -> object:
@@ -69,11 +64,10 @@ def from_yaml(field: SettingField, value: object) -> object:
 
     Raises: ValueError; the message says what is expected.
     """
-    is_number = field.type_ is int and not field.is_duration
-    expected = bool if field.type_ is bool else int if is_number else str
-    if not isinstance(value, expected) or (is_number and isinstance(value, bool)):
-        message = f"expected {_expectation(field)}, got {_described(value)}"
-        raise ValueError(message)
+    expected = str if field.is_duration or field.type_ not in (bool, int) else field.type_
+    if type(value) is not expected:
+        kinds = {dict: "a mapping", list: "a list", type(None): "nothing"}
+        raise ValueError(f"expected {_expectation(field)}, got {kinds.get(type(value), repr(value))}")
     return from_text(field, value) if isinstance(value, str) else value
 
 
@@ -82,11 +76,9 @@ def boolean(text: str) -> bool:
 
     Raises: ValueError.
     """
-    if text in _TRUE:
-        return True
-    if text in _FALSE:
-        return False
-    raise ValueError(f"expected true or false, got {text!r}")
+    if text not in _BOOLEANS:
+        raise ValueError(f"expected true or false, got {text!r}")
+    return _BOOLEANS[text]
 
 
 def duration_seconds(text: str) -> float:
@@ -106,12 +98,6 @@ def duration_seconds(text: str) -> float:
     return sign * seconds
 
 
-def nearest(word: str, choices: tuple[str, ...]) -> str:
-    """A suggestion for a misspelt word, such as `; did you mean json?`; "" if no choice is similar."""
-    match = get_close_matches(word, choices, n=1)
-    return f"; did you mean {match[0]}?" if match else ""
-
-
 def _expectation(field: SettingField) -> str:
     if field.is_duration:
         return "a duration such as 15m"
@@ -122,14 +108,6 @@ def _expectation(field: SettingField) -> str:
     if get_origin(field.type_) is Literal:
         return "one of " + ", ".join(get_args(field.type_))
     return "a string"
-
-
-def _described(value: object) -> str:
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    return "nothing" if value is None else f"{value!r}"
 
 
 DEVEL = "zap-devel"
@@ -157,13 +135,18 @@ def read_settings(
     Raises: ExceptionGroup of ConfigError, one for each problem.
     """
     problems: list[ConfigError] = []
-    by_flag = {name: field for field in fields() for name in field.setting.flags}
-    by_variable = {field.setting.environment: field for field in fields() if field.setting.environment}
-    given_flags = {f"--{name}": (by_flag[name], text) for name, text in flags.items() if name in by_flag}
-    variables = {
-        name: (field, environment[name]) for name, field in by_variable.items() if environment.get(name)
-    }
-    setting_values = _from_texts(variables, problems)
+    setting_values: dict[str, object] = {}
+    by_flag = {name: field for field in fields() for name in field.flags}
+
+    def read(source: str, field: SettingField, text: str) -> None:
+        try:
+            setting_values[field.key] = from_text(field, text)
+        except ValueError as error:
+            problems.append(ConfigError(source, str(error)))
+
+    for field in fields():
+        if text := environment.get(field.environment):
+            read(field.environment, field, text)
     if file is not None:
         setting_values |= _from_file(file, problems)
     if text := flags.get(DEVEL):
@@ -171,52 +154,26 @@ def read_settings(
             setting_values |= _DEVELOPMENT[boolean(text)]
         except ValueError as error:
             problems.append(ConfigError(f"--{DEVEL}", str(error)))
-    setting_values |= _from_texts(given_flags, problems)
+    for name, text in flags.items():
+        if name in by_flag:
+            read(f"--{name}", by_flag[name], text)
     settings = Settings()
     for field in fields():
         if field.key in setting_values:
             settings = _replaced(settings, field.path, setting_values[field.key])
-    for source, address in (
-        ("metrics.bindAddress", settings.metrics.bind_address),
-        ("health.bindAddress", settings.health.bind_address),
-        ("webhooks.bindAddress", settings.webhooks.bind_address),
-    ):
-        try:
-            listen_address(source, address)
-        except ConfigError as error:
-            problems.append(error)
-    problems += (ConfigError(source, message) for source, message in _contradictions(settings))
+    problems += _contradictions(settings)
     if problems:
         raise ExceptionGroup("settings", problems)
     return settings
 
 
-def _from_texts(
-    texts: Mapping[str, tuple[SettingField, str]], problems: list[ConfigError]
-) -> dict[str, object]:
-    """The values of flags or environment variables by key; mistakes are added to `problems`."""
-    setting_values = {}
-    for source, (field, text) in texts.items():
-        try:
-            setting_values[field.key] = from_text(field, text)
-        except ValueError as error:
-            problems.append(ConfigError(source, str(error)))
-    return setting_values
-
-
 def _from_file(file: Path, problems: list[ConfigError]) -> dict[str, object]:
     """The values in a settings file by key; mistakes are added to `problems`."""
+    yaml_documents: list[Document] = []
     try:
         yaml_documents = documents(str(file), text_of(file))
-    except ConfigError as error:
-        problems.append(error)
-        return {}
-    except ExceptionGroup as group:
-        mistakes, bugs = group.split(ConfigError)
-        if bugs is not None or mistakes is None:
-            raise
-        problems += (error for error in mistakes.exceptions if isinstance(error, ConfigError))
-        return {}
+    except* ConfigError as group:
+        problems += (error for error in group.exceptions if isinstance(error, ConfigError))
     if len(yaml_documents) > 1:
         problems.append(ConfigError(yaml_documents[1].place(""), "expected one document in a settings file"))
     by_key = {field.key: field for field in fields()}
@@ -224,8 +181,7 @@ def _from_file(file: Path, problems: list[ConfigError]) -> dict[str, object]:
     for key, value in _flattened(yaml_documents[0].value, "", by_key) if yaml_documents else ():
         place = yaml_documents[0].place(key)
         if key not in by_key:
-            hint = nearest(key, tuple(by_key))
-            problems.append(ConfigError(place, f"unknown setting {key}{hint}"))
+            problems.append(ConfigError(place, f"unknown setting {key}{nearest(key, by_key)}"))
             continue
         try:
             setting_values[key] = from_yaml(by_key[key], value)
@@ -271,57 +227,52 @@ def _replaced(section: _S, path: Sequence[str], value: object) -> _S:
     return msgspec.structs.replace(section, **{name: value})
 
 
-def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
+def _contradictions(settings: Settings) -> Iterator[ConfigError]:
     """Values that are out of range or contradict each other, each with its setting."""
-    url = settings.render.model_express_url
-    if url and not _is_url(url):
-        yield "modelExpressUrl", f"expected a URL such as http://model-express:8001, got {url!r}"
-    if not 1 <= settings.render.worker_liveness_failures <= _INT32:
-        yield "workerLivenessFailures", f"must be from 1 to {_INT32}"
-    if not 0 <= settings.render.worker_drain_period_seconds <= _INT32:
-        yield "workerDrainPeriod", f"must be from 0 to {_INT32}"
-    if settings.render.largest_object_bytes < 0:
-        yield "largestObjectBytes", "must not be negative (0 means no limit)"
-    if settings.resync_period_seconds < 1:
-        yield "resyncPeriod", "must be at least 1s"
-    election = settings.leader_election
-    if election.enabled and not election.id:
-        yield "leaderElection.id", "missing (leader election is on)"
-    durations = (
-        int(election.lease_duration_seconds),  # a Lease has whole seconds
-        election.renew_deadline_seconds,
-        election.retry_period_seconds,
+    for source, address in (
+        ("metrics.bindAddress", settings.metrics.bind_address),
+        ("health.bindAddress", settings.health.bind_address),
+        ("webhooks.bindAddress", settings.webhooks.bind_address),
+    ):
+        try:
+            listen_address(source, address)
+        except ConfigError as error:
+            yield error
+    render, election, scope = settings.render, settings.leader_election, settings.namespace_scope
+    url, failures, drain = (
+        render.model_express_url,
+        render.worker_liveness_failures,
+        render.worker_drain_period_seconds,
     )
-    if not durations[0] > durations[1] > durations[2] > 0:
-        order = "leaseDuration > renewDeadline > retryPeriod > 0"
-        yield "leaderElection", f"expected {order}, got {_listed(durations)}"
-    if settings.webhooks.certificate_life_seconds <= 0:
-        yield "webhooks.certificateLife", "must be more than 0"
-    if settings.models.call_timeout_seconds <= 0:
-        yield "models.callTimeout", "must be more than 0"
-    if settings.models.calls_at_once < 1:
-        yield "models.callsAtOnce", "must be at least 1"
-    scope = (
-        settings.namespace_scope.lease_duration_seconds,
-        settings.namespace_scope.renew_interval_seconds,
-    )
-    if not scope[0] > scope[1] > 0:
-        yield "namespaceScope", f"expected leaseDuration > renewInterval > 0, got {_listed(scope)}"
-
-
-def _listed(seconds: tuple[float, ...]) -> str:
-    return " and ".join(f"{duration:g}s" for duration in seconds)
+    lease = int(election.lease_duration_seconds)  # a Lease has whole seconds
+    deadline, retry = election.renew_deadline_seconds, election.retry_period_seconds
+    order = f"leaseDuration > renewDeadline > retryPeriod > 0, got {lease}s and {deadline:g}s and {retry:g}s"
+    scope_lease, renew = scope.lease_duration_seconds, scope.renew_interval_seconds
+    scope_order = f"leaseDuration > renewInterval > 0, got {scope_lease:g}s and {renew:g}s"
+    for source, is_valid, message in (
+        ("modelExpressUrl", _is_url(url), f"expected a URL such as http://model-express:8001, got {url!r}"),
+        ("workerLivenessFailures", 1 <= failures <= _INT32, f"must be from 1 to {_INT32}"),
+        ("workerDrainPeriod", 0 <= drain <= _INT32, f"must be from 0 to {_INT32}"),
+        ("largestObjectBytes", render.largest_object_bytes >= 0, "must not be negative (0 means no limit)"),
+        ("resyncPeriod", settings.resync_period_seconds >= 1, "must be at least 1s"),
+        ("leaderElection.id", election.id or not election.enabled, "missing (leader election is on)"),
+        ("leaderElection", lease > deadline > retry > 0, f"expected {order}"),
+        ("webhooks.certificateLife", settings.webhooks.certificate_life_seconds > 0, "must be more than 0"),
+        ("models.callTimeout", settings.models.call_timeout_seconds > 0, "must be more than 0"),
+        ("models.callsAtOnce", settings.models.calls_at_once >= 1, "must be at least 1"),
+        ("namespaceScope", scope_lease > renew > 0, f"expected {scope_order}"),
+    ):
+        if not is_valid:
+            yield ConfigError(source, message)
 
 
 def _is_url(text: str) -> bool:
     """Whether Go's net/url parses it: a host without scheme passes, one with a port does not."""
     try:
-        scheme = urlsplit(text).scheme
+        is_absolute = bool(urlsplit(text).scheme)
     except ValueError:
         return False
-    return not any(character.isspace() for character in text) and bool(
-        scheme or ":" not in text.partition("/")[0]
-    )
+    return not re.search(r"\s", text) and (is_absolute or ":" not in text.partition("/")[0])
 
 
 if TYPE_CHECKING:
@@ -340,16 +291,18 @@ _GROUPS = {
     "logging": "Logs",
 }
 _NO_EFFECT = "Accepted, without effect"
+_ORDER = (_GENERAL, *_GROUPS.values(), _NO_EFFECT)
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag with all its spellings, the preferred one first. `field` is the setting, if it sets one."""
+    """One flag with all its spellings, the preferred one first. `unused`: why it has no effect."""
 
     names: tuple[str, ...]
     text: str
-    is_boolean: bool = False
-    field: SettingField | None = None
+    group: str = _GENERAL
+    metavar: str = "TEXT"
+    default: str = ""
     unused: str = ""
 
     @property
@@ -362,29 +315,30 @@ class Flag:
         """The name of the Python parameter."""
         return self.name.replace("-", "_")
 
+    @property
+    def is_boolean(self) -> bool:
+        """Whether it may have no value."""
+        return self.metavar == "BOOL"
+
 
 def flags() -> Iterator[Flag]:
     """Every flag, in the order of `--help`."""
-    yield Flag((CONFIG,), "Read settings from this YAML file.")
+    yield Flag((CONFIG,), "Read settings from this YAML file.", metavar="FILE")
     for field in fields():
-        setting = field.setting
-        text = setting.text
+        text = field.text
         if get_origin(field.type_) is Literal:
             text += f" Choices: {', '.join(f'`{choice}`' for choice in get_args(field.type_))}."
-        yield Flag(setting.flags, text, field.type_ is bool, field)
-    yield Flag(
-        (DEVEL,),
-        "Log for development: `true` means `--log-level=debug --log-format=console`, `false` "
-        "means `info` and `json`.",
-        is_boolean=True,
-    )
-    for name, reason in (
-        ("enable-http2", "the servers speak HTTP/1.1 only"),
-        ("istio-virtual-service-enabled", "name a gateway: `--istio-virtual-service-gateway`"),
-        ("virtual-service-supports-https", "no rendered object depends on it"),
+        metavar = "BOOL" if field.type_ is bool else "DURATION" if field.is_duration else "TEXT"
+        yield Flag(field.flags, text, _GROUPS.get(field.path[0], _GENERAL), metavar, default_text(field))
+    development = "`true` means `--log-level=debug --log-format=console`, `false` means `info` and `json`."
+    yield Flag((DEVEL,), f"Log for development: {development}", _GROUPS["logging"], "BOOL")
+    for name, metavar, reason in (
+        ("enable-http2", "BOOL", "the servers speak HTTP/1.1 only"),
+        ("istio-virtual-service-enabled", "BOOL", "name a gateway: `--istio-virtual-service-gateway`"),
+        ("virtual-service-supports-https", "BOOL", "no rendered object depends on it"),
+        ("zap-stacktrace-level", "TEXT", "only bugs are logged with a traceback"),
     ):
-        yield Flag((name,), "", is_boolean=True, unused=reason)
-    yield Flag(("zap-stacktrace-level",), "", unused="only bugs are logged with a traceback")
+        yield Flag((name,), f"No effect: {reason}.", _NO_EFFECT, metavar, unused=reason)
 
 
 def canonical(arguments: Sequence[str]) -> list[str]:
@@ -434,44 +388,28 @@ def given(arguments: Mapping[str, str | None]) -> dict[str, str]:
 def default_text(field: SettingField) -> str:
     """The default as a user would write it; "" when it is empty."""
     value = field.default
-    if isinstance(value, int | float) and field.is_duration:
-        return _duration_text(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if not field.is_duration:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    for unit, size in (("h", 3600), ("m", 60)):
+        if value and value % size == 0:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}s"
 
 
 def _parameter(flag: Flag, formatter: "DefaultFormatter") -> inspect.Parameter:
-    text = " ".join([flag.text, f"No effect: {flag.unused}." if flag.unused else ""]).strip()
-    default = default_text(flag.field) if flag.field else ""
-    group, order = _group(flag), [_GENERAL, *_GROUPS.values(), _NO_EFFECT]
     annotation = Annotated[
         str | None,
         Parameter(
             name=[f"--{name}" for name in flag.names],
-            help=text,
-            metavar=_metavar(flag),
-            show_default=(lambda _: default) if default else False,
-            group=Group(group, sort_key=order.index(group), help_formatter=formatter),
+            help=flag.text,
+            metavar=flag.metavar,
+            show_default=(lambda _: flag.default) if flag.default else False,
+            group=Group(flag.group, sort_key=_ORDER.index(flag.group), help_formatter=formatter),
         ),
     ]
     return inspect.Parameter(
         flag.identifier, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
     )
-
-
-def _group(flag: Flag) -> str:
-    if flag.unused:
-        return _NO_EFFECT
-    if flag.name == DEVEL:
-        return _GROUPS["logging"]
-    return _GROUPS.get(flag.field.path[0], _GENERAL) if flag.field else _GENERAL
-
-
-def _metavar(flag: Flag) -> str:
-    if flag.is_boolean:
-        return "BOOL"
-    if flag.name == CONFIG:
-        return "FILE"
-    return "DURATION" if flag.field and flag.field.is_duration else "TEXT"
 
 
 def _columns(
@@ -486,11 +424,3 @@ def _columns(
     width = max(len(name) + indent for entry in entries for name in entry.all_options)
     names = ColumnSpec(renderer=NameRenderer(max_width=width), style="cyclopts.name", min_width=width)
     return (names, ColumnSpec(renderer=DescriptionRenderer(), overflow="fold"))
-
-
-def _duration_text(seconds: float) -> str:
-    """The shortest Go duration of whole hours, minutes or seconds, such as `15m`."""
-    for unit, size in (("h", 3600), ("m", 60)):
-        if seconds and seconds % size == 0:
-            return f"{seconds // size:g}{unit}"
-    return f"{seconds:g}s"

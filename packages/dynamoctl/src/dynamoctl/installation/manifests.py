@@ -76,7 +76,7 @@ def render_settings(file: Path | None) -> RenderSettings:
     """
     if file is not None:
         return read_settings({}, file=file, environment=os.environ).render
-    names = {name for field in fields() if field.path[0] == "render" for name in field.setting.flags}
+    names = {name for field in fields() if field.path[0] == "render" for name in field.flags}
     flags = {
         name: value
         for container in operator_pod()["containers"]

@@ -30,7 +30,7 @@ from prometheus_client.registry import Collector
 from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from dynamo_operator import version
+from dynamo_operator import METRICS_PREFIX, version
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.rollouts.status import RolloutResult, rollout_results
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
@@ -49,18 +49,18 @@ from kube_runtime.server import ConnectionLimit, Limits
 from kube_runtime.times import TokenBucket, loop_time, seconds_between
 from kube_runtime.tls import Certificate
 from kube_runtime.types.kinds import SubjectAccessReview, TokenReview, question, subject
-from kube_runtime.types.meta import Condition, R, Resource, condition, cut
+from kube_runtime.types.meta import R, Resource, condition, cut
 
 OK: Final = 200
 UNKNOWN: Final = 401
 FORBIDDEN: Final = 403
 UNAVAILABLE: Final = 503
-_KEPT_SECONDS: Final = {OK: 60.0, UNKNOWN: 10.0, FORBIDDEN: 10.0}
+_ACCEPTED_SECONDS: Final = 60.0
+_REFUSED_SECONDS: Final = 10.0
 _MOST: Final = 1024
 _AT_ONCE: Final = 4
 _WAITING: Final = 32
 _LONGEST_TOKEN: Final = 16 * 1024
-_SCHEME: Final = "bearer"
 _log = structlog.get_logger()
 
 
@@ -86,49 +86,37 @@ class Access:
         scheme, _, token = authorization.strip().partition(" ")
         token = token.strip()
         is_token = bool(token) and token.isascii() and len(token) <= _LONGEST_TOKEN
-        if scheme.lower() != _SCHEME or not is_token:
+        if scheme.lower() != "bearer" or not is_token:
             return UNKNOWN
         digest = hashlib.sha256(token.encode()).digest()
         if cached := self._cached(digest):
             return cached
+        is_reader = self._readers.get(digest) is not None
+        if not is_reader and self._waiting >= _WAITING:
+            return UNAVAILABLE
+        self._waiting += not is_reader
         try:
-            if self._readers.get(digest) is not None:
-                async with self._reader_reviews:
-                    status = await self._review(token)
-            else:
-                status = await self._review_in_turn(token)
+            async with self._reader_reviews if is_reader else self._reviews:
+                status = await self._review(token)
         except OperatorError as error:
             _log.warning("failed to authorize a reader of metrics", error=str(error))
             return UNAVAILABLE
-        if status != UNAVAILABLE:
-            self._remember(digest, status)
-        return status
-
-    async def _review_in_turn(self, token: str) -> int:
-        if self._waiting >= _WAITING:
-            return UNAVAILABLE
-        self._waiting += 1
-        try:
-            async with self._reviews:
-                return await self._review(token)
         finally:
-            self._waiting -= 1
-
-    def _cached(self, digest: bytes) -> int:
-        """The cached status of that token; 0 if there is none."""
-        accepted_at = self._readers.get(digest)
-        if accepted_at is not None:
-            return OK if accepted_at + _KEPT_SECONDS[OK] > loop_time() else 0
-        status, until = self._refused.get(digest) or (0, 0.0)
-        return status if until > loop_time() else 0
-
-    def _remember(self, digest: bytes, status: int) -> None:
+            self._waiting -= not is_reader
         if status == OK:
             self._refused.forget(digest)
             self._readers.put(digest, loop_time())
         else:
             self._readers.forget(digest)
-            self._refused.put(digest, (status, loop_time() + _KEPT_SECONDS[status]))
+            self._refused.put(digest, (status, loop_time() + _REFUSED_SECONDS))
+        return status
+
+    def _cached(self, digest: bytes) -> int:
+        accepted_at = self._readers.get(digest)
+        if accepted_at is not None:
+            return OK if accepted_at + _ACCEPTED_SECONDS > loop_time() else 0
+        status, until = self._refused.get(digest) or (0, 0.0)
+        return status if until > loop_time() else 0
 
     async def _review(self, token: str) -> int:
         body = question(TokenReview.KIND, {"token": token})
@@ -142,13 +130,10 @@ class Access:
         return OK if access_review.status.allowed else FORBIDDEN
 
 
-_PREFIX = "dynamo_operator"
 _ENDPOINT_STATES = ("ready", "failing", "covered", "waiting")
 _CALL_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 _REVIEW_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE"})
-_Samples: TypeAlias = Iterator[tuple[tuple[str, ...], float]]
-"""Label values, each with the value of a gauge."""
 
 
 # Gauges of objects are computed from the cache at each scrape: a gauge that is set by events would
@@ -165,70 +150,61 @@ class Listing(Protocol):
 def state_of(resource: Resource) -> str:
     """The state in a status, `unknown` before there is one; `ready` or `not_ready` where a kind has none."""
     match resource:
-        case DynamoComponentDeployment():
-            is_ready = _is_true(resource.status.conditions, "Available")
-        case DynamoGraphDeploymentScalingAdapter():
-            is_ready = bool(resource.status.selector and resource.status.replicas)
-        case DynamoModel():
-            is_ready = _is_true(resource.status.conditions, "EndpointsReady")
         case DynamoGraphDeployment() | DynamoGraphDeploymentRequest():
             return resource.status.state or "unknown"
+        case DynamoGraphDeploymentScalingAdapter():
+            return "ready" if resource.status.selector and resource.status.replicas else "not_ready"
+        case DynamoComponentDeployment() | DynamoModel():
+            type_ = "EndpointsReady" if isinstance(resource, DynamoModel) else "Available"
+            reported = condition(resource.status.conditions, type_)
+            return "ready" if reported is not None and reported.status == "True" else "not_ready"
         case _:
             raise TypeError(resource)
-    return "ready" if is_ready else "not_ready"
 
 
-def _is_true(conditions: tuple[Condition, ...], type_: str) -> bool:
-    reported = condition(conditions, type_)
-    return reported is not None and reported.status == "True"
-
-
-def _readiness(graph: DynamoGraphDeployment, _: datetime) -> _Samples:
-    yield (), float(_is_true(graph.status.conditions, "Ready"))
-
-
-def _state_seconds(graph: DynamoGraphDeployment, now: datetime) -> _Samples:
-    ready = condition(graph.status.conditions, "Ready")
-    if ready is None or ready.reason == GraphReason.SUSPENDED:
-        return  # suspended on purpose, so no alert may fire
-    passed = seconds_between(ready.last_transition_time, now)
-    if passed is not None:
-        yield (ready.status.lower(),), max(0.0, passed)
-
-
-def _gpus(graph: DynamoGraphDeployment, _: datetime) -> _Samples:
-    if graph.status.gpus is not None:
-        yield (), graph.status.gpus
-
-
-def _desired_replicas(graph: DynamoGraphDeployment, _: datetime) -> _Samples:
-    for key, service in graph.spec.services.items():
-        yield (key,), service.desired_replicas
-
-
-def _ready_replicas(graph: DynamoGraphDeployment, _: datetime) -> _Samples:
-    for key, status in graph.status.services.items():
-        ready, available = status.ready_replicas, status.available_replicas
-        counted = available if ready is None else ready
-        if counted is not None:
-            yield (key,), counted
-
-
-_GRAPH_GAUGES: Final[
-    tuple[tuple[str, str, tuple[str, ...], Callable[[DynamoGraphDeployment, datetime], _Samples]], ...]
-] = (
-    ("graph_ready", "1 while the graph is ready, else 0.", (), _readiness),
-    (
-        "graph_state_seconds",
+_OF_A_GRAPH = ("namespace", "graph")
+_GAUGES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "resources_total": ("Objects by kind, namespace and state.", ("resource_type", "namespace", "status")),
+    "graph_ready": ("1 while the graph is ready, else 0.", _OF_A_GRAPH),
+    "graph_state_seconds": (
         "Time since the graph became ready or not ready; absent for suspended graphs.",
-        ("ready",),
-        _state_seconds,
+        (*_OF_A_GRAPH, "ready"),
     ),
-    ("graph_gpus_desired", "GPUs that the graph requests.", (), _gpus),
-    ("graph_replicas_desired", "Desired replicas of the service.", ("service",), _desired_replicas),
-    ("graph_replicas_ready", "Ready replicas of the service.", ("service",), _ready_replicas),
-)
-"""The gauges of graphs: name, text, labels beside those of the graph, and the samples of one graph."""
+    "graph_gpus_desired": ("GPUs that the graph requests.", _OF_A_GRAPH),
+    "graph_replicas_desired": ("Desired replicas of the service.", (*_OF_A_GRAPH, "service")),
+    "graph_replicas_ready": ("Ready replicas of the service.", (*_OF_A_GRAPH, "service")),
+    "paused_objects": (
+        "Paused objects, which the operator does not reconcile.",
+        ("resource_type", "namespace"),
+    ),
+    "model_endpoints": (
+        "Endpoints of the model: `ready`, `failing`, `covered` by others, or `waiting`.",
+        ("namespace", "model", "state"),
+    ),
+}
+"""The text and the labels of each gauge of objects."""
+
+_Samples: TypeAlias = Iterator[tuple[str, tuple[str, ...], float]]
+"""Gauges, each with label values and a value."""
+
+
+def _graph_samples(graph: DynamoGraphDeployment, now: datetime) -> _Samples:
+    ready = condition(graph.status.conditions, "Ready")
+    yield "graph_ready", graph.key, float(ready is not None and ready.status == "True")
+    if ready is not None and ready.reason != GraphReason.SUSPENDED:  # on purpose, so no alert may fire
+        passed = seconds_between(ready.last_transition_time, now)
+        if passed is not None:
+            yield "graph_state_seconds", (*graph.key, ready.status.lower()), max(0.0, passed)
+    if graph.status.gpus is not None:
+        yield "graph_gpus_desired", graph.key, graph.status.gpus
+    for name, service in graph.spec.services.items():
+        yield "graph_replicas_desired", (*graph.key, name), service.desired_replicas
+    for name, status in graph.status.services.items():
+        ready_replicas, available = status.ready_replicas, status.available_replicas
+        counted = available if ready_replicas is None else ready_replicas
+        if counted is not None:
+            yield "graph_replicas_ready", (*graph.key, name), counted
+
 
 _COUNTED: Final[tuple[type[Resource], ...]] = (
     DynamoGraphDeployment,
@@ -246,44 +222,31 @@ class ObjectGauges(Collector):
         self._cache = cache
         self._now = now
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterable[Metric]:
         """Compute all gauges from the cache."""
-        states: Counts[tuple[str, ...]] = Counts()
-        paused: Counts[tuple[str, ...]] = Counts()
+        gauges = {
+            name: GaugeMetricFamily(f"{METRICS_PREFIX}_{name}", text, labels=labels)
+            for name, (text, labels) in _GAUGES.items()
+        }
+        for name, label_values, value in self._samples():
+            gauges[name].add_metric(label_values, value)
+        return gauges.values()
+
+    def _samples(self) -> _Samples:
+        counts: Counts[tuple[str, tuple[str, ...]]] = Counts()
+        now = self._now()
         for type_ in _COUNTED:
             for resource in self._cache.list(type_):
-                kind, namespace = type_.KIND.name, resource.metadata.namespace
-                states[kind, namespace, state_of(resource)] += 1
-                if is_paused(resource):
-                    paused[kind, namespace] += 1
-        text = "Objects by kind, namespace and state."
-        labels: tuple[str, ...] = ("resource_type", "namespace", "status")
-        yield _gauge("resources_total", text, labels, states.items())
-        graphs, now = list(self._cache.list(DynamoGraphDeployment)), self._now()
-        for name, text, labels, samples_of in _GRAPH_GAUGES:
-            samples = (
-                ((*graph.key, *values), value) for graph in graphs for values, value in samples_of(graph, now)
-            )
-            yield _gauge(name, text, ("namespace", "graph", *labels), samples)
-        text = "Paused objects, which the operator does not reconcile."
-        yield _gauge("paused_objects", text, ("resource_type", "namespace"), paused.items())
-        text = "Endpoints of the model: `ready`, `failing`, `covered` by others, or `waiting`."
-        yield _gauge("model_endpoints", text, ("namespace", "model", "state"), self._endpoints())
-
-    def _endpoints(self) -> _Samples:
-        for model in self._cache.list(DynamoModel):
-            counts = Counts(map(_endpoint_state, model.status.endpoints))
-            for state in _ENDPOINT_STATES:
-                yield (*model.key, state), counts[state]
-
-
-def _gauge(
-    name: str, text: str, labels: tuple[str, ...], samples: Iterable[tuple[tuple[str, ...], float]]
-) -> GaugeMetricFamily:
-    gauge = GaugeMetricFamily(f"{_PREFIX}_{name}", text, labels=labels)
-    for label_values, value in samples:
-        gauge.add_metric(label_values, value)
-    return gauge
+                labels = type_.KIND.name, resource.metadata.namespace
+                counts["resources_total", (*labels, state_of(resource))] += 1
+                counts["paused_objects", labels] += is_paused(resource)
+                if isinstance(resource, DynamoGraphDeployment):
+                    yield from _graph_samples(resource, now)
+                elif isinstance(resource, DynamoModel):
+                    states = Counts(map(_endpoint_state, resource.status.endpoints))
+                    for state in _ENDPOINT_STATES:
+                        yield "model_endpoints", (*resource.key, state), states[state]
+        yield from ((name, labels, count) for (name, labels), count in counts.items() if count)
 
 
 def _endpoint_state(endpoint: EndpointInfo) -> str:
@@ -298,19 +261,11 @@ class CallMetrics:
     """Counts calls to workers, in `registry`."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._calls = Counter(
-            f"{_PREFIX}_adapter_calls",
-            "Calls to workers by verb (`load`, `unload`, `list`) and result (`done`, `unable`, `failed`).",
-            ("verb", "result"),
-            registry=registry,
-        )
-        self._seconds = Histogram(
-            f"{_PREFIX}_adapter_call_seconds",
-            "Duration of calls to workers.",
-            ("verb",),
-            buckets=_CALL_BUCKETS,
-            registry=registry,
-        )
+        text = "Calls to workers by verb (`load`, `unload`, `list`) and result (`done`, `unable`, `failed`)."
+        name = f"{METRICS_PREFIX}_adapter_call"
+        self._calls = Counter(f"{name}s", text, ("verb", "result"), registry=registry)
+        text, buckets = "Duration of calls to workers.", _CALL_BUCKETS
+        self._seconds = Histogram(f"{name}_seconds", text, ("verb",), buckets=buckets, registry=registry)
 
     def called(self, call: Call, reply: Reply, seconds: float) -> None:
         """Count a call that has ended."""
@@ -326,13 +281,11 @@ class RolloutMetrics:
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        counter = Counter(
-            "dynamo_operator_rollouts",
+        text = (
             "Managed rollouts of workers: `started`, then `completed` or `superseded` by another "
-            "change. `deadline_exceeded` ends none.",
-            ("result",),
-            registry=registry,
+            "change. `deadline_exceeded` ends none."
         )
+        counter = Counter(f"{METRICS_PREFIX}_rollouts", text, ("result",), registry=registry)
         # All series exist from the start: Prometheus sees no increase from an absent series to 1.
         self._counts = {result: counter.labels(result.value) for result in RolloutResult}
 
@@ -346,26 +299,14 @@ class WebhookMetrics:
     """Reviews by kind, operation and outcome, in `registry`."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        labels = ("resource_type", "operation")
-        self._seconds = Histogram(
-            "dynamo_operator_webhook_duration_seconds",
-            "Duration of admission reviews.",
-            labels,
-            buckets=_REVIEW_BUCKETS,
-            registry=registry,
-        )
-        self._requests = Counter(
-            "dynamo_operator_webhook_requests_total",
-            "Completed admission reviews; result is allowed or denied.",
-            (*labels, "result"),
-            registry=registry,
-        )
-        self._denials = Counter(
-            "dynamo_operator_webhook_denials_total",
-            "Refused objects, by the reason of the first problem.",
-            (*labels, "reason"),
-            registry=registry,
-        )
+        prefix, labels = f"{METRICS_PREFIX}_webhook", ("resource_type", "operation")
+        text, buckets = "Duration of admission reviews.", _REVIEW_BUCKETS
+        name = f"{prefix}_duration_seconds"
+        self._seconds = Histogram(name, text, labels, buckets=buckets, registry=registry)
+        text = "Completed admission reviews; result is allowed or denied."
+        self._requests = Counter(f"{prefix}_requests", text, (*labels, "result"), registry=registry)
+        text = "Refused objects, by the reason of the first problem."
+        self._denials = Counter(f"{prefix}_denials", text, (*labels, "reason"), registry=registry)
 
     def reviewed(self, kind: str, operation: str, *, reason: str, seconds: float) -> None:
         """Count one review; `reason` "" means: allowed."""
@@ -380,7 +321,7 @@ class WebhookMetrics:
 def register(registry: CollectorRegistry, cache: Listing) -> None:
     """Register the metrics of objects and of the process."""
     registry.register(ObjectGauges(cache))
-    Info("dynamo_operator_build", "The running version.", registry=registry).info({"version": version()})
+    Info(f"{METRICS_PREFIX}_build", "The running version.", registry=registry).info({"version": version()})
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
@@ -390,16 +331,19 @@ def register_scope(
     registry: CollectorRegistry, excluded: Callable[[], int], has_rival: Callable[[], bool]
 ) -> None:
     """Register the gauges of excluded namespaces, 0 in a restricted operator, and of another installation."""
-    Gauge(
-        "dynamo_operator_excluded_namespaces",
-        "Namespaces claimed by restricted operators, in which this one does nothing.",
-        registry=registry,
-    ).set_function(excluded)
-    Gauge(
-        "dynamo_operator_other_installation_leads",
-        "1 while another installation holds the leader Lease, so that this one never acts.",
-        registry=registry,
-    ).set_function(has_rival)
+    for name, text, read in (
+        (
+            "excluded_namespaces",
+            "Namespaces claimed by restricted operators, in which this one does nothing.",
+            excluded,
+        ),
+        (
+            "other_installation_leads",
+            "1 while another installation holds the leader Lease, so that this one never acts.",
+            has_rival,
+        ),
+    ):
+        Gauge(f"{METRICS_PREFIX}_{name}", text, registry=registry).set_function(read)
 
 
 Check: TypeAlias = Callable[[], Health]
@@ -438,11 +382,7 @@ class HttpServer:
     """Serves GET requests for some paths until it is cancelled; over TLS, with a `certificate`."""
 
     def __init__(
-        self,
-        address: Address,
-        routes: Mapping[str, _Handler],
-        *,
-        certificate: Certificate | None = None,
+        self, address: Address, routes: Mapping[str, _Handler], *, certificate: Certificate | None = None
     ) -> None:
         self._address = address
         self._routes = routes
@@ -536,7 +476,6 @@ _HARMLESS = re.compile(r"(?i)(name|names|namespace|ref|count|from[-_]?secret|fro
 # readable.
 def configure(settings: LoggingSettings, stream: TextIO) -> None:
     """Send every entry of structlog and of `logging` to the stream. Called once, at start."""
-    level = logging.getLevelNamesMapping()[settings.level.upper()]
     is_terminal = stream.isatty()
     is_console = settings.format == "console" or (settings.format == "auto" and is_terminal)
 
@@ -561,11 +500,7 @@ def configure(settings: LoggingSettings, stream: TextIO) -> None:
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
         )
     )
-    root = logging.getLogger()
-    for old in root.handlers[:]:
-        root.removeHandler(old)
-    root.addHandler(handler)
-    root.setLevel(level)
+    logging.basicConfig(handlers=[handler], level=settings.level.upper(), force=True)
     logging.getLogger("asyncio").setLevel(logging.WARNING)
     structlog.configure(
         processors=[
@@ -587,8 +522,7 @@ def redacted(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
 
 
 def _ordered(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
-    first = {key: entry.pop(key) for key in _FIRST if key in entry}
-    return {**first, **entry}
+    return {key: entry[key] for key in (*_FIRST, *entry) if key in entry}
 
 
 _FOR_MACHINES: tuple[Processor, ...] = (
@@ -628,9 +562,7 @@ class LinesPerObject:
     """
 
     clock: Callable[[], float] = time.monotonic
-    _objects: OrderedDict[tuple[object, object], _Tokens] = field(
-        default_factory=OrderedDict[tuple[object, object], _Tokens]
-    )
+    _objects: OrderedDict[tuple[object, object], _Tokens] = field(default_factory=OrderedDict)
 
     def __call__(self, _: WrappedLogger, method: str, entry: EventDict) -> EventDict:
         """Return the entry.
@@ -658,14 +590,18 @@ class LinesPerObject:
 
 def written(nanoseconds: int, form: TimeFormat) -> str | float | int:
     """A time since 1970 in one of zap's formats."""
-    if form == "epoch":
-        return nanoseconds / 1e9
-    if form == "millis":
-        return nanoseconds / 1e6
-    if form == "nano":
-        return nanoseconds
     seconds, rest = divmod(nanoseconds, 10**9)
     moment = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    if form == "iso8601":
-        return f"{moment}.{rest // 10**6:03}Z"
-    return f"{moment}.{rest:09}Z" if form == "rfc3339nano" else f"{moment}Z"
+    match form:
+        case "epoch":
+            return nanoseconds / 1e9
+        case "millis":
+            return nanoseconds / 1e6
+        case "nano":
+            return nanoseconds
+        case "iso8601":
+            return f"{moment}.{rest // 10**6:03}Z"
+        case "rfc3339nano":
+            return f"{moment}.{rest:09}Z"
+        case "rfc3339":
+            return f"{moment}Z"

@@ -298,7 +298,6 @@ async def upkeep(server: Server, store: CertificateStore) -> AsyncIterator[Certi
     runs = (informer.run(client), webhooks.run(), found.run())
     tasks: list[asyncio.Task[None]] = [asyncio.create_task(each) for each in runs]
     await informer.synced.wait()
-    await found.synced()
     try:
         yield found
     finally:

@@ -67,9 +67,9 @@ def test_mistakes_of_all_sources_are_reported_together(tmp_path: Path) -> None:
     flags = {"leader-elect": "maybe", "grove-termination-delay": "15"}
     with pytest.raises(ExceptionGroup) as caught:
         settings_of("probeProfile: htp\n", tmp_path, flags)
+    choice = """expected one of http, documented, got 'htp'; did you mean "http"?"""
     assert [
-        "settings.yaml:1:1: probeProfile: expected one of http, documented, got 'htp'; "
-        'did you mean "http"?',
+        f"settings.yaml:1:1: probeProfile: {choice}",
         "--leader-elect: expected true or false, got 'maybe'",
         "--grove-termination-delay: expected a duration such as 15m or 1h30m, got '15'",
     ] == lines(caught.value, tmp_path)

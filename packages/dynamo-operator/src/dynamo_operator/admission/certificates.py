@@ -28,7 +28,7 @@ from kube_runtime.controller.manager import Health, Manager
 from kube_runtime.errors import ConfigError, Conflict, Forbidden, Invalid, OperatorError
 from kube_runtime.times import TokenBucket, loop_time
 from kube_runtime.tls import Certificate, Pair, accept_lax_certificates, new_authority
-from kube_runtime.types.meta import Key, Object
+from kube_runtime.types.meta import Key
 
 COMMON_NAME: Final = "dynamo-operator-webhook"
 """Independent of the release's name, as X.509 allows 64 characters. The host names are SANs."""
@@ -36,11 +36,7 @@ COMMON_NAME: Final = "dynamo-operator-webhook"
 _LOCAL: Final = ("localhost", "127.0.0.1")
 """Hosts of an operator on the machine of its API server, in tests and development."""
 
-_ODD_EXTENSIONS: Final = (
-    x509.ExtensionNotFound,
-    x509.DuplicateExtension,
-    x509.UnsupportedGeneralNameType,
-)
+_ODD_EXTENSIONS: Final = (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType)
 
 
 # A renewal must not fail a single request. Clients trust a CA bundle (the API server that of the
@@ -103,12 +99,7 @@ class RotationStep:
 
 
 def decide(
-    stored: Stored | None,
-    hosts: Hosts,
-    *,
-    terms: Terms,
-    now: datetime,
-    trusted_for: timedelta,
+    stored: Stored | None, hosts: Hosts, *, terms: Terms, now: datetime, trusted_for: timedelta
 ) -> RotationStep:
     """The next step of the rotation for these hosts.
 
@@ -232,7 +223,7 @@ class SecretStore:
         stored = _stored(secret.data) if secret else None
         now = datetime.now(UTC)
         decision = decide(stored, self.hosts, terms=self.terms, now=now, trusted_for=trusted_for)
-        if decision.stored is not None:
+        if decision.stored is not None:  # the next step follows when the cache has it
             await self._write(secret, decision.stored, decision.action)
             return None
         if stored is None:
@@ -241,43 +232,25 @@ class SecretStore:
         return StoredCertificates(stored.serving, stored.authorities, wait.total_seconds())
 
     async def _write(self, secret: ServingSecret | None, stored: Stored, action: str) -> None:
-        """Write the Secret. The next step follows when the cache has it."""
         data = _data(stored)
         try:
             if secret is None:
-                await self.client.create(self.type_, self._new(data))
+                metadata = {"namespace": self.key.namespace, "name": self.key.name, "labels": _LABELS}
+                body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"}
+                present = {name: value for name, value in data.items() if value is not None}
+                await self.client.create(self.type_, {**body, "data": present})
             else:
-                patch = {
-                    "metadata": {"resourceVersion": secret.metadata.resource_version},
-                    "data": data,
-                }
+                version = {"resourceVersion": secret.metadata.resource_version}
+                patch = {"metadata": version, "data": data}
                 await self.client.merge_patch(self.type_, self.key, patch, uid=secret.metadata.uid)
         except Conflict:
             _log.info("another replica wrote first", secret=str(self.key))
         else:
             _log.info("certificate", what=action, secret=str(self.key))
 
-    def _new(self, data: dict[str, str | None]) -> Object:
-        return {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {
-                "namespace": self.key.namespace,
-                "name": self.key.name,
-                "labels": {"app.kubernetes.io/managed-by": "dynamo-operator"},
-            },
-            "type": "Opaque",
-            "data": {name: value for name, value in data.items() if value is not None},
-        }
-
 
 def kept_in_secret(
-    client: Client,
-    cache: Cache,
-    key: Key,
-    service: str,
-    terms: Terms,
-    type_: type[ServingSecret] = ServingSecret,
+    type_: type[ServingSecret], client: Client, cache: Cache, key: Key, service: str, terms: Terms
 ) -> tuple[Informer[ServingSecret], SecretStore]:
     """The store of a Service's certificate in the Secret of that key, and the informer of the Secret."""
     informer = Informer(type_, namespace=key.namespace, fields=f"metadata.name={key.name}")
@@ -296,27 +269,21 @@ class FileStore:
         Raises:
             ConfigError: they cannot be read.
         """
-        certificate, key = await asyncio.to_thread(self._read)
-        return StoredCertificates(Pair(certificate, key), None, FILES_SECONDS)
-
-    def _read(self) -> tuple[bytes, bytes]:
+        files = (self.folder / "tls.crt", self.folder / "tls.key")
         try:
-            return (self.folder / "tls.crt").read_bytes(), (self.folder / "tls.key").read_bytes()
+            certificate, key = [await asyncio.to_thread(file.read_bytes) for file in files]
         except OSError as error:
             raise ConfigError(str(error.filename), error.strerror or str(error)) from error
+        return StoredCertificates(Pair(certificate, key), None, FILES_SECONDS)
 
 
 def _stored(data: dict[str, str]) -> Stored | None:
-    """Decode the data of the Secret; None if it is unusable."""
     try:
         texts = {name: base64.b64decode(value, validate=True) for name, value in data.items()}
-        return Stored(
-            Pair(texts["tls.crt"], texts["tls.key"]),
-            texts["ca.crt"],
-            Pair(texts["next.crt"], texts["next.key"]) if "next.crt" in texts else None,
-        )
-    except (KeyError, ValueError, binascii.Error):
-        return None
+        staged = Pair(texts["next.crt"], texts["next.key"]) if "next.crt" in texts else None
+        return Stored(Pair(texts["tls.crt"], texts["tls.key"]), texts["ca.crt"], staged)
+    except (KeyError, ValueError):
+        return None  # unusable
 
 
 def _data(stored: Stored) -> dict[str, str | None]:
@@ -332,6 +299,7 @@ def _data(stored: Stored) -> dict[str, str | None]:
     return {name: None if text is None else base64.b64encode(text).decode() for name, text in texts.items()}
 
 
+_LABELS: Final = {"app.kubernetes.io/managed-by": "dynamo-operator"}
 _LIFE: Final = timedelta(days=90)
 _SETTLE: Final = timedelta(minutes=10)
 _UNVERIFIED_LIFE: Final = timedelta(days=3650)
@@ -340,9 +308,8 @@ _UNVERIFIED_LIFE: Final = timedelta(days=3650)
 class Rotation:
     """Renews a certificate in a loop on every replica, woken by changes of the objects that it depends on.
 
-    The defaults of the hooks are for the certificate of the metrics endpoint. Its CA is in the same Secret,
-    from which the Prometheus operator reads it. The delay is unknown, so a new CA is published for a while
-    before it is used.
+    The methods that subclasses replace are for the certificate of the metrics endpoint: its CA is in the same
+    Secret, from which the Prometheus operator reads it with an unknown delay.
     """
 
     def __init__(
@@ -354,7 +321,6 @@ class Rotation:
         self.certificate = certificate or Certificate()
         self._store = store
         self._informers = informers
-        self._synced = asyncio.Event()
         self._wake = asyncio.Event()
         self._authorities: bytes | None = None
         self._trusted_since: float | None = None
@@ -364,18 +330,12 @@ class Rotation:
         """Add the loop and its informers to the manager."""
         for informer in self._informers:
             manager.inform(informer)
-        manager.on_synced(self.synced)
         manager.serve(self)
-
-    async def synced(self) -> None:
-        """Record that the caches are synced, so that missing objects do not exist."""
-        self._synced.set()
 
     async def run(self) -> NoReturn:
         """Renew the certificate until cancelled."""
-        if self._informers:
-            await self._synced.wait()
         for informer in self._informers:
+            await informer.synced.wait()  # missing objects do not exist
             informer.store.subscribe(lambda _: self._wake.set())
         while True:
             self._wake.clear()
@@ -416,7 +376,6 @@ class Rotation:
         return True
 
     async def _serve(self, stored: StoredCertificates) -> None:
-        """Serve the certificate."""
         await self.certificate.load(stored.pair)
 
     async def _check(self) -> tuple[str, ...]:
@@ -424,7 +383,6 @@ class Rotation:
         return ()
 
     def _report(self, problems: tuple[str, ...]) -> None:
-        """Log problems once."""
         if problems and problems != self._problems:
             _log.warning("certificate of the metrics", problem=problems[0])
         self._problems = problems
@@ -439,15 +397,11 @@ class UnverifiedStore:
     async def step(self, trusted_for: timedelta) -> StoredCertificates:  # noqa: ARG002  # never renewed
         """Issue it, once."""
         if self._issued is None:
-            self._issued = await asyncio.to_thread(self._issue)
+            now, life = datetime.now(UTC), _UNVERIFIED_LIFE
+            authority = await asyncio.to_thread(new_authority, "dynamo-operator metrics", now=now, life=life)
+            pair = await asyncio.to_thread(authority.issue, "localhost", ["localhost"], now=now, life=life)
+            self._issued = StoredCertificates(pair, None, life.total_seconds())
         return self._issued
-
-    @staticmethod
-    def _issue() -> StoredCertificates:
-        now = datetime.now(UTC)
-        authority = new_authority("dynamo-operator metrics", now=now, life=_UNVERIFIED_LIFE)
-        pair = authority.issue("localhost", ["localhost"], now=now, life=_UNVERIFIED_LIFE)
-        return StoredCertificates(pair, None, _UNVERIFIED_LIFE.total_seconds())
 
 
 def metrics_certificate(settings: MetricsSettings, client: Client, cache: Cache, namespace: str) -> Rotation:
@@ -457,7 +411,7 @@ def metrics_certificate(settings: MetricsSettings, client: Client, cache: Cache,
     if not settings.secret_name:
         return Rotation(UnverifiedStore())
     key, terms = Key(namespace, settings.secret_name), Terms(_LIFE, _SETTLE)
-    informer, store = kept_in_secret(client, cache, key, settings.service_name, terms, MetricsSecret)
+    informer, store = kept_in_secret(MetricsSecret, client, cache, key, settings.service_name, terms)
     return Rotation(store, (informer,))
 
 
@@ -509,7 +463,6 @@ class CertificateRotation(Rotation):
         return self._configuration.trusts(authorities)
 
     async def _serve(self, stored: StoredCertificates) -> None:
-        """Serve the certificate, and write the CA bundle."""
         clients = self.server.clients
         try:
             await self.certificate.load(stored.pair, await clients.authorities())
@@ -528,7 +481,6 @@ class CertificateRotation(Rotation):
             self._written = stored.authorities
 
     async def _check(self) -> tuple[str, ...]:
-        """Problems that keep the API server from calling this process."""
         if self._configuration.entries() is None:
             return (f"no ValidatingWebhookConfiguration {self._configuration.name}",)
         callers = sorted(self._configuration.callers(), key=lambda caller: caller.host)
@@ -556,21 +508,14 @@ class CertificateRotation(Rotation):
         return ""
 
     def _report(self, problems: tuple[str, ...]) -> None:
-        if problems != self._problems:
-            if problems:
-                found = [f"webhooks: {problem}" for problem in problems]
-                _log.warning("webhooks are not ready", problems=found)
-            else:
-                _log.info("webhooks are ready", port=self.server.port)
-        self._problems = problems
+        is_new, self._problems = problems != self._problems, problems
+        if is_new and problems:
+            _log.warning("webhooks are not ready", problems=[*self.ready().problems])
+        elif is_new:
+            _log.info("webhooks are ready", port=self.server.port)
 
 
 def _trusting(bundle: str) -> ssl.SSLContext:
-    """An SSL context of a client that trusts the CA bundle of a configuration.
-
-    Raises:
-        ValueError: the bundle is not PEM in base64.
-    """
     try:
         text = base64.b64decode(bundle, validate=True).decode("ascii")
         context = ssl.create_default_context(cadata=text or None)

@@ -1,6 +1,7 @@
 """Decide on an object: the rules of each kind, and what an update inherits from the state before it."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, Generic, TypeAlias, cast
@@ -9,31 +10,14 @@ import msgspec
 from msgspec import Raw
 
 from dynamo_operator import older_generation
+from dynamo_operator.component import validate as components
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.validate import (
-    component_problems,
-    framework_problems,
-    framework_warnings,
-    most_bytes,
-)
 from dynamo_operator.component.validate_pod import image_problems
 from dynamo_operator.features.exposure import exposure_problems, graph_exposure_problems
+from dynamo_operator.graph import validate as graphs
+from dynamo_operator.graph import warnings
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import with_provider
-from dynamo_operator.graph.validate import (
-    adapter_problems,
-    graph_problems,
-    graph_size_problems,
-    graph_update_problems,
-    may_scale,
-)
-from dynamo_operator.graph.warnings import (
-    UNKNOWN,
-    ClusterContext,
-    component_warnings,
-    context_problems,
-    graph_warnings,
-)
 from dynamo_operator.models import validate as models
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests import validate as requests
@@ -94,7 +78,7 @@ class ReviewContext:
     settings: RenderSettings
     user: str = ""
     operator: str = ""
-    cluster: ClusterContext = UNKNOWN
+    cluster: warnings.ClusterContext = warnings.UNKNOWN
     most: int = MOST_PROBLEMS
 
 
@@ -124,17 +108,17 @@ AnyRules: TypeAlias = Rules[Any]
 def _graph_problems(graph: DynamoGraphDeployment, context: ReviewContext) -> Iterator[Problem]:
     facts = Facts(grove_served=context.cluster.grove_served)
     graph = with_provider(graph, facts)  # as its controller validates it
-    yield from graph_problems(graph, context.settings, context.most)
-    if any(graph_size_problems(graph)):
+    yield from graphs.graph_problems(graph, context.settings, context.most)
+    if any(graphs.graph_size_problems(graph)):
         return  # the other rules are skipped then
     yield from graph_exposure_problems(graph, context.settings)
     for key, service in sorted(graph.spec.services.items()):
         yield from image_problems(service, service_path(key))
-    yield from context_problems(graph, context.cluster)
+    yield from warnings.context_problems(graph, context.cluster)
 
 
 def _component_problems(component: DynamoComponentDeployment, context: ReviewContext) -> Iterator[Problem]:
-    yield from component_problems(component, context.settings, context.most)
+    yield from components.component_problems(component, context.settings, context.most)
     yield from exposure_problems(component.spec, "spec", context.settings)
     if not component.metadata.controller:  # of a graph, whose author has seen the problem there
         yield from image_problems(component.spec, "spec")
@@ -143,9 +127,9 @@ def _component_problems(component: DynamoComponentDeployment, context: ReviewCon
 def _graph_changes(
     old: DynamoGraphDeployment, new: DynamoGraphDeployment, context: ReviewContext
 ) -> Iterator[Problem]:
-    yield from graph_update_problems(old, new)
-    if not may_scale(context.user, new.metadata.namespace, context.operator):
-        yield from adapter_problems(old, new)
+    yield from graphs.graph_update_problems(old, new)
+    if not graphs.may_scale(context.user, new.metadata.namespace, context.operator):
+        yield from graphs.adapter_problems(old, new)
 
 
 def _request_problems(request: DynamoGraphDeploymentRequest, context: ReviewContext) -> Iterator[Problem]:
@@ -158,15 +142,15 @@ RULES: tuple[AnyRules, ...] = (
         DynamoGraphDeployment,
         problems=_graph_problems,
         changes=_graph_changes,
-        warnings=lambda graph, context: graph_warnings(graph, context.cluster),
-        change_warnings=framework_warnings,
+        warnings=lambda graph, context: warnings.graph_warnings(graph, context.cluster),
+        change_warnings=components.framework_warnings,
     ),
     Rules(
         DynamoComponentDeployment,
         problems=_component_problems,
-        changes=lambda old, new, _: framework_problems(old, new),
-        warnings=lambda component, context: component_warnings(component, context.cluster),
-        change_warnings=framework_warnings,
+        changes=lambda old, new, _: components.framework_problems(old, new),
+        warnings=lambda component, context: warnings.component_warnings(component, context.cluster),
+        change_warnings=components.framework_warnings,
     ),
     Rules(
         DynamoModel,
@@ -259,20 +243,19 @@ def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, context: Revi
         return Decision((Problem(path, message),), reason="decode_failed")
     if new.metadata.deletion_timestamp:
         return ALLOWED  # finalizers must be removable from invalid objects too
-    old = _readable(rules, old_text)
-    if old is not None:
-        context = replace(context, most=_MOST_COMPARED)
+    old = None
+    if old_text is not None:
+        with suppress(DecodeError):
+            old = decode(rules.type_, old_text)
+            context = replace(context, most=_MOST_COMPARED)
     problems = tuple(islice(rules.problems(new, context), context.most))
     inherited: tuple[Problem, ...] = ()
     if problems and old is not None and old_text is not None:
         recurring = frozenset(islice(rules.problems(old, context), context.most)).intersection(problems)
-        inherited = _unchanged(recurring, new_text, old_text)
-        forgiven = frozenset(inherited)
-        problems = tuple(problem for problem in problems if problem not in forgiven)
+        inherited = _unchanged(recurring, new_text, old_text) if recurring else ()
+        problems = tuple(problem for problem in problems if problem not in frozenset(inherited))
     changes = () if old is None else tuple(rules.changes(old, new, context))
-    warning_problems = [
-        Problem(problem.path, f"{problem.message} (as before)", problem.kind) for problem in inherited
-    ]
+    warning_problems = [_as_before(problem) for problem in inherited]
     if old is not None:
         warning_problems += rules.change_warnings(old, new)
     if not problems and not inherited:
@@ -286,31 +269,28 @@ def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, context: Revi
 
 def size_problem(type_: type[Resource], text: bytes | Raw, settings: RenderSettings) -> Problem | None:
     """The problem of an object, as JSON, that has more bytes than its kind may have."""
-    most = most_bytes(type_, settings)
+    most = components.most_bytes(type_, settings)
     size = bytes_over(text, most)
     return Problem("document", too_large(size, most)) if size else None
 
 
 def _too_large(problem: Problem, new: Raw, old: Raw) -> Decision:
-    """Decide on an object that is too large to be decoded as a whole.
-
-    An object that was too large before may be labelled, and made smaller step by step.
-    """
     if _FRAME.decode(new).metadata.deletion_timestamp:
         return ALLOWED  # finalizers must be removable from invalid objects too
-    if bytes_over(new, 1) <= bytes_over(old, 1):  # what counts of each
-        return Decision(warning_problems=(Problem(problem.path, f"{problem.message} (as before)"),))
+    if bytes_over(new, 1) <= bytes_over(old, 1):  # it may be labelled, and made smaller step by step
+        return Decision(warning_problems=(_as_before(problem),))
     return Decision((problem,), reason="too_large")
+
+
+def _as_before(problem: Problem) -> Problem:
+    return Problem(problem.path, f"{problem.message} (as before)", problem.kind)
 
 
 def _unchanged(recurring: frozenset[Problem], new: Raw, old: Raw) -> tuple[Problem, ...]:
     """The problems that the update does not change: the same message about the same value.
 
-    The same message is not enough: many fit every invalid value, and one invalid value must not replace
-    another.
+    The same message is not enough: many fit every invalid value.
     """
-    if not recurring:
-        return ()
     paths = {problem.path for problem in recurring}
     before, after = (scalars_at(_OBJECTS.decode(text), paths) for text in (old, new))
     return tuple(
@@ -320,18 +300,7 @@ def _unchanged(recurring: frozenset[Problem], new: Raw, old: Raw) -> tuple[Probl
     )
 
 
-def _readable(rules: Rules[R], text: Raw | None) -> R | None:
-    """Decode the previous state; None if that fails."""
-    if text is None:
-        return None
-    try:
-        return decode(rules.type_, text)
-    except DecodeError:
-        return None
-
-
 def _reason(problems: tuple[Problem, ...], changes: tuple[Problem, ...]) -> str:
-    """The reason of a refusal, from a closed list."""
     if problems:
         return problems[0].kind.value
     if not changes:

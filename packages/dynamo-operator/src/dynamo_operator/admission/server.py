@@ -22,7 +22,7 @@ from msgspec import Raw
 
 from dynamo_operator import labels
 from dynamo_operator.admission.configuration import path_of
-from dynamo_operator.admission.decide import Decision, Rules
+from dynamo_operator.admission.decide import Rules
 from dynamo_operator.admission.review import Decisions, NotAReview, Request, answer, request_in
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.observability import WebhookMetrics
@@ -34,8 +34,8 @@ from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.server import ClientShares, ConnectionLimit, ShareExhausted, client_of
 from kube_runtime.times import FairSemaphore, TokenBucket, loop_time
 from kube_runtime.tls import Certificate
-from kube_runtime.types.kinds import ConfigMap, SubjectAccessReview, UserInfo, question, subject
-from kube_runtime.types.meta import Kind, Object, Struct
+from kube_runtime.types.kinds import ConfigMap, SubjectAccessReview, question, subject
+from kube_runtime.types.meta import Object, Struct
 from kube_runtime.wire import UNREADABLE
 
 LARGEST_BODY: Final = 7 * 1024 * 1024
@@ -68,11 +68,6 @@ class RequestRefused(Exception):
 
 
 async def _body(http: web.Request) -> bytes:
-    """The body of a request.
-
-    Raises:
-        RequestRefused: it did not arrive.
-    """
     try:
         async with asyncio.timeout(_BODY_SECONDS):
             return await http.read()
@@ -83,11 +78,7 @@ async def _body(http: web.Request) -> bytes:
 
 
 def _size(http: web.Request) -> int:
-    """The size of a body, from its Content-Length.
-
-    Raises:
-        RequestRefused: the API server would not send it.
-    """
+    """The size of a body, from its Content-Length; refuses what the API server would not send."""
     if http.content_type != JSON:
         raise RequestRefused(400, f"expected {JSON}, got {http.content_type}")
     if http.headers.get("Content-Encoding", "identity") != "identity":
@@ -126,25 +117,12 @@ PATH = "spec.deploymentOverrides.namespace"
 # The spec of a request may change until profiling begins, and after each failure. A user who
 # changes it decides what runs in the other namespace, so the check covers them as well as the
 # author.
-class _Overrides(Struct):
-    namespace: str | None = None
-
-
-class _Spec(Struct):
-    deployment_overrides: _Overrides | None = None
-
-
-class _Asked(Struct):
-    spec: _Spec | None = None
-
-
-class _Whole(Struct):
-    spec: Any = None
+class _Reviewed(Struct):
+    spec: dict[str, Any] | None = None
     metadata: dict[str, Any] = {}
 
 
-_DECODER = msgspec.json.Decoder(_Asked)
-_WHOLE = msgspec.json.Decoder(_Whole)
+_REVIEWED = msgspec.json.Decoder(_Reviewed)
 
 
 class TooManyAccessReviews(OperatorError):
@@ -172,11 +150,7 @@ class AccessReviews:
     async def allowed(self, spec: Object, client: str) -> bool:
         """Whether the API server allows what the spec of a `SubjectAccessReview` describes.
 
-        `client` is the source of the review.
-
-        Raises:
-            TooManyAccessReviews: the client exceeded its rate.
-            OperatorError: no answer.
+        Raises: TooManyAccessReviews: `client` exceeded its rate; OperatorError: no answer.
         """
         key = msgspec.json.encode(spec)
         cached = self._answers.get(key)
@@ -196,59 +170,44 @@ class AccessReviews:
     async def problems(self, request: Request, client: str = "") -> tuple[Problem, ...]:
         """A problem if the request leads to a namespace where its author may not create graphs.
 
-        `client` is the source of the review. Updates that change neither the spec nor the operator's record
-        of what it has done are not checked: other users may label the request.
+        Updates that change neither the spec nor the operator's record of what it has done are not checked:
+        other users may label the request.
         """
-        namespace = _namespace(request.new)
-        if namespace in {"", request.namespace} or _deciding(request.new) == _deciding(request.old):
+        deciding = _deciding(request.new)
+        overrides = (deciding[0] or {}).get("deploymentOverrides") if deciding else None
+        namespace = overrides.get("namespace") if isinstance(overrides, dict) else None
+        if namespace in {None, "", request.namespace} or deciding == _deciding(request.old):
             return ()
         for type_ in (DynamoGraphDeployment, ConfigMap):
             kind = type_.KIND
+            attributes = {
+                "group": kind.group,
+                "resource": kind.plural,
+                "verb": "create",
+                "namespace": namespace,
+            }
+            message = f"{PATH} is {namespace}, where you may not create {kind.name}s"
             try:
-                spec = _may_create(request.user_info, kind, namespace)
-                allowed = await self.allowed(spec, client)
+                spec = {**subject(request.user_info), "resourceAttributes": {**target, "verb": "create"}}
+                if await self.allowed(spec, client):
+                    continue
             except OperatorError as error:
                 text = f"could not check whether you may create {kind.name}s in {namespace}"
                 message = f"{PATH}: {text}: {error}"
-                return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
-            if not allowed:
-                message = f"{PATH} is {namespace}, where you may not create {kind.name}s"
-                return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
+            return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
         return ()
 
 
-def _namespace(text: Raw | None) -> str:
-    if text is None:
-        return ""
-    try:
-        spec = _DECODER.decode(text).spec
-    except UNREADABLE:
-        return ""  # the validation refuses such an object before
-    overrides = spec.deployment_overrides if spec else None
-    return (overrides.namespace if overrides else None) or ""
-
-
-def _deciding(text: Raw | None) -> object:
+def _deciding(text: Raw | None) -> tuple[Object | None, object] | None:
     """What decides which objects are created: the spec, and the record of what was done."""
     if text is None:
         return None
     try:
-        whole = _WHOLE.decode(text)
+        reviewed = _REVIEWED.decode(text)
     except UNREADABLE:
         return None
-    annotations = whole.metadata.get("annotations") or {}
-    return whole.spec, annotations.get(labels.REQUEST_RECORD)
-
-
-def _may_create(user: UserInfo, kind: Kind, namespace: str) -> Object:
-    """The access review: whether a user may create objects of that kind in a namespace."""
-    attributes = {
-        "group": kind.group,
-        "resource": kind.plural,
-        "verb": "create",
-        "namespace": namespace,
-    }
-    return {**subject(user), "resourceAttributes": attributes}
+    annotations = reviewed.metadata.get("annotations") or {}
+    return reviewed.spec, annotations.get(labels.REQUEST_RECORD)
 
 
 _SHUTDOWN_SECONDS: Final = 1.0
@@ -388,11 +347,6 @@ class WebhookServer:
         return handle
 
     async def _review(self, rules: Rules[Any], body: bytes, client: str) -> web.Response:
-        """Review an object, and return the response.
-
-        Raises:
-            NotAReview: the body is not a review.
-        """
         started = time.perf_counter()
         request = request_in(body)
         decision = self.decisions.decide(rules, request)
@@ -405,18 +359,14 @@ class WebhookServer:
         seconds = time.perf_counter() - started
         self._metrics.reviewed(kind, request.operation, reason=decision.reason, seconds=seconds)
         if not decision.allowed:
-            _log_decision(kind, request, decision)
+            _log.info(
+                "validation failed",
+                kind=kind,
+                namespace=request.namespace,
+                name=request.name,
+                operation=request.operation,
+                user=request.user_info.username,
+                error=[str(problem)[:_LONGEST] for problem in decision.problems[:_MOST_LOGGED]],
+                problems=len(decision.problems),
+            )
         return web.Response(body=answer(request.uid, decision), content_type=JSON)
-
-
-def _log_decision(kind: str, request: Request, decision: Decision) -> None:
-    _log.info(
-        "validation failed",
-        kind=kind,
-        namespace=request.namespace,
-        name=request.name,
-        operation=request.operation,
-        user=request.user_info.username,
-        error=[str(problem)[:_LONGEST] for problem in decision.problems[:_MOST_LOGGED]],
-        problems=len(decision.problems),
-    )

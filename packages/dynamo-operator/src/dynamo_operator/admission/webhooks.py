@@ -29,7 +29,7 @@ from dynamo_operator.graph.warnings import ClusterContext
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.observability import WebhookMetrics
 from dynamo_operator.settings import Settings, WebhookSettings
-from dynamo_operator.shared.cluster import GROVE, INFERENCE_POOL, InferencePool, withheld_text
+from dynamo_operator.shared.cluster import GROVE, INFERENCE_POOL, InferencePool, ServingSecret, withheld_text
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import Client
@@ -56,12 +56,9 @@ def webhooks(
 ) -> CertificateRotation:
     """The webhooks and the rotation of their certificate, not started.
 
-    `namespace` is that of the Service and the Secret.
+    `namespace` is that of the Service and the Secret. `is_excluded`: whether another operator manages one.
 
-    `is_excluded` returns whether another operator manages a namespace.
-
-    Raises:
-        ConfigError: a restricted operator may not write a cluster-wide configuration.
+    Raises: ConfigError: a restricted operator may not write a cluster-wide configuration.
     """
     client, webhook_settings = identity.client, settings.webhooks
     own = settings.render.restricted_namespace
@@ -72,50 +69,37 @@ def webhooks(
         # The namespaceSelector of the configuration should exclude it, but may be wrong.
         return is_excluded(reviewed) or bool(own and reviewed != own)
 
-    informers, store = _certificate_source(client, cache, namespace, webhook_settings)
-    context_of = _context_of(identity, cache, settings)
-    file = Path(webhook_settings.client_ca) if webhook_settings.client_ca else None
-    clients = Clients(file, webhook_settings.client_name)
-    certificate = Certificate(asks_clients=file is not None)
-    access_reviews = AccessReviews(client, are_clients_known=file is not None)
-    rules = rules_of(legacy_kinds=settings.legacy_kinds)
-    server = WebhookServer(
-        address,
-        certificate,
-        Decisions(context_of, is_managed_by_others, rules),
-        WebhookMetrics(registry),
-        access_reviews=None if own else access_reviews,
-        clients=clients,
-    )
-    configuration = Configuration(client, cache, webhook_settings.configuration_name)
-    return CertificateRotation(identity, store, configuration, server, informers)
-
-
-def _context_of(
-    identity: OperatorIdentity, cache: Cache, settings: Settings
-) -> Callable[[Request], ReviewContext]:
-    """Return the function that gathers the user and the cluster context of a review."""
     shared = shared_names(cache)
 
     def context_of(request: Request) -> ReviewContext:
         context = cluster_context(cache, request.namespace, shared)
         return ReviewContext(settings.render, request.user_info.username, identity.user, context)
 
-    return context_of
+    file = Path(webhook_settings.client_ca) if webhook_settings.client_ca else None
+    access_reviews = AccessReviews(client, are_clients_known=file is not None)
+    server = WebhookServer(
+        address,
+        Certificate(asks_clients=file is not None),
+        Decisions(context_of, is_managed_by_others, rules_of(legacy_kinds=settings.legacy_kinds)),
+        WebhookMetrics(registry),
+        access_reviews=None if own else access_reviews,
+        clients=Clients(file, webhook_settings.client_name),
+    )
+    configuration = Configuration(client, cache, webhook_settings.configuration_name)
+    informers, store = _certificate_source(client, cache, namespace, webhook_settings)
+    return CertificateRotation(identity, store, configuration, server, informers)
 
 
 def _certificate_source(
     client: Client, cache: Cache, namespace: str, settings: WebhookSettings
 ) -> tuple[tuple[Informer[Any], ...], CertificateStore]:
-    """The informers of the configuration and the Secret, and the certificate store."""
-    configurations = Informer(
-        ValidatingWebhookConfiguration, fields=f"metadata.name={settings.configuration_name}"
-    )
+    fields = f"metadata.name={settings.configuration_name}"
+    configurations = Informer(ValidatingWebhookConfiguration, fields=fields)
     if settings.certificates != "self":
         return (configurations,), FileStore(Path(settings.certificate_folder))
     terms = Terms.of_life(timedelta(seconds=settings.certificate_life_seconds))
     key = Key(namespace, settings.secret_name)
-    secrets, store = kept_in_secret(client, cache, key, settings.service_name, terms)
+    secrets, store = kept_in_secret(ServingSecret, client, cache, key, settings.service_name, terms)
     return (configurations, secrets), store
 
 
@@ -137,17 +121,15 @@ class Owners(Generic[R]):
     def on_change(self, change: Change[R]) -> None:
         """Apply a change."""
         for state, by in ((change.old, -1), (change.new, 1)):
-            if state is not None:
-                for name in self.claims(state):
-                    self._count(name, state.metadata.namespace, by)
-
-    def _count(self, name: str, namespace: str, by: int) -> None:
-        namespaces = self.namespaces.setdefault(name, Counter())
-        namespaces[namespace] += by
-        if namespaces[namespace] <= 0:
-            del namespaces[namespace]
-        if not namespaces:
-            del self.namespaces[name]
+            if state is None:
+                continue
+            for name in self.claims(state):
+                namespaces = self.namespaces.setdefault(name, Counter())
+                namespaces[state.metadata.namespace] += by
+                if namespaces[state.metadata.namespace] <= 0:
+                    del namespaces[state.metadata.namespace]
+                if not namespaces:
+                    del self.namespaces[name]
 
     def outside(self, namespace: str) -> "Names":
         """The names that other namespaces use."""

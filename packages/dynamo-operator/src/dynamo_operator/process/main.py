@@ -1,13 +1,13 @@
 """`dynamo-operator run`: from the command line to a running operator and its orderly stop."""
 
 import asyncio
-import importlib
-import importlib.util
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -15,7 +15,6 @@ import structlog
 
 from dynamo_operator import observability, version
 from dynamo_operator.process import flags, operator
-from dynamo_operator.process.flags import read_settings
 from dynamo_operator.settings import Settings
 
 STOP_SECONDS: Final = 9.0
@@ -38,15 +37,14 @@ def run(**arguments: str | None) -> None:
 
 def start(arguments: Mapping[str, str | None], operate: "Operate") -> None:
     """Run `operate` with the settings of this command line, until a signal to stop."""
-    given = flags.given(dict(arguments))
+    given = flags.given(arguments)
     file = given.get(flags.CONFIG)
-    settings = read_settings(given, file=Path(file) if file else None, environment=os.environ)
+    settings = flags.read_settings(given, file=Path(file) if file else None, environment=os.environ)
     observability.configure(settings.logging, sys.stderr)
+    log = structlog.get_logger("setup")
     for flag in flags.flags():
         if flag.unused and flag.name in given:
-            structlog.get_logger("setup").warning(
-                "flag has no effect", flag=f"--{flag.name}", reason=flag.unused
-            )
+            log.warning("flag has no effect", flag=f"--{flag.name}", reason=flag.unused)
     _log_missing(settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(serve(settings, operate, on_stop=end_within))
@@ -89,16 +87,14 @@ async def serve(settings: Settings, operate: Operate, *, on_stop: Callable[[], N
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """The event loop of uvloop if it is installed; None for asyncio's own."""
-    if importlib.util.find_spec("uvloop") is None:
-        return None
-    uvloop = importlib.import_module("uvloop")
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
+    with suppress(ImportError):
+        factory: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop
+        return factory
+    return None
 
 
 def _log_missing(settings: Settings) -> None:
-    """Warn about missing flags without which some graphs and requests cannot work; charts set them."""
-    render = settings.render
+    render = settings.render  # the charts set these flags
     roles = {
         "--planner-cluster-role-name": render.planner_cluster_role_name,
         "--epp-cluster-role-name": render.epp_cluster_role_name,
@@ -117,12 +113,12 @@ def end_within(seconds: float = STOP_SECONDS) -> None:
     """
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds + _SPARE_SECONDS)
-    timer = threading.Timer(seconds, _end, [seconds])
+
+    def end() -> None:
+        structlog.get_logger("setup").error("stopping took too long: ended", seconds=seconds)
+        sys.stderr.flush()
+        os._exit(1)
+
+    timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
-
-
-def _end(seconds: float) -> None:
-    structlog.get_logger("setup").error("stopping took too long: ended", seconds=seconds)
-    sys.stderr.flush()
-    os._exit(1)

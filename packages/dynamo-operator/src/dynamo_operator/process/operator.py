@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,14 +11,8 @@ from typing import cast
 
 import structlog
 
-from dynamo_operator import (
-    FIELD_MANAGER,
-    METRICS_PREFIX,
-    labels,
-    older_generation,
-    user_agent,
-    version,
-)
+import dynamo_operator
+from dynamo_operator import labels, observability
 from dynamo_operator.admission.certificates import CertificateRotation, metrics_certificate
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.webhooks import webhooks
@@ -29,17 +23,7 @@ from dynamo_operator.features.ssh_keys import SshKeyController, creates_ssh_keys
 from dynamo_operator.graph.controller import GraphController
 from dynamo_operator.models.calls import ModelCalls, worker_api
 from dynamo_operator.models.controller import STATUS_SECONDS, ModelController
-from dynamo_operator.observability import (
-    METRICS,
-    Access,
-    CallMetrics,
-    RolloutMetrics,
-    health_server,
-    listen_address,
-    metrics_server,
-    register,
-    register_scope,
-)
+from dynamo_operator.observability import listen_address
 from dynamo_operator.process.scope import Scope, informers, unselected
 from dynamo_operator.process.startup import StartupWatch, prepared, until_stopped
 from dynamo_operator.requests.controller import RequestController
@@ -103,8 +87,8 @@ def control_all(parts: Parts, dial: Callable[[str], str] | None) -> None:
     control_models(parts, dial)
     control_requests(parts)
     if parts.settings.legacy_kinds:
-        control = cast("Callable[[Parts, PodIndex], None]", older_generation("control"))
-        control(parts, pods)
+        control = dynamo_operator.older_generation("control")
+        cast("Callable[[Parts, PodIndex], None]", control)(parts, pods)
 
 
 def control_graphs(parts: Parts) -> PodIndex:
@@ -119,7 +103,7 @@ def control_graphs(parts: Parts) -> PodIndex:
         activity=manager.activity,
     )
     of_components = StatusRateLimit(goal="Available", activity=manager.activity)
-    rollouts = RolloutMetrics(parts.metrics.registry)
+    rollouts = observability.RolloutMetrics(parts.metrics.registry)
     component_reporter = parts.reporter("dynamocomponentdeployment", of_components)
     graph_reporter = parts.reporter("dynamographdeployment", of_graphs)
     graph_reporter = replace(graph_reporter, rolled_out=rollouts.written)
@@ -152,7 +136,7 @@ def control_models(parts: Parts, dial: Callable[[str], str] | None) -> None:
         silence=lora_disabled_reason(parts.settings, is_dialled=dial is not None),
         at_once=model_settings.calls_at_once,
         may_call=parts.writer.may_write,
-        observe=CallMetrics(parts.metrics.registry).called,
+        observe=observability.CallMetrics(parts.metrics.registry).called,
     )
     reporter = parts.reporter("dynamomodel", StatusRateLimit(STATUS_SECONDS))
     models = ModelController(parts.cache, reporter, calls)
@@ -190,77 +174,66 @@ def lora_disabled_reason(settings: Settings, *, is_dialled: bool) -> str:
 def serve_all(parts: Parts, scope: Scope, leads: Election | None, user: str) -> None:
     """Serve webhooks, probes and metrics. `user` is our user name at the API server."""
     manager, registry = parts.manager, parts.metrics.registry
-    register(registry, parts.cache)
-    register_scope(registry, lambda: len(scope.excluded), lambda: bool(leads and leads.rival))
-    ready: list[Callable[[], Health]] = [manager.ready]
-    if hooks := _admission(parts, scope, user):
-        hooks.join(manager)
-        ready.append(hooks.ready)
-    elif leads:
-        ready.append(partial(_leader_health, leads))
-    _serve_probes(parts, ready)
+    observability.register(registry, parts.cache)
+    observability.register_scope(registry, lambda: len(scope.excluded), lambda: bool(leads and leads.rival))
+    hooks = _admission(parts, scope, user)
+
+    def ready() -> Health:
+        problems = [*manager.ready().problems, *(hooks.ready().problems if hooks else ())]
+        # With webhooks ready all the same: the API server calls them, and stores nothing without them.
+        if leads and leads.rival and not hooks:
+            problems.append(f"another installation of the operator leads: {leads.rival}")
+        return Health(tuple(problems))
+
+    address = listen_address("health.bindAddress", parts.settings.health.bind_address)
+    if address is not None:
+        manager.serve(observability.health_server(address, alive=manager.alive, ready=ready))
     _serve_metrics(parts)
 
 
 def _admission(parts: Parts, scope: Scope, user: str) -> CertificateRotation | None:
-    """The admission webhooks; None if they are off."""
     webhook_settings = parts.settings.webhooks
     address = listen_address("webhooks.bindAddress", webhook_settings.bind_address)
     if not webhook_settings.enabled or address is None:
         return None
+    identity = OperatorIdentity(parts.client, user)
     hooks = webhooks(
-        OperatorIdentity(parts.client, user),
+        identity,
         parts.cache,
         parts.metrics.registry,
         address,
-        own_namespace(webhook_settings.namespace, "webhooks.namespace", "--webhook-namespace"),
+        _webhook_namespace(parts.settings),
         parts.settings,
         is_excluded=scope.excluded.__contains__,
     )
+    hooks.join(parts.manager)
     parts.metrics.observe_certificate("webhooks", lambda: hooks.certificate.expires)
     return hooks
 
 
-def _serve_probes(parts: Parts, ready: Sequence[Callable[[], Health]]) -> None:
-    """Serve `/healthz` and `/readyz`; ready if no check in `ready` has problems."""
-
-    def all_ready() -> Health:
-        return Health(tuple(problem for check in ready for problem in check().problems))
-
-    address = listen_address("health.bindAddress", parts.settings.health.bind_address)
-    if address is not None:
-        parts.manager.serve(health_server(address, alive=parts.manager.alive, ready=all_ready))
-
-
 def _serve_metrics(parts: Parts) -> None:
-    """Serve `/metrics`, by default over TLS and to authorized clients only."""
-    metrics_settings = parts.settings.metrics
+    settings = parts.settings.metrics
     manager, registry = parts.manager, parts.metrics.registry
-    address = listen_address("metrics.bindAddress", metrics_settings.bind_address)
+    address = listen_address("metrics.bindAddress", settings.bind_address)
     if address is None:
         return
-    if not metrics_settings.secure:
-        manager.serve(metrics_server(address, registry))
+    if not settings.secure:
+        manager.serve(observability.metrics_server(address, registry))
         return
-    namespace = ""
-    if metrics_settings.secret_name and not metrics_settings.certificate_folder:
-        namespace = own_namespace(
-            parts.settings.webhooks.namespace, "webhooks.namespace", "--webhook-namespace"
-        )
-    rotation = metrics_certificate(metrics_settings, parts.client, parts.cache, namespace)
+    uses_secret = settings.secret_name and not settings.certificate_folder
+    namespace = _webhook_namespace(parts.settings) if uses_secret else ""
+    rotation = metrics_certificate(settings, parts.client, parts.cache, namespace)
     rotation.join(manager)
-    parts.metrics.observe_certificate("metrics", lambda: rotation.certificate.expires)
-    access = Access(parts.client, METRICS) if metrics_settings.access == "reviewed" else None
-    manager.serve(metrics_server(address, registry, certificate=rotation.certificate, access=access))
+    certificate = rotation.certificate
+    parts.metrics.observe_certificate("metrics", lambda: certificate.expires)
+    is_reviewed = settings.access == "reviewed"
+    access = observability.Access(parts.client, observability.METRICS) if is_reviewed else None
+    server = observability.metrics_server(address, registry, certificate=certificate, access=access)
+    manager.serve(server)
 
 
-def _leader_health(election: Election) -> Health:
-    """Not ready while another installation leads.
-
-    Not used with webhooks: the API server calls them, and stores nothing without them.
-    """
-    rival = election.rival
-    return Health((f"another installation of the operator leads: {rival}",) if rival else ())
+def _webhook_namespace(settings: Settings) -> str:
+    return own_namespace(settings.webhooks.namespace, "webhooks.namespace", "--webhook-namespace")
 
 
 def own_namespace(configured: str, setting: str, flag: str) -> str:
@@ -281,16 +254,14 @@ _log = structlog.get_logger()
 async def run(settings: Settings, *, stop: asyncio.Event, dial: Callable[[str], str] | None = None) -> None:
     """Reconcile until `stop` is set, then stop in order.
 
-    `dial` maps the base URL of a worker to the one to connect to, for tests.
-
     Raises:
         OperatorError: the cause of the end, in one line.
     """
     kubeconfig = Path(settings.kubeconfig) if settings.kubeconfig else None
-    metrics = RuntimeMetrics(prefix=METRICS_PREFIX)
-    async with await connect(kubeconfig, user_agent=user_agent()) as transport:
+    metrics = RuntimeMetrics(prefix=dynamo_operator.METRICS_PREFIX)
+    async with await connect(kubeconfig, user_agent=dynamo_operator.user_agent()) as transport:
         measured = InstrumentedTransport(transport, metrics)
-        client = Client(Congestion(measured), field_manager=FIELD_MANAGER)
+        client = Client(Congestion(measured), field_manager=dynamo_operator.FIELD_MANAGER)
         config = await transport.credentials.config()
         starting = prepared(client, settings, config.headers.get("Authorization", ""))
         preparation = await until_stopped(starting, stop, settings)
@@ -299,7 +270,7 @@ async def run(settings: Settings, *, stop: asyncio.Event, dial: Callable[[str], 
         settings, scope, user = preparation
         _log.info(
             "connected",
-            version=version(),
+            version=dynamo_operator.version(),
             cluster=config.server.rpartition("@")[2],
             user=user,
             scope=settings.render.restricted_namespace or "all namespaces",
@@ -312,11 +283,9 @@ async def run(settings: Settings, *, stop: asyncio.Event, dial: Callable[[str], 
         await scope.release()
 
 
+# Each collection would traverse all that exists once the caches are synced, code above all, and the
+# event loop stands still meanwhile.
 async def _freeze_long_lived_objects() -> None:
-    """Exclude what exists once the caches are synced, code above all, from garbage collection.
-
-    Each collection would traverse all of it, and the event loop stands still meanwhile.
-    """
     gc.collect()
     gc.freeze()
 
@@ -347,15 +316,7 @@ def manager(
     watched = informers(settings.render, with_legacy_kinds=settings.legacy_kinds)
     for informer in watched:
         built.inform(informer)
-    parts = Parts(
-        manager=built,
-        client=client,
-        cache=cache,
-        writer=built.writer,
-        events=events,
-        settings=settings,
-        metrics=metrics,
-    )
+    parts = Parts(built, client, cache, built.writer, events, settings, metrics)
     # Looks once, when this process becomes the leader, for objects of ours that no watch selects.
     look = UnselectedObjects(built.writer, selectors=unselected(settings.render), is_ours=is_controlled_by_us)
     built.serve(look, while_leading=True)
@@ -366,7 +327,6 @@ def manager(
 
 
 def _election(client: Client, settings: Settings, user: str) -> Election | None:
-    """The election that this process takes part in; None if leader election is off."""
     election_settings = settings.leader_election
     if not election_settings.enabled:
         return None

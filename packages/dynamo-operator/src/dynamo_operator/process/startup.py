@@ -18,19 +18,11 @@ from dynamo_operator.component.api import GROUP, VERSION
 from dynamo_operator.observability import health_server, listen_address
 from dynamo_operator.process.scope import Scope, scope_of
 from dynamo_operator.settings import Settings
+from kube_runtime import errors
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.client import Client
 from kube_runtime.controller.manager import Health
-from kube_runtime.errors import (
-    ConfigError,
-    Forbidden,
-    Invalid,
-    NotFound,
-    ServerFailure,
-    Throttled,
-    Unreachable,
-    Untrusted,
-)
+from kube_runtime.errors import ConfigError, Forbidden, Invalid, NotFound
 from kube_runtime.times import Backoff, loop_time
 
 T = TypeVar("T")
@@ -52,8 +44,6 @@ _log = structlog.get_logger()
 
 async def prepared(client: Client, settings: Settings, authorization: str) -> tuple[Settings, Scope, str]:
     """Return the settings with the operator's ServiceAccount, its acquired scope, and its user name.
-
-    `authorization` is the header of its requests.
 
     Raises:
         ConfigError: our CRDs are not installed, or the operator's identity is unknown.
@@ -77,9 +67,9 @@ async def retried_until_reachable(act: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await act()
-        except Untrusted:
+        except errors.Untrusted:
             raise  # a retry does not fix a wrong CA or address
-        except (Unreachable, ServerFailure, Throttled) as error:
+        except (errors.Unreachable, errors.ServerFailure, errors.Throttled) as error:
             failures += 1
             pause = _PAUSES.seconds(failures)
             if loop_time() + pause > deadline:
@@ -95,22 +85,21 @@ async def until_stopped(work: Awaitable[T], stop: asyncio.Event, settings: Setti
     """
     address = listen_address("health.bindAddress", settings.health.bind_address)
     working = asyncio.ensure_future(work)
-    background: list[asyncio.Task[object]] = [asyncio.create_task(stop.wait())]
+    tasks: list[asyncio.Future[Any]] = [working, asyncio.create_task(stop.wait())]
     if address is not None:
         probes = health_server(address, alive=lambda: _FINE, ready=lambda: _AWAY)
-        background.append(asyncio.create_task(probes.run()))
+        tasks.append(asyncio.create_task(probes.run()))
     try:
-        await asyncio.wait([working, *background], return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return working.result()
-        for task in background:
-            if task.done():
-                task.result()
+        for task in done:
+            task.result()
         return None
     finally:
-        for task in (working, *background):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(working, *background, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def require_crds(client: Client) -> None:
@@ -131,7 +120,6 @@ async def require_crds(client: Client) -> None:
 
 
 async def _user(client: Client, authorization: str) -> str:
-    """Our user name, from a SelfSubjectReview, else from our token; "" if both fail."""
     try:
         return await own_user(client)
     except (NotFound, Forbidden, Invalid) as error:
@@ -141,18 +129,12 @@ async def _user(client: Client, authorization: str) -> str:
 
 
 def _with_operator_account(settings: Settings, user: str) -> Settings:
-    """Set the operator's own ServiceAccount, unless it is configured.
-
-    Raises:
-        ConfigError: it is unknown, so validation could not refuse graphs that run as the operator.
-    """
     if settings.render.operator_account:
         return settings
-    if not user:
+    if not user:  # validation could not refuse graphs that run as the operator
         advice = "the API server does not report the operator's identity; set it to NAMESPACE/NAME"
         raise ConfigError("--operator-account", advice)
-    render = replace(settings.render, operator_account=account_of(user))
-    return replace(settings, render=render)
+    return replace(settings, render=replace(settings.render, operator_account=account_of(user)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +152,10 @@ class StartupWatch:
         Raises:
             ConfigError: some are not synced in time; the message has the causes.
         """
-        await self._wait(_REFUSED_LIST_SECONDS)
-        refused = [informer for informer in self._late() if isinstance(informer.last_error, Forbidden)]
-        if not refused:
-            await self._wait(_LIST_SECONDS - _REFUSED_LIST_SECONDS)
-        if late := refused or self._late():
+        late = await self._late_after(_REFUSED_LIST_SECONDS)
+        refused = [informer for informer in late if isinstance(informer.last_error, Forbidden)]
+        late = refused or await self._late_after(_LIST_SECONDS - _REFUSED_LIST_SECONDS)
+        if late:
             causes = "; ".join(
                 str(informer.last_error or f"{informer.type_.KIND}: no answer") for informer in late
             )
@@ -182,11 +163,9 @@ class StartupWatch:
         await asyncio.get_running_loop().create_future()
         raise AssertionError
 
-    def _late(self) -> list[Informer[Any]]:
-        return [informer for informer in self.informers if not informer.synced.is_set()]
-
-    async def _wait(self, seconds: float) -> None:
+    async def _late_after(self, seconds: float) -> list[Informer[Any]]:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 for informer in self.informers:
                     await informer.synced.wait()
+        return [informer for informer in self.informers if not informer.synced.is_set()]

@@ -176,16 +176,11 @@ class AccessReviews:
         deciding = _deciding(request.new)
         overrides = (deciding[0] or {}).get("deploymentOverrides") if deciding else None
         namespace = overrides.get("namespace") if isinstance(overrides, dict) else None
-        if namespace in {None, "", request.namespace} or deciding == _deciding(request.old):
+        if namespace in (None, "", request.namespace) or deciding == _deciding(request.old):
             return ()
         for type_ in (DynamoGraphDeployment, ConfigMap):
             kind = type_.KIND
-            attributes = {
-                "group": kind.group,
-                "resource": kind.plural,
-                "verb": "create",
-                "namespace": namespace,
-            }
+            target = {"group": kind.group, "resource": kind.plural, "namespace": namespace}
             message = f"{PATH} is {namespace}, where you may not create {kind.name}s"
             try:
                 spec = {**subject(request.user_info), "resourceAttributes": {**target, "verb": "create"}}

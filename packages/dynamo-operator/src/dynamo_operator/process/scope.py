@@ -16,51 +16,16 @@ from dynamo_operator.models.read import SLICE_SELECTOR
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.requests.read import request_informers
 from dynamo_operator.settings import RenderSettings, Settings
-from dynamo_operator.shared.cluster import (
-    SET_NAME,
-    InferencePool,
-    LeaderWorkerSet,
-    ModelService,
-    PodClique,
-    PodCliqueScalingGroup,
-    PodCliqueSet,
-    PodGroup,
-    PodServiceAccount,
-    PullSecret,
-    Queue,
-    VirtualService,
-    granted_by,
-)
-from dynamo_operator.shared.transforms import (
-    BoundedContent,
-    Owners,
-    children,
-    reduced_pod,
-    registries_only,
-    slimmed,
-)
+from dynamo_operator.shared import cluster, transforms
+from dynamo_operator.shared.transforms import Owners, children, reduced_pod, slimmed
 from kube_runtime.apply.writer import complement
 from kube_runtime.cache.informer import CrdInformer, Informer, OptionalInformer
 from kube_runtime.client.client import Client
 from kube_runtime.controller.manager import Manager
 from kube_runtime.leases import Exclusions, MarkerTerms, NamespaceLease
-from kube_runtime.types.kinds import (
-    ConfigMap,
-    ControllerRevision,
-    Deployment,
-    EndpointSlice,
-    Ingress,
-    Lease,
-    PersistentVolumeClaim,
-    Pod,
-    PodDisruptionBudget,
-    Role,
-    RoleBinding,
-    Service,
-    ServiceAccount,
-    StatefulSet,
-)
-from kube_runtime.types.meta import Key, Resource, Selector
+from kube_runtime.types import kinds
+from kube_runtime.types.kinds import Lease, Pod
+from kube_runtime.types.meta import Key, R, Resource, Selector
 
 Informers: TypeAlias = list[Informer[Any]]
 
@@ -80,9 +45,9 @@ class Scope:
     `informers`.
     """
 
-    marker: NamespaceLease | None
-    exclusions: Exclusions | None
-    informers: tuple[Informer[Lease], ...]
+    marker: NamespaceLease | None = None
+    exclusions: Exclusions | None = None
+    informers: tuple[Informer[Lease], ...] = ()
 
     @property
     def excluded(self) -> Mapping[str, object]:
@@ -126,16 +91,13 @@ def scope_of(client: Client, settings: Settings) -> Scope:
     if not namespace:
         # Only leases of restricted operators are sent, not the many of nodes and controllers.
         informer = Informer(Lease, fields=f"metadata.name={LEASE}")
-        return Scope(None, Exclusions(client, informer.store), (informer,))
-    lease_settings = settings.namespace_scope
-    marker = NamespaceLease(
-        client,
-        Key(namespace, LEASE),
-        holder=f"namespace-restricted-operator-{settings.operator_version or version()}",
-        replicas=_REPLICAS,
-        terms=MarkerTerms(lease_settings.lease_duration_seconds, lease_settings.renew_interval_seconds),
+        return Scope(exclusions=Exclusions(client, informer.store), informers=(informer,))
+    seconds = settings.namespace_scope
+    terms = MarkerTerms(seconds.lease_duration_seconds, seconds.renew_interval_seconds)
+    holder = f"namespace-restricted-operator-{settings.operator_version or version()}"
+    return Scope(
+        NamespaceLease(client, Key(namespace, LEASE), holder=holder, replicas=_REPLICAS, terms=terms)
     )
-    return Scope(marker, None, ())
 
 
 _RECONCILED: tuple[type[Resource], ...] = (
@@ -147,30 +109,30 @@ _RECONCILED: tuple[type[Resource], ...] = (
 )
 _APPLIED = f"{labels.APP_MANAGED_BY}={labels.MANAGER}"
 _SELECTED: Mapping[type[Resource], str] = {
-    ServiceAccount: _APPLIED,
-    PodServiceAccount: f"{labels.COMPONENT_POD}=true",
-    Role: _APPLIED,
-    RoleBinding: _APPLIED,
-    Service: labels.COMPONENT,
-    ModelService: f"{labels.BASE_MODEL_HASH},!{labels.COMPONENT}",
-    Ingress: labels.COMPONENT,
-    Deployment: labels.COMPONENT,
-    PodDisruptionBudget: labels.COMPONENT,
+    kinds.ServiceAccount: _APPLIED,
+    cluster.PodServiceAccount: f"{labels.COMPONENT_POD}=true",
+    kinds.Role: _APPLIED,
+    kinds.RoleBinding: _APPLIED,
+    kinds.Service: labels.COMPONENT,
+    cluster.ModelService: f"{labels.BASE_MODEL_HASH},!{labels.COMPONENT}",
+    kinds.Ingress: labels.COMPONENT,
+    kinds.Deployment: labels.COMPONENT,
+    kinds.PodDisruptionBudget: labels.COMPONENT,
 }
 """Kinds that others use too, by a label that every object of ours has."""
 
-_READ = (PodServiceAccount, ModelService)
+_READ = (cluster.PodServiceAccount, cluster.ModelService)
 """Types of foreign objects, and types that the selected label defines."""
 
 _OPTIONAL: Mapping[type[Resource], str] = {
-    LeaderWorkerSet: labels.INSTANCE,
-    PodGroup: labels.INSTANCE,
-    PodCliqueSet: "",
-    PodClique: "",
-    PodCliqueScalingGroup: "",
-    Queue: "",
-    InferencePool: labels.COMPONENT,
-    VirtualService: labels.COMPONENT,
+    cluster.LeaderWorkerSet: labels.INSTANCE,
+    cluster.PodGroup: labels.INSTANCE,
+    cluster.PodCliqueSet: "",
+    cluster.PodClique: "",
+    cluster.PodCliqueScalingGroup: "",
+    cluster.Queue: "",
+    cluster.InferencePool: labels.COMPONENT,
+    cluster.VirtualService: labels.COMPONENT,
 }
 """Kinds of other projects, watched while they are installed, by the label of our objects.
 
@@ -179,7 +141,7 @@ only read.
 """
 
 
-_OF_OTHERS = (PodClique, PodCliqueScalingGroup, Queue)
+_OF_OTHERS = (cluster.PodClique, cluster.PodCliqueScalingGroup, cluster.Queue)
 """Optional kinds whose objects Grove or an administrator creates."""
 
 
@@ -199,15 +161,14 @@ def informers(settings: RenderSettings, *, with_legacy_kinds: bool = False) -> I
     reconciled = [
         Informer(type_, namespace=namespace, most_bytes=most_bytes(type_, settings)) for type_ in _RECONCILED
     ]
+    if with_legacy_kinds:
+        of_older = cast("Callable[[RenderSettings], Informers]", older_generation("kinds"))
+        reconciled += of_older(settings)
+    owners = Owners(reconciled)
     by_setting = [*request_informers(namespace)]
     if with_legacy_kinds:
-        kinds = cast("Callable[[RenderSettings], Informers]", older_generation("kinds"))
-        reconciled += kinds(settings)
-        owners = Owners(reconciled)
-        of_older = cast("Callable[[RenderSettings, Owners], Informers]", older_generation("informers"))
-        by_setting += of_older(settings, owners)
-    else:
-        owners = Owners(reconciled)
+        for_older = cast("Callable[[RenderSettings, Owners], Informers]", older_generation("informers"))
+        by_setting += for_older(settings, owners)
     by_setting += ssh_key_informers(settings, owners)
     return [*reconciled, *_always(namespace, owners), *by_setting]
 
@@ -215,27 +176,19 @@ def informers(settings: RenderSettings, *, with_legacy_kinds: bool = False) -> I
 def _always(namespace: str, owners: Owners) -> Informers:
     """The informers of other kinds that no setting switches off."""
     # Users may put these labels on their own objects.
-    children_by_label: list[tuple[type[Any], str]] = [
-        *_SELECTED.items(),
-        (ConfigMap, labels.COMPONENT),
-    ]
-    selected: Informers = [
-        children(type_, owners, namespace=namespace, labels=selector) for type_, selector in children_by_label
-    ]
-    # Graphs name PVCs of users. Only their metadata is kept.
-    claims = Informer(PersistentVolumeClaim, namespace=namespace, transform=slimmed)
+    by_label: list[tuple[type[Any], str]] = [*_SELECTED.items(), (kinds.ConfigMap, labels.COMPONENT)]
+    selected = [children(type_, owners, namespace=namespace, labels=label) for type_, label in by_label]
+
+    def slim(type_: type[R], selector: str) -> Informer[R]:
+        return Informer(type_, namespace=namespace, labels=selector, transform=slimmed)
+
     secrets = Informer(
-        PullSecret,
+        cluster.PullSecret,
         namespace=namespace,
         fields="type=kubernetes.io/dockerconfigjson",
-        transform=registries_only,
+        transform=transforms.registries_only,
     )
     pods = Informer(Pod, namespace=namespace, labels=POD_SELECTOR, transform=reduced_pod)
-    slices = Informer(EndpointSlice, namespace=namespace, labels=SLICE_SELECTOR, transform=slimmed)
-    leaders = Informer(StatefulSet, namespace=namespace, labels=SET_NAME, transform=slimmed)
-    former = Informer(
-        ControllerRevision, namespace=namespace, labels=labels.GRAPH_REVISION, transform=slimmed
-    )
     definitions = CrdInformer()
     optional = [
         OptionalInformer(
@@ -243,12 +196,21 @@ def _always(namespace: str, owners: Owners) -> Informers:
             definitions,
             namespace=namespace,
             labels=selector,
-            granted_by=granted_by(type_.KIND),
-            transform=slimmed if type_ in _OF_OTHERS else BoundedContent(owners.owner_of, 0),
+            granted_by=cluster.granted_by(type_.KIND),
+            transform=slimmed if type_ in _OF_OTHERS else transforms.BoundedContent(owners.owner_of, 0),
         )
         for type_, selector in _OPTIONAL.items()
     ]
     for informer in optional:
         informer.after = owners.informers
-    watched = (claims, secrets, pods, slices, leaders, former, definitions)
-    return [*selected, *watched, *optional]
+    return [
+        *selected,
+        slim(kinds.PersistentVolumeClaim, ""),  # graphs name those of users
+        secrets,
+        pods,
+        slim(kinds.EndpointSlice, SLICE_SELECTOR),
+        slim(kinds.StatefulSet, cluster.SET_NAME),
+        slim(kinds.ControllerRevision, labels.GRAPH_REVISION),
+        definitions,
+        *optional,
+    ]

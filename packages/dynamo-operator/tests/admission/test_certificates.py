@@ -318,9 +318,7 @@ def _says(found: CertificateRotation, problem: str) -> bool:
     return problem in said if problem else not said
 
 
-async def test_ready_needs_a_certificate_a_registration_and_a_bundle_that_fits(
-    tmp_path: Path,
-) -> None:
+async def test_ready_needs_a_certificate_a_registration_and_a_bundle_that_fits(tmp_path: Path) -> None:
     server, stored = Server(), new_certificate()
     async with upkeep(server, FileStore(tmp_path)) as found:
         await until(found, "tls.crt: No such file or directory")

@@ -85,10 +85,7 @@ def test_whatever_is_being_deleted_is_allowed() -> None:
 @pytest.mark.parametrize(
     ("new", "expected"),
     [
-        (
-            with_service(replicas="two"),
-            "spec.services[...].replicas: Expected `int | null`, got `str`",
-        ),
+        (with_service(replicas="two"), "spec.services[...].replicas: Expected `int | null`, got `str`"),
         (
             document("DynamoGraphDeployment", {"services": []}),
             "spec.services: Expected `object`, got `array`",

@@ -25,11 +25,7 @@ def test_a_token_names_its_service_account_only() -> None:
 
 @pytest.mark.parametrize(
     ("user", "expected"),
-    [
-        ("system:serviceaccount:dyn:operator", "dyn/operator"),
-        ("kubernetes-admin", ""),
-        ("", ""),
-    ],
+    [("system:serviceaccount:dyn:operator", "dyn/operator"), ("kubernetes-admin", ""), ("", "")],
 )
 def test_an_account_is_told_by_the_users_name(user: str, expected: str) -> None:
     assert expected == account_of(user)

@@ -21,11 +21,7 @@ def test_no_body_at_all_makes_another_error_than_that_it_is_no_review(body: byte
 
 def test_a_review_carries_what_is_asked() -> None:
     found = request_in(review(graph(), graph()))
-    assert ("UPDATE", "lab", "alice") == (
-        found.operation,
-        found.namespace,
-        found.user_info.username,
-    )
+    assert ("UPDATE", "lab", "alice") == (found.operation, found.namespace, found.user_info.username)
     assert found.new is not None
     assert graph() == msgspec.json.decode(found.new)
     assert request_in(review(graph())).old is None

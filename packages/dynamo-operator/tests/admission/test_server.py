@@ -109,10 +109,7 @@ async def test_decisions_are_counted_with_their_reason() -> None:
         (b"\xff\xfe", "application/json"),
         (review(graph()), "text/plain"),
         (review(graph(), uid=""), "application/json"),
-        (
-            review(graph()).replace(b"admission.k8s.io/v1", b"admission.k8s.io/v2"),
-            "application/json",
-        ),
+        (review(graph()).replace(b"admission.k8s.io/v1", b"admission.k8s.io/v2"), "application/json"),
         (review(graph(), userInfo=5), "application/json"),
         (b'{"request":' * 20_000, "application/json"),
     ],

@@ -60,11 +60,7 @@ def test_entries_of_structlog_and_of_libraries_look_the_same() -> None:
     ours, theirs = entries(stream)
     assert ["timestamp", "level", "logger", "message", "size"] == list(ours)
     assert ("info", "ours", "hello") == (ours["level"], ours["logger"], ours["message"])
-    assert ("warning", "theirs", "hello you") == (
-        theirs["level"],
-        theirs["logger"],
-        theirs["message"],
-    )
+    assert ("warning", "theirs", "hello you") == (theirs["level"], theirs["logger"], theirs["message"])
 
 
 def test_what_is_less_severe_than_the_level_is_not_logged() -> None:
@@ -104,8 +100,7 @@ def test_a_bug_is_logged_with_its_traceback_without_local_variables(form: LogFor
 
 
 @pytest.mark.parametrize(
-    "key",
-    ["token", "bearerToken", "password", "secret", "Authorization", "api_key", "privateKey"],
+    "key", ["token", "bearerToken", "password", "secret", "Authorization", "api_key", "privateKey"]
 )
 def test_what_sounds_secret_is_cut_out(key: str) -> None:
     assert {key: REDACTED} == redacted(None, "", {key: "abc"})

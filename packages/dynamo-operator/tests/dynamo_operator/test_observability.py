@@ -211,10 +211,7 @@ async def test_nobody_is_let_in_while_the_api_server_is_away_and_that_is_not_rem
 async def scraped(reviews: Reviews) -> AsyncIterator[aiohttp.ClientSession]:
     kept = Rotation(UnverifiedStore())
     server = metrics_server(
-        Address("127.0.0.1", 0),
-        CollectorRegistry(),
-        certificate=kept.certificate,
-        access=access(reviews),
+        Address("127.0.0.1", 0), CollectorRegistry(), certificate=kept.certificate, access=access(reviews)
     )
     keeping = asyncio.create_task(kept.run())
     await kept.certificate.loaded.wait()
@@ -371,8 +368,7 @@ class ObjectsMetrics:
 
 def a_graph(name: str, state: str | None, namespace: str = "team") -> DynamoGraphDeployment:
     return DynamoGraphDeployment(
-        metadata=Metadata(name=name, namespace=namespace),
-        status=DynamoGraphDeploymentStatus(state=state),
+        metadata=Metadata(name=name, namespace=namespace), status=DynamoGraphDeploymentStatus(state=state)
     )
 
 

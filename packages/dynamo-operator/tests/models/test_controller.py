@@ -22,10 +22,7 @@ async def test_a_lora_is_loaded_into_every_pod_and_then_left_alone() -> None:
         status = cluster.status()
         assert (2, 2, 2) == tuple(status[each] for each in ("readyEndpoints", "totalEndpoints", "readyPods"))
         assert ["load legal-v2"] == cluster.workers["http://10.8.0.1:9090"].asked
-        assert (
-            "EndpointsReady",
-            f"All 2 endpoints ready for base model {BASE}",
-        ) in cluster.events()
+        assert ("EndpointsReady", f"All 2 endpoints ready for base model {BASE}") in cluster.events()
         written = cluster.writes()
         await asyncio.sleep(3600)
         assert 2 == cluster.asked("load")

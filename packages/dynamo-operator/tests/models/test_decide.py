@@ -27,10 +27,7 @@ SPEC = msgspec.convert(
 METADATA = Metadata("support", "team-b", "u1")
 MODEL = DynamoModel(METADATA, SPEC)
 POD = msgspec.convert(
-    {
-        "metadata": {"name": "a", "uid": "uid-a", "labels": HASH},
-        "status": {"podIPs": [{"ip": "10.8.0.11"}]},
-    },
+    {"metadata": {"name": "a", "uid": "uid-a", "labels": HASH}, "status": {"podIPs": [{"ip": "10.8.0.11"}]}},
     Pod,
 )
 SLICE = msgspec.convert(

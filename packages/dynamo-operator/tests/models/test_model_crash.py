@@ -123,9 +123,7 @@ SCENARIOS = (
         ({"legal-v3": URI}, {"legal-v3": URI}, {}),
     ),
     Scenario(
-        "another base model",
-        lambda cluster: cluster.edit(baseModelName="orion/other"),
-        ({}, {}, OLD_LOADED),
+        "another base model", lambda cluster: cluster.edit(baseModelName="orion/other"), ({}, {}, OLD_LOADED)
     ),
     Scenario("delete", lambda cluster: cluster.delete(), NOTHING),
     Scenario(

@@ -227,17 +227,11 @@ def remembered(*, is_callable: bool = True) -> Endpoint:
 def test_what_is_known_of_a_pod_is_kept_while_it_is_the_same_pod() -> None:
     known = remembered()
     (found,) = endpoints(
-        BASE,
-        [slice_(SERVICE, pod("a", "10.8.0.11"))],
-        {("uid-a", known.address): known},
-        EVERYWHERE,
+        BASE, [slice_(SERVICE, pod("a", "10.8.0.11"))], {("uid-a", known.address): known}, EVERYWHERE
     )
     assert replace(known, pod_name="a") == found
     (other,) = endpoints(
-        BASE,
-        [slice_(SERVICE, pod("a", "10.8.0.11"))],
-        {("uid-before", known.address): known},
-        EVERYWHERE,
+        BASE, [slice_(SERVICE, pod("a", "10.8.0.11"))], {("uid-before", known.address): known}, EVERYWHERE
     )
     assert other.loaded is None
 
@@ -245,10 +239,7 @@ def test_what_is_known_of_a_pod_is_kept_while_it_is_the_same_pod() -> None:
 def test_a_pod_that_was_not_ready_is_looked_at_again() -> None:
     known = remembered(is_callable=False)
     (found,) = endpoints(
-        BASE,
-        [slice_(SERVICE, pod("a", "10.8.0.11"))],
-        {("uid-a", known.address): known},
-        EVERYWHERE,
+        BASE, [slice_(SERVICE, pod("a", "10.8.0.11"))], {("uid-a", known.address): known}, EVERYWHERE
     )
     assert known.loaded == found.loaded
     assert None is found.checked_at

@@ -33,10 +33,7 @@ async def test_slices_that_are_made_anew_take_nothing_from_pods() -> None:
         await asyncio.sleep(60)
         assert "NoEndpoints" == cluster.condition()[1]
         cluster.has_slice(
-            "again",
-            body["metadata"]["labels"]["kubernetes.io/service-name"],
-            BASE,
-            body["endpoints"],
+            "again", body["metadata"]["labels"]["kubernetes.io/service-name"], BASE, body["endpoints"]
         )
         await asyncio.sleep(5)
         assert "True" == cluster.condition()[0]

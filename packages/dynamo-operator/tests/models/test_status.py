@@ -90,9 +90,7 @@ def test_old_weights_are_not_the_wanted_ones() -> None:
 
 
 @pytest.mark.parametrize("type_", ["base", "adapter"])
-def test_endpoints_of_a_base_model_are_found_and_never_ready(
-    type_: Literal["base", "adapter"],
-) -> None:
+def test_endpoints_of_a_base_model_are_found_and_never_ready(type_: Literal["base", "adapter"]) -> None:
     status = status_of(worker("a"), worker("b"), model=spec(type_))
     assert (0, 2) == (status.ready_endpoints, status.total_endpoints)
     text = "Found 2 endpoint(s) for base model"
@@ -110,11 +108,7 @@ def test_without_endpoints_both_conditions_say_so() -> None:
 def test_an_invalid_model_reports_its_problems() -> None:
     model = DynamoModel(spec=DynamoModelSpec("", BASE))
     (condition,) = invalid_status(model, model_problems(model)).conditions
-    assert ("Valid", "False", "ValidationFailed") == (
-        condition.type,
-        condition.status,
-        condition.reason,
-    )
+    assert ("Valid", "False", "ValidationFailed") == (condition.type, condition.status, condition.reason)
     assert "spec.modelName is required" in condition.message
 
 

@@ -129,8 +129,7 @@ def test_a_misspelt_choice_is_named_with_the_nearest_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "level"),
-    [("0", "info"), ("1", "debug"), ("5", "debug"), ("panic", "error"), ("info", "info")],
+    ("word", "level"), [("0", "info"), ("1", "debug"), ("5", "debug"), ("panic", "error"), ("info", "info")]
 )
 def test_levels_of_zap_have_a_level_here(word: str, level: str) -> None:
     assert level == from_text(FIELDS["logging.level"], word)

@@ -54,12 +54,7 @@ def test_no_label_of_a_user_hides_an_object() -> None:
         labels.BASE_MODEL_HASH: "0",
         labels.INSTANCE: "x",
     }
-    service = {
-        "componentType": "worker",
-        "labels": hostile,
-        "modelRef": {"name": "m"},
-        "replicas": 1,
-    }
+    service = {"componentType": "worker", "labels": hostile, "modelRef": {"name": "m"}, "replicas": 1}
     body = {
         "metadata": {"name": "chat", "namespace": "n"},
         "spec": {"labels": hostile, "services": {"Worker": service}},
@@ -108,9 +103,7 @@ def test_a_restricted_operator_looks_in_its_namespace() -> None:
 
 
 @pytest.mark.parametrize("with_legacy_kinds", [False, True])
-def test_a_restricted_operator_watches_nothing_of_other_namespaces(
-    with_legacy_kinds: bool,
-) -> None:
+def test_a_restricted_operator_watches_nothing_of_other_namespaces(with_legacy_kinds: bool) -> None:
     chosen = msgspec.structs.replace(SETTINGS, restricted_namespace="mine")
     elsewhere = {
         informer.type_

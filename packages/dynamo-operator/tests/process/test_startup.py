@@ -10,12 +10,7 @@ import aiohttp
 import pytest
 
 from devcluster.layout import free_ports
-from dynamo_operator.process.startup import (
-    PATIENCE_SECONDS,
-    prepared,
-    retried_until_reachable,
-    until_stopped,
-)
+from dynamo_operator.process.startup import PATIENCE_SECONDS, prepared, retried_until_reachable, until_stopped
 from dynamo_operator.settings import HealthSettings, RenderSettings, Settings
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import ConfigError, Forbidden, OperatorError, Unreachable, Untrusted

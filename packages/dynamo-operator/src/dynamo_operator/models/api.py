@@ -56,10 +56,9 @@ class EndpointInfo(Struct, kw_only=True):
 
     address: Annotated[str, Field("Base URL of the endpoint, such as `http://10.0.1.5:9090`.")]
     pod_name: Annotated[str, Field("Name of the pod behind the endpoint.", required=False)] = ""
-    pod_uid: Annotated[
-        str,
-        Field("UID of that pod. A new pod of the same name has an entry of its own."),
-    ] = msgspec.field(name="podUID", default="")
+    pod_uid: Annotated[str, Field("UID of that pod. A new pod of the same name has an entry of its own.")] = (
+        msgspec.field(name="podUID", default="")
+    )
     ready: Annotated[
         bool,
         Field(
@@ -96,8 +95,7 @@ class EndpointInfo(Struct, kw_only=True):
     ] = False
     failures: Annotated[int, Field("Failed requests in a row.", format="int64")] = 0
     last_attempt_time: Annotated[
-        str | None,
-        Field("Time of the last load or unload request to the endpoint.", format="date-time"),
+        str | None, Field("Time of the last load or unload request to the endpoint.", format="date-time")
     ] = None
 
 

@@ -342,10 +342,7 @@ def _effective_slices(base_model: str, slices: Iterable[EndpointSlice]) -> list[
 
 
 def endpoints(
-    base_model: str,
-    slices: Iterable[EndpointSlice],
-    recorded: Mapping[EndpointId, Endpoint],
-    pod_of: PodOf,
+    base_model: str, slices: Iterable[EndpointSlice], recorded: Mapping[EndpointId, Endpoint], pod_of: PodOf
 ) -> Iterator[Endpoint]:
     """Each address of each pod, ready or not, by the name of its slice; once for each slice that has it.
 

@@ -3,12 +3,7 @@
 from collections.abc import Iterator
 
 from dynamo_operator.models.api import DynamoModel, DynamoModelSpec
-from dynamo_operator.shared.problems import (
-    Problem,
-    ProblemKind,
-    has_credentials,
-    without_credentials,
-)
+from dynamo_operator.shared.problems import Problem, ProblemKind, has_credentials, without_credentials
 
 SCHEMES = ("s3://", "hf://", "file://")
 """The schemes of sources from which the runtime can load a LoRA."""

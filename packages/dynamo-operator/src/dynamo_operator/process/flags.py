@@ -125,10 +125,7 @@ _S = TypeVar("_S", bound=Section)
 
 # All problems are reported at once: an administrator must not need one restart per mistake.
 def read_settings(
-    flags: Mapping[str, str],
-    *,
-    file: Path | None = None,
-    environment: Mapping[str, str],
+    flags: Mapping[str, str], *, file: Path | None = None, environment: Mapping[str, str]
 ) -> Settings:
     """Merge flags (by name, as text), file and environment into settings.
 

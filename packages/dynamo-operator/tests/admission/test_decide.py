@@ -9,8 +9,8 @@ from dynamo_operator.admission.decide import ReviewContext, decide, scalars_at
 from dynamo_operator.graph.warnings import ClusterContext
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.meta import Object
-from reviews.asking import rules_of, verdict
-from reviews.rows import adapted, document, graph, lora, model, request, with_service, worker
+from reviews.asking import SETTINGS, rules_of, verdict
+from reviews.rows import ROWS, Row, adapted, document, graph, lora, model, request, with_service, worker
 
 BAD = with_service(ingress={"enabled": True})
 HOST = "spec.services[w].ingress.host is required when ingress is enabled"
@@ -199,3 +199,22 @@ def test_a_new_graph_is_validated_for_the_provider_that_its_controller_will_choo
     queued = labelled(graph(), annotations={"nvidia.com/kai-scheduler-queue": "not a queue"})
     assert verdict(queued).allowed
     assert not verdict(queued, cluster=ClusterContext(grove_served=True)).allowed
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_row_is_judged_in_these_words(row: Row) -> None:
+    restricted = "lab" if row.restricted else ""
+    settings = type(SETTINGS)(epp_cluster_role_name="epp", restricted_namespace=restricted)
+    around = ClusterContext(pools_served=row.pools_served)
+    found = verdict(row.new, row.old, user=row.user, settings=settings, cluster=around)
+    assert row.refused == "\n".join(map(str, found.problems))
+    assert row.warnings == found.warnings
+
+
+def test_every_rule_has_an_accepted_and_a_refused_or_warned_example() -> None:
+    fine = {row.id for row in ROWS if not row.refused and not row.warnings}
+    told = {row.id for row in ROWS if row.refused or row.warnings}
+    without_refusal, without_acceptance = {"R2", "DGDR-U"}, {"S6", "S10", "S13", "G10", "DCD-U1"}
+    without_acceptance |= {"M3", "M4", "R4", "R6"}
+    assert without_refusal == fine - told
+    assert without_acceptance == told - fine

@@ -1,22 +1,45 @@
 """The webhooks over HTTPS: reviews are answered, and everything else gets a 4xx."""
 
 import asyncio
+import io
 import json
-import socket
+import random
 import ssl
+import time
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
-from dynamo_operator.admission.server import ALL_BODIES, LARGEST_BODY, Clients
-from kube_runtime.errors import ConfigError
+from dynamo_operator import labels
+from dynamo_operator.admission.configuration import path_of
+from dynamo_operator.admission.review import request_in
+from dynamo_operator.admission.server import (
+    ALL_BODIES,
+    BURST,
+    KEPT_SECONDS,
+    LARGEST_BODY,
+    MOST_REMEMBERED,
+    PATH,
+    REFILL_SECONDS,
+    AccessReviews,
+    Clients,
+    TooManyAccessReviews,
+)
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from kube_runtime.client.client import Answer, Client, Request
+from kube_runtime.errors import ConfigError, Unreachable
 from reviews.asking import review, verdict
+from reviews.mutation import mutated
 from reviews.rows import adapted, graph, model, with_service
+from reviews.rows import request as asked_for
 from reviews.serving import Running, new_certificate, running
 from scripted.server import Authority, Pair, an_authority
+from simulated.clock import on_simulated_clock
 
 GRAPHS = "/validate-nvidia-com-v1alpha1-dynamographdeployment"
 MODELS = "/validate-nvidia-com-v1alpha1-dynamomodel"
@@ -34,38 +57,21 @@ def sample(there: Running, name: str, **labels: str) -> float | None:
     return there.registry.get_sample_value(f"dynamo_operator_webhook_{name}", labels)
 
 
-async def test_a_good_object_is_allowed() -> None:
+async def test_an_answer_has_the_decision_all_problems_and_warnings() -> None:
     async with running() as there:
         response = await reviewed(there, GRAPHS, graph())
         assert {"uid": "705ab4f5-6393-11e8-b7cc-42010a800002", "allowed": True} == response
-
-
-async def test_a_refusal_has_all_problems_line_by_line() -> None:
-    async with running() as there:
         response = await reviewed(there, GRAPHS, BAD)
         assert not response["allowed"]
-        assert {
-            "code": 403,
-            "reason": "Forbidden",
-            "message": "spec.services[w].ingress.host is required when ingress is enabled\n"
-            "spec.services[w].sharedMemory.size is required when disabled is false",
-        } == response["status"]
-
-
-async def test_warnings_come_with_the_answer() -> None:
-    async with running() as there:
+        text = (
+            "spec.services[w].ingress.host is required when ingress is enabled\n"
+            "spec.services[w].sharedMemory.size is required when disabled is false"
+        )
+        assert {"code": 403, "reason": "Forbidden", "message": text} == response["status"]
         response = await reviewed(there, GRAPHS, with_service(dynamoNamespace="team"))
-        assert response["allowed"]
-        assert 1 == len(response["warnings"])
-
-
-async def test_a_deletion_is_allowed_whatever_there_was() -> None:
-    async with running() as there:
+        assert (True, 1) == (response["allowed"], len(response["warnings"]))
+        # Deletions and subresources store no spec.
         assert (await reviewed(there, GRAPHS, None, BAD, operation="DELETE"))["allowed"]
-
-
-async def test_subresources_are_not_judged() -> None:
-    async with running() as there:
         assert (await reviewed(there, GRAPHS, BAD, subResource="status"))["allowed"]
 
 
@@ -73,14 +79,8 @@ async def test_a_namespace_that_another_operator_looks_after_is_left_to_it() -> 
     async with running(is_excluded=lambda namespace: namespace == "lab") as there:
         assert (await reviewed(there, GRAPHS, BAD))["allowed"]
         assert not (await reviewed(there, GRAPHS, BAD, namespace="other"))["allowed"]
-        counted = sample(
-            there,
-            "requests_total",
-            resource_type="DynamoGraphDeployment",
-            operation="CREATE",
-            result="allowed",
-        )
-        assert 1 == counted
+        labels = {"resource_type": "DynamoGraphDeployment", "operation": "CREATE", "result": "allowed"}
+        assert 1 == sample(there, "requests_total", **labels)
 
 
 async def test_decisions_are_counted_with_their_reason() -> None:
@@ -187,30 +187,20 @@ async def test_tls_older_than_1_2_is_refused() -> None:
 async def test_a_new_certificate_serves_new_connections_and_the_old_ones_go_on() -> None:
     async with running() as there:
         assert (await reviewed(there, GRAPHS, graph()))["allowed"]
-        newer = new_certificate()
+        before, newer = there.certificate.pair, new_certificate()
+        assert before is not None
+        with pytest.raises(ssl.SSLError):  # without its key
+            await there.certificate.load(type(before)(newer.serving.certificate, before.key))
+        assert before == there.certificate.pair
         await there.certificate.load(newer.serving)
         assert (await reviewed(there, GRAPHS, graph()))["allowed"]  # the connection that was open
         trust = ssl.create_default_context(cadata=newer.authorities.decode())
-        connector = aiohttp.TCPConnector(ssl=trust)
-        base = f"https://127.0.0.1:{there.server.port}"
+        url = f"https://127.0.0.1:{there.server.port}{GRAPHS}"
         async with (
-            aiohttp.ClientSession(base, connector=connector) as session,
-            session.post(
-                GRAPHS, data=review(graph()), headers={"Content-Type": "application/json"}
-            ) as answer,
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session,
+            session.post(url, data=review(graph()), headers=JSON) as answer,
         ):
             assert 200 == answer.status
-
-
-async def test_a_certificate_without_its_key_leaves_the_one_before() -> None:
-    async with running() as there:
-        before, other = there.certificate.pair, new_certificate()
-        assert before is not None
-        mixed = type(before)(other.serving.certificate, before.key)
-        with pytest.raises(ssl.SSLError):
-            await there.certificate.load(mixed)
-        assert before == there.certificate.pair
-        assert (await reviewed(there, GRAPHS, graph()))["allowed"]
 
 
 async def test_a_server_that_ends_still_answers_and_then_lets_go() -> None:
@@ -220,13 +210,6 @@ async def test_a_server_that_ends_still_answers_and_then_lets_go() -> None:
         async with there.http.post(GRAPHS, data=review(graph()), headers=JSON) as answer:
             assert 200 == answer.status
             assert "close" == answer.headers["Connection"]
-
-
-async def test_a_stranger_who_speaks_no_tls_disturbs_nobody() -> None:
-    async with running() as there:
-        with socket.create_connection(("127.0.0.1", there.server.port)) as stranger:
-            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
-            assert (await reviewed(there, GRAPHS, graph()))["allowed"]
 
 
 async def test_thousands_of_problems_make_no_answer_of_megabytes() -> None:
@@ -252,12 +235,10 @@ async def status_with(there: Running, pair: Pair | None) -> int:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if pair is not None:
         context.load_cert_chain(pair.certificate, pair.key)
-    connector = aiohttp.TCPConnector(ssl=context)
-    headers = {"Content-Type": "application/json"}
-    async with aiohttp.ClientSession(connector=connector) as session:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
         try:
             url = f"https://127.0.0.1:{there.server.port}{GRAPHS}"
-            async with session.post(url, data=review(graph()), headers=headers) as answer:
+            async with session.post(url, data=review(graph()), headers=JSON) as answer:
                 return answer.status
         except aiohttp.ClientError:
             return 0
@@ -296,15 +277,8 @@ async def test_another_client_ca_counts_for_the_next_connection(tmp_path: Path) 
         with pytest.raises(ssl.SSLError):
             await there.certificate.load(pair, b"-----BEGIN CERTIFICATE-----\nno\n")
         assert 200 == await status_with(there, other.issue("kube-apiserver"))
-
-
-async def test_a_server_that_has_no_client_ca_yet_lets_nobody_in(tmp_path: Path) -> None:
-    ours, _ = authorities(tmp_path)
-    async with running(clients=Clients(ours.file)) as there:
-        pair = there.certificate.pair
-        assert pair is not None
         await there.certificate.load(pair, None)
-        assert 0 == await status_with(there, ours.issue("kube-apiserver"))
+        assert 0 == await status_with(there, other.issue("kube-apiserver")), "without a client CA nobody"
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no certificate"])
@@ -314,3 +288,249 @@ async def test_a_client_ca_that_cannot_be_read_names_its_file(tmp_path: Path, co
         file.write_bytes(content)
     with pytest.raises(ConfigError, match=r"ca\.crt"):
         await Clients(file).authorities()
+
+
+MOST = 250
+TYPES = ("application/json", "application/json; charset=utf-16", "application/json; charset=no-such", "\xff")
+
+
+def odd_request(chance: random.Random) -> bytes:
+    """A request that was a review before something happened to it."""
+    body = bytearray(review(mutated(chance), mutated(chance) if chance.random() < 0.5 else None))
+    for _ in range(chance.randrange(4)):
+        place = chance.randrange(len(body))
+        body[place : place + chance.randrange(3)] = chance.randbytes(chance.randrange(3))
+    length = len(body) + chance.choice((0, 0, 0, -1, 5))
+    types = (
+        "application/json",
+        *(f"application/json; charset={name}" for name in ("utf-16", "no-such")),
+        "\xff",
+    )
+    lines = [
+        f"POST {chance.choice((GRAPHS, GRAPHS, '/', '/%00', GRAPHS + '?a=%ff'))} HTTP/1.1",
+        "Host: x",
+        f"{chance.choice(('Content-Type', 'X'))}: {chance.choice(TYPES)}",
+        chance.choice((f"Content-Length: {length}", "Content-Length: x", "Transfer-Encoding: chunked")),
+        chance.choice(("A: b", "Expect: 100-continue", "Expect: more", "Content-Encoding: br")),
+        "Connection: close",
+    ]
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + bytes(body)
+
+
+async def status_of(there: Running, sent: bytes) -> int:
+    """The status of the answer; 0 if the connection was cut."""
+    async with there.raw() as (reader, writer):
+        writer.write(sent)
+        if writer.can_write_eof():
+            writer.write_eof()
+        try:
+            async with asyncio.timeout(8):
+                line = await reader.readline()
+        except (TimeoutError, ConnectionError):
+            return 0
+    return int(line.split()[1]) if line else 0
+
+
+@pytest.mark.parametrize("batch", range(4))
+async def test_nothing_that_is_sent_makes_a_500(batch: int, caplog: pytest.LogCaptureFixture) -> None:
+    chance = random.Random(batch)  # noqa: S311  # the same in each run
+    seen: set[int] = set()
+    async with running() as there:
+        for _ in range(MOST // 4):
+            seen.add(await status_of(there, odd_request(chance)))
+    assert 500 not in seen
+    assert seen & {200, 400}
+    assert "Traceback" not in caplog.text
+
+
+async def sent(there: Running, body: bytes) -> int:
+    async with there.http.post(GRAPHS, data=io.BytesIO(body), headers=JSON) as answer:
+        return answer.status
+
+
+async def test_a_large_review_holds_up_nobody() -> None:
+    services = {
+        f"w{number}": {
+            "componentType": "worker",
+            "envs": [{"name": f"V{index}", "value": "x" * 40} for index in range(900)],
+            "extraPodSpec": {"mainContainer": {"image": "r/x:1"}},
+        }
+        for number in range(20)
+    }
+    large = review(graph(services), graph(services))
+    assert len(large) > 2_000_000
+    async with running() as there:
+        asked = [asyncio.create_task(sent(there, large)) for _ in range(3)]
+        longest, last = 0.0, time.monotonic()
+        while not all(each.done() for each in asked):  # how late this is, is the point
+            await asyncio.sleep(0.005)
+            now = time.monotonic()
+            longest, last = max(longest, now - last), now
+        assert {200} == {each.result() for each in asked}
+    # A whole review of this size takes seconds; the loop is never away for as long as that.
+    assert longest < 1.0
+
+
+@dataclass
+class Reviews:
+    """An API server where alice may create graphs in `open` only."""
+
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    is_away: bool = False
+
+    async def send(self, request: Request) -> Answer:
+        if self.is_away:
+            raise Unreachable("away")
+        spec = json.loads(request.body or b"")["spec"]
+        self.asked.append(spec)
+        where = spec["resourceAttributes"]
+        allowed = spec["user"] == "alice" and where["namespace"] == "open"
+        body = {"metadata": {}, "status": {"allowed": allowed}}
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield json.dumps(body).encode()
+
+        return Answer(201, {}, chunks())
+
+
+async def told(reviews: Reviews, namespace: str | None, before: str | None = None) -> list[str]:
+    new = asked_for(deploymentOverrides={"namespace": namespace})
+    old = asked_for(deploymentOverrides={"namespace": before}) if before else None
+    found = request_in(review(new, old))
+    return [str(each) for each in await AccessReviews(Client(reviews)).problems(found)]
+
+
+async def test_a_namespace_of_others_is_refused_and_one_where_he_may_create_graphs_is_not() -> None:
+    reviews = Reviews()
+    expected = f"{PATH} is team-b, where you may not create DynamoGraphDeployments"
+    assert [expected] == await told(reviews, "team-b")
+    assert [] == await told(reviews, "open")
+    where = {"group": "nvidia.com", "resource": "dynamographdeployments", "verb": "create"}
+    assert {**where, "namespace": "team-b"} == reviews.asked[0]["resourceAttributes"]
+    assert ["system:authenticated"] == reviews.asked[0]["groups"]
+
+
+@pytest.mark.parametrize("namespace", ["lab", "", None])
+async def test_nothing_is_asked_about_his_own_namespace(namespace: str | None) -> None:
+    reviews = Reviews()
+    assert [] == await told(reviews, namespace)
+    assert [] == reviews.asked
+
+
+async def test_a_namespace_that_was_stored_may_stay_and_not_be_changed() -> None:
+    reviews = Reviews()
+    assert [] == await told(reviews, "team-b", "team-b")
+    assert [] != await told(reviews, "team-b", "open")
+
+
+async def test_who_changes_what_will_run_over_there_is_asked_about_like_its_author() -> None:
+    old = asked_for(deploymentOverrides={"namespace": "team-b"})
+    labelled = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}}
+    elsewhere = AccessReviews(Client(Reviews()))
+    assert () == await elsewhere.problems(request_in(review(labelled, old)))
+    new = asked_for(deploymentOverrides={"namespace": "team-b", "workersImage": "evil:1"})
+    (problem,) = await elsewhere.problems(request_in(review(new, old)))
+    assert "where you may not create DynamoGraphDeployments" in str(problem)
+
+
+async def test_who_changes_the_record_of_what_was_done_is_asked_about_too() -> None:
+    """The operator acts on that annotation, so it decides what is created over there."""
+    old = asked_for(deploymentOverrides={"namespace": "team-b"})
+    for annotations in ({labels.REQUEST_RECORD: "{}"}, {labels.REQUEST_RECORD: 1}):
+        new = {**old, "metadata": {**old["metadata"], "annotations": annotations}}
+        for before, after in ((old, new), (new, old)):
+            elsewhere = AccessReviews(Client(Reviews()))
+            (problem,) = await elsewhere.problems(request_in(review(after, before)))
+            assert "where you may not create DynamoGraphDeployments" in str(problem)
+
+
+async def test_a_namespace_marked_by_its_tenant_is_no_way_round() -> None:
+    path = path_of(DynamoGraphDeploymentRequest.KIND)
+    wanted = review(asked_for(deploymentOverrides={"namespace": "team-b"}))
+    elsewhere = AccessReviews(Client(Reviews()))
+    async with running(is_excluded=lambda namespace: namespace == "lab", elsewhere=elsewhere) as there:
+        _, body = await there.post(path, wanted)
+    assert not json.loads(body)["response"]["allowed"]
+
+
+async def test_while_it_cannot_be_asked_it_is_refused() -> None:
+    (text,) = await told(Reviews(is_away=True), "open")
+    assert "could not check" in text
+
+
+def spec(user: str, namespace: str = "team-b") -> dict[str, Any]:
+    """What is asked about a user."""
+    return {"user": user, "resourceAttributes": {"namespace": namespace}}
+
+
+@on_simulated_clock
+async def test_a_stranger_has_few_questions_and_takes_none_from_others() -> None:
+    reviews = Reviews()
+    questions = AccessReviews(Client(reviews))
+    for number in range(BURST):
+        assert not await questions.allowed(spec(f"u{number}"), "10.0.0.9")
+    with pytest.raises(TooManyAccessReviews):
+        await questions.allowed(spec("next"), "10.0.0.9")
+    assert await questions.allowed(spec("alice", "open"), "10.0.0.1"), "another address"
+    await asyncio.sleep(REFILL_SECONDS)
+    assert not await questions.allowed(spec("next"), "10.0.0.9")
+    assert BURST + 2 == len(reviews.asked)
+
+
+@on_simulated_clock
+async def test_an_answer_counts_for_a_moment_and_is_of_one_user() -> None:
+    reviews = Reviews()
+    questions = AccessReviews(Client(reviews))
+    for _ in range(50):
+        assert await questions.allowed(spec("alice", "open"), "10.0.0.1")
+    assert not await questions.allowed(spec("bob", "open"), "10.0.0.1")
+    assert 2 == len(reviews.asked)
+    await asyncio.sleep(KEPT_SECONDS)
+    assert await questions.allowed(spec("alice", "open"), "10.0.0.1")
+    assert 3 == len(reviews.asked)
+
+
+@on_simulated_clock
+async def test_clients_that_are_known_ask_as_much_as_they_need() -> None:
+    reviews = Reviews()
+    questions = AccessReviews(Client(reviews), are_clients_known=True)
+    for number in range(3 * BURST):
+        assert not await questions.allowed(spec(f"u{number}"), "10.0.0.9")
+
+
+async def test_320_reviews_of_a_stranger_are_at_most_20_questions() -> None:
+    reviews = Reviews()
+    path = path_of(DynamoGraphDeploymentRequest.KIND)
+    wanted = asked_for(deploymentOverrides={"namespace": "open"})
+    started = asyncio.get_running_loop().time()
+    async with running(elsewhere=AccessReviews(Client(reviews))) as there:
+        bodies = [review(wanted, user=f"u{number}") for number in range(320)]
+        answers = await asyncio.gather(*(there.post(path, each) for each in bodies))
+    refused = [body for status, body in answers if status == 200 and b'"allowed":true' in body]
+    assert [] == refused
+    seconds = asyncio.get_running_loop().time() - started
+    assert len(reviews.asked) <= BURST + 1 + seconds / REFILL_SECONDS
+
+
+async def test_nothing_is_asked_about_a_request_that_is_refused_anyway() -> None:
+    reviews = Reviews()
+    path = path_of(DynamoGraphDeploymentRequest.KIND)
+    wanted = asked_for(backend="none", deploymentOverrides={"namespace": "open"})
+    async with running(elsewhere=AccessReviews(Client(reviews))) as there:
+        _, body = await there.post(path, review(wanted, user="alice"))
+    assert not json.loads(body)["response"]["allowed"]
+    assert [] == reviews.asked
+
+
+@on_simulated_clock
+async def test_answers_and_clients_are_remembered_within_bounds() -> None:
+    reviews = Reviews()
+    questions = AccessReviews(Client(reviews))
+    for number in range(MOST_REMEMBERED + 10):
+        await asyncio.sleep(0)  # no answer of this server is waited for
+        assert not await questions.allowed(spec(f"u{number}"), f"10.0.{number // 250}.{number % 250}")
+    assert (MOST_REMEMBERED, MOST_REMEMBERED) == questions.remembered
+    await questions.allowed(spec(f"u{MOST_REMEMBERED}"), "10.9.9.9")
+    assert MOST_REMEMBERED + 10 == len(reviews.asked)
+    await questions.allowed(spec("u0"), "10.9.9.9")
+    assert MOST_REMEMBERED + 11 == len(reviews.asked)

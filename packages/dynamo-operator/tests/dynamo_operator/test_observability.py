@@ -1,17 +1,23 @@
 """Metrics are for clients that the API server authorizes, and others cost it little."""
 
 import asyncio
+import io
 import json
+import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import Any
 
 import aiohttp
 import msgspec
 import pytest
+import structlog
 from prometheus_client import CollectorRegistry, Counter, generate_latest
+from structlog.testing import capture_logs
+from structlog.typing import EventDict
 
 from dynamo_operator import version
 from dynamo_operator.admission.certificates import Rotation, UnverifiedStore
@@ -32,23 +38,32 @@ from dynamo_operator.graph.api import (
 from dynamo_operator.models.api import DynamoModel, DynamoModelStatus, EndpointInfo
 from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
 from dynamo_operator.observability import (
+    BURST,
     FORBIDDEN,
     OK,
+    REDACTED,
+    REMEMBERED_LIMIT,
+    TEXT_LIMIT,
     UNAVAILABLE,
     UNKNOWN,
     Access,
     Address,
     CallMetrics,
     HttpServer,
+    LinesPerObject,
     ObjectGauges,
     RolloutMetrics,
+    configure,
     health_server,
     listen_address,
     metrics_server,
+    redacted,
     register,
     state_of,
+    written,
 )
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.settings import LogFormat, LoggingSettings, TimeFormat
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.controller.manager import Health
 from kube_runtime.errors import ConfigError, Unreachable
@@ -137,22 +152,14 @@ async def test_answers_are_remembered_refusals_too() -> None:
     assert 5 == len(reviews.asked)
 
 
-async def test_what_is_remembered_has_a_limit() -> None:
-    reviews = Reviews()
-    asked = access(reviews)
-    for number in range(3000):
-        await asked.status(f"Bearer {number}")
-        await asyncio.sleep(0)
-    assert 1024 == len(asked._refused)  # memory is what it is about
-
-
-async def test_strangers_push_no_scraper_out_of_memory() -> None:
+async def test_strangers_push_no_scraper_out_of_memory_which_is_limited() -> None:
     reviews = Reviews()
     asked = access(reviews)
     assert OK == await asked.status("Bearer prometheus")
     for number in range(3000):
         await asked.status(f"Bearer {number}")
         await asyncio.sleep(0)
+    assert 1024 == len(asked._refused)  # memory is what it is about
     del reviews.asked[:]
     assert OK == await asked.status("Bearer prometheus")
     assert [] == reviews.asked
@@ -266,17 +273,12 @@ async def test_a_probe_that_is_well_says_ok(path: str) -> None:
 
 async def test_a_probe_that_is_not_well_says_why() -> None:
     async with running(health(ready=ILL)) as session:
-        async with session.get("/readyz") as answer:
-            assert 500 == answer.status
-            text = "[-]pods: not listed yet\n[-]starting\nreadyz check failed\n"
-            assert text == await answer.text()
-        async with session.get("/healthz") as answer:
-            assert 200 == answer.status
-
-
-async def test_a_probe_can_be_asked_for_more() -> None:
-    async with running(health()) as session, session.get("/healthz?verbose") as answer:
-        assert "healthz check passed\n" == await answer.text()
+        for path, status, text in (
+            ("/readyz", 500, "[-]pods: not listed yet\n[-]starting\nreadyz check failed\n"),
+            ("/healthz?verbose", 200, "healthz check passed\n"),
+        ):
+            async with session.get(path) as answer:
+                assert (status, text) == (answer.status, await answer.text())
 
 
 async def test_metrics_are_served_in_the_format_asked_for() -> None:
@@ -290,21 +292,6 @@ async def test_metrics_are_served_in_the_format_asked_for() -> None:
         async with session.get("/metrics", headers=wanted) as answer:
             assert "application/openmetrics-text" == answer.content_type
             assert (await answer.text()).endswith("# EOF\n")
-
-
-async def test_an_address_in_use_is_named() -> None:
-    server = health()
-    async with running(server):
-        again = health_server(Address("127.0.0.1", server.port), alive=lambda: WELL, ready=lambda: WELL)
-        expected = f"127.0.0.1:{server.port}: cannot listen: Address already in use"
-        with pytest.raises(ConfigError, match=expected):
-            await again.run()
-
-
-async def test_a_host_that_does_not_exist_is_named() -> None:
-    server = health_server(Address("203.0.113.1", 1), alive=lambda: WELL, ready=lambda: WELL)
-    with pytest.raises(ConfigError, match=r"203\.0\.113\.1:1: cannot listen"):
-        await server.run()
 
 
 @pytest.mark.parametrize(
@@ -529,3 +516,173 @@ def test_paused_objects_are_counted_by_kind(type_: type[Resource]) -> None:
     labels = f'namespace="lab",resource_type="{type_.KIND.name}"'
     assert [f"dynamo_operator_paused_objects{{{labels}}} 1.0"] == told("true")
     assert [] == told("yes")
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+def entries(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def _bug() -> None:
+    local = "kept for " + "oneself"
+    raise KeyError(len(local))
+
+
+def _log_a_bug() -> None:
+    try:
+        _bug()
+    except KeyError:
+        structlog.get_logger("ours").exception("reconcile failed")
+
+
+def test_entries_of_structlog_and_of_libraries_look_the_same() -> None:
+    stream = io.StringIO()
+    configure(LoggingSettings(format="json"), stream)
+    structlog.get_logger("ours").info("hello", size=1)
+    logging.getLogger("theirs").warning("hello %s", "you")
+    ours, theirs = entries(stream)
+    assert ["timestamp", "level", "logger", "message", "size"] == list(ours)
+    assert ("info", "ours", "hello") == (ours["level"], ours["logger"], ours["message"])
+    assert ("warning", "theirs", "hello you") == (theirs["level"], theirs["logger"], theirs["message"])
+
+
+def test_what_is_less_severe_than_the_level_is_not_logged() -> None:
+    stream = io.StringIO()
+    configure(LoggingSettings(format="json", level="warning"), stream)
+    structlog.get_logger("ours").info("no")
+    logging.getLogger("theirs").info("no")
+    structlog.get_logger("ours").warning("yes")
+    assert ["yes"] == [entry["message"] for entry in entries(stream)]
+
+
+def test_without_a_terminal_auto_means_json_and_the_console_has_no_colour() -> None:
+    stream = io.StringIO()
+    configure(LoggingSettings(), stream)
+    structlog.get_logger("ours").info("hello")
+    assert "hello" == entries(stream)[0]["message"]
+    configure(LoggingSettings(format="console"), stream)
+    structlog.get_logger("ours").info("again", size=1)
+    assert "again" in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("form", ["console", "json"])
+def test_a_bug_is_logged_with_its_traceback_without_local_variables(form: LogFormat) -> None:
+    stream = io.StringIO()
+    configure(LoggingSettings(format=form), stream)
+    _log_a_bug()
+    assert "KeyError" in stream.getvalue()
+    assert "kept for oneself" not in stream.getvalue()
+    if form == "json":
+        (entry,) = entries(stream)
+        assert "KeyError" == entry["exception"][0]["exc_type"]
+
+
+@pytest.mark.parametrize(
+    "key", ["token", "bearerToken", "password", "secret", "Authorization", "api_key", "privateKey"]
+)
+def test_what_sounds_secret_is_cut_out(key: str) -> None:
+    assert {key: REDACTED} == redacted(None, "", {key: "abc"})
+    assert {"outer": [{key: REDACTED}]} == redacted(None, "", {"outer": [{key: "abc"}]})
+
+
+@pytest.mark.parametrize("key", ["name", "secretName", "envFromSecret", "pull_secret_names", "tokenCount"])
+def test_names_of_secrets_are_no_secrets(key: str) -> None:
+    assert {key: "hf-token-secret"} == redacted(None, "", {key: "hf-token-secret"})
+
+
+def test_values_of_environment_variables_are_cut_out() -> None:
+    other = {"name": "B", "valueFrom": {"fieldRef": {}}}
+    found = redacted(None, "", {"env": [{"name": "A", "value": "x"}, other]})
+    assert {"env": [{"name": "A", "value": REDACTED}, other]} == found
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("rfc3339", "2023-11-14T22:13:20Z"),
+        ("rfc3339nano", "2023-11-14T22:13:20.012345678Z"),
+        ("iso8601", "2023-11-14T22:13:20.012Z"),
+        ("epoch", 1700000000.0123456),
+        ("millis", 1700000000012.3457),
+        ("nano", 1700000000012345678),
+    ],
+)
+def test_times_are_written_as_zap_does(form: TimeFormat, expected: object) -> None:
+    assert expected == written(1700000000012345678, form)
+
+
+def lines_about(limit: LinesPerObject, key: str, count: int, method: str = "info") -> list[EventDict]:
+    """The entries that are written of so many about one object."""
+    found = list[EventDict]()
+    for _ in range(count):
+        with suppress(structlog.DropEvent):
+            entry = {"event": "x", "namespace": "default", "key": key}
+            found.append(limit(None, method, entry))
+    return found
+
+
+def test_an_object_that_says_too_much_is_cut_short_and_others_are_not() -> None:
+    now = 0.0
+    limit = LinesPerObject(lambda: now)
+    assert BURST == len(lines_about(limit, "default/loud", BURST + 7))
+    assert 1 == len(lines_about(limit, "default/quiet", 1))
+    assert 1 == len(lines_about(limit, "default/loud", 1, "debug"))
+    now = 1.0
+    (line,) = lines_about(limit, "default/loud", 1)
+    assert 7 == line["dropped"]
+    now = 2.0
+    (line,) = lines_about(limit, "default/loud", 1)
+    assert "dropped" not in line
+
+
+def test_an_object_that_is_forgotten_does_not_take_the_number_of_its_lines_along() -> None:
+    limit = LinesPerObject(lambda: 0.0)
+    lines_about(limit, "default/loud", BURST + 7)
+    with capture_logs() as logged:
+        for number in range(REMEMBERED_LIMIT):
+            lines_about(limit, f"default/{number}", 1)
+    assert [("default/loud", 7)] == [(each["object"], each["dropped"]) for each in logged]
+
+
+def test_lines_about_no_object_are_never_dropped() -> None:
+    limit = LinesPerObject(lambda: 0.0)
+    for _ in range(2 * BURST):
+        assert limit(None, "info", {"event": "ready"})
+
+
+def test_an_object_that_says_too_much_is_cut_short_in_the_stream() -> None:
+    stream = io.StringIO()
+    configure(LoggingSettings(format="json"), stream)
+    for _ in range(BURST + 50):
+        structlog.get_logger("ours").info("x", key="default/loud")
+    assert BURST <= len(entries(stream)) < BURST + 50
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_text_of_users_cannot_forge_lines_or_rule_a_terminal(form: LogFormat) -> None:
+    stream = io.StringIO()
+    configure(LoggingSettings(format=form), stream)
+    evil = 'x"\n{"level": "error"}\x1b[2J\u202e'
+    structlog.get_logger("ours").warning(evil, error=evil, conditions=[evil])
+    assert 1 == len(stream.getvalue().splitlines())
+    assert stream.getvalue().rstrip("\n").isprintable()
+    assert "\\u001b" not in stream.getvalue()
+
+
+def test_texts_are_cut() -> None:
+    stream = io.StringIO()
+    configure(LoggingSettings(format="json"), stream)
+    structlog.get_logger("ours").warning("w" * 10_000, error="e " * 10_000)
+    (line,) = entries(stream)
+    assert TEXT_LIMIT == len(line["message"])
+    assert len(line["error"]) <= TEXT_LIMIT

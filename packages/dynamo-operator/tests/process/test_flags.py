@@ -1,5 +1,6 @@
 """Command lines, variables and the settings file mean what they mean to the reference operator."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
@@ -94,12 +95,6 @@ def test_booleans_have_six_spellings(texts: str, value: bool) -> None:
     assert {value} == set(map(boolean, texts.split()))
 
 
-@pytest.mark.parametrize("text", ["", "yes", "on", "tRUE", "2"])
-def test_other_texts_are_no_booleans(text: str) -> None:
-    with pytest.raises(ValueError, match="expected true or false"):
-        boolean(text)
-
-
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
@@ -111,21 +106,28 @@ def test_go_durations(text: str, seconds: float) -> None:
     assert seconds == pytest.approx(duration_seconds(text))
 
 
-@pytest.mark.parametrize("text", ["", "15", "m", "1h 30m", "15 m", "1d", "1m-2s", ".s", "0x1s", "--1s"])
-def test_these_are_no_durations(text: str) -> None:
-    with pytest.raises(ValueError, match="expected a duration"):
-        duration_seconds(text)
-
-
 @generated(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59))
 def test_hours_minutes_and_seconds_add_up(hours: int, minutes: int, seconds: int) -> None:
     assert hours * 3600 + minutes * 60 + seconds == duration_seconds(f"{hours}h{minutes}m{seconds}s")
 
 
-def test_a_misspelt_choice_is_named_with_the_nearest_one() -> None:
-    message = "expected one of kubernetes, etcd, got 'kubernets'; did you mean \"kubernetes\"?"
-    with pytest.raises(ValueError, match=message.replace("?", r"\?")):
-        from_text(FIELDS["discoveryBackend"], "kubernets")
+@pytest.mark.parametrize(
+    ("key", "texts", "expectation"),
+    [
+        ("leaderElection.enabled", ["", "yes", "on", "tRUE", "2"], "expected true or false"),
+        ("models.callsAtOnce", ["", "x", "1.5", "true"], "expected a whole number"),
+        ("resyncPeriod", ["", "15", "m", "1h 30m", "15 m", "1d"], "expected a duration"),
+        ("resyncPeriod", ["1m-2s", ".s", "0x1s", "--1s"], "expected a duration"),
+        ("groveTerminationDelay", ["1500ms"], "expected whole seconds"),
+        ("discoveryBackend", ["kubernets"], "etcd, got 'kubernets'; did you mean \"kubernetes\"?"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_what_was_expected(
+    key: str, texts: list[str], expectation: str
+) -> None:
+    for text in texts:
+        with pytest.raises(ValueError, match=re.escape(expectation)):
+            from_text(FIELDS[key], text)
 
 
 @pytest.mark.parametrize(
@@ -133,11 +135,6 @@ def test_a_misspelt_choice_is_named_with_the_nearest_one() -> None:
 )
 def test_levels_of_zap_have_a_level_here(word: str, level: str) -> None:
     assert level == from_text(FIELDS["logging.level"], word)
-
-
-def test_a_delay_that_must_be_whole_seconds_is_not_rounded() -> None:
-    with pytest.raises(ValueError, match="whole seconds"):
-        from_text(FIELDS["groveTerminationDelay"], "1500ms")
 
 
 @pytest.mark.parametrize(
@@ -162,13 +159,6 @@ def test_only_a_text_may_be_empty(field: SettingField) -> None:
     else:
         with pytest.raises(ValueError, match="expected"):
             from_text(field, "")
-
-
-@pytest.mark.parametrize("text", ["", "x", "1.5", "true"])
-def test_what_is_no_number_is_an_error(text: str) -> None:
-    with pytest.raises(ExceptionGroup) as problems:
-        read_settings({"model-calls-at-once": text}, environment={})
-    assert "expected a whole number" in str(problems.value.exceptions[0])
 
 
 def settings_of(

@@ -301,11 +301,6 @@ def odd_request(chance: random.Random) -> bytes:
         place = chance.randrange(len(body))
         body[place : place + chance.randrange(3)] = chance.randbytes(chance.randrange(3))
     length = len(body) + chance.choice((0, 0, 0, -1, 5))
-    types = (
-        "application/json",
-        *(f"application/json; charset={name}" for name in ("utf-16", "no-such")),
-        "\xff",
-    )
     lines = [
         f"POST {chance.choice((GRAPHS, GRAPHS, '/', '/%00', GRAPHS + '?a=%ff'))} HTTP/1.1",
         "Host: x",

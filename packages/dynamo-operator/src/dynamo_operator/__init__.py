@@ -5,11 +5,7 @@ generation. Every program imports this, so it imports nothing.
 """
 
 from functools import cache
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from importlib.metadata import EntryPoint
+from typing import Final
 
 FIELD_MANAGER: Final = "dynamo-operator"
 """Field manager of server-side apply, in `metadata.managedFields` of every object."""
@@ -31,26 +27,19 @@ def user_agent() -> str:
     return f"{FIELD_MANAGER}/{version()}"
 
 
+@cache
 def older_generation(name: str) -> object:
     """The `rules`, `kinds`, `informers` or `control` of the older generation, for `--enable-legacy-kinds`.
 
     dynamo-legacy registers them as entry points, so that this package does not depend on it.
 
-    Raises:
-        ConfigError: dynamo-legacy is not installed.
+    Raises: ConfigError: dynamo-legacy is not installed.
     """
-    entry = _older_generation().get(name)
-    if entry is None:
-        from kube_runtime.errors import ConfigError
-
-        message = "the package dynamo-legacy is not installed"
-        raise ConfigError("--enable-legacy-kinds", message)
-    registered: object = entry.load()
-    return registered
-
-
-@cache
-def _older_generation() -> "Mapping[str, EntryPoint]":
     from importlib.metadata import entry_points
 
-    return {entry.name: entry for entry in entry_points(group="dynamo_operator.older_generation")}
+    for entry in entry_points(group="dynamo_operator.older_generation", name=name):
+        registered: object = entry.load()
+        return registered
+    from kube_runtime.errors import ConfigError
+
+    raise ConfigError("--enable-legacy-kinds", "the package dynamo-legacy is not installed")

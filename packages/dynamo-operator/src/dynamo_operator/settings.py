@@ -193,7 +193,6 @@ def fields() -> tuple[SettingField, ...]:
 
 
 def _declared(section: type[Section], prefix: str = "") -> Iterator[tuple[str, object, object]]:
-    """The fields of the structs: name, type and default."""
     hints = get_type_hints(section)
     for info in msgspec.structs.fields(section):
         name, hint = f"{prefix}{info.name}", hints[info.name]

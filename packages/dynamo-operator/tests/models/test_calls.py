@@ -36,14 +36,10 @@ async def test_an_adapter_is_loaded_listed_and_unloaded() -> None:
     assert ["POST /v1/loras", "GET /v1/loras", "DELETE /v1/loras/org/support"] == worker.asked
 
 
-async def test_what_is_not_there_counts_as_unloaded() -> None:
-    async with reaching(LoraWorker()) as api:
+@pytest.mark.parametrize("trouble", [Trouble.NONE, Trouble.NO_ROUTE])
+async def test_what_is_not_there_counts_as_unloaded(trouble: Trouble) -> None:
+    async with reaching(LoraWorker(trouble=trouble)) as api:
         assert Reply(Ending.DONE) == await api.call(ADDRESS, UNLOAD)
-
-
-async def test_without_the_route_nothing_can_be_there_to_unload() -> None:
-    async with reaching(LoraWorker(trouble=Trouble.NO_ROUTE)) as api:
-        assert Ending.DONE is (await api.call(ADDRESS, UNLOAD)).ending
 
 
 @pytest.mark.parametrize(

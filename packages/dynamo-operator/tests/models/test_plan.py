@@ -179,23 +179,15 @@ def slice_(service: str, *ends: Mapping[str, object]) -> EndpointSlice:
 
 
 def test_pods_are_endpoints_and_nothing_else_is() -> None:
-    node = {"addresses": ["10.8.0.1"], "targetRef": {"kind": "Node", "name": "n1"}}
-    found = endpoints(
-        BASE,
-        [
-            slice_(
-                SERVICE,
-                pod("a", "10.8.0.11", ready=True),
-                node,
-                {"addresses": ["10.8.0.2"]},
-                pod("c", "10.8.0.13", "fd00::13", ready=False),
-                pod("d", "10.8.0.14", ready=True, terminating=True),
-                pod("e", "10.8.0.15"),
-            )
-        ],
-        {},
-        EVERYWHERE,
+    ends = (
+        pod("a", "10.8.0.11", ready=True),
+        {"addresses": ["10.8.0.1"], "targetRef": {"kind": "Node", "name": "n1"}},
+        {"addresses": ["10.8.0.2"]},
+        pod("c", "10.8.0.13", "fd00::13", ready=False),
+        pod("d", "10.8.0.14", ready=True, terminating=True),
+        pod("e", "10.8.0.15"),
     )
+    found = endpoints(BASE, [slice_(SERVICE, *ends)], {}, EVERYWHERE)
     assert [
         ("a", "http://10.8.0.11:9090", True),
         ("c", "http://10.8.0.13:9090", False),
@@ -219,6 +211,13 @@ def test_slices_of_other_services_count_only_where_the_models_own_is_missing() -
     assert {"chat-decode"} == services(BASE, [other, slice_("")])
 
 
+def found_with(uid: str, known: Endpoint) -> Endpoint:
+    """The endpoint of the pod `a`, when that is known of an endpoint with the uid."""
+    slices = [slice_(SERVICE, pod("a", "10.8.0.11"))]
+    (endpoint,) = endpoints(BASE, slices, {(uid, known.address): known}, EVERYWHERE)
+    return endpoint
+
+
 def remembered(*, is_callable: bool = True) -> Endpoint:
     known = Endpoint("http://10.8.0.11:9090", "uid-a", is_callable=is_callable, restarts=0)
     return replace(known, loaded=Lora("support", "s3://w"), checked_at=NOW)
@@ -226,20 +225,11 @@ def remembered(*, is_callable: bool = True) -> Endpoint:
 
 def test_what_is_known_of_a_pod_is_kept_while_it_is_the_same_pod() -> None:
     known = remembered()
-    (found,) = endpoints(
-        BASE, [slice_(SERVICE, pod("a", "10.8.0.11"))], {("uid-a", known.address): known}, EVERYWHERE
-    )
-    assert replace(known, pod_name="a") == found
-    (other,) = endpoints(
-        BASE, [slice_(SERVICE, pod("a", "10.8.0.11"))], {("uid-before", known.address): known}, EVERYWHERE
-    )
-    assert other.loaded is None
+    assert replace(known, pod_name="a") == found_with("uid-a", known)
+    assert found_with("uid-before", known).loaded is None
 
 
 def test_a_pod_that_was_not_ready_is_looked_at_again() -> None:
     known = remembered(is_callable=False)
-    (found,) = endpoints(
-        BASE, [slice_(SERVICE, pod("a", "10.8.0.11"))], {("uid-a", known.address): known}, EVERYWHERE
-    )
-    assert known.loaded == found.loaded
-    assert None is found.checked_at
+    found = found_with("uid-a", known)
+    assert (known.loaded, None) == (found.loaded, found.checked_at)

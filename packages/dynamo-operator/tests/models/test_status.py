@@ -77,16 +77,16 @@ def test_the_most_frequent_cause_is_reported() -> None:
     assert ("False", "NotReady", text) == ready(status_of(worker("a"), *others))
 
 
-def test_a_pod_that_is_not_ready_serves_nothing() -> None:
-    text = "Found 0 ready endpoint(s) out of 1 total; 1 of them: waiting for pod"
-    gone = replace(worker("a"), is_callable=False)
-    assert ("False", "NoReadyEndpoints", text) == ready(status_of(gone))
-
-
-def test_old_weights_are_not_the_wanted_ones() -> None:
-    old = worker("a", loaded=Lora("legal-v2", "s3://vault/old"))
-    text = "Found 0 ready endpoint(s) out of 1 total"
-    assert ("False", "NoReadyEndpoints", text) == ready(status_of(old))
+@pytest.mark.parametrize(
+    ("endpoint", "cause"),
+    [
+        pytest.param(replace(worker("a"), is_callable=False), "; 1 of them: waiting for pod", id="not ready"),
+        pytest.param(worker("a", loaded=Lora("legal-v2", "s3://vault/old")), "", id="old weights"),
+    ],
+)
+def test_an_endpoint_serves_the_wanted_weights_from_a_ready_pod(endpoint: Endpoint, cause: str) -> None:
+    text = f"Found 0 ready endpoint(s) out of 1 total{cause}"
+    assert ("False", "NoReadyEndpoints", text) == ready(status_of(endpoint))
 
 
 @pytest.mark.parametrize("type_", ["base", "adapter"])

@@ -147,7 +147,6 @@ def _issue(hosts: Hosts, terms: Terms, now: datetime) -> Stored:
 
 
 def _issuer_of(stored: Stored) -> bytes:
-    """The CA of the served certificate only."""
     leaf = x509.load_pem_x509_certificates(stored.serving.certificate)[0]
     trusted = x509.load_pem_x509_certificates(stored.authorities)
     issuers = [authority for authority in trusted if _is_issued_by(authority, leaf)]

@@ -27,8 +27,6 @@ _JWT_PARTS: Final = 3
 # The API server reports it: reviews contain exactly this name, whatever the ServiceAccount, the
 # release or the kind of credentials.
 class _Claims(msgspec.Struct):
-    """The fields of a token that are used."""
-
     sub: str = ""
 
 

@@ -92,7 +92,6 @@ def answer(uid: str, decision: Decision) -> bytes:
 
 
 def _short(texts: Sequence[str]) -> list[str]:
-    """The texts, shortened to a readable length."""
     lines = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts[:_MOST]]
     return [*lines, f"and {len(texts) - _MOST} more"] if len(texts) > _MOST else lines
 

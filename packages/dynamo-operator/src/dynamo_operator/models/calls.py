@@ -323,7 +323,6 @@ class ModelCalls:
         return task
 
     async def _run_calls(self, key: Key, run: Run) -> None:
-        """Make the calls one after the other, until one fails."""
         while run.calls:
             call = run.calls[0]
             reply = await self.call(key.namespace, run.endpoint.address, call)

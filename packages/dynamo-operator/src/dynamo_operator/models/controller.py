@@ -121,7 +121,6 @@ class ModelController:
         return stored
 
     async def _unload(self, model: DynamoModel) -> Result:
-        """Unload the LoRAs of a model that is being deleted, then remove the finalizer."""
         if FINALIZER not in model.metadata.finalizers:
             self.calls.forget(model.key)
             return DONE

@@ -335,7 +335,6 @@ def services(base_model: str, slices: Iterable[EndpointSlice]) -> frozenset[str]
 
 
 def _effective_slices(base_model: str, slices: Iterable[EndpointSlice]) -> list[EndpointSlice]:
-    """The slices whose endpoints count, sorted by name."""
     ordered = sorted(slices, key=lambda slice_: slice_.key)
     own = names.model_service_name(base_model)
     return [slice_ for slice_ in ordered if slice_.metadata.labels.get(SERVICE_NAME) == own] or ordered

@@ -59,7 +59,6 @@ def _of_base(cache: Cache, type_: type[R], namespace: str, base_model: str) -> I
 
 
 def _lack(cache: Cache, namespace: str, base_model: str, *, is_served: bool) -> str:
-    """Why the model has no endpoints, according to the cache."""
     if is_served:
         count = len(tuple(_of_base(cache, Pod, namespace, base_model)))
         pods = f"{count} pod(s), none with an address yet" if count else "no pods"

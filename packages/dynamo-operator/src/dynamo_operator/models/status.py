@@ -114,7 +114,6 @@ def model_status(
 
 
 def _fitting(infos: Sequence[EndpointInfo], *, beside: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
-    """As many endpoints as fit into a status, those with a recorded LoRA first."""
     room = _ENDPOINT_BYTES - sum(map(_size, beside))
     kept: set[EndpointId] = set()
     for info in sorted(infos, key=lambda info: not (info.loaded_name or info.tried_name or info.leftovers)):
@@ -126,7 +125,6 @@ def _fitting(infos: Sequence[EndpointInfo], *, beside: Sequence[EndpointInfo]) -
 
 
 def _size(info: EndpointInfo) -> int:
-    """Bytes of an endpoint in a status, without its message."""
     return len(msgspec.json.encode(info)) - len(msgspec.json.encode(info.message))
 
 
@@ -135,7 +133,6 @@ def _id(info: EndpointInfo) -> EndpointId:
 
 
 def _shortened(infos: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
-    """The endpoints with their messages cut, so that all fit into a status."""
     limit = _MESSAGE_BYTES // max(1, len(infos))
     return tuple(
         info

@@ -66,7 +66,6 @@ def model_update_warnings(old: DynamoModel, new: DynamoModel) -> Iterator[Proble
 
 
 def _immutable_changes(old: DynamoModel, new: DynamoModel) -> Iterator[tuple[str, str]]:
-    """Each immutable field that differs, with the effect of changing it."""
     before, after = old.spec or _EMPTY_SPEC, new.spec or _EMPTY_SPEC
     if before.model_type != after.model_type:
         yield "spec.modelType", "may cause unexpected behavior"

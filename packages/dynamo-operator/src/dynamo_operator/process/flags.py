@@ -165,7 +165,6 @@ def read_settings(
 
 
 def _from_file(file: Path, problems: list[ConfigError]) -> dict[str, object]:
-    """The values in a settings file by key; mistakes are added to `problems`."""
     yaml_documents: list[Document] = []
     try:
         yaml_documents = documents(str(file), text_of(file))
@@ -217,7 +216,6 @@ def _flattened(
 
 
 def _replaced(section: _S, path: Sequence[str], value: object) -> _S:
-    """The section with another value at that path."""
     name, *inner = path
     if inner:
         value = _replaced(getattr(section, name), inner, value)

@@ -174,7 +174,6 @@ def informers(settings: RenderSettings, *, with_legacy_kinds: bool = False) -> I
 
 
 def _always(namespace: str, owners: Owners) -> Informers:
-    """The informers of other kinds that no setting switches off."""
     # Users may put these labels on their own objects.
     by_label: list[tuple[type[Any], str]] = [*_SELECTED.items(), (kinds.ConfigMap, labels.COMPONENT)]
     selected = [children(type_, owners, namespace=namespace, labels=label) for type_, label in by_label]

@@ -2,9 +2,7 @@
 
 import msgspec
 
-from dynamo_operator.crds import (
-    RESOURCES,
-)
+from dynamo_operator.crds import RESOURCES
 
 
 def test_user_overrides_keep_what_we_do_not_know() -> None:

@@ -30,9 +30,7 @@ def found(
 ) -> str:
     main: Object = {"image": "x", "command": command, "args": args}
     component = a_component(
-        componentType=component_type,
-        extraPodSpec={"mainContainer": main},
-        backendFramework=explicit,
+        componentType=component_type, extraPodSpec={"mainContainer": main}, backendFramework=explicit
     )
     seen = framework(component.spec)
     return seen.problem or seen.name
@@ -135,10 +133,7 @@ def containers(service: Object, framework: str = "", *, on_grove: bool = False) 
 
 
 def worker(main: Object, **more: Any) -> Object:
-    return {
-        "componentType": "worker",
-        "extraPodSpec": {"mainContainer": {"image": "i:1", **main}},
-    } | more
+    return {"componentType": "worker", "extraPodSpec": {"mainContainer": {"image": "i:1", **main}}} | more
 
 
 NODES: Object = {"multinode": {"nodeCount": 2}, "resources": {"limits": {"gpu": "8"}}}
@@ -171,10 +166,7 @@ def test_a_startup_probe_of_numbers_needs_a_default() -> None:
 @pytest.mark.parametrize("framework", ["vllm", "sglang", "trtllm"])
 def test_flags_without_a_command_start_the_engine_of_the_graph(framework: str) -> None:
     (found,) = containers(worker({"args": ["--model", "m"]}), framework)
-    assert (["python3", "-m", f"dynamo.{framework}"], ["--model", "m"]) == (
-        found["command"],
-        found["args"],
-    )
+    assert (["python3", "-m", f"dynamo.{framework}"], ["--model", "m"]) == (found["command"], found["args"])
 
 
 def test_flags_without_a_command_start_the_engine_on_several_nodes() -> None:

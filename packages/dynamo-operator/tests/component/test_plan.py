@@ -76,32 +76,14 @@ def test_in_a_script_they_stand_behind_the_framework(script: str, expected: str)
 
 
 def test_only_the_first_argument_that_starts_the_framework_is_changed() -> None:
-    container = {
-        "command": ["sh", "-c"],
-        "args": ["date", "python3 -m dynamo.vllm", "python3 vllm"],
-    }
+    container = {"command": ["sh", "-c"], "args": ["date", "python3 -m dynamo.vllm", "python3 vllm"]}
     expected = ["date", "python3 -m dynamo.vllm F", "python3 vllm"]
     assert expected == with_flags(container, ["F"], "vllm")["args"]
 
 
 REFERENCE = re.compile(r"(python[0-9.]*[\t\n\f\r ]+[^|&;]*vllm[^|&;]*?)([\t\n\f\r ]|\Z|[|&;])")
 """As the reference says it."""
-PIECES = [
-    "python ",
-    "python",
-    "3",
-    ".",
-    "x",
-    " ",
-    "\n",
-    "\v",
-    "-m ",
-    "dynamo.",
-    "vllm",
-    "|",
-    "&",
-    ";",
-]
+PIECES = ["python ", "python", "3", ".", "x", " ", "\n", "\v", "-m ", "dynamo.", "vllm", "|", "&", ";"]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
@@ -152,10 +134,7 @@ LIVE = {"httpGet": {"path": "/live", "port": "system"}, "periodSeconds": 5, "tim
             {"exec": {"command": ["true"]}},
             {"exec": {"command": ["true"]}, "periodSeconds": 5, "timeoutSeconds": 4},
         ),
-        (
-            {"httpGet": {"path": "/own", "port": 8080}},
-            {**LIVE, "httpGet": {"path": "/own", "port": 8080}},
-        ),
+        ({"httpGet": {"path": "/own", "port": 8080}}, {**LIVE, "httpGet": {"path": "/own", "port": 8080}}),
         ({"httpGet": {"path": "/own"}}, {**LIVE, "httpGet": {"path": "/own", "port": "system"}}),
     ],
 )
@@ -246,10 +225,7 @@ def test_without_gpus_every_node_of_vllm_runs_for_itself() -> None:
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        (
-            "python3 -m dynamo.vllm -tp 16",
-            "python3 -m dynamo.vllm -tp 16 --distributed-executor-backend ray",
-        ),
+        ("python3 -m dynamo.vllm -tp 16", "python3 -m dynamo.vllm -tp 16 --distributed-executor-backend ray"),
         (
             "python3 -m dynamo.vllm \\\n  -tp 16\n",
             "python3 -m dynamo.vllm --distributed-executor-backend ray \\\n  -tp 16",
@@ -288,12 +264,7 @@ def test_a_follower_has_the_port_that_is_scraped_only_if_it_listens(
 
 @pytest.mark.parametrize(
     ("context", "may_be_root"),
-    [
-        ({}, True),
-        ({"runAsUser": 0}, True),
-        ({"runAsUser": 1000}, False),
-        ({"runAsNonRoot": True}, False),
-    ],
+    [({}, True), ({"runAsUser": 0}, True), ({"runAsUser": 1000}, False), ({"runAsNonRoot": True}, False)],
 )
 def test_root_is_allowed_only_where_there_may_be_root(context: Object, may_be_root: bool) -> None:
     leader, worker = started(command=["python3", "-m", "dynamo.trtllm"], securityContext=context)

@@ -23,10 +23,7 @@ AT_ONCE: Object = {"exec": {"command": ["true"]}}
 
 
 def lifecycle(
-    type_: str,
-    main: Object | None = None,
-    settings: RenderSettings | None = None,
-    **pod: Any,
+    type_: str, main: Object | None = None, settings: RenderSettings | None = None, **pod: Any
 ) -> Any:
     """The lifecycle of the main container of such a component."""
     extra = {**pod, "mainContainer": {"image": "an-image", **(main or {})}}

@@ -20,14 +20,8 @@ def reference(name: str) -> Any:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (
-            {"type": "string", "description": "text", "enum": ["a"]},
-            {"type": "string"},
-        ),
-        (
-            {"description": "text", "default": {}, "allOf": [reference("Probe")]},
-            {"$ref": "Probe"},
-        ),
+        ({"type": "string", "description": "text", "enum": ["a"]}, {"type": "string"}),
+        ({"description": "text", "default": {}, "allOf": [reference("Probe")]}, {"$ref": "Probe"}),
         (
             {"type": "array", "items": {"default": {}, "allOf": [reference("Container")]}},
             {"type": "array", "items": {"$ref": "Container"}},

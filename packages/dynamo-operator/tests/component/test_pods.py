@@ -19,13 +19,7 @@ NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
 
 
 def a_condition(type_: str, status: str, reason: str = "", message: str = "") -> Object:
-    return {
-        "type": type_,
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": THEN,
-    }
+    return {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": THEN}
 
 
 SCHEDULED = a_condition("PodScheduled", "True")
@@ -113,10 +107,7 @@ LOOPING = waiting("CrashLoopBackOff", "back-off 5m0s", restartCount=7)
             a_pod(RUNNING, init=({"name": "setup", "state": ended(2)},)),
             *("pods_crashing", "Error", "exit code 2"),
         ),
-        (
-            a_pod({"name": "main", "state": ended(3, "Error")}),
-            *("pods_crashing", "Error", "exit code 3"),
-        ),
+        (a_pod({"name": "main", "state": ended(3, "Error")}), *("pods_crashing", "Error", "exit code 3")),
         (
             a_pod(RUNNING | {"started": False}),
             *("pods_not_ready", "NotReady", f"its startup probe has not succeeded since {THEN}"),
@@ -192,8 +183,7 @@ def test_what_may_pass_by_itself_is_given_its_time(pod: Pod, seconds: float) -> 
 
 def test_a_pod_that_waits_for_a_node_is_named_at_once() -> None:
     early = blockage(
-        a_pod(node="", conditions=(UNSCHEDULABLE,)),
-        datetime.fromisoformat(THEN) + timedelta(seconds=5),
+        a_pod(node="", conditions=(UNSCHEDULABLE,)), datetime.fromisoformat(THEN) + timedelta(seconds=5)
     )
     assert ("pods_not_ready", "Unschedulable", "0/3 nodes: no nvidia.com/gpu") == (
         early.reason,
@@ -239,12 +229,7 @@ def waiting_of_diagnosis(reason: str, message: str = "") -> Object:
 
 
 def unplaced(**metadata: Any) -> Object:
-    condition = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": "Unschedulable",
-        "message": "full",
-    }
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}
     return {"conditions": [{**condition, **metadata}]}
 
 

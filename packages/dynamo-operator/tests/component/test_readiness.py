@@ -20,9 +20,7 @@ def _deployment(wanted: int = 2, *, paused: bool = False, **status: Any) -> Depl
     }
     spec = msgspec.json.encode({"replicas": wanted, "paused": paused})
     return Deployment(
-        Metadata("d", generation=3),
-        msgspec.Raw(spec),
-        DeploymentStatus(**{**complete, **status}),
+        Metadata("d", generation=3), msgspec.Raw(spec), DeploymentStatus(**{**complete, **status})
     )
 
 
@@ -89,16 +87,10 @@ def test_a_rollout_is_distinguished_from_pods_that_are_not_ready(
     status: dict[str, Any], *, is_rolling: bool, has_older: bool
 ) -> None:
     readiness = deployment_readiness(_deployment(**status))
-    assert (is_rolling, has_older) == (
-        readiness.is_rolling or readiness.is_ready,
-        readiness.has_older,
-    )
+    assert (is_rolling, has_older) == (readiness.is_rolling or readiness.is_ready, readiness.has_older)
 
 
 def test_replicas_of_an_older_spec_are_not_counted_as_updated() -> None:
     status = DeploymentStatus(observed_generation=1, replicas=3, updated_replicas=3)
     behind = Deployment(Metadata("w", generation=2), status=status)
-    assert (3, 0) == (
-        deployment_replicas(behind).replicas,
-        deployment_replicas(behind).updated_replicas,
-    )
+    assert (3, 0) == (deployment_replicas(behind).replicas, deployment_replicas(behind).updated_replicas)

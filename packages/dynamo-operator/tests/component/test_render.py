@@ -60,11 +60,7 @@ def test_a_pvc_with_the_name_of_a_volume_of_the_role_is_the_only_volume_of_that_
 
 @pytest.mark.parametrize(
     ("user", "group"),
-    [
-        ({}, {"fsGroup": 1000}),
-        ({"securityContext": {}}, {}),
-        ({"securityContext": None}, {"fsGroup": 1000}),
-    ],
+    [({}, {"fsGroup": 1000}), ({"securityContext": {}}, {}), ({"securityContext": None}, {"fsGroup": 1000})],
 )
 def test_an_empty_security_context_switches_the_default_off(user: Object, group: Object) -> None:
     assert group == pod(extraPodSpec={"mainContainer": {"image": "i"}, **user})["securityContext"]
@@ -130,10 +126,7 @@ def test_the_users_event_plane_wins() -> None:
 
 def test_pull_secrets_are_found_by_registry_and_come_after_the_users() -> None:
     facts = Facts(pull_secrets={"registry.example.com": ("mine", "theirs"), "docker.io": ("hub",)})
-    user = {
-        "mainContainer": {"image": "registry.example.com/x"},
-        "imagePullSecrets": [{"name": "mine"}],
-    }
+    user = {"mainContainer": {"image": "registry.example.com/x"}, "imagePullSecrets": [{"name": "mine"}]}
     assert [{"name": "mine"}, {"name": "theirs"}] == pod(facts, extraPodSpec=user)["imagePullSecrets"]
     off = {"nvidia.com/disable-image-pull-secret-discovery": "true"}
     found = pod(facts, extraPodSpec=user, annotations=off)

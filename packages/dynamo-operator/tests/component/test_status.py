@@ -15,12 +15,7 @@ from dynamo_operator.component.api import (
 )
 from dynamo_operator.component.pods import UNKNOWN, Diagnosis
 from dynamo_operator.component.readiness import Readiness
-from dynamo_operator.component.status import (
-    Group,
-    component_status,
-    groups_readiness,
-    groups_replicas,
-)
+from dynamo_operator.component.status import Group, component_status, groups_readiness, groups_replicas
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup
 from dynamo_operator.shared.conditions import ComponentReason, GraphReason
 from kube_runtime.apply.result import Blocked, Obstacle
@@ -198,10 +193,7 @@ UPDATING = [a_condition("UpdateInProgress"), a_condition("Progressing")]
             a_set(leaders={"status": {"observedGeneration": 1, "updatedReplicas": 1}}),
             "its pods do not run the newest spec yet",
         ),
-        (
-            a_set(leaders={"status": {"observedGeneration": 2}}),
-            "its pods do not run the newest spec yet",
-        ),
+        (a_set(leaders={"status": {"observedGeneration": 2}}), "its pods do not run the newest spec yet"),
         (a_set(conditions=UPDATING), "its pods do not run the newest spec yet"),
         (a_set(updatedReplicas=0), "its pods do not run the newest spec yet"),
         (a_set(readyReplicas=0), "its pods are not ready"),

@@ -53,10 +53,7 @@ CASES: dict[str, tuple[Object, str]] = {
         'spec.extraPodSpec.serviceAccountName: "dgdr-profiling-job" is the ServiceAccount of profiling',
     ),
     "the ServiceAccount of planners": (
-        {
-            "extraPodSpec": pod(serviceAccountName="planner-serviceaccount"),
-            "componentType": "worker",
-        },
+        {"extraPodSpec": pod(serviceAccountName="planner-serviceaccount"), "componentType": "worker"},
         "(expected componentType planner)",
     ),
     "an amount of which there is not enough in the world": (
@@ -80,10 +77,7 @@ CASES: dict[str, tuple[Object, str]] = {
         {"componentType": "epp", "eppConfig": {"config": {}}},
         "spec.componentType: an endpoint picker must belong to a graph",
     ),
-    "a type that is not a label": (
-        {"componentType": "a b"},
-        'spec.componentType: invalid label value "a b"',
-    ),
+    "a type that is not a label": ({"componentType": "a b"}, 'spec.componentType: invalid label value "a b"'),
     "an invalid label key": ({"labels": {"a b": "c"}}, 'spec.labels[a b]: invalid key "a b"'),
     "an invalid value": (
         {"extraPodMetadata": {"labels": {"a": "b c"}}},
@@ -123,19 +117,11 @@ CASES: dict[str, tuple[Object, str]] = {
         "spec.volumeMounts[0].mountPoint is required when useAsCompilationCache is false",
     ),
     "a cache without a default place": (
-        {
-            "backendFramework": "sglang",
-            "volumeMounts": [{"name": "a", "useAsCompilationCache": True}],
-        },
+        {"backendFramework": "sglang", "volumeMounts": [{"name": "a", "useAsCompilationCache": True}]},
         "because sglang has no default",
     ),
     "two PVCs at one path": (
-        {
-            "volumeMounts": [
-                {"name": "a", "mountPoint": "/x"},
-                {"name": "b", "mountPoint": "/x"},
-            ]
-        },
+        {"volumeMounts": [{"name": "a", "mountPoint": "/x"}, {"name": "b", "mountPoint": "/x"}]},
         'spec.volumeMounts[1].mountPoint: duplicate path "/x", already the mount point of PVC "a"',
     ),
     "a PVC and an own volume at one path": (
@@ -225,10 +211,7 @@ CASES: dict[str, tuple[Object, str]] = {
         {"readinessProbe": {"exec": {"command": ["x"]}, "tcpSocket": {"port": 1}}},
         "spec.readinessProbe: more than one handler: exec and tcpSocket",
     ),
-    "a pod that ends": (
-        {"extraPodSpec": pod(restartPolicy="Never")},
-        "spec.extraPodSpec.restartPolicy",
-    ),
+    "a pod that ends": ({"extraPodSpec": pod(restartPolicy="Never")}, "spec.extraPodSpec.restartPolicy"),
     "a pod spec of the wrong type": (
         {"extraPodSpec": pod(containers={"name": "x"})},
         "spec.extraPodSpec.containers: expected a list",
@@ -280,9 +263,7 @@ def test_the_lists_that_need_an_entry_are_those_that_the_schema_of_a_pod_require
 
 
 FINE: dict[str, Object] = {
-    "part of a probe over a default": {
-        "extraPodSpec": pod({"livenessProbe": {"periodSeconds": 3}}),
-    },
+    "part of a probe over a default": {"extraPodSpec": pod({"livenessProbe": {"periodSeconds": 3}})},
     "a volume twice at two paths": {
         "volumeMounts": [{"name": "a", "mountPoint": "/x"}, {"name": "a", "mountPoint": "/y"}]
     },

@@ -11,12 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import SearchStrategy
 
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.crds import (
-    RESOURCES,
-    custom_resource_definition,
-    custom_resource_definitions,
-    defaulted,
-)
+from dynamo_operator.crds import RESOURCES, custom_resource_definition, custom_resource_definitions, defaulted
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel, DynamoWorkerMetadata
@@ -47,10 +42,7 @@ COLUMNS = {
         *("DGD", "SERVICE", "REPLICAS", "AGE"),
         *("DESIRED", "READY", "REASON"),
     ],
-    "DynamoModel": [
-        *("BaseModel", "Type", "Ready", "Total", "Pods", "Age"),
-        *("Reason", "Message"),
-    ],
+    "DynamoModel": [*("BaseModel", "Type", "Ready", "Total", "Pods", "Age"), *("Reason", "Message")],
     "DynamoWorkerMetadata": ["Age"],
 }
 

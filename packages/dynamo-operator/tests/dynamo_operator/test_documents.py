@@ -6,13 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dynamo_operator.documents import (
-    DEPTH_LIMIT,
-    ShallowLoader,
-    documents,
-    is_deep,
-    scalar,
-)
+from dynamo_operator.documents import DEPTH_LIMIT, ShallowLoader, documents, is_deep, scalar
 
 
 def mistakes(text: str) -> list[str]:

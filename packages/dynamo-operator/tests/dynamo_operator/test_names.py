@@ -34,11 +34,7 @@ def test_a_component_is_named_after_graph_and_service(graph: str, service: str, 
 @example("-")
 @example("ümlaut")
 def test_a_label_a_subdomain_and_a_value_always_fit(text: str) -> None:
-    label, subdomain, value = (
-        names.dns_label(text),
-        names.dns_subdomain(text),
-        names.label_value(text),
-    )
+    label, subdomain, value = (names.dns_label(text), names.dns_subdomain(text), names.label_value(text))
     assert DNS_LABEL.fullmatch(label)
     assert len(label) <= 63
     assert SUBDOMAIN.fullmatch(subdomain)

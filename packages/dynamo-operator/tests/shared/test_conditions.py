@@ -4,10 +4,7 @@ import pytest
 
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.models.api import DynamoModel, DynamoModelStatus
-from dynamo_operator.requests.api import (
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestStatus,
-)
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestStatus
 from dynamo_operator.shared.conditions import Stated, is_behind, is_ready
 from kube_runtime.types.meta import Condition, Metadata
 
@@ -41,11 +38,7 @@ def request(observed: int) -> DynamoGraphDeploymentRequest:
         (graph("True", 3, seen=3), False, True),  # of the spec before
         (graph("False", 4, seen=4), False, False),
         (graph("False", 4, seen=3), False, False),  # the newest spec was refused
-        (
-            graph("True", None, seen=4),
-            True,
-            False,
-        ),  # of an operator that writes no generation there
+        (graph("True", None, seen=4), True, False),  # of an operator that writes no generation there
         (graph("True", None, seen=3), False, True),
         (graph("True", 4, seen=4, metadata=DELETED), False, False),
         (DynamoGraphDeployment(NEWEST), False, True),

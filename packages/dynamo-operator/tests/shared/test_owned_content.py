@@ -65,11 +65,7 @@ def test_the_content_of_a_child_is_kept() -> None:
 
 @pytest.mark.parametrize(
     ("owners", "metadata"),
-    [
-        ((), {}),
-        (("uid-of-nothing",), {}),
-        ((GRAPH,), {"namespace": "elsewhere"}),
-    ],
+    [((), {}), (("uid-of-nothing",), {}), ((GRAPH,), {"namespace": "elsewhere"})],
     ids=["no owner", "forged owner", "owner of another namespace"],
 )
 def test_of_what_is_not_a_child_only_metadata_are_kept(

@@ -28,12 +28,7 @@ KEY = Key("prod", "chat")
 OTHER = {"type": "Other", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "T"}
 CASES = [
     (DynamoGraphDeployment, {"services": 3}, {"Ready"}, "decode_failed"),
-    (
-        DynamoComponentDeployment,
-        {"replicas": "many"},
-        {"Available", "DynamoComponentReady"},
-        "DecodeFailed",
-    ),
+    (DynamoComponentDeployment, {"replicas": "many"}, {"Available", "DynamoComponentReady"}, "DecodeFailed"),
     (DynamoModel, {"modelName": 3}, {"Valid"}, "DecodeFailed"),
 ]
 

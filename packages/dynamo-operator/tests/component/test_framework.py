@@ -150,12 +150,6 @@ def test_a_startup_probe_of_numbers_lies_over_the_default() -> None:
     } == found["startupProbe"]
 
 
-def test_a_startup_probe_with_a_handler_replaces_the_default() -> None:
-    probe = {"tcpSocket": {"port": 9090}}
-    (found,) = containers(worker({"startupProbe": probe}))
-    assert probe == found["startupProbe"]
-
-
 def test_a_startup_probe_of_numbers_needs_a_default() -> None:
     main = {"image": "i:1", "startupProbe": {"initialDelaySeconds": 180}}
     graph = a_graph({"F": {"componentType": "frontend", "extraPodSpec": {"mainContainer": main}}})

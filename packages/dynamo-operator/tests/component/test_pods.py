@@ -23,6 +23,7 @@ def a_condition(type_: str, status: str, reason: str = "", message: str = "") ->
 
 
 SCHEDULED = a_condition("PodScheduled", "True")
+READY = (SCHEDULED, a_condition("Ready", "True"))
 NOT_READY = a_condition("Ready", "False", "ContainersNotReady")
 UNSCHEDULABLE = a_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes: no nvidia.com/gpu")
 UNSTARTED = a_condition("PodReadyToStartContainers", "False")
@@ -156,8 +157,7 @@ def test_of_a_long_last_message_the_end_is_kept() -> None:
 
 
 def test_a_pod_that_is_ready_or_over_is_not_held_up() -> None:
-    ready = a_condition("Ready", "True")
-    assert PodReport() == pod_report(a_pod(RUNNING, conditions=(SCHEDULED, ready)), NOW)
+    assert PodReport() == pod_report(a_pod(RUNNING, conditions=READY), NOW)
     assert PodReport() == pod_report(a_pod(LOOPING, deletionTimestamp=THEN), NOW)
     evicted = msgspec.convert({"status": {"phase": "Failed"}, "spec": {"nodeName": "n1"}}, Pod)
     assert PodReport() == pod_report(evicted, NOW)
@@ -213,34 +213,14 @@ def test_time_alone_changes_no_word(pod: Pod, seconds: float) -> None:
     assert pod_report(pod, NOW) == pod_report(pod, later)
 
 
-NOW_DIAGNOSIS = datetime(2026, 1, 1, tzinfo=UTC)
-READY = {"conditions": [{"type": "Ready", "status": "True"}]}
-
-
-def a_pod_of_diagnosis(name: str, status: Object, *, node: str = "n", **labels: str) -> Pod:
-    metadata = {"name": name, "labels": {key.replace("__", "/"): labels[key] for key in labels}}
-    body = {"metadata": metadata, "spec": {"nodeName": node}, "status": status}
-    return msgspec.convert(body, Pod)
-
-
-def waiting_of_diagnosis(reason: str, message: str = "") -> Object:
-    state = {"waiting": {"reason": reason, "message": message}}
-    return {"containerStatuses": [{"name": "main", "state": state}]}
-
-
-def unplaced(**metadata: Any) -> Object:
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}
-    return {"conditions": [{**condition, **metadata}]}
-
-
 def test_the_worst_pod_speaks_for_the_service() -> None:
     pods = [
-        a_pod_of_diagnosis("x-0", READY),
-        a_pod_of_diagnosis("x-1", waiting_of_diagnosis("CrashLoopBackOff")),
-        a_pod_of_diagnosis("x-2", waiting_of_diagnosis("ErrImagePull", "no such tag")),
-        a_pod_of_diagnosis("x-3", waiting_of_diagnosis("ErrImagePull", "no such tag")),
+        a_pod(conditions=READY, name="x-0"),
+        a_pod(waiting("CrashLoopBackOff"), name="x-1"),
+        a_pod(waiting("ErrImagePull", "no such tag"), name="x-2"),
+        a_pod(waiting("ErrImagePull", "no such tag"), name="x-3"),
     ]
-    diagnosis = diagnose(pods, nodes=1, now=NOW_DIAGNOSIS)
+    diagnosis = diagnose(pods, nodes=1, now=NOW)
     assert GraphReason.IMAGE_PULL_FAILED == diagnosis.reason
     message = "pod x-2 container main ImagePullBackOff: no such tag (and 2 more)"
     assert message == diagnosis.message
@@ -249,35 +229,33 @@ def test_the_worst_pod_speaks_for_the_service() -> None:
 
 
 def test_no_more_than_five_are_listed_and_their_order_does_not_depend_on_that_of_the_pods() -> None:
-    pods = [a_pod_of_diagnosis(f"x-{index}", waiting_of_diagnosis("CrashLoopBackOff")) for index in range(9)]
+    pods = [a_pod(waiting("CrashLoopBackOff"), name=f"x-{index}") for index in range(9)]
     shuffled = random.Random(1).sample(pods, len(pods))  # noqa: S311  # an order, not a secret
     expected = [f"x-{index}" for index in range(5)]
-    assert expected == [pod.name for pod in diagnose(pods, nodes=1, now=NOW_DIAGNOSIS).blocked_pods]
-    assert diagnose(pods, nodes=1, now=NOW_DIAGNOSIS) == diagnose(shuffled, nodes=1, now=NOW_DIAGNOSIS)
+    assert expected == [pod.name for pod in diagnose(pods, nodes=1, now=NOW).blocked_pods]
+    assert diagnose(pods, nodes=1, now=NOW) == diagnose(shuffled, nodes=1, now=NOW)
 
 
 def test_nothing_holds_up_pods_that_are_ready() -> None:
-    diagnosis = diagnose([a_pod_of_diagnosis("x-0", READY)], nodes=1, now=NOW_DIAGNOSIS)
+    diagnosis = diagnose([a_pod(conditions=READY, name="x-0")], nodes=1, now=NOW)
     assert (None, None, ()) == (diagnosis.reason, diagnosis.message, diagnosis.blocked_pods)
 
 
 def test_a_replica_over_several_nodes_is_placed_when_all_its_pods_are() -> None:
-    one = {"leaderworkerset.sigs.k8s.io__name": "w-0"}
-    two = {"leaderworkerset.sigs.k8s.io__name": "w-1"}
+    one = {"leaderworkerset.sigs.k8s.io/name": "w-0"}
+    two = {"leaderworkerset.sigs.k8s.io/name": "w-1"}
     pods = [
-        a_pod_of_diagnosis("w-0-0", READY, **one),
-        a_pod_of_diagnosis("w-0-1", READY, **one),
-        a_pod_of_diagnosis("w-1-0", READY, **two),
-        a_pod_of_diagnosis("w-1-1", unplaced(), node="", **two),
+        a_pod(conditions=READY, name="w-0-0", labels=one),
+        a_pod(conditions=READY, name="w-0-1", labels=one),
+        a_pod(conditions=READY, name="w-1-0", labels=two),
+        a_pod(conditions=(UNSCHEDULABLE,), node="", name="w-1-1", labels=two),
     ]
-    diagnosis = diagnose(pods, nodes=2, now=NOW_DIAGNOSIS)
+    diagnosis = diagnose(pods, nodes=2, now=NOW)
     assert (1, "insufficient_capacity") == (diagnosis.scheduled_replicas, diagnosis.reason)
 
 
 def test_the_earliest_requeue_counts() -> None:
-    pods = [
-        a_pod_of_diagnosis("x-0", unplaced(lastTransitionTime="2025-12-31T23:59:50Z"), node=""),
-        a_pod_of_diagnosis("x-1", unplaced(lastTransitionTime="2025-12-31T23:59:40Z"), node=""),
-    ]
-    diagnosis = diagnose(pods, nodes=1, now=NOW_DIAGNOSIS)
+    since = ("2025-12-31T23:59:50Z", "2025-12-31T23:59:40Z")
+    pods = [a_pod(node="", conditions=(UNSCHEDULABLE | {"lastTransitionTime": time},)) for time in since]
+    diagnosis = diagnose(pods, nodes=1, now=datetime.fromisoformat(THEN))
     assert ("pods_not_ready", 10.0) == (diagnosis.reason, diagnosis.requeue_after_seconds)

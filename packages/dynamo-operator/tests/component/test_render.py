@@ -34,12 +34,6 @@ def main(**spec: Any) -> Object:
     return found
 
 
-def test_the_side_containers_of_the_user_come_before_the_main_one() -> None:
-    user = {"mainContainer": {"image": "i"}, "containers": [{"name": "log", "image": "l"}]}
-    names = [each["name"] for each in pod(extraPodSpec=user)["containers"]]
-    assert ["log", "main"] == names
-
-
 def test_labels_of_the_user_take_no_pod_from_its_selectors() -> None:
     theirs = dict.fromkeys(labels.SELECTING, "theirs")
     rendered = objects(labels=theirs, extraPodMetadata={"labels": theirs})
@@ -56,14 +50,6 @@ def test_a_pvc_with_the_name_of_a_volume_of_the_role_is_the_only_volume_of_that_
     volumes = pod(componentType="epp", eppConfig=epp, volumeMounts=mounts)["volumes"]
     [cache] = [volume for volume in volumes if volume["name"] == "hf-cache"]
     assert {"claimName": "hf-cache"} == cache["persistentVolumeClaim"]
-
-
-@pytest.mark.parametrize(
-    ("user", "group"),
-    [({}, {"fsGroup": 1000}), ({"securityContext": {}}, {}), ({"securityContext": None}, {"fsGroup": 1000})],
-)
-def test_an_empty_security_context_switches_the_default_off(user: Object, group: Object) -> None:
-    assert group == pod(extraPodSpec={"mainContainer": {"image": "i"}, **user})["securityContext"]
 
 
 @pytest.mark.parametrize(
@@ -103,14 +89,6 @@ def environment(settings: RenderSettings = SETTINGS, **spec: Any) -> dict[str, s
 EVENTS = {"DYN_EVENT_PLANE", "DYN_LOCAL_INDEXER"}
 
 
-@pytest.mark.parametrize("role", ["frontend", "worker", "prefill", "decode", "planner", "epp", "x"])
-def test_without_nats_events_go_over_zmq(role: str) -> None:
-    found = environment(componentType=role)
-    assert "zmq" == found["DYN_EVENT_PLANE"]
-    is_worker = role in ("worker", "prefill", "decode")
-    assert ("true" if is_worker else None) == found.get("DYN_LOCAL_INDEXER")
-
-
 def test_with_an_address_of_nats_nothing_is_said_about_events() -> None:
     own = [{"name": "NATS_SERVER", "value": "nats://mine:4222"}]
     assert not EVENTS & environment(RenderSettings(nats_address="nats://n:4222")).keys()
@@ -122,15 +100,6 @@ def test_the_users_event_plane_wins() -> None:
     own = [{"name": "DYN_EVENT_PLANE", "value": "nats"}]
     found = environment(envs=own)
     assert ("nats", "true") == (found["DYN_EVENT_PLANE"], found["DYN_LOCAL_INDEXER"])
-
-
-def test_pull_secrets_are_found_by_registry_and_come_after_the_users() -> None:
-    facts = Facts(pull_secrets={"registry.example.com": ("mine", "theirs"), "docker.io": ("hub",)})
-    user = {"mainContainer": {"image": "registry.example.com/x"}, "imagePullSecrets": [{"name": "mine"}]}
-    assert [{"name": "mine"}, {"name": "theirs"}] == pod(facts, extraPodSpec=user)["imagePullSecrets"]
-    off = {"nvidia.com/disable-image-pull-secret-discovery": "true"}
-    found = pod(facts, extraPodSpec=user, annotations=off)
-    assert [{"name": "mine"}] == found["imagePullSecrets"]
 
 
 def test_the_cache_of_vllm_is_told_where_it_is_unless_the_user_said_so() -> None:
@@ -156,22 +125,6 @@ def test_a_device_under_requests_is_also_a_limit(resources: Object, gpus: Any) -
     found = main(resources=resources)["resources"]
     sides = (found.get("requests", {}), found["limits"])
     assert gpus == tuple(side.get("nvidia.com/gpu") for side in sides)
-
-
-def test_a_claim_mounted_twice_is_one_volume() -> None:
-    mounts = [{"name": "m", "mountPoint": "/a"}, {"name": "m", "mountPoint": "/b"}]
-    volumes = pod(volumeMounts=mounts)["volumes"]
-    assert ["m", "shared-memory"] == [volume["name"] for volume in volumes]
-    paths = [mount["mountPath"] for mount in main(volumeMounts=mounts)["volumeMounts"]]
-    assert ["/a", "/b", "/dev/shm"] == paths  # noqa: S108
-
-
-def test_a_switch_of_the_operator_stays_off_the_pods() -> None:
-    annotations = {"nvidia.com/deployment-strategy": "Recreate", "note": "x"}
-    deployment = objects(annotations=annotations)["Deployment", "w"]
-    assert {"type": "Recreate"} == deployment["spec"]["strategy"]
-    assert annotations == deployment["metadata"]["annotations"]
-    assert {"note": "x"} == deployment["spec"]["template"]["metadata"]["annotations"]
 
 
 def test_a_restart_reaches_the_pods() -> None:

@@ -20,15 +20,13 @@ KEPT = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBind
 PLANNER = "dynamo-platform-dynamo-operator-planner"
 DENIED = "the Dynamo operator creates nothing in namespace"
 TRY = ("create", "--dry-run=server", "-f", "-")
+POD = {
+    "serviceAccountName": "clusterrole-aggregation-controller",
+    "containers": [{"name": "a", "image": "a"}],
+}
 PODS = {
     "selector": {"matchLabels": {"a": "b"}},
-    "template": {
-        "metadata": {"labels": {"a": "b"}},
-        "spec": {
-            "serviceAccountName": "clusterrole-aggregation-controller",
-            "containers": [{"name": "a", "image": "a"}],
-        },
-    },
+    "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD},
 }
 BOUND: dict[str, Any] = {
     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": PLANNER},
@@ -71,7 +69,7 @@ def test_the_token_creates_nothing_in_excluded_namespaces(kinds: ControlPlane, o
     for namespace in ("kube-system", operator.namespace):
         for body in (
             a("Deployment", "apps/v1", namespace, spec=PODS),
-            a("Job", "batch/v1", namespace, spec={"template": _once()}),
+            a("Job", "batch/v1", namespace, spec={"template": {"spec": {**POD, "restartPolicy": "Never"}}}),
             a("ServiceAccount", "v1", namespace),
             a("ConfigMap", "v1", namespace),
             a("Role", rbac, namespace, rules=[]),
@@ -107,9 +105,3 @@ def test_users_learn_at_admission_that_no_graph_runs_there(kinds: ControlPlane, 
         kinds.kubectl("create", "-f", "-", input=json.dumps(elsewhere))
     assert remedy not in str(refused.value)
     kinds.kubectl(*TRY, input=json.dumps(body))  # as `dynamoctl check` tries the webhooks
-
-
-def _once() -> Object:
-    pod = PODS["template"]
-    assert isinstance(pod, dict)
-    return {"spec": {**pod["spec"], "restartPolicy": "Never"}}

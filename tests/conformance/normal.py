@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kube_runtime.types.meta import Object
+from texts import replaced
 
 OURS = frozenset(
     (
@@ -61,7 +62,9 @@ def normal_objects(objects: Iterable[Object], given: Iterable[Object]) -> dict[s
 def normal(body: Object) -> Object:
     """One object without identities, times and other people's status."""
     if body["kind"] == "Secret":
-        return _secret(body)
+        keys = body["keys"] if "keys" in body else sorted(body.get("data") or ())
+        metadata = _metadata(body["metadata"])
+        return {"metadata": metadata, "kind": "Secret", "keys": keys, "type": body["type"]}
     if body["kind"] in ("Job", "Deployment"):
         body = _without_uids(body)
     if _is_build(body):
@@ -112,12 +115,6 @@ def _metadata(metadata: Object) -> Object:
     return {name: value for name, value in kept.items() if value}
 
 
-def _secret(body: Object) -> Object:
-    keys = body["keys"] if "keys" in body else sorted(body.get("data") or ())
-    metadata = _metadata(body["metadata"])
-    return {"metadata": metadata, "kind": "Secret", "keys": keys, "type": body["type"]}
-
-
 def _endpoint(endpoint: Object) -> Object:
     """An endpoint of a model, without what differs from pod to pod."""
     name = endpoint["podName"].rpartition("-")[0] + "-<rand>"
@@ -129,12 +126,7 @@ def _endpoint(endpoint: Object) -> Object:
 def _with_plain_builds(objects: list[Object]) -> list[Object]:
     """The objects with one name in place of the generated names of Jobs that build images."""
     builds = [each["metadata"]["name"] for each in objects if _is_build(each)]
-    if not builds:
-        return objects
-    text = json.dumps(objects)
-    for name in builds:
-        text = text.replace(name, "<build>")
-    found: list[Object] = json.loads(text)
+    found: list[Object] = replaced(objects, dict.fromkeys(builds, "<build>"))
     return found
 
 
@@ -162,12 +154,7 @@ def _without_uids(body: Object) -> Object:
     """A Job or Deployment without its own uid and that of its owner, which are in labels and variables."""
     owners = (each.get("uid") for each in body["metadata"].get("ownerReferences") or ())
     uids = [*filter(None, (body["metadata"].get("uid"), *owners))]
-    if not uids:
-        return body
-    text = json.dumps(body)
-    for uid in uids:
-        text = text.replace(uid, "<uid>")
-    found: Object = json.loads(text)
+    found: Object = replaced(body, dict.fromkeys(uids, "<uid>"))
     return found
 
 

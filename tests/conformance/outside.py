@@ -1,6 +1,5 @@
 """What the operator of a mode talks to outside of the cluster: workers, a registry, a store of archives."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from conformance.recordings import Case, LegacyCase
 from kube_runtime.types.meta import Object
 from simulated.image_store import archive, image_store
 from simulated.lora_fleet import Fleet
+from texts import replaced
 
 _REGISTRY, _STORE = "registry.example.com", "http://dynamo-store"
 """Where they were for the recorded operator."""
@@ -29,10 +29,7 @@ class Outside:
 
     def named(self, body: Object) -> Object:
         """An object with the recorded names in place of these addresses."""
-        text = json.dumps(body)
-        for address, name in self.names.items():
-            text = text.replace(address, name)
-        found: Object = json.loads(text)
+        found: Object = replaced(body, self.names)
         return found
 
 

@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
-from cluster.conftest import ControlPlane, control_plane, kinds, namespace, operated, world
+from cluster.conftest import ControlPlane
 from faults.playing import Run, all_survived, asked, played
 from faults.scenarios import Scenario
 from faults.stage import Stage, stage_on
 from kube_runtime.types.meta import Kind
-
-__all__ = ["control_plane", "kinds", "namespace", "operated", "world"]
 
 SURVIVED = pytest.StashKey[list[tuple[str, int, int]]]()
 MEASURED = pytest.StashKey[list[str]]()

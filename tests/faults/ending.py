@@ -33,6 +33,7 @@ from kube_runtime.types.kinds import (
     StatefulSet,
 )
 from kube_runtime.types.meta import Kind, Object
+from texts import replaced
 
 REPLICA_SETS = Kind("apps", "v1", "ReplicaSet", "replicasets")
 BUDGETS = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
@@ -90,7 +91,10 @@ def ending(world: World, *, with_history: bool = True, more: Sequence[Kind] = ()
     """The state of the world now, with `more` kinds. Without history, all ways to a spec end alike."""
     kinds = (*KINDS, *more)
     others = (REPLICA_SETS, StatefulSet.KIND, PODS)
-    found = {kind: _listed(world, kind) for kind in (*kinds, *others)}
+    found = {
+        kind: [each for each in world.list(kind) if each["metadata"]["name"] not in _EVERY_NAMESPACES]
+        for kind in (*kinds, *others)
+    }
     names = {
         each["metadata"]["uid"]: f"{kind.name} {each['metadata']['name']}"
         for kind, items in found.items()
@@ -103,7 +107,8 @@ def ending(world: World, *, with_history: bool = True, more: Sequence[Kind] = ()
         for each in found[kind]
     }
     if more:
-        content = _without_uids(content, names)
+        # Labels and texts have uids too, as those of a Job.
+        content = replaced(content, {uid: f"uid of {name}" for uid, name in names.items()})
     content["Pods"] = _told_by_owner(found[REPLICA_SETS], found[PODS])
     if with_history:
         content["Former specs"] = _former_specs(world)
@@ -133,15 +138,6 @@ def _former_specs(world: World) -> list[Object]:
     ]
 
 
-def _without_uids(content: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    """The content with names in place of uids in labels and texts, as in those of a Job."""
-    text = json.dumps(content)
-    for uid, name in names.items():
-        text = text.replace(uid, f"uid of {name}")
-    found: dict[str, Any] = json.loads(text)
-    return found
-
-
 @contextmanager
 def births_and_deaths(world: World, kinds: Sequence[Kind] = KINDS) -> Iterator[Callable[[], Counter[str]]]:
     """Count how often each object is created and deleted, no matter by which client, from now on.
@@ -155,10 +151,6 @@ def births_and_deaths(world: World, kinds: Sequence[Kind] = KINDS) -> Iterator[C
             for each in events
             if each["type"] in ("ADDED", "DELETED")
         )
-
-
-def _listed(world: World, kind: Kind) -> list[Object]:
-    return [each for each in world.list(kind) if each["metadata"]["name"] not in _EVERY_NAMESPACES]
 
 
 def _told_by_owner(owners: Sequence[Object], owned: Sequence[Object]) -> dict[str, int]:

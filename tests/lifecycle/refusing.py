@@ -84,17 +84,14 @@ _NIM_WITH_ALL: Object = {
 }
 
 
-def _nim() -> Object:
-    body = nim_worker()
-    return {**body, "spec": {**body["spec"], **_NIM_WITH_ALL}}
-
-
 @cache
 def cases() -> Mapping[str, Case]:
     """The cases by name."""
     scaled = graph(Decode=service("worker", scalingAdapter={"enabled": True}))
     groups = _golden("multinode-trtllm", *LEADER_WORKER_SET.kinds)
     claims = _golden("volume-claims")
+    nim = nim_worker()
+    nim["spec"] |= _NIM_WITH_ALL
     requests = RenderSettings(dgdr_profiling_cluster_role_name="view", operator_image="dynamo-operator:test")
     return {
         "scaled": Case(((GRAPH, scaled),)),
@@ -117,7 +114,7 @@ def cases() -> Mapping[str, Case]:
             ((CONFIG, graph_config()), (DynamoDeployment.KIND, disagg())), legacy_kinds=True
         ),
         "older component": Case(
-            ((CONFIG, graph_config()), (NIM, image()), (DynamoNimDeployment.KIND, _nim())), legacy_kinds=True
+            ((CONFIG, graph_config()), (NIM, image()), (DynamoNimDeployment.KIND, nim)), legacy_kinds=True
         ),
     }
 

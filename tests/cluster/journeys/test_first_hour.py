@@ -62,7 +62,10 @@ class Screens:
     def shows(self, *words: str) -> None:
         """Take the screen of a command that only reads, until it is the expected one."""
         if os.environ.get("REWRITE_GOLDEN") == "1":
-            self.taken.append(self._settled(words))
+            found = [self._screen(words)]
+            while len(found) < 3 or len(set(found[-3:])) > 1:  # until it is the same three times
+                found.append(self._screen(words))
+            self.taken.append(found[-1])
             return
         wanted = self._next()
         self.taken.append(wanted)
@@ -90,13 +93,6 @@ class Screens:
         found = self.terminal.run(*words)
         ended = f"(exit code {found.code})\n" if found.code else ""
         return f"$ dynamoctl {' '.join(words)}\n{found.text}\n{ended}"
-
-    def _settled(self, words: tuple[str, ...]) -> str:
-        """The screen when it has been the same three times."""
-        found = [self._screen(words)]
-        while len(found) < 3 or len(set(found[-3:])) > 1:
-            found.append(self._screen(words))
-        return found[-1]
 
 
 @pytest.fixture(params=[80, pytest.param(160, marks=pytest.mark.long)])

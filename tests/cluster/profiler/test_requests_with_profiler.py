@@ -41,9 +41,9 @@ def test_the_example_becomes_a_ready_graph_of_simulated_engines(world: World, ku
         each["metadata"]["name"].removeprefix(f"{name}-") for each in deployments
     }
     assert "nvidia.com/gpu" not in yaml.safe_dump(deployments)
-    assert {"decode_raw_data.json", "prefill_raw_data.json"} == set(
-        world.eventually(CONFIG_MAP, _data_name(graph))["data"]
-    )
+    (curves,) = graph["spec"]["services"]["Decode"]["extraPodSpec"]["volumes"]
+    data = world.eventually(CONFIG_MAP, curves["configMap"]["name"])["data"]
+    assert {"decode_raw_data.json", "prefill_raw_data.json"} == set(data)
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,3 @@ def test_gpus_are_those_of_the_nodes_when_the_request_says_so(world: World, kube
     assert 0 == kubelet.runs("profile-chat")["profiler"], kubelet.log("profiler")
     Player(world).is_in("Ready")
     assert "GPU h100_sxm (given), 1 to 8 per engine" in kubelet.log("profiler")
-
-
-def _data_name(graph: Object) -> str:
-    worker = graph["spec"]["services"]["Decode"]
-    (volume,) = worker["extraPodSpec"]["volumes"]
-    return str(volume["configMap"]["name"])

@@ -55,7 +55,7 @@ class GoOperator:
         has_finalizer = metadata.pop("finalizers", None) is not None
         metadata["namespace"] = self.world.namespace
         for owner in metadata.get("ownerReferences", ()):
-            owner["uid"] = self._uid(_KINDS[owner["kind"]], owner["name"])
+            owner["uid"] = self.world.read(_KINDS[owner["kind"]], owner["name"])["metadata"]["uid"]
         self._kubectl("create", MANAGER, body)
         if has_finalizer:
             self._put(_KINDS[body["kind"]], metadata["name"])
@@ -65,11 +65,6 @@ class GoOperator:
         body = self.world.read(kind, name)
         body["metadata"]["finalizers"] = [FINALIZER]
         self._kubectl("replace", MANAGER, body)
-
-    def _uid(self, kind: Kind, name: str) -> str:
-        owner = self.world.read(kind, name)
-        uid: str = owner["metadata"]["uid"]
-        return uid
 
     def _kubectl(self, verb: str, manager: str, body: Object) -> None:
         namespace = f"--namespace={self.world.namespace}"

@@ -21,7 +21,6 @@ from dynamo_operator.admission.decide import Rules
 
 @cache
 def _settings() -> LegacySettings:
-    """The settings of these kinds; each worker process reads them from its own environment."""
     return read_legacy_settings(os.environ)
 
 

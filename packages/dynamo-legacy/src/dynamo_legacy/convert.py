@@ -242,12 +242,9 @@ def _claim_remarks(nim: DynamoNimDeployment) -> Iterator[Remark]:
         yield Remark(Level.NOTE, "pvc", text)
 
 
-def _autoscaler(nim: DynamoNimDeployment, kind: Kind, name: str) -> Iterator[Object]:
-    if nim.spec.autoscaling and nim.spec.autoscaling.enabled:
-        target: Object = {"apiVersion": kind.api_version, "kind": kind.name, "name": name}
-        own = {"name": name, "namespace": nim.metadata.namespace}
-        kept = {key: value for key, value in own.items() if value}
-        yield render.autoscaler_of(nim.spec.autoscaling, target, kept)
+def _autoscaler(nim: DynamoNimDeployment, kind: Kind, name: str) -> tuple[Object, ...]:
+    namespace = {"namespace": nim.metadata.namespace} if nim.metadata.namespace else {}
+    return render.autoscaler_of(nim.spec.autoscaling, kind, {"name": name, **namespace})
 
 
 def _metadata(old: Metadata, name: str, tag: str) -> Object:

@@ -32,8 +32,8 @@ from dynamo_operator.names import LABEL_LIMIT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, NamespaceDefaults
 from kube_runtime.errors import ConfigError
-from kube_runtime.types.kinds import HorizontalPodAutoscaler, PersistentVolumeClaim
-from kube_runtime.types.meta import Key, Object
+from kube_runtime.types.kinds import Deployment, HorizontalPodAutoscaler, PersistentVolumeClaim
+from kube_runtime.types.meta import Key, Kind, Object
 
 T = TypeVar("T")
 
@@ -99,7 +99,7 @@ def nim_namespace_defaults(facts: Facts) -> NamespaceDefaults:
     return NamespaceDefaults(service_account_name=facts.component_service_account)
 
 
-def nim_objects(  # what a worker process gets
+def nim_objects(
     nim: DynamoNimDeployment,
     image: DynamoNimSpec,
     facts: Facts,
@@ -113,7 +113,8 @@ def nim_objects(  # what a worker process gets
     kept, except 0, at which the autoscaler is inactive.
     """
     plan = _plan(nim, image, facts, settings, legacy)
-    autoscalers = _autoscaler(plan, nim)
+    metadata = object_metadata(plan.namespace, names.workload_name(plan.name), plan.labels, plan.annotations)
+    autoscalers = autoscaler_of(nim.spec.autoscaling, Deployment.KIND, metadata)
     if autoscalers:
         least = (nim.spec.autoscaling.min_replicas if nim.spec.autoscaling else None) or 1
         plan = replace(plan, replicas=live_replicas or least)
@@ -121,30 +122,19 @@ def nim_objects(  # what a worker process gets
     return tuple(map(canonical, around)), plan.orchestrator.workloads(plan)
 
 
-def _autoscaler(plan: ComponentPlan, nim: DynamoNimDeployment) -> tuple[Object, ...]:
-    autoscaling = nim.spec.autoscaling
+def autoscaler_of(autoscaling: Autoscaling | None, kind: Kind, own: Object) -> tuple[Object, ...]:
+    """The HorizontalPodAutoscaler of the object of that kind and its name; `own` is its metadata."""
     if autoscaling is None or not autoscaling.enabled:
         return ()
-    name = names.workload_name(plan.name)
-    target: Object = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-    return (
-        autoscaler_of(
-            autoscaling, target, object_metadata(plan.namespace, name, plan.labels, plan.annotations)
-        ),
-    )
-
-
-def autoscaler_of(autoscaling: Autoscaling, target: Object, own: Object) -> Object:
-    """The HorizontalPodAutoscaler that scales `target`. `own` is its metadata."""
     spec: Object = {
-        "scaleTargetRef": target,
+        "scaleTargetRef": {"apiVersion": kind.api_version, "kind": kind.name, "name": own["name"]},
         "minReplicas": autoscaling.min_replicas,
         "maxReplicas": autoscaling.max_replicas,
         "metrics": list(autoscaling.metrics) or [_CPU],
         "behavior": autoscaling.behavior,
     }
     given = {field: value for field, value in spec.items() if value is not None}
-    return object_of(HorizontalPodAutoscaler, own, spec=given)
+    return (object_of(HorizontalPodAutoscaler, own, spec=given),)
 
 
 def claims(nim: DynamoNimDeployment) -> tuple[Object, ...]:

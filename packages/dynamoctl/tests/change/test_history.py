@@ -6,21 +6,9 @@ import pytest
 
 from dynamoctl.change.history import merge_patch, revisions_of, undone
 from kube_runtime.types.meta import Object
+from simulated.storage import merged
 
 OWNER = {"uid": "uid", "controller": True}
-
-
-def merged(before: object, patch: object) -> object:
-    """RFC 7386, as its text has it."""
-    if not isinstance(patch, dict):
-        return patch
-    found: dict[str, object] = dict(before) if isinstance(before, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            found.pop(name, None)
-        else:
-            found[name] = merged(found.get(name), value)
-    return found
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from devcluster.components import (
-    ARGUMENTS,
-    MANIFESTS,
-    Kubectl,
-    KubectlError,
-    is_ready,
-    write_credentials,
-    write_scheduler_settings,
-)
+from devcluster import components
 from devcluster.layout import Layout, Plan
 from devcluster.processes import Process, ProcessError, first_ended, last_line, stop
 from devcluster.programs import Binaries, find
@@ -94,7 +86,7 @@ class Startup:
     @staticmethod
     def write_credentials(layout: Layout, plan: Plan, instance: str) -> None:
         """Write the credentials of a new instance."""
-        write_credentials(layout, plan, instance)
+        components.write_credentials(layout, plan, instance)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -110,9 +102,9 @@ class Startup:
             stop([process(layout, name)])
 
     @property
-    def kubectl(self) -> Kubectl:
+    def kubectl(self) -> components.Kubectl:
         """kubectl as administrator."""
-        return Kubectl(
+        return components.Kubectl(
             program=self.binaries["kubectl"],
             kubeconfig=self.layout.kubeconfigs / "admin.yaml",
             cache=self.layout.scratch,
@@ -128,7 +120,7 @@ class Startup:
         self.apply_nodes()
         self.install_crds(crd_files)
         self.progress.step(f"starting {instance}: controllers, scheduler, nodes")
-        write_scheduler_settings(self.layout)
+        components.write_scheduler_settings(self.layout)
         self.launch(*self.controllers)
         self.await_nodes()
         self.wait("--for=create", "serviceaccount/default", "configmap/kube-root-ca.crt")
@@ -138,7 +130,7 @@ class Startup:
         file = self.layout.scratch / "nodes.json"
         nodes = [node(index) for index in range(self.plan.nodes)]
         file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
-        self.kubectl.apply(MANIFESTS / "kwok-rbac.yaml", file)
+        self.kubectl.apply(components.MANIFESTS / "kwok-rbac.yaml", file)
 
     def await_nodes(self) -> None:
         """Return when the nodes are ready."""
@@ -167,7 +159,7 @@ class Startup:
 
     def arguments(self, name: str) -> list[str]:
         """The arguments of a program."""
-        return ARGUMENTS[name](self.layout, self.plan)
+        return components.ARGUMENTS[name](self.layout, self.plan)
 
     def environment(self) -> dict[str, str]:
         """The environment of the programs."""
@@ -187,7 +179,7 @@ class Startup:
                     *("wait", f"--namespace={namespace}", f"--timeout={_WAIT_SECONDS}s"),
                     *(condition, *objects),
                 )
-            except KubectlError as error:
+            except components.KubectlError as error:
                 self.require_running(*(running or self.names()))
                 if time.monotonic() > deadline:
                     raise ProcessError(f"{error}; logs: {self.layout.logs}") from error
@@ -205,7 +197,7 @@ class Startup:
     def _start_api_server(self) -> None:
         self.launch(*_STORE)
         deadline = time.monotonic() + _READY_SECONDS
-        while not is_ready(self.plan.server_port, self.layout.pki / "ca.crt"):
+        while not components.is_ready(self.plan.server_port, self.layout.pki / "ca.crt"):
             self.require_running(*_STORE)
             if time.monotonic() > deadline:
                 log = process(self.layout, "kube-apiserver").log

@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypedDict, TypeGuard, TypeV
 
 import msgspec
 
-from dynamo_operator.component.api import (
-    ComponentSpec,
-    DisruptionBudget,
-    EppConfig,
-    ExtraPodMetadata,
-    IngressSpec,
-    ModelReference,
-    Multinode,
-    Resources,
-    ScalingAdapterSwitch,
-    SharedMemory,
-    VolumeMount,
-)
+from dynamo_operator.component import api
 from dynamo_operator.graph.api import PersistentVolumeClaimSpec, Restart
 from dynamo_operator.shared.problems import Problem, ProblemKind
 from kube_runtime.errors import ConfigError
@@ -288,23 +276,23 @@ class ComponentFields(TypedDict, total=False):
     sub_component_type: str | None
     dynamo_namespace: str | None
     global_dynamo_namespace: bool
-    resources: Resources | None
+    resources: api.Resources | None
     autoscaling: Object | None
     envs: tuple[Object, ...]
     env_from_secret: str | None
-    volume_mounts: tuple[VolumeMount, ...]
-    ingress: IngressSpec | None
-    model_ref: ModelReference | None
-    shared_memory: SharedMemory | None
-    extra_pod_metadata: ExtraPodMetadata | None
+    volume_mounts: tuple[api.VolumeMount, ...]
+    ingress: api.IngressSpec | None
+    model_ref: api.ModelReference | None
+    shared_memory: api.SharedMemory | None
+    extra_pod_metadata: api.ExtraPodMetadata | None
     extra_pod_spec: Object | None
     liveness_probe: Object | None
     readiness_probe: Object | None
     replicas: int | None
-    multinode: Multinode | None
-    scaling_adapter: ScalingAdapterSwitch | None
-    disruption_budget: DisruptionBudget | None
-    epp_config: EppConfig | None
+    multinode: api.Multinode | None
+    scaling_adapter: api.ScalingAdapterSwitch | None
+    disruption_budget: api.DisruptionBudget | None
+    epp_config: api.EppConfig | None
 
 
 class ServiceOptions(ComponentFields, total=False):
@@ -348,7 +336,7 @@ def with_options(service: Object, given: ServiceOptions, path: str) -> Object:
     """
     options = _fitting(given)
     fields = wire_fields(
-        ComponentSpec, {key: value for key, value in options.items() if key not in _SHORT}, path
+        api.ComponentSpec, {key: value for key, value in options.items() if key not in _SHORT}, path
     )
     pod = fields.get("extraPodSpec")
     if isinstance(pod, dict):

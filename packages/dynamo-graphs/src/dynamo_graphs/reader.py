@@ -36,21 +36,7 @@ from kube_runtime.client.connect import connect
 from kube_runtime.client.kubeconfig import default_namespace
 from kube_runtime.commandline import visible
 from kube_runtime.errors import ApiError, DecodeError, Forbidden, NotFound, OperatorError
-from kube_runtime.types.kinds import (
-    ConfigMap,
-    Deployment,
-    EndpointSlice,
-    Ingress,
-    PersistentVolumeClaim,
-    Pod,
-    PodDisruptionBudget,
-    ReplicaSet,
-    Role,
-    RoleBinding,
-    Service,
-    ServiceAccount,
-    StatefulSet,
-)
+from kube_runtime.types import kinds
 from kube_runtime.types.meta import Key, Kind, Object, R, Resource, key_of
 from kube_runtime.wire import UNREADABLE, key_in, path_of
 
@@ -294,30 +280,30 @@ _OF_MODEL = f"{labels.MANAGED_BY}={labels.MANAGER}"
 """The Service of a base model belongs to every graph that serves it, so it has no graph's label."""
 
 _SELECTED: tuple[tuple[type[Resource], str], ...] = (
-    (ServiceAccount, _OURS),
-    (Role, _OURS),
-    (RoleBinding, _OURS),
-    (PersistentVolumeClaim, ""),
+    (kinds.ServiceAccount, _OURS),
+    (kinds.Role, _OURS),
+    (kinds.RoleBinding, _OURS),
+    (kinds.PersistentVolumeClaim, ""),
     (DynamoGraphDeploymentScalingAdapter, ""),
     (DynamoComponentDeployment, _OF_GRAPH),
     (PodCliqueSet, ""),
     (PodCliqueScalingGroup, ""),
     (PodClique, ""),
-    (Deployment, _OF_GRAPH),
-    (ReplicaSet, _OF_GRAPH),
+    (kinds.Deployment, _OF_GRAPH),
+    (kinds.ReplicaSet, _OF_GRAPH),
     (PodGroup, ""),
     (LeaderWorkerSet, _OF_GRAPH),
-    (StatefulSet, SET_NAME),
-    (Pod, _OF_GRAPH),
-    (Service, _OF_GRAPH),
-    (Service, _OF_MODEL),
-    (EndpointSlice, _OF_GRAPH),
-    (EndpointSlice, _OF_MODEL),
-    (ConfigMap, _OF_GRAPH),
-    (Ingress, _OF_GRAPH),
+    (kinds.StatefulSet, SET_NAME),
+    (kinds.Pod, _OF_GRAPH),
+    (kinds.Service, _OF_GRAPH),
+    (kinds.Service, _OF_MODEL),
+    (kinds.EndpointSlice, _OF_GRAPH),
+    (kinds.EndpointSlice, _OF_MODEL),
+    (kinds.ConfigMap, _OF_GRAPH),
+    (kinds.Ingress, _OF_GRAPH),
     (VirtualService, _OF_GRAPH),
     (InferencePool, _OF_GRAPH),
-    (PodDisruptionBudget, _OF_GRAPH),
+    (kinds.PodDisruptionBudget, _OF_GRAPH),
 )
 """Each kind with the selector of its objects, in the order of a tree."""
 

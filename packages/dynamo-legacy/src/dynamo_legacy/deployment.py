@@ -7,19 +7,10 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from dynamo_legacy import names
+from dynamo_legacy import names, render
 from dynamo_legacy.api import DynamoDeployment, DynamoNim, DynamoNimDeployment, DynamoNimRequest
 from dynamo_legacy.fetch import ArchiveStore, StoreError
 from dynamo_legacy.names import DYNAMO_TAG, GRAPH_CONFIG, GRAPH_CONFIG_KEY, GraphConfigMap, object_of
-from dynamo_legacy.render import (
-    GraphConfig,
-    GraphConfigError,
-    components,
-    graph_config_map,
-    parse_graph_config,
-    services_only,
-    unknown_services,
-)
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.status import (
     MESSAGE_LIMIT,
@@ -115,7 +106,7 @@ class Resolution:
     from. `to_keep`: the text is stored in a ConfigMap of the deployments of that tag.
     """
 
-    graph: GraphConfig | None = None
+    graph: render.GraphConfig | None = None
     text: str = ""
     to_keep: bool = False
     state: State = State.FAILED
@@ -139,7 +130,7 @@ async def resolve(
         return await _parsed(text, to_keep=True)
     if deployment.spec.services and inputs.image is not None:
         tag = deployment.metadata.annotations.get(DYNAMO_TAG, "")
-        return Resolution(services_only(deployment, tag))
+        return Resolution(render.services_only(deployment, tag))
     return _waiting(inputs)
 
 
@@ -147,8 +138,8 @@ async def _parsed(text: str, *, to_keep: bool) -> Resolution:
     if not text:
         return Resolution(problem=f"the configuration has no key {GRAPH_CONFIG_KEY}")
     try:
-        graph = await parsed(len(text), parse_graph_config, text)
-    except GraphConfigError as error:
+        graph = await parsed(len(text), render.parse_graph_config, text)
+    except render.GraphConfigError as error:
         return Resolution(problem=str(error))
     return Resolution(graph, text, to_keep=to_keep)
 
@@ -213,7 +204,7 @@ class DeploymentController:
         if text := shared_size_problem(deployment, resolution.graph, self.settings):
             return await self._stopped(deployment, DeploymentReason.NOT_GENERATED, text)
         try:
-            desired = tuple(components(deployment, resolution.graph))
+            desired = tuple(render.components(deployment, resolution.graph))
         except ValueError as error:
             return await self._stopped(deployment, DeploymentReason.NOT_GENERATED, str(error))
         applied = await self.applier.apply(
@@ -228,7 +219,7 @@ class DeploymentController:
             children.values(),
             applied.blocked,
             [url for component in children.values() for url in urls(component, self.settings, self.legacy)],
-            unknown_services(deployment, resolution.graph),
+            render.unknown_services(deployment, resolution.graph),
         )
         return await self.reporter.applied(deployment, status, applied)
 
@@ -260,7 +251,7 @@ class DeploymentController:
             objects.append(object_of(DynamoNimRequest, metadata, spec=body))
         if resolution.to_keep:
             key = Key(namespace, inputs.config_name)
-            objects.append(graph_config_map(key, inputs.nim_name, resolution.text))
+            objects.append(render.graph_config_map(key, inputs.nim_name, resolution.text))
         return Shared(objects, _SHARED, _MARKER)
 
 

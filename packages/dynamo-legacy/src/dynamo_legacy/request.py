@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from dynamo_legacy.api import DynamoNim, DynamoNimRequest
+from dynamo_legacy.build import source
 from dynamo_legacy.build.job import BUILDER_ACCOUNT, IS_BUILDER, Build, build_job
 from dynamo_legacy.build.plan import (
     BuildFacts,
@@ -16,19 +17,6 @@ from dynamo_legacy.build.plan import (
     plan_build,
     refused,
     request_status,
-)
-from dynamo_legacy.build.source import (
-    CONFIG_MAP,
-    NO_SETTINGS,
-    SHARED_MARKER,
-    BuilderSettings,
-    BuiltImage,
-    SourceUnavailable,
-    builder_settings,
-    built_image,
-    fetch_of,
-    registry_secret,
-    token_secret,
 )
 from dynamo_legacy.names import (
     BuilderAccount,
@@ -69,7 +57,7 @@ class RequestSnapshot:
     pods: tuple[BuildPod, ...]
     nim: DynamoNim | None
     account: str
-    builder: BuilderSettings
+    builder: source.BuilderSettings
     builder_error: str = ""
 
 
@@ -84,11 +72,11 @@ def read_request(request: DynamoNimRequest, cache: Cache, settings: LegacySettin
         if pod.metadata.controller is not None and pod.metadata.controller.uid in uids
     )
     names = (account.metadata.name for account in cache.list(BuilderAccount, namespace))
-    builder, error = NO_SETTINGS, ""
+    builder, error = source.NO_SETTINGS, ""
     if settings.builder_namespace:
-        config = cache.get(BuilderConfig, Key(settings.builder_namespace, CONFIG_MAP))
+        config = cache.get(BuilderConfig, Key(settings.builder_namespace, source.CONFIG_MAP))
         try:
-            builder = builder_settings(config.data) if config is not None else NO_SETTINGS
+            builder = source.builder_settings(config.data) if config is not None else source.NO_SETTINGS
         except ValueError as problem:
             error = str(problem)
     return RequestSnapshot(
@@ -105,12 +93,12 @@ def request_informers(namespace: str, settings: LegacySettings) -> Iterator[Info
     """The informers of Jobs, pods, Secrets and ServiceAccounts of builds, selected by labels."""
     yield Informer(BuildJob, namespace=namespace, labels=JOB_SELECTOR, transform=slimmed)
     yield Informer(BuildPod, namespace=namespace, labels=JOB_SELECTOR, transform=slimmed)
-    marked = "=".join(SHARED_MARKER)
+    marked = "=".join(source.SHARED_MARKER)
     yield per_owner(SharedSecret, namespace_of, namespace=namespace, labels=marked)
     yield Informer(BuilderAccount, namespace=namespace, labels=f"{BUILDER_ACCOUNT}=true", transform=slimmed)
     if settings.builder_namespace:
         yield Informer(
-            BuilderConfig, namespace=settings.builder_namespace, fields=f"metadata.name={CONFIG_MAP}"
+            BuilderConfig, namespace=settings.builder_namespace, fields=f"metadata.name={source.CONFIG_MAP}"
         )
 
 
@@ -160,7 +148,7 @@ class ImageRequestController:
             text = fitted([str(problem) for problem in problems], MESSAGE_LIMIT)
             return await self._report(request, refused(Reason.VALIDATION_FAILED, text), applied)
         try:
-            image = built_image(request, self.legacy)
+            image = source.built_image(request, self.legacy)
         except ValueError as error:
             plan = refused(Reason.VALIDATION_FAILED, f"spec: {error}")
             return await self._report(request, plan, applied)
@@ -178,13 +166,13 @@ class ImageRequestController:
         self,
         request: DynamoNimRequest,
         plan: BuildPlan,
-        image: BuiltImage,
+        image: source.BuiltImage,
         snapshot: RequestSnapshot,
         applied: Applied,
     ) -> BuildPlan:
         namespace, logins = request.metadata.namespace, list[Object]()
         if image.secret and not request.spec.docker_config_json_secret_name:
-            logins.append(registry_secret(namespace, self.legacy))
+            logins.append(source.registry_secret(namespace, self.legacy))
         if plan.step is Next.RECORD:
             nim = dynamo_nim(request, image.name, image.secret)
             desired: list[DesiredObjects] = [_shared(logins), *_config(request, snapshot)]
@@ -196,14 +184,14 @@ class ImageRequestController:
         if snapshot.builder_error:
             return refused(Reason.VALIDATION_FAILED, snapshot.builder_error)
         try:
-            fetch = fetch_of(request, self.legacy)
+            fetch = source.fetch_of(request, self.legacy)
             build = Build(image, fetch, self.legacy, snapshot.builder, snapshot.account)
             job = build_job(request, build)
         except ValueError as error:
-            is_source = isinstance(error, SourceUnavailable)
+            is_source = isinstance(error, source.SourceUnavailable)
             reason = Reason.SOURCE_UNAVAILABLE if is_source else Reason.VALIDATION_FAILED
             return refused(reason, str(error))
-        tokens = [token_secret(namespace, self.legacy)] if fetch.is_store else []
+        tokens = [source.token_secret(namespace, self.legacy)] if fetch.is_store else []
         await self.applier.apply(request, _shared([*logins, *tokens]), applied=applied)
         if not applied.obstructions:
             await self.applier.apply(request, CreateOnly([job], (BuildJob,)), applied=applied)
@@ -221,7 +209,7 @@ class ImageRequestController:
 
 
 def _shared(secrets: list[Object]) -> Shared:
-    return Shared(secrets, (SharedSecret,), SHARED_MARKER)
+    return Shared(secrets, (SharedSecret,), source.SHARED_MARKER)
 
 
 def _config(request: DynamoNimRequest, snapshot: RequestSnapshot) -> Iterator[CreateOnly]:

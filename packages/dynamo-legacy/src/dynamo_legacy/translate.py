@@ -14,16 +14,7 @@ import msgspec
 from dynamo_legacy.api import DynamoNimDeployment, DynamoNimDeploymentSpec, DynamoNimSpec
 from dynamo_legacy.settings import LegacySettings, host_suffix
 from dynamo_operator import labels
-from dynamo_operator.component.api import (
-    DynamoComponentDeployment,
-    DynamoComponentDeploymentSpec,
-    IngressSpec,
-    IngressTls,
-    ResourceItem,
-    Resources,
-    SharedMemory,
-    VolumeMount,
-)
+from dynamo_operator.component import api
 from dynamo_operator.component.plan import merged
 from dynamo_operator.graph.service import VARIABLE, config_of, configured
 from dynamo_operator.settings import RenderSettings
@@ -82,12 +73,12 @@ _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 def as_component(
     nim: DynamoNimDeployment, image: DynamoNimSpec, settings: RenderSettings, legacy: LegacySettings
-) -> DynamoComponentDeployment:
+) -> api.DynamoComponentDeployment:
     """Translate to the component that runs the service from that image."""
     spec = nim.spec
     service = spec.service_name or nim.metadata.name
     mount_point = spec.pvc.mount_point if spec.pvc else None
-    component = DynamoComponentDeploymentSpec(
+    component = api.DynamoComponentDeploymentSpec(
         annotations=_annotations(spec.annotations),
         labels=spec.labels,
         service_name=spec.service_name,
@@ -95,7 +86,7 @@ def as_component(
         resources=spec.resources,
         envs=_environment(spec, service),
         env_from_secret=spec.env_from_secret,
-        volume_mounts=(VolumeMount(claim_name(nim), mount_point),) if mount_point else (),
+        volume_mounts=(api.VolumeMount(claim_name(nim), mount_point),) if mount_point else (),
         ingress=_ingress(nim, settings, legacy),
         extra_pod_metadata=spec.extra_pod_metadata,
         extra_pod_spec=_pod(spec, image, legacy),
@@ -106,13 +97,13 @@ def as_component(
     component = configured(component, config_of(spec.envs), service)
     resources = _with_base(component.resources)
     limit = amount(resources.limits.memory or "") if resources.limits else None
-    shared_memory = SharedMemory(size=_binary(limit / 2) if limit else _SHARED_MEMORY)
+    shared_memory = api.SharedMemory(size=_binary(limit / 2) if limit else _SHARED_MEMORY)
     component = msgspec.structs.replace(component, resources=resources, shared_memory=shared_memory)
     old = nim.metadata
     metadata = Metadata(
         old.name, old.namespace, old.uid, generation=old.generation, annotations=old.annotations
     )
-    return DynamoComponentDeployment(metadata, component)
+    return api.DynamoComponentDeployment(metadata, component)
 
 
 def http_port(environment: tuple[Object, ...]) -> int | None:
@@ -225,7 +216,7 @@ def _with_namespace(config: Object, service: str, namespace: str) -> Object:
 
 def _ingress(
     nim: DynamoNimDeployment, settings: RenderSettings, legacy: LegacySettings
-) -> IngressSpec | None:
+) -> api.IngressSpec | None:
     ingress = nim.spec.ingress
     if ingress is None or not ingress.enabled:
         return None
@@ -239,32 +230,32 @@ def _ingress(
         ingress_controller_class_name=ingress.ingress_controller_class_name or settings.ingress_class_name,
         use_virtual_service=ingress.use_virtual_service or bool(gateway and not names_class),
         virtual_service_gateway=ingress.virtual_service_gateway or gateway,
-        tls=ingress.tls or (IngressTls(secret) if secret else None),
+        tls=ingress.tls or (api.IngressTls(secret) if secret else None),
     )
 
 
-def _with_base(resources: Resources | None) -> Resources:
+def _with_base(resources: api.Resources | None) -> api.Resources:
     """The user's resources, completed by the defaults.
 
     A default limit below the user's request, or the reverse, is left out: the API server would refuse the
     pod. GPUs are limits only; requests for them are ignored, as in that generation.
     """
-    given = resources or Resources()
-    requests, limits = given.requests or ResourceItem(), given.limits or ResourceItem()
+    given = resources or api.Resources()
+    requests, limits = given.requests or api.ResourceItem(), given.limits or api.ResourceItem()
     lower, upper = _given(requests), _given(limits)
     for name, (least, most) in _BASE.items():
         if name not in upper and not _exceeds(lower.get(name), most):
             upper[name] = most
         if name not in lower and not _exceeds(least, upper.get(name)):
             lower[name] = least
-    return Resources(
-        ResourceItem(**lower, custom=requests.custom),
-        ResourceItem(**upper, gpu=limits.gpu, gpu_type=limits.gpu_type, custom=limits.custom),
+    return api.Resources(
+        api.ResourceItem(**lower, custom=requests.custom),
+        api.ResourceItem(**upper, gpu=limits.gpu, gpu_type=limits.gpu_type, custom=limits.custom),
         given.claims,
     )
 
 
-def _given(item: ResourceItem) -> dict[str, str]:
+def _given(item: api.ResourceItem) -> dict[str, str]:
     both = {"cpu": item.cpu, "memory": item.memory}
     return {name: value for name, value in both.items() if value}
 

@@ -14,34 +14,16 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from dynamo_legacy.api import (
-    Autoscaling,
-    ComponentSpec,
-    DynamoDeployment,
-    DynamoNimDeployment,
-    DynamoNimDeploymentSpec,
-    DynamoNimRequest,
-    DynamoNimSpec,
-    Pvc,
-    Source,
-)
+from dynamo_legacy import api
 from dynamo_legacy.build.job import build_seconds
 from dynamo_legacy.build.source import image_tag, parse_reference, pod_fields
 from dynamo_legacy.names import component_name, nim_name, tag_parts
 from dynamo_legacy.render import MOST_SERVICES, GraphConfig, merge_patched
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.translate import as_component, http_port, ignored_switches
+from dynamo_operator.component import validate_pod
 from dynamo_operator.component.api import DynamoComponentDeploymentSpec
 from dynamo_operator.component.validate import spec_problems
-from dynamo_operator.component.validate_pod import (
-    ENTRIES,
-    ENVIRONMENT,
-    POD,
-    Shape,
-    account_problems,
-    shape_problems,
-    shared_environment_problems,
-)
 from dynamo_operator.graph.service import VARIABLE
 from dynamo_operator.graph.validate import shared_size_problems
 from dynamo_operator.settings import RenderSettings
@@ -57,11 +39,11 @@ from kube_runtime.types.meta import Metadata, Object, cut
 
 T = TypeVar("T")
 
-_SOME_IMAGE = DynamoNimSpec(image="image")
+_SOME_IMAGE = api.DynamoNimSpec(image="image")
 """No rule depends on the image."""
 _EXAMPLES = {"mountPoint": "/data", "size": "10Gi", "volumeAccessMode": "ReadWriteOnce"}
-_BUILD_POD: Shape = {
-    "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [ENTRIES]}},
+_BUILD_POD: validate_pod.Shape = {
+    "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [validate_pod.ENTRIES]}},
     "serviceAccountName": str,
 }
 """The part of a pod spec that the Job of a build merges; the API server validates the rest."""
@@ -73,7 +55,7 @@ _AT = " - at `"
 
 
 def nim_problems(
-    nim: DynamoNimDeployment, settings: RenderSettings, legacy: LegacySettings, most: int = MOST_PROBLEMS
+    nim: api.DynamoNimDeployment, settings: RenderSettings, legacy: LegacySettings, most: int = MOST_PROBLEMS
 ) -> tuple[Problem, ...]:
     """The problems of a component, sorted by path."""
     problems = chain(
@@ -86,12 +68,15 @@ def nim_problems(
 
 
 def deployment_problems(
-    deployment: DynamoDeployment, settings: RenderSettings, legacy: LegacySettings, most: int = MOST_PROBLEMS
+    deployment: api.DynamoDeployment,
+    settings: RenderSettings,
+    legacy: LegacySettings,
+    most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
     """The problems of a deployment that no configuration of its graph can fix, sorted by path."""
     problems = chain(
         _error(nim_name, deployment.spec.dynamo_nim, "spec.dynamoNim"),
-        shared_environment_problems(_with_config(deployment.spec.envs), "spec.envs"),
+        validate_pod.shared_environment_problems(_with_config(deployment.spec.envs), "spec.envs"),
         _port_problems(deployment.spec.envs, "spec.envs"),
         _service_problems(deployment, settings, legacy),
     )
@@ -99,39 +84,41 @@ def deployment_problems(
 
 
 def request_problems(
-    request: DynamoNimRequest, settings: RenderSettings, most: int = MOST_PROBLEMS
+    request: api.DynamoNimRequest, settings: RenderSettings, most: int = MOST_PROBLEMS
 ) -> tuple[Problem, ...]:
     """The problems of a request that no setting of builds can fix, sorted by path."""
     problems = chain(_request_problems(request), _build_pod_problems(request, settings))
     return first_problems(problems, most)
 
 
-def nim_warnings(nim: DynamoNimDeployment) -> Iterator[Problem]:
+def nim_warnings(nim: api.DynamoNimDeployment) -> Iterator[Problem]:
     """Fields of a component without effect; none for a component of a DynamoDeployment."""
     if nim.metadata.controller is None:
         yield from _ignored(nim.spec, "spec")
 
 
-def deployment_warnings(deployment: DynamoDeployment) -> Iterator[Problem]:
+def deployment_warnings(deployment: api.DynamoDeployment) -> Iterator[Problem]:
     """Fields of a deployment's services without effect. The deployment has no problems."""
     yield from _opaque(deployment.spec.envs, "spec.envs")
     for name, override in sorted(deployment.spec.services.items()):
         yield from _ignored(_overriding(override), f"spec.services.{name}")
 
 
-def shared_size_problem(deployment: DynamoDeployment, graph: GraphConfig, settings: RenderSettings) -> str:
+def shared_size_problem(
+    deployment: api.DynamoDeployment, graph: GraphConfig, settings: RenderSettings
+) -> str:
     """The problem that shared variables, copied to each component, are too large together; "" if not."""
     variables, services = deployment.spec.envs, len(graph.services)
     return "\n".join(map(str, shared_size_problems(variables, services, settings)))
 
 
 def _component_problems(
-    nim: DynamoNimDeployment, path: str, settings: RenderSettings, legacy: LegacySettings
+    nim: api.DynamoNimDeployment, path: str, settings: RenderSettings, legacy: LegacySettings
 ) -> Iterator[Problem]:
     """Problems of a component whose spec is at `path`; first of the JSON types that the translation needs."""
     wrong_types = (
-        *shape_problems(nim.spec.envs, ENVIRONMENT, f"{path}.envs"),
-        *shape_problems(nim.spec.extra_pod_spec, POD, f"{path}.extraPodSpec"),
+        *validate_pod.shape_problems(nim.spec.envs, validate_pod.ENVIRONMENT, f"{path}.envs"),
+        *validate_pod.shape_problems(nim.spec.extra_pod_spec, validate_pod.POD, f"{path}.extraPodSpec"),
     )
     if wrong_types:
         yield from wrong_types
@@ -172,7 +159,7 @@ def _object_name_problems(name: str, path: str) -> Iterator[Problem]:
 
 
 def _service_problems(
-    deployment: DynamoDeployment, settings: RenderSettings, legacy: LegacySettings
+    deployment: api.DynamoDeployment, settings: RenderSettings, legacy: LegacySettings
 ) -> Iterator[Problem]:
     services = deployment.spec.services
     if len(services) > MOST_SERVICES:
@@ -201,12 +188,12 @@ def _override_problems(
         message, _, place = str(error).partition(_AT)
         yield Problem(path + place.rstrip("`").removeprefix("$"), message)
         return
-    yield from _component_problems(DynamoNimDeployment(metadata, spec), path, settings, legacy)
+    yield from _component_problems(api.DynamoNimDeployment(metadata, spec), path, settings, legacy)
 
 
-def _overriding(override: Object) -> DynamoNimDeploymentSpec:
+def _overriding(override: Object) -> api.DynamoNimDeploymentSpec:
     """Without the keys that it sets to null. Raises: msgspec.ValidationError for a wrong type."""
-    return msgspec.convert(merge_patched({}, override), DynamoNimDeploymentSpec)
+    return msgspec.convert(merge_patched({}, override), api.DynamoNimDeploymentSpec)
 
 
 def _port_problems(environment: tuple[Object, ...], path: str) -> Iterator[Problem]:
@@ -218,7 +205,7 @@ def _port_problems(environment: tuple[Object, ...], path: str) -> Iterator[Probl
             yield Problem(f"{path}[{index}].value", message)
 
 
-def _claim_problems(pvc: Pvc | None, path: str) -> Iterator[Problem]:
+def _claim_problems(pvc: api.Pvc | None, path: str) -> Iterator[Problem]:
     if pvc is None:
         return
     for field, kind, name in (
@@ -236,7 +223,7 @@ def _claim_problems(pvc: Pvc | None, path: str) -> Iterator[Problem]:
             yield Problem(f"{path}.{field}", message, ProblemKind.REQUIRED)
 
 
-def _autoscaling_problems(autoscaling: Autoscaling | None, path: str) -> Iterator[Problem]:
+def _autoscaling_problems(autoscaling: api.Autoscaling | None, path: str) -> Iterator[Problem]:
     if autoscaling is None or not autoscaling.enabled:
         return
     least = autoscaling.min_replicas
@@ -249,14 +236,14 @@ def _autoscaling_problems(autoscaling: Autoscaling | None, path: str) -> Iterato
         yield Problem(f"{path}.maxReplicas", message)
 
 
-def _missing_bound(autoscaling: Autoscaling | None) -> Iterator[Problem]:
+def _missing_bound(autoscaling: api.Autoscaling | None) -> Iterator[Problem]:
     """An override may leave the upper bound to the graph."""
     if autoscaling is not None and autoscaling.enabled and autoscaling.max_replicas is None:
         message = "missing maxReplicas (for example 4)"
         yield Problem("spec.autoscaling.maxReplicas", message, ProblemKind.REQUIRED)
 
 
-def _request_problems(request: DynamoNimRequest) -> Iterator[Problem]:
+def _request_problems(request: api.DynamoNimRequest) -> Iterator[Problem]:
     spec = request.spec
     if spec.image:
         yield from _error(tag_parts, spec.bento_tag, "spec.bentoTag")
@@ -276,19 +263,21 @@ def _request_problems(request: DynamoNimRequest) -> Iterator[Problem]:
     yield from _error(build_seconds, spec.image_build_timeout, "spec.imageBuildTimeout")
 
 
-def _build_pod_problems(request: DynamoNimRequest, settings: RenderSettings) -> Iterator[Problem]:
+def _build_pod_problems(request: api.DynamoNimRequest, settings: RenderSettings) -> Iterator[Problem]:
     environment = request.spec.image_builder_extra_container_env
-    yield from shape_problems(environment, ENVIRONMENT, "spec.imageBuilderExtraContainerEnv")
+    yield from validate_pod.shape_problems(
+        environment, validate_pod.ENVIRONMENT, "spec.imageBuilderExtraContainerEnv"
+    )
     pod, path = request.spec.image_builder_extra_pod_spec, "spec.imageBuilderExtraPodSpec"
-    yield from shape_problems(pod, _BUILD_POD, path)
+    yield from validate_pod.shape_problems(pod, _BUILD_POD, path)
     account = pod_fields(pod).get("serviceAccountName") if isinstance(pod, dict) else None
     if isinstance(account, str):
         fields, namespace = {"serviceAccountName": account}, request.metadata.namespace
         component = DynamoComponentDeploymentSpec()
-        yield from account_problems(component, fields, namespace, path, settings)
+        yield from validate_pod.account_problems(component, fields, namespace, path, settings)
 
 
-def _source_problems(source: Source) -> Iterator[Problem]:
+def _source_problems(source: api.Source) -> Iterator[Problem]:
     members: Object = {
         "oci": source.oci,
         "s3": source.s3,
@@ -321,7 +310,7 @@ def _opaque(environment: tuple[Object, ...], path: str) -> Iterator[Problem]:
             yield Problem(f"{path}[{index}].value", message)
 
 
-def _ignored(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+def _ignored(spec: api.ComponentSpec, path: str) -> Iterator[Problem]:
     yield from _opaque(spec.envs, f"{path}.envs")
     if spec.run_mode is not None:
         yield Problem(f"{path}.runMode", "has no effect: no process has ever read it")

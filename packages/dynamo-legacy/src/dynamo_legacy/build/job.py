@@ -13,15 +13,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from dynamo_legacy.api import DynamoNimRequest
-from dynamo_legacy.build.source import (
-    NO_SETTINGS,
-    STORE_USER,
-    BuilderSettings,
-    BuiltImage,
-    Fetch,
-    pod_fields,
-    store_user,
-)
+from dynamo_legacy.build import source
 from dynamo_legacy.names import REPOSITORY, BuildJob, object_of, tag_parts
 from dynamo_legacy.settings import LegacySettings
 from dynamo_operator.component.api import ExtraPodMetadata
@@ -80,10 +72,10 @@ _UNCONFINED: Object = {  # its user namespace needs syscalls that the default pr
 class Build:
     """The inputs of a Job beside the request. `account` is its ServiceAccount."""
 
-    image: BuiltImage
-    fetch: Fetch
+    image: source.BuiltImage
+    fetch: source.Fetch
     settings: LegacySettings
-    builder: BuilderSettings = NO_SETTINGS
+    builder: source.BuilderSettings = source.NO_SETTINGS
     account: str = "default"
 
 
@@ -178,7 +170,7 @@ def _pod_metadata(request: DynamoNimRequest, build: Build, labels: dict[str, str
 
 
 def _pod(request: DynamoNimRequest, build: Build, labels: dict[str, str]) -> Object:
-    extra = pod_fields(request.spec.image_builder_extra_pod_spec or {})
+    extra = source.pod_fields(request.spec.image_builder_extra_pod_spec or {})
     volumes: list[Object] = [{"name": "yatai", "emptyDir": {}}, {"name": "workspace", "emptyDir": {}}]
     mounts: list[Object] = [
         {"name": "yatai", "mountPath": "/yatai"},
@@ -228,7 +220,7 @@ def _fetcher(request: DynamoNimRequest, build: Build, mounts: Sequence[Object]) 
         {"name": "SOURCE", "value": _escaped(fetch.document)},
     ]
     if fetch.is_store:
-        environment.append({"name": STORE_USER, "value": store_user(settings)})
+        environment.append({"name": source.STORE_USER, "value": source.store_user(settings)})
     words = [f"--into={_CONTEXT}", f"--dockerfile={request.spec.dockerfile or ''}"]
     return {
         "name": FETCHER,

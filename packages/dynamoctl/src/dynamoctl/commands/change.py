@@ -4,28 +4,18 @@ from typing import Annotated
 
 from cyclopts import CycloptsError, Parameter
 
-from dynamoctl.options import (
-    CONVERSION,
-    HERE,
-    ConvertOptions,
-    Files,
-    Paths,
-    TextOutput,
-    Where,
-    all_files,
-    run,
-)
+from dynamoctl import options
 
 _Force = Annotated[bool, Parameter(name="--force-conflicts")]
 
 
 def diff(
-    *paths: Paths,
-    files: Files = (),
-    where: Where = HERE,
+    *paths: options.Paths,
+    files: options.Files = (),
+    where: options.Where = options.HERE,
     force: _Force = False,
     exit_code: bool = False,
-    output: TextOutput = "text",
+    output: options.TextOutput = "text",
 ) -> int:
     """Show what files would change in the cluster, and which pods would restart.
 
@@ -44,14 +34,14 @@ def diff(
     from dynamoctl.change.diff import print_diff
 
     # Not in the event loop, where the first Ctrl-C would not end a read of standard input.
-    manifests = read_manifests(all_files(paths, files))
-    return run(print_diff(manifests, where, output, force=force, has_exit_code=exit_code))
+    manifests = read_manifests(options.all_files(paths, files))
+    return options.run(print_diff(manifests, where, output, force=force, has_exit_code=exit_code))
 
 
 def apply(
-    *paths: Paths,
-    files: Files = (),
-    where: Where = HERE,
+    *paths: options.Paths,
+    files: options.Files = (),
+    where: options.Where = options.HERE,
     force: _Force = False,
     wait: bool = False,
     timeout: Annotated[str, Parameter(metavar="DURATION")] = "30m",
@@ -75,16 +65,16 @@ def apply(
     from dynamoctl.screen import seconds
 
     limit = seconds(timeout)
-    manifests = read_manifests(all_files(paths, files))  # before the event loop, as above
-    return run(print_applied(manifests, where, force=force, wait=wait, timeout_seconds=limit))
+    manifests = read_manifests(options.all_files(paths, files))  # before the event loop, as above
+    return options.run(print_applied(manifests, where, force=force, wait=wait, timeout_seconds=limit))
 
 
 def convert(
-    *paths: Paths,
-    files: Files = (),
+    *paths: options.Paths,
+    files: options.Files = (),
     cluster: bool = False,
-    where: Where = HERE,
-    choices: ConvertOptions = CONVERSION,
+    where: options.Where = options.HERE,
+    choices: options.ConvertOptions = options.CONVERSION,
 ) -> int:
     """Convert objects of the older generation to DynamoGraphDeployments.
 
@@ -103,7 +93,7 @@ def convert(
     from dynamoctl.authoring.render import read_manifests
 
     if not cluster:
-        return int(convert_manifests(read_manifests(all_files(paths, files)), choices))
+        return int(convert_manifests(read_manifests(options.all_files(paths, files)), choices))
     if paths or files:
         raise CycloptsError(msg="--cluster reads no files")
-    return run(convert_cluster(where, choices))
+    return options.run(convert_cluster(where, choices))

@@ -11,18 +11,8 @@ from cyclopts import CycloptsError
 from rich.console import RenderableType
 from rich.text import Text
 
+from dynamo_graphs import reader
 from dynamo_graphs.ages import ago, short_age, since
-from dynamo_graphs.reader import (
-    GRAPHS,
-    NOUNS,
-    STATED,
-    Connection,
-    absent_namespace,
-    members,
-    not_served,
-    stored_type,
-    warn,
-)
 from dynamo_graphs.services import services
 from dynamo_operator.shared.conditions import Stated, is_behind, is_paused, is_ready, seen_generation
 from dynamoctl.options import Where
@@ -50,7 +40,7 @@ async def print_list(
     """
     if watch and output in RAW:
         raise CycloptsError(f"--watch prints a table (expected --output table or wide, not {output})")
-    type_ = type_named(kind, STATED)
+    type_ = type_named(kind, reader.STATED)
     columns = [column for column in type_.DEFINITION.columns if output == "wide" or not column.priority]
     async with cluster(where) as at:
         namespace = "" if everywhere else at.namespace
@@ -60,8 +50,8 @@ async def print_list(
                 return ExitCode.OK
             objects = await at.reading.all_raw(type_.KIND, namespace, labels=selector)
         except NotFound:
-            raise not_served(type_) from None
-        hint = "" if objects or everywhere else await absent_namespace(at.reading, namespace)
+            raise reader.not_served(type_) from None
+        hint = "" if objects or everywhere else await reader.absent_namespace(at.reading, namespace)
     if output in RAW:
         whole = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": objects}
         print_raw(type_.KIND, objects, whole, output)
@@ -69,7 +59,7 @@ async def print_list(
         head, body = rows(columns, objects, everywhere=everywhere, now=datetime.now(UTC))
         show(table(head, body))
     else:
-        print(f"no {NOUNS[type_]}s found in {namespace_in_words(namespace)}{hint}", file=sys.stderr)
+        print(f"no {reader.NOUNS[type_]}s found in {namespace_in_words(namespace)}{hint}", file=sys.stderr)
     return ExitCode.PROBLEMS if hint else ExitCode.OK
 
 
@@ -109,13 +99,13 @@ def value_at(path: str, value: object) -> object:
 
 
 async def _watched(
-    at: Connection, kind: Kind, namespace: str, selector: str, columns: Sequence[Column]
+    at: reader.Connection, kind: Kind, namespace: str, selector: str, columns: Sequence[Column]
 ) -> None:
     """Draw the table in place on each change; on a pipe, print each changed row."""
     from dynamo_graphs.watching import snapshots
     from kube_runtime.types.meta import Selector
 
-    changes = snapshots(at.reading.client, stored_type(kind), Selector(namespace, labels=selector))
+    changes = snapshots(at.reading.client, reader.stored_type(kind), Selector(namespace, labels=selector))
     before: Mapping[Key, Resource] = {}
     async with aclosing(changes) as states:
         with redrawing() if sys.stdout.isatty() else nullcontext() as live:
@@ -235,12 +225,12 @@ _EVENT_HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
 
 async def print_events(name: str, where: Where, output: str, *, only_warnings: bool) -> ExitCode:
     """Print the Events, the newest last."""
-    async with target_of(name, where, GRAPHS) as at:
+    async with target_of(name, where, reader.GRAPHS) as at:
         graph = await at.get()
-        dependents = await members(at.reading.client, graph.key)
+        dependents = await reader.members(at.reading.client, graph.key)
         listed = await at.reading.all_raw(Event.KIND, at.key.namespace)
     for note in dependents.unread:
-        warn(note)
+        reader.warn(note)
     uids = owned_uids(graph, dependents.by_owner)
     shown = events_about(listed, uids, only_warnings=only_warnings)
     if output == "json":
@@ -258,7 +248,7 @@ async def print_events(name: str, where: Where, output: str, *, only_warnings: b
         show(table(_EVENT_HEAD, rows))
     else:
         which = "Warning Events" if only_warnings else "Events"
-        warn(f"no {which} about {graph.key} in the last hour or so: Kubernetes deletes old ones")
+        reader.warn(f"no {which} about {graph.key} in the last hour or so: Kubernetes deletes old ones")
     return ExitCode.OK
 
 

@@ -32,20 +32,7 @@ from dynamo_operator.graph.service import component_of
 from dynamo_operator.graph.status import is_available
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import (
-    GROVE,
-    KAI,
-    LeaderWorkerSet,
-    LiveObjects,
-    PodClique,
-    PodCliqueScalingGroup,
-    PodCliqueSet,
-    PodGroup,
-    PodServiceAccount,
-    PullSecret,
-    Queue,
-    VirtualService,
-)
+from dynamo_operator.shared import cluster
 from dynamo_operator.shared.transforms import registries_only
 from dynamoctl.installation.checks import Definition, Finding, failed, ok
 from kube_runtime.cache.store import Cache, Store
@@ -57,15 +44,15 @@ from kube_runtime.types.meta import Key, Object, Resource, content_of, key_of
 PULL_SECRETS = "type=kubernetes.io/dockerconfigjson"
 _OURS: tuple[type[Resource], ...] = (DynamoGraphDeployment, DynamoComponentDeployment)
 _OPTIONAL: tuple[type[Resource], ...] = (
-    *(PodCliqueSet, PodClique, PodCliqueScalingGroup),
-    *(LeaderWorkerSet, PodGroup, Queue, VirtualService),
+    *(cluster.PodCliqueSet, cluster.PodClique, cluster.PodCliqueScalingGroup),
+    *(cluster.LeaderWorkerSet, cluster.PodGroup, cluster.Queue, cluster.VirtualService),
 )
-_BUILT_IN: tuple[type[Resource], ...] = (Deployment, PullSecret, PodServiceAccount)
+_BUILT_IN: tuple[type[Resource], ...] = (Deployment, cluster.PullSecret, cluster.PodServiceAccount)
 READ = (*_OURS, *_OPTIONAL, *_BUILT_IN)
 """The kinds that the pods of graphs depend on."""
 
 _TYPES: Mapping[str, type[Resource]] = {
-    type_.KIND.name: type_ for type_ in (Deployment, LeaderWorkerSet, PodCliqueSet)
+    type_.KIND.name: type_ for type_ in (Deployment, cluster.LeaderWorkerSet, cluster.PodCliqueSet)
 }
 
 
@@ -98,13 +85,13 @@ async def live_cache(reading: Reading, namespace: str) -> tuple[Cache, dict[Key,
     stores = [await _store(reading, type_, namespace, present) for type_ in READ]
     cache = Cache(stores)
     origins = {}
-    for clique_set in cache.list(PodCliqueSet):
+    for clique_set in cache.list(cluster.PodCliqueSet):
         owner = clique_set.metadata.controller
         if owner is not None and is_of_earlier_operator(clique_set.metadata.annotations):
             graph = Key(clique_set.metadata.namespace, owner.name)
             bodies = [
                 await reading.raw(DynamoGraphDeployment.KIND, graph),
-                await reading.raw(PodCliqueSet.KIND, clique_set.key),
+                await reading.raw(cluster.PodCliqueSet.KIND, clique_set.key),
             ]
             fields = [(body or {}).get("metadata", {}).get("managedFields", ()) for body in bodies]
             origins[clique_set.key] = set_origin(*fields)
@@ -117,10 +104,10 @@ async def _store(reading: Reading, type_: type[Resource], namespace: str, presen
         store.mark_kind_gone()
         return store
     place = namespace if type_.KIND.namespaced else ""
-    fields = PULL_SECRETS if type_ is PullSecret else ""
+    fields = PULL_SECRETS if type_ is cluster.PullSecret else ""
     store.on_watch_event(Started())
     for live in await reading.all(type_, namespace=place, fields=fields):
-        store.on_watch_event(Present(registries_only(live) if isinstance(live, PullSecret) else live))
+        store.on_watch_event(Present(registries_only(live) if isinstance(live, cluster.PullSecret) else live))
     store.on_watch_event(Synced())
     return store
 
@@ -165,11 +152,11 @@ def _of_graph(
 ) -> _Pairs:
     facts = replace(
         read_facts(stored.metadata.namespace, cache),
-        grove_served=serves(cache, GROVE),
-        kai_served=serves(cache, KAI),
+        grove_served=serves(cache, cluster.GROVE),
+        kai_served=serves(cache, cluster.KAI),
         live_templates=live_templates(stored, cache),
     )
-    live = live_objects(stored, cache, (DynamoComponentDeployment, PodCliqueSet))
+    live = live_objects(stored, cache, (DynamoComponentDeployment, cluster.PodCliqueSet))
     provider = workload_provider(stored, facts, {kind for kind, _ in live})
     graph = on_provider(stored, provider)
     if not is_available(provider, facts) or graph_problems(graph, settings):
@@ -210,7 +197,7 @@ def _of_component(component: DynamoComponentDeployment, cache: Cache, settings: 
             yield desired, rendered
 
 
-def _live(rendered: Sequence[Object], cache: Cache) -> LiveObjects:
+def _live(rendered: Sequence[Object], cache: Cache) -> cluster.LiveObjects:
     """The live objects with the names of rendered ones. A component that is rendered here has no uid yet."""
     types: Mapping[str, type[Resource]] = {
         **_TYPES,

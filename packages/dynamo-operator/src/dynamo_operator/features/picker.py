@@ -76,8 +76,7 @@ def graph_picker_problems(pickers: Sequence[str], settings: RenderSettings) -> I
             "EPP ClusterRole name is required in cluster-wide mode when EPP service is present: "
             "start the operator with --epp-cluster-role-name"
         )
-        path = f"{service_path(pickers[0])}.componentType"
-        yield Problem(path, message, ProblemKind.NOT_SUPPORTED)
+        yield Problem(f"{service_path(pickers[0])}.componentType", message, ProblemKind.NOT_SUPPORTED)
 
 
 _CONFIG_KIND = {"apiVersion": "inference.networking.x-k8s.io/v1alpha1", "kind": "EndpointPickerConfig"}

@@ -43,8 +43,7 @@ def ssh_key_informers(settings: RenderSettings, owners: Owners) -> list[Informer
     copies = children(SshKeysCopy, owners, namespace=namespace, fields=name, tolerate_forbidden=True)
     if not (source := shared_source(settings)):
         return [copies]
-    keys = Informer(SshKeys, namespace=source.namespace, fields=name, tolerate_forbidden=True)
-    return [copies, keys]
+    return [copies, Informer(SshKeys, namespace=source.namespace, fields=name, tolerate_forbidden=True)]
 
 
 def shared_source(settings: RenderSettings) -> Key | None:

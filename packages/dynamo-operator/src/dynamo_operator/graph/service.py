@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dynamo_operator import labels, names
+from dynamo_operator.component import plan
 from dynamo_operator.component.api import (
     MAX_GROUPS,
     ComponentSpec,
@@ -16,15 +17,6 @@ from dynamo_operator.component.api import (
     ResourceItem,
     Resources,
     is_under_factor,
-)
-from dynamo_operator.component.plan import (
-    merged_environment,
-    object_metadata,
-    pruned,
-    service_annotations,
-    service_dynamo_namespace,
-    service_labels,
-    variable,
 )
 from dynamo_operator.features.rollouts.plan import (
     NAMESPACE_PREFIX_VARIABLE,
@@ -233,38 +225,38 @@ def component_resource(
     service = as_configured(graph, key)
     is_revised = revision is not PLAIN and has_revisions(service)
     suffix = revision.suffix if is_revised else ""
-    annotations = service_annotations(graph, service) | {
+    annotations = plan.service_annotations(graph, service) | {
         name: graph.metadata.annotations[name] for name in _INHERITED if name in graph.metadata.annotations
     }
-    dynamo_namespace = service_dynamo_namespace(graph, service, suffix)
+    dynamo_namespace = plan.service_dynamo_namespace(graph, service, suffix)
     system = {
         labels.COMPONENT: names.label_value(key),
         labels.DYNAMO_NAMESPACE: dynamo_namespace,
         labels.GRAPH: names.label_value(graph.metadata.name),
     }
-    spec: Object = _explicit(pruned(msgspec.to_builtins(service)))
+    spec: Object = _explicit(plan.pruned(msgspec.to_builtins(service)))
     spec.pop("disruptionBudget", None)  # the graph has one for all revisions of the service
     spec |= {
         "serviceName": key,
         "dynamoNamespace": dynamo_namespace,
-        "labels": service_labels(graph, service) | system,
+        "labels": plan.service_labels(graph, service) | system,
     }
     if graph.spec.backend_framework:
         spec["backendFramework"] = graph.spec.backend_framework
     if annotations:
         spec["annotations"] = annotations
     if graph.spec.envs:
-        spec["envs"] = pruned(merged_environment(graph.spec.envs, service.envs))
+        spec["envs"] = plan.pruned(plan.merged_environment(graph.spec.envs, service.envs))
     if key in revision.replicas:
         spec["replicas"] = revision.replicas[key]
     if revision is not PLAIN and (variables := _namespace_variables(graph, service, revision)):
-        spec["envs"] = merged_environment(variables, spec.get("envs", ()))
+        spec["envs"] = plan.merged_environment(variables, spec.get("envs", ()))
     if service.component_type == "frontend" and service.ingress is None:
         spec["ingress"] = default_ingress(graph.metadata.name, settings)
     own_annotations = {name: annotations[name] for name in graph.spec.annotations if name in annotations}
     if revision.content and is_revised:
         own_annotations[labels.WORKER_CONTENT] = revision.content
-    metadata = object_metadata(
+    metadata = plan.object_metadata(
         graph.metadata.namespace,
         worker_component_name(graph, key, revision)
         if suffix
@@ -290,7 +282,7 @@ def _namespace_variables(
         }
     container = (service.extra_pod_spec or {}).get("mainContainer") or {}
     users = {entry["name"] for entry in container.get("env") or ()}
-    return [variable(name, value) for name, value in variables.items() if name not in users]
+    return [plan.variable(name, value) for name, value in variables.items() if name not in users]
 
 
 def component_of(graph: DynamoGraphDeployment, desired: Object) -> DynamoComponentDeployment:

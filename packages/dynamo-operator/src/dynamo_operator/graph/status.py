@@ -240,8 +240,7 @@ def _state_and_reason(
     is_new = is_first and not any(view.exists for view in views.values())
     waiting = GraphState.INITIALIZING if is_new else GraphState.PENDING
     if blocked:
-        text = "; ".join(obstacle.message for obstacle in blocked)
-        return waiting, GraphReason.SOME_NOT_READY, text
+        return waiting, GraphReason.SOME_NOT_READY, "; ".join(obstacle.message for obstacle in blocked)
     if not unready:
         return GraphState.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready"
     reasons = {view.counts.reason for view in unready.values() if view.counts.reason is not None}
@@ -250,8 +249,7 @@ def _state_and_reason(
         for view in unready.values():
             causes[view.name].update(view.obstacles)
         lines = (f"{name}: {'; '.join(sorted(causes[name]))}" for name in sorted(causes))
-        text = f"Resources not ready: {'; '.join(lines)}"
-        return waiting, GraphReason.SOME_NOT_READY, text
+        return waiting, GraphReason.SOME_NOT_READY, f"Resources not ready: {'; '.join(lines)}"
     texts = [
         f"{key}: {view.ready_of_newest}/{view.desired} ready; {view.counts.message}"
         for key, view in sorted(unready.items())
@@ -338,8 +336,7 @@ def graph_stop(graph: DynamoGraphDeployment, facts: Facts, problems: Sequence[Pr
 
 def refused_status(graph: DynamoGraphDeployment, problems: Sequence[Problem]) -> DynamoGraphDeploymentStatus:
     """The status of a graph with an invalid spec."""
-    texts = [str(problem) for problem in problems]
-    text = _REFUSED + fitted(texts, MESSAGE_LIMIT - len(_REFUSED))
+    text = _REFUSED + fitted([str(problem) for problem in problems], MESSAGE_LIMIT - len(_REFUSED))
     return _stopped(graph, GraphState.FAILED, GraphReason.VALIDATION_FAILED, text)
 
 

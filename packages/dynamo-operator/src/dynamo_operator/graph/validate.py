@@ -103,8 +103,7 @@ def shared_size_problems(
     size = len(msgspec.json.encode(variables))
     if variables and most and size * services > most:
         total = f"{size} bytes in each of {services} services, {size * services} in total"
-        text = f"variables are too large: {total} (limit {most})"
-        yield Problem("spec.envs", text)
+        yield Problem("spec.envs", f"variables are too large: {total} (limit {most})")
 
 
 def graph_problems(
@@ -164,8 +163,7 @@ def _pvc_problems(claims: Sequence[PersistentVolumeClaimSpec]) -> Iterator[Probl
         elif not is_subdomain(claim.name):
             yield Problem(f"{path}.name", f'invalid PVC name "{claim.name}"')
         elif claim.name in seen:
-            message = f'duplicate PVC "{claim.name}"'
-            yield Problem(f"{path}.name", message, ProblemKind.DUPLICATE)
+            yield Problem(f"{path}.name", f'duplicate PVC "{claim.name}"', ProblemKind.DUPLICATE)
         seen.add(claim.name)
         if claim.create:
             yield from _new_pvc_problems(claim, path)
@@ -350,12 +348,10 @@ def _command_warnings(spec: DynamoComponentDeploymentSpec, main: Fields, path: s
         message = f'"{shell}" cannot run the flag {shown(args[0])} as a script: set command'
         is_named = spec.component_type not in WORKER_TYPES or bool(command)
         hint = "" if is_named else ", or backendFramework to start its engine"
-        message = f'{message}, for example ["python3", "-m", "dynamo.vllm"]{hint}'
-        yield Problem(f"{path}.args", message)
+        yield Problem(f"{path}.args", f'{message}, for example ["python3", "-m", "dynamo.vllm"]{hint}')
     elif not command and spec.component_type == "frontend" and args and _is_no_file(args[0]):
         message = f'args replace "-m dynamo.frontend", and python3 finds no file {shown(args[0])}'
-        message = f'{message} (expected "-m", "dynamo.frontend" first, or flags)'
-        yield Problem(f"{path}.args", message)
+        yield Problem(f"{path}.args", f'{message} (expected "-m", "dynamo.frontend" first, or flags)')
     elif len(command) == 1 and framework.is_python(command[0]) and framework.has_only_flags(args):
         message = f'{command[0]} does not accept the flag {shown(args[0])}: put "-m" and the module first'
         yield Problem(f"{path}.args", message)
@@ -483,8 +479,7 @@ def _annotation_problems(annotations: Mapping[str, str]) -> Iterator[Problem]:
     limit = annotations.get(labels.REVISION_HISTORY_LIMIT)
     if limit is not None and parsed_history_limit(limit) is None:
         message = f'invalid number "{limit}" (expected 0 to {MAX_HISTORY_LIMIT}, for example "10")'
-        at = f"{path}[{labels.REVISION_HISTORY_LIMIT}]"
-        yield Problem(at, message, ProblemKind.NOT_SUPPORTED)
+        yield Problem(f"{path}[{labels.REVISION_HISTORY_LIMIT}]", message, ProblemKind.NOT_SUPPORTED)
     for key in (labels.PAUSED, labels.SUSPEND):
         value = annotations.get(key)
         if value not in (None, "true", "false"):

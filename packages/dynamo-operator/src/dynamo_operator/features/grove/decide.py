@@ -19,12 +19,7 @@ from dynamo_operator.features.takeover.apply import adopted_set, set_starts_to_d
 from dynamo_operator.graph.api import grove_names_of
 from dynamo_operator.graph.decision import Decision, Provider
 from dynamo_operator.graph.render import graph_objects
-from dynamo_operator.shared.cluster import (
-    Facts,
-    PodCliqueScale,
-    PodCliqueScalingGroupScale,
-    PodCliqueSet,
-)
+from dynamo_operator.shared.cluster import Facts, PodCliqueScale, PodCliqueScalingGroupScale, PodCliqueSet
 from dynamo_operator.shared.writes import Write, scaling
 from kube_runtime.apply.result import Applied, Cause
 from kube_runtime.types.meta import Object

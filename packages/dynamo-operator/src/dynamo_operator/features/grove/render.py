@@ -94,8 +94,7 @@ def _component(graph: DynamoGraphDeployment, key: str, settings: RenderSettings)
 
 def _plan(graph: DynamoGraphDeployment, key: str, facts: Facts, settings: RenderSettings) -> ComponentPlan:
     discovery = _discovery(graph, settings)
-    component = _component(graph, key, settings)
-    plan = component_plan(component, _without_account(facts), settings)
+    plan = component_plan(_component(graph, key, settings), _without_account(facts), settings)
     return replace(
         plan,
         service_account=plan.service_account if plan.is_discovered_by_kubernetes else "",
@@ -157,8 +156,7 @@ def _cliques(graph: DynamoGraphDeployment, facts: Facts, plan: ComponentPlan, na
     if plan.backend.starts_leader_last:
         first["spec"]["startsAfter"] = [workers]
     rest = plan.nodes - 1
-    node = GroupNode(is_leader=False, hosts=hosts)
-    return (first, clique(workers, node, size=rest, least=rest))
+    return (first, clique(workers, GroupNode(is_leader=False, hosts=hosts), size=rest, least=rest))
 
 
 def _clique(

@@ -84,8 +84,7 @@ PLAIN = WorkerRevision()
 
 def is_managed(graph: DynamoGraphDeployment) -> bool:
     """Whether rollouts of the graph's workers are managed: run by the operator itself."""
-    is_wanted = graph.metadata.annotations.get(labels.WORKER_ROLLOUT) == MANAGED
-    return is_wanted and not is_on_grove(graph)
+    return graph.metadata.annotations.get(labels.WORKER_ROLLOUT) == MANAGED and not is_on_grove(graph)
 
 
 def has_revisions(service: ComponentSpec) -> bool:
@@ -598,5 +597,4 @@ def _planned(
         return _Planned(step, old, is_complete)
     left = _seconds_to_settle(member, now)
     step = rolling_step(desired, budget(service, desired), new, scales, is_settled=left == 0)
-    wait = left if left and step.awaits_settling else 0.0
-    return _Planned(step, old, is_complete, wait)
+    return _Planned(step, old, is_complete, left if left and step.awaits_settling else 0.0)

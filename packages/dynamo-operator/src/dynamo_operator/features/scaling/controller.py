@@ -24,20 +24,8 @@ from dynamo_operator.features.scaling.plan import adapter_names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decision import AdapterInputs, AdapterPlan
 from dynamo_operator.shared.report import Reporter, report_unreadable
+from kube_runtime.apply import result
 from kube_runtime.apply.applier import controller_reference
-from kube_runtime.apply.result import (
-    Applied,
-    Attempt,
-    Blocked,
-    Cause,
-    Change,
-    Obstacle,
-    Obstructed,
-    Verb,
-    apply_each,
-    controls,
-    name_conflict,
-)
 from kube_runtime.apply.status import Target, WriteSuppression, digest_of, patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Watches
@@ -135,7 +123,7 @@ class ScalingController:
                 return Result(wait)
             try:
                 await self._write(adapter, spec, graph)
-            except Obstructed as refusal:
+            except result.Obstructed as refusal:
                 decision = refused(adapter, spec, graph, refusal.blocked)
             except NotFound:
                 return DONE  # the watch delivers the deletion, which wakes us
@@ -165,7 +153,7 @@ class ScalingController:
 
 
 @dataclass(frozen=True, slots=True)
-class _Orphaned(Change):
+class _Orphaned(result.Change):
     service: str = ""
 
     @property
@@ -186,7 +174,7 @@ async def apply_adapters(
     inputs: AdapterInputs,
     writer: Writer,
     suppression: WriteSuppression,
-    applied: Applied,
+    applied: result.Applied,
 ) -> None:
     """Create missing adapters, correct our fields of the others, and delete orphans.
 
@@ -197,7 +185,7 @@ async def apply_adapters(
     owners = {"ownerReferences": [controller_reference(graph)]}
     desired = [{**body, "metadata": body["metadata"] | owners} for body in plan.desired]
     attempt = partial(_attempt, graph, inputs, writer, suppression)
-    await apply_each(desired, (Adapter,), attempt, applied)
+    await result.apply_each(desired, (Adapter,), attempt, applied)
     if plan.orphans:
         await writer.ensure_newest(graph)
     for adapter in plan.orphans:
@@ -214,27 +202,27 @@ async def _attempt(
     inputs: AdapterInputs,
     writer: Writer,
     suppression: WriteSuppression,
-    attempt: Attempt,
+    attempt: result.Attempt,
 ) -> None:
     desired, kind = attempt.desired, Adapter.KIND.name
     key = key_of(desired)
     live = inputs.present.get(key.name)
     if live is None and (error := inputs.unreadable.get(key.name)):
         text = f"cannot read {kind} {key.name}: {error.message}"
-        raise Obstructed(Blocked(Obstacle.REJECTED, kind, key.name, text))
+        raise result.Obstructed(result.Blocked(result.Obstacle.REJECTED, kind, key.name, text))
     if live is None:
         target = Target(graph.metadata.uid, kind, key)
         with suppression.suppressing_repeats(target, digest_of(desired), ""):
             attempt.present = await writer.create(Adapter, desired)
-        attempt.verb, attempt.cause = Verb.CREATE, Cause.ABSENT
-    elif not controls(graph, live):
-        raise Obstructed(name_conflict(live, graph))
+        attempt.verb, attempt.cause = result.Verb.CREATE, result.Cause.ABSENT
+    elif not result.controls(graph, live):
+        raise result.Obstructed(result.name_conflict(live, graph))
     elif live.metadata.deletion_timestamp:
         return  # its deletion wakes the graph, which recreates it
     elif patch := _correction(live, desired):
         attempt.present = live
         attempt.present = await writer.merge_patch(Adapter, live.key, patch, uid=live.metadata.uid)
-        attempt.verb, attempt.cause = Verb.UPDATE, Cause.INPUTS
+        attempt.verb, attempt.cause = result.Verb.UPDATE, result.Cause.INPUTS
     else:
         attempt.present = live
 
@@ -251,9 +239,9 @@ def _correction(live: Adapter, desired: Object) -> Object:
     return patch
 
 
-def _deletion(graph: DynamoGraphDeployment, adapter: Adapter) -> Change:
+def _deletion(graph: DynamoGraphDeployment, adapter: Adapter) -> result.Change:
     kind, name = adapter.KIND.name, adapter.metadata.name
     service = adapter.spec.dgd_ref.service_name if adapter.spec else ""
     if not service or service in graph.spec.services:
-        return Change(Verb.DELETE, kind, name, Cause.UNWANTED)
-    return _Orphaned(Verb.DELETE, kind, name, Cause.UNWANTED, service)
+        return result.Change(result.Verb.DELETE, kind, name, result.Cause.UNWANTED)
+    return _Orphaned(result.Verb.DELETE, kind, name, result.Cause.UNWANTED, service)

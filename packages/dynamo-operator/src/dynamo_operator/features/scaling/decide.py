@@ -150,6 +150,5 @@ def _observed(adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment 
     present = service.replicas if service else None
     status = replace(adapter.status, observed_generation=adapter.metadata.generation, replicas=present)
     if graph and key in graph.spec.services:
-        largest = max(spec.replicas, present or 0)
-        return replace(status, selector=selector(graph, key, largest))
+        return replace(status, selector=selector(graph, key, max(spec.replicas, present or 0)))
     return status

@@ -96,7 +96,6 @@ ADAPTERS = Feature(
         bool(inputs.adapters.present) or any(map(has_adapter, graph.spec.services.values()))
     ),
     plan=lambda decision: replace(
-        decision,
-        adapters=plan_adapters(decision.graph, decision.inputs.services, decision.inputs.adapters),
+        decision, adapters=plan_adapters(decision.graph, decision.inputs.services, decision.inputs.adapters)
     ),
 )

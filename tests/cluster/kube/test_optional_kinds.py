@@ -61,7 +61,7 @@ async def watching(control_plane: ControlPlane, kubeconfig: Path) -> AsyncIterat
     informer = OptionalInformer(Guest, definitions)
     cache, changed = Cache([informer.store]), asyncio.Event()
     cache.subscribe(Guest, lambda _: changed.set())
-    cache.subscribe_served(Guest, changed.set)
+    cache.store(Guest).subscribe_served(changed.set)
     async with await connect(kubeconfig) as transport, asyncio.TaskGroup() as group:
         client = Client(transport, field_manager="test")
         tasks = [group.create_task(each.run(client)) for each in (definitions, informer)]

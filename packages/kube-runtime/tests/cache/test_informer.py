@@ -39,7 +39,7 @@ class World:
     def __post_init__(self) -> None:
         self.informer = OptionalInformer(Gadget, self.definitions, granted_by=GRANTED_BY)
         self.cache = Cache([self.informer.store])
-        self.cache.subscribe_served(Gadget, self._note)
+        self.cache.store(Gadget).subscribe_served(self._note)
 
     def _note(self) -> None:
         self.served.append(self.cache.serves(Gadget))

@@ -81,7 +81,7 @@ async def test_who_asked_hears_when_an_object_breaks_and_when_it_is_whole_again(
     def note(about: Key) -> None:
         heard.append((about.name, world.cache.broken(Gadget, about) is not None))
 
-    world.cache.subscribe_broken(Gadget, note)
+    world.cache.store(Gadget).subscribe_broken(note)
     world.has("a", "huge")
     world.has("b", 1)
     async with world.synced():

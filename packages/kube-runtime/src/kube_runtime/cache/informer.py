@@ -230,9 +230,8 @@ class CrdInformer(Informer[CustomResourceDefinition]):
 class OptionalInformer(Informer[R]):
     """The informer of a kind that may not be installed. Then it counts as synced and sends no request.
 
-    A kind that is installed but may not be read counts as synced as well, and its store is marked as
-    forbidden: installing it must not break the operator. It is retried slowly, so that a later permission
-    needs no restart.
+    A kind that is installed but may not be read counts as synced as well, and its store as forbidden:
+    installing it must not break the operator. A slow retry notices a later permission.
     """
 
     def __init__(

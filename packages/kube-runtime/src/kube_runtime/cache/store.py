@@ -37,9 +37,8 @@ class Relist(Generic[R]):
     def is_newer(self, written: Resource, older: set[str]) -> bool:
         """Whether the list is newer than `written`, with which it raced.
 
-        Where the facts leave it open, the answer is the one whose error is corrected sooner: yes if the list
-        has another state of the same object (the watch follows at once), no if it lacks the object (the
-        overlay expires).
+        Where the facts leave it open, the answer is the one whose error is corrected sooner: yes for another
+        state of the same object (the watch follows at once), no without the object (the overlay expires).
         """
         uid = written.metadata.uid
         if uid in self.gone:
@@ -53,8 +52,8 @@ class Relist(Generic[R]):
 class InFlightWrite(Generic[R]):
     """A write without a response yet, and what the watch brought for its key meanwhile.
 
-    `known_versions` are those known when the write was sent, and those that the watch has brought since. If
-    the result is not among them, they are all older. `relists` are the lists that ended meanwhile.
+    `known_versions` are those before the write, and those that the watch has brought since: all older than
+    the result, unless it is among them. `relists` are the lists that ended meanwhile.
     """
 
     known_versions: set[str] = field(default_factory=set[str])
@@ -65,9 +64,8 @@ class InFlightWrite(Generic[R]):
 class Overlay(Generic[R]):
     """A state from our own write that is shown until the watch brings it.
 
-    `watched` is the state of the watch meanwhile, None if it has no such object. `older` are versions that
-    are older than the shown state, and that a list may still bring. `is_selected`: the watch brings the shown
-    state itself; otherwise only later ones.
+    `watched` is the state of the watch, if it has the object. `older` are earlier versions, which a list may
+    still bring. `is_selected`: the watch brings the shown state itself; otherwise only later ones.
     """
 
     shown: R
@@ -575,10 +573,6 @@ class Cache:
 
         self.subscribe(type_, on_change)
 
-    def subscribe_broken(self, type_: type[Resource], handler: Callable[[Key], None]) -> None:
-        """Call `handler` when an object of that type becomes `broken`, or readable again."""
-        self.store(type_).subscribe_broken(handler)
-
     def serves(self, type_: type[Resource]) -> bool:
         """Whether the type is watched, and the API server serves its kind."""
         store = self._stores.get(type_)
@@ -592,7 +586,3 @@ class Cache:
     def subscribe(self, type_: type[R], handler: Handler[R]) -> None:
         """Call `handler` for each change of that type, once it is stored."""
         self.store(type_).subscribe(handler)
-
-    def subscribe_served(self, type_: type[Resource], handler: Callable[[], None]) -> None:
-        """Call `handler` when `serves` changes, or, while it is false, `forbids`."""
-        self.store(type_).subscribe_served(handler)

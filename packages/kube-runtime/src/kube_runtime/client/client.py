@@ -144,8 +144,8 @@ MOST_ERROR_BYTES = 1024 * 1024
 class Request:
     """One HTTP request.
 
-    `timeout_seconds` covers everything up to the last byte of the response; None, for watches, means without
-    limit. `most_bytes` is the limit of a response that is read as a whole.
+    `timeout_seconds` counts up to the last byte of the response; watches have none. `most_bytes` is the limit
+    of a response that is read as a whole.
     """
 
     method: str
@@ -170,8 +170,7 @@ class Answer:
     async def read(self, most_bytes: int) -> bytes:
         """Read the body, up to `most_bytes`; a longer one is cut off after one more.
 
-        Raises:
-            Unreachable: the connection broke.
+        Raises Unreachable if the connection broke.
         """
         chunks: list[bytes] = []
         rest = most_bytes + 1
@@ -222,16 +221,13 @@ class RequestCount:
     requests: int = 0
 
 
+# Else each call on the way from the controller to the client would pass the count along.
 _count: ContextVar[RequestCount | None] = ContextVar("_count", default=None)
 
 
 @contextmanager
 def counting_requests() -> Iterator[RequestCount]:
-    """Count the requests that the block and its tasks send.
-
-    A ContextVar, because one client serves all reconciles: without it, each call on the way from the
-    controller to the client would pass the count along.
-    """
+    """Count the requests that the block and its tasks send."""
     count = RequestCount()
     token = _count.set(count)
     try:
@@ -354,9 +350,8 @@ class Page(Generic[R]):
 class Client:
     """A client of the API server, over a transport. Every method raises `ApiError` and `Unreachable`.
 
-    `field_manager` owns the fields that are written; it may be empty for clients that do not apply. `waits`:
-    reads are retried also without a response; a command line does not, so that its user learns at once that
-    a cluster is down.
+    `field_manager` owns the fields that are written; clients that do not apply need none. `waits`: reads are
+    retried also without a response; the user of a command line learns at once that a cluster is down.
     """
 
     def __init__(self, transport: Transport, *, field_manager: str = "", waits: bool = True) -> None:
@@ -451,8 +446,8 @@ class Client:
     ) -> AsyncGenerator[WatchLine, None]:
         """Watch the changes after a version, with bookmarks, until the server or the caller ends it.
 
-        Without a version, the existing objects come first as ADDED events, and a bookmark marks their end.
-        After `timeout_seconds` the API server ends the watch. There is no retry, and no limit of silence.
+        Without a version, the existing objects come first as ADDED events, up to a bookmark. The API server
+        ends the watch after `timeout_seconds`. There is no retry, and no limit of silence.
 
         Raises:
             Expired: the version is too old; list again. It may also come as an ERROR event.
@@ -483,9 +478,8 @@ class Client:
     async def apply(self, type_: type[R], desired: Object, *, force: bool, uid: str | None = None) -> R:
         """Apply `desired` server-side, and return the object.
 
-        `uid` is that of the present object, or `ABSENT` if there must be none. By default the object is
-        created or changed, whichever it is. `force` takes over fields of other managers; without it those
-        are a conflict, but an object that shares no field is still changed.
+        `uid` is that of the present object, or `ABSENT` if there must be none; by default either will do.
+        `force` takes over fields of other managers, which are a conflict otherwise.
 
         Raises:
             Conflict: another object than expected, or a field of another manager. Nothing was written.
@@ -530,10 +524,9 @@ class Client:
     ) -> R:
         """Change an object by a JSON merge patch, and return it.
 
-        `field_manager` owns the changed fields; by default that of the client.
-
-        For the status of a custom resource the API server does not check the uid: the conflict is detected
-        after the write. A `metadata.resourceVersion` in the patch prevents the write.
+        `field_manager` owns the changed fields; by default that of the client. The API server does not check
+        the uid for the status of a custom resource, so that the conflict is detected after the write. A
+        `metadata.resourceVersion` in the patch prevents the write.
 
         Raises:
             NotFound: the object does not exist.

@@ -327,7 +327,7 @@ def is_in_cluster(environ: Mapping[str, str], folder: Path = FOLDER) -> bool:
 
 
 class InCluster:
-    """Credentials from the mounted ServiceAccount."""
+    """Credentials from the mounted ServiceAccount; ConfigError if a file of it cannot be used."""
 
     def __init__(
         self,
@@ -346,21 +346,13 @@ class InCluster:
         self._read_at = float("-inf")
 
     async def config(self) -> ClientConfig:
-        """The configuration for the next request, its token read within the last minute.
-
-        Raises:
-            ConfigError: a file of the ServiceAccount cannot be used.
-        """
+        """The configuration for the next request, its token read within the last minute."""
         if self._config is None or loop_time() - self._read_at >= self._reread_seconds:
             return await self._renewed()
         return self._config
 
     async def refresh(self) -> None:
-        """Read the token and the CA again.
-
-        Raises:
-            ConfigError: a file of the ServiceAccount cannot be used.
-        """
+        """Read the token and the CA again."""
         await self._renewed()
 
     async def _renewed(self) -> ClientConfig:

@@ -348,7 +348,7 @@ class Controller:
         reconciler, delay = self._reconciler, self._options.coalesce_seconds
         self._is_subscribed = True
         self._cache.subscribe(reconciler.reconciles, self._enqueue_own)
-        self._cache.subscribe_broken(reconciler.reconciles, self._queue.add)
+        self._cache.store(reconciler.reconciles).subscribe_broken(self._queue.add)
         for type_ in reconciler.owns:
             enqueue = partial(self._enqueue, self._controlling_key, delay)
             self._cache.subscribe(type_, enqueue)
@@ -356,7 +356,7 @@ class Controller:
             enqueue = partial(self._enqueue, watch.map_to, delay, label=watch.label)
             self._cache.subscribe(watch.type_, enqueue)
         for type_ in {*reconciler.owns, *(watch.type_ for watch in reconciler.watches)}:
-            self._cache.subscribe_served(type_, self._enqueue_all)
+            self._cache.store(type_).subscribe_served(self._enqueue_all)
 
     async def run(self) -> None:
         """Reconcile until `close`, then finish the running reconciles."""

@@ -119,16 +119,11 @@ class _Owned(Struct):
 
 
 class FieldOwner(Struct):
-    """One entry of `metadata.managedFields`, with its ownership of `spec.replicas`."""
+    """One entry of `metadata.managedFields`: whether `spec.replicas` is among its fields."""
 
     manager: str = ""
     time: str | None = None
     fields_v1: _Owned | None = None
-
-    @property
-    def owns_replicas(self) -> bool:
-        """Whether `spec.replicas` is among the fields."""
-        return self.fields_v1 is not None and self.fields_v1.spec.replicas is not None
 
 
 class ScaledMetadata(Metadata):
@@ -139,7 +134,11 @@ class ScaledMetadata(Metadata):
     @property
     def replicas_set_by(self) -> str:
         """The field manager that set `spec.replicas` last; "" when there is none."""
-        owners = [owner for owner in self.managed_fields if owner.owns_replicas]
+        owners = [
+            owner
+            for owner in self.managed_fields
+            if owner.fields_v1 and owner.fields_v1.spec.replicas is not None
+        ]
         return max(owners, key=lambda owner: owner.time or "").manager if owners else ""
 
 

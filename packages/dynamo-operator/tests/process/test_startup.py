@@ -52,18 +52,15 @@ class Server:
 
 
 @on_simulated_clock
-async def test_a_start_survives_fifteen_minutes_without_an_api_server() -> None:
+async def test_a_start_survives_fifteen_minutes_without_an_api_server_and_no_more() -> None:
     server = Server(away_seconds=14 * 60)
     settings, _, user = await prepared(Client(server), Settings(), "")
     assert (SUBJECT, "dyn/operator") == (user, settings.render.operator_account)
     assert server.requests < 14 * 60, "it does not ask all the time"
-
-
-@on_simulated_clock
-async def test_what_will_not_come_ends_the_start_with_its_reason() -> None:
+    began = asyncio.get_running_loop().time()
     with pytest.raises(Unreachable, match="refused"):
         await prepared(Client(Server(away_seconds=10**6)), Settings(), "")
-    assert asyncio.get_running_loop().time() <= PATIENCE_SECONDS + 30
+    assert asyncio.get_running_loop().time() - began <= PATIENCE_SECONDS + 30
 
 
 @pytest.mark.parametrize("error", [Forbidden(403, "Forbidden", "no"), Untrusted("verify failed")], ids=repr)

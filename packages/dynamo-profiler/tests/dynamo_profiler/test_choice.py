@@ -211,7 +211,7 @@ def test_a_model_is_cut_only_over_a_divisor_of_its_heads() -> None:
 
 def test_a_margin_is_left_where_a_graph_has_one_and_missed_where_none_has() -> None:
     """By the formulas, eight GPUs need 34 ms for this prompt; with the median error 47 ms, and with a margin
-    that     four of five measured times need 68 ms.
+    that four of five measured times need 68 ms.
     """
     targets = {"isl": 3000, "osl": 500, "itl": 30}
     roomy, close, tight = (

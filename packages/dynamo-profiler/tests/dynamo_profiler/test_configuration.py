@@ -35,49 +35,50 @@ def test_both_spellings_are_the_same_key(camel: dict[str, Any], snake: dict[str,
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([], "the configuration must be a mapping"),
-        ({**LEAST, "engine": {}}, "engine.backend must be one of vllm, sglang, trtllm, and is ''"),
-        ({**LEAST, "engine": 3}, "engine must be a mapping, and is 3"),
+        ({"engine": {}}, "engine.backend must be one of vllm, sglang, trtllm, and is ''"),
+        ({"engine": 3}, "engine must be a mapping, and is 3"),
         (
-            {**LEAST, "sweep": {"aicSystem": "x1"}},
+            {"sweep": {"aicSystem": "x1"}},
             f"sweep.aicSystem: unknown GPU 'x1' (expected one of {', '.join(GPUS)})",
         ),
-        ({**LEAST, "deployment": {}}, "deployment.model must be the name of a model, and is ''"),
-        ({**LEAST, "sla": 3}, "sla must be a mapping, and is 3"),
-        ({**LEAST, "sla": {"ttft": 0}}, "sla.ttft must be above 0 and at most 3.6e+06, and is 0"),
-        ({**LEAST, "sla": {"itl": "10"}}, "sla.itl must be a number, and is '10'"),
-        ({**LEAST, "sla": {"itl": float("nan")}}, "sla.itl must be a number, and is nan"),
-        ({**LEAST, "sla": {"itl": float("inf")}}, "sla.itl must be above 0 and at most 3.6e+06, and is inf"),
-        ({**LEAST, "sla": {"isl": True}}, "sla.isl must be a whole number, and is True"),
-        ({**LEAST, "sla": {"isl": 1.5}}, "sla.isl must be a whole number, and is 1.5"),
-        ({**LEAST, "sla": {"isl": 10**30}}, f"sla.isl must be from 1 to 10000000, and is {10**30}"),
-        ({**LEAST, "sla": {"osl": 1}}, "sla.osl must be from 2 to 10000000, and is 1"),
+        ({"deployment": {}}, "deployment.model must be the name of a model, and is ''"),
+        ({"sla": 3}, "sla must be a mapping, and is 3"),
+        ({"sla": {"ttft": 0}}, "sla.ttft must be above 0 and at most 3.6e+06, and is 0"),
+        ({"sla": {"itl": "10"}}, "sla.itl must be a number, and is '10'"),
+        ({"sla": {"itl": float("nan")}}, "sla.itl must be a number, and is nan"),
+        ({"sla": {"itl": float("inf")}}, "sla.itl must be above 0 and at most 3.6e+06, and is inf"),
+        ({"sla": {"isl": True}}, "sla.isl must be a whole number, and is True"),
+        ({"sla": {"isl": 1.5}}, "sla.isl must be a whole number, and is 1.5"),
+        ({"sla": {"isl": 10**30}}, f"sla.isl must be from 1 to 10000000, and is {10**30}"),
+        ({"sla": {"osl": 1}}, "sla.osl must be from 2 to 10000000, and is 1"),
         (
-            {**LEAST, "hardware": {"minNumGpusPerEngine": 16}},
+            {"hardware": {"minNumGpusPerEngine": 16}},
             (
-                "hardware.minNumGpusPerEngine is 16, but an engine may have at most 8; an engine "
-                "stays on one node"
+                "hardware.minNumGpusPerEngine is 16, but an engine may have at most 8; "
+                "an engine stays on one node"
             ),
         ),
+        ({"analytic": {"mode": "both"}}, "analytic.mode must be aggregated or disaggregated, and is 'both'"),
+        ({"outputDir": 3}, "outputDir must be a string, and is 3"),
         (
-            {**LEAST, "analytic": {"mode": "both"}},
-            "analytic.mode must be aggregated or disaggregated, and is 'both'",
-        ),
-        ({**LEAST, "outputDir": 3}, "outputDir must be a string, and is 3"),
-        (
-            {**LEAST, "hardware": {"numGpusPerNode": "many", "minNumGpusPerEngine": 16}},
+            {"hardware": {"numGpusPerNode": "many", "minNumGpusPerEngine": 16}},
             "hardware.numGpusPerNode must be a whole number, and is 'many'",
         ),
         (
-            {**LEAST, "online": {}, "sweep": {"useAiConfigurator": True}},
+            {"online": {}, "sweep": {"useAiConfigurator": True}},
             "sweep.useAiConfigurator: must not be true beside the section online",
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_line(given: Any, message: str) -> None:
+def test_what_makes_no_sense_is_refused_in_one_line(given: Object, message: str) -> None:
     with pytest.raises(Refusal) as refusal:
-        read_configuration(given)
+        read_configuration({**LEAST, **given})
     assert message == str(refusal.value)
+
+
+def test_a_document_that_is_no_mapping_is_refused() -> None:
+    with pytest.raises(Refusal, match="the configuration must be a mapping"):
+        read_configuration([])
 
 
 def test_all_mistakes_are_told_at_once_with_their_paths() -> None:

@@ -66,21 +66,22 @@ def profiler_config_bytes(spec: RequestSpec, namespace: str) -> int:
 
 def uses_ai_configurator(spec: RequestSpec) -> bool:
     """Whether AI Configurator estimates results instead of measuring them."""
-    sweep = _mapping(spec.profiling_config.config or {}, "sweep")
+    sweep = section_of(spec.profiling_config.config or {}, "sweep")
     given = (sweep.get(key) for key in ("useAiConfigurator", "use_ai_configurator"))
     return next((value for value in given if isinstance(value, bool)), False)
 
 
 def model_cache(spec: RequestSpec) -> tuple[str, str] | None:
     """The PVC with models and its mount path, or None."""
-    cache = _mapping(_mapping(spec.profiling_config.config or {}, "deployment"), "modelCache")
+    cache = section_of(section_of(spec.profiling_config.config or {}, "deployment"), "modelCache")
     claim, folder = cache.get("pvcName"), cache.get("mountPath")
     if not isinstance(claim, str) or not claim:
         return None
     return claim, folder if isinstance(folder, str) and folder else DEFAULT_MODEL_CACHE_FOLDER
 
 
-def _mapping(parent: Object, name: str) -> Object:
+def section_of(parent: Object, name: str) -> Object:
+    """A section of the configuration; empty if it is not set, or not an object."""
     value = parent.get(name)
     return value if isinstance(value, dict) else {}
 
@@ -116,7 +117,7 @@ _Dumper.add_representer(str, _string)
 
 def worker_variables(spec: RequestSpec) -> list[Object]:
     """The variables of generated workers: `deployment.envs`, then those of the profiler; the first counts."""
-    given = _mapping(spec.profiling_config.config or {}, "deployment").get("envs")
+    given = section_of(spec.profiling_config.config or {}, "deployment").get("envs")
     variables = [*(given if isinstance(given, list) else []), *spec.profiling_config.env]
     by_name: dict[str, Object] = {}
     for variable in variables:

@@ -4,6 +4,7 @@ The spec is immutable once profiling starts: a changed spec would not match the 
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 
@@ -13,7 +14,7 @@ from dynamo_operator.documents import DEPTH_LIMIT, is_deep
 from dynamo_operator.requests.api import OWN_VARIABLES, DeploymentOverrides, is_variable
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
-from dynamo_operator.requests.render import OUTPUT_FOLDER, profiler_config_bytes
+from dynamo_operator.requests.render import OUTPUT_FOLDER, profiler_config_bytes, section_of
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import MOST_PROBLEMS, Problem, ProblemKind, first_problems, name_problems
 from kube_runtime.types.meta import Object
@@ -64,7 +65,10 @@ def request_update_problems(old: Request, new: Request) -> Iterator[Problem]:
     state = old.status.state or ""
     if old.spec == new.spec or state in _CHANGEABLE:
         return
-    if not _is_accepted(new.spec, old.status.accepted_spec):
+    accepted = None  # none yet, or a user has edited the status
+    with suppress(msgspec.ValidationError):
+        accepted = msgspec.convert(old.status.accepted_spec, RequestSpec)
+    if new.spec is None or new.spec != accepted:
         message = (
             f"spec cannot be modified in state '{state}': DynamoGraphDeploymentRequest is immutable once "
             "profiling starts. Create a new resource with a different name instead"
@@ -81,13 +85,13 @@ def request_warnings(request: Request) -> Iterator[Problem]:
         ("engine", "backend", "spec.backend", request.spec.backend),
         ("deployment", "model", "spec.model", request.spec.model),
     ):
-        given = _text(config.get(section), field)
-        if given and given != value:
+        given = section_of(config, section).get(field)
+        if isinstance(given, str) and given not in ("", value):
             path = f"{CONFIG}.{section}.{field}"
             yield Problem(path, f"{path} ({given}) will be overwritten by {winner} ({value})")
     for field in ("output_dir", "outputDir"):
-        given = _text(config, field)
-        if given and given != OUTPUT_FOLDER:
+        given = config.get(field)
+        if isinstance(given, str) and given not in ("", OUTPUT_FOLDER):
             path, folder = f"{CONFIG}.{field}", f"{OUTPUT_FOLDER}, from which the operator reads results"
             yield Problem(path, f"{path} ({given}) will be overwritten by {folder}")
 
@@ -102,13 +106,6 @@ def request_image_problems(request: Request) -> Iterator[Problem]:
     if overrides := request.spec.deployment_overrides:
         path = "spec.deploymentOverrides.workersImage"
         yield from placeholder_problems(overrides.workers_image, path)
-
-
-def _is_accepted(spec: RequestSpec | None, accepted: Object | None) -> bool:
-    try:
-        return msgspec.convert(accepted, RequestSpec) == spec
-    except msgspec.ValidationError:  # none yet, or a user has edited the status
-        return False
 
 
 def _problems(request: Request, settings: RenderSettings) -> Iterator[Problem]:
@@ -132,21 +129,19 @@ def _config_problems(config: Object) -> Iterator[Problem]:
         yield Problem(CONFIG, f"{CONFIG} must not nest deeper than {DEPTH_LIMIT} levels")
     for name in _SECTIONS:
         yield from _type_problems(dict, f"{CONFIG}.{name}", config.get(name))
-    deployment: object = config.get("deployment")
-    cache: object = deployment.get("modelCache") if isinstance(deployment, dict) else None
-    yield from _type_problems(dict, f"{CONFIG}.deployment.modelCache", cache)
-    variables: object = deployment.get("envs") if isinstance(deployment, dict) else None
+    deployment = section_of(config, "deployment")
+    cache, variables = section_of(deployment, "modelCache"), deployment.get("envs")
+    yield from _type_problems(dict, f"{CONFIG}.deployment.modelCache", deployment.get("modelCache"))
     path = f"{CONFIG}.deployment.envs"
     yield from _type_problems(list, path, variables)
     for index, variable in enumerate(variables if isinstance(variables, list) else ()):
         if not is_variable(variable):
             text = 'must be an environment variable, for example {"name": "HF_HOME", "value": "/cache"}'
             yield Problem(f"{path}[{index}]", f"{path}[{index}] {text}")
-    if isinstance(cache, dict):
-        for name in ("pvcName", "mountPath"):
-            yield from _type_problems(str, f"{CONFIG}.deployment.modelCache.{name}", cache.get(name))
-        if isinstance(claim := cache.get("pvcName"), str) and claim:
-            yield from name_problems(claim, f"{CONFIG}.deployment.modelCache.pvcName", "a PVC")
+    for name in ("pvcName", "mountPath"):
+        yield from _type_problems(str, f"{CONFIG}.deployment.modelCache.{name}", cache.get(name))
+    if isinstance(claim := cache.get("pvcName"), str) and claim:
+        yield from name_problems(claim, f"{CONFIG}.deployment.modelCache.pvcName", "a PVC")
 
 
 def _reference_problems(spec: RequestSpec) -> Iterator[Problem]:
@@ -213,11 +208,6 @@ def _forbidden(namespace: str, spec: RequestSpec, settings: RenderSettings) -> I
     if overrides is not None and overrides.namespace not in (None, "", only):
         path = "spec.deploymentOverrides.namespace"
         yield path, f"{path} is {overrides.namespace}, but this operator works in namespace {only} only"
-
-
-def _text(section: object, field: str) -> str:
-    value: object = section.get(field) if isinstance(section, dict) else None
-    return value if isinstance(value, str) else ""
 
 
 def _size_problems(spec: RequestSpec, namespace: str) -> Iterator[Problem]:

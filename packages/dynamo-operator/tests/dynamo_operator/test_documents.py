@@ -81,6 +81,8 @@ def test_keys_become_strings() -> None:
 def test_merge_keys_and_aliases_are_followed() -> None:
     text = "a: &a {x: 1, w: 1}\nb: &b {w: 2, z: 2}\nc:\n  <<: [*a, *b]\n  x: 3\n"
     assert {"x": 3, "w": 1, "z": 2} == documents("f", text)[0].value["c"]
+    twice = "- &a {x: 1, w: 1}\n- &b {w: 2, z: 2}\n- {<<: *a, <<: *b}"
+    assert {"x": 1, "w": 1, "z": 2} == documents("f", twice)[0].value[2]
 
 
 def test_empty_documents_are_left_out() -> None:

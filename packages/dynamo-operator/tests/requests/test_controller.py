@@ -11,6 +11,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.api import RequestConditionType as Type
 from dynamo_operator.requests.api import RequestReason as Reason
+from dynamo_operator.requests.decide import Destination
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.cache.watch import Removed
 from kube_runtime.types.kinds import Job
@@ -168,3 +169,13 @@ async def test_the_results_of_an_earlier_job_are_gone_before_the_next_one_starts
     job = Key(REQUEST.namespace, names.profiling_job("r"))
     assert [job] == list(world.server.storage.objects[path_of(Job.KIND)])
     assert {} == world.server.storage.objects[path_of(api.Output.KIND)]
+
+
+async def test_a_config_map_of_others_stays_as_it_is() -> None:
+    world = World(refused_before(Reason.DEPLOYMENT_CREATION_FAILED))
+    request, curves = await world.request(), {"kind": "ConfigMap", "metadata": {"name": "curves"}}
+    theirs = await world.client.get(api.Output, Key(ELSEWHERE, "curves"))
+    there = Destination(ELSEWHERE, config_maps={"curves": theirs})
+    (problem,) = await world.controller.create_config_maps(request, [curves], there, None)
+    assert problem.endswith("curves: it exists and has another owner; the operator leaves it alone")
+    assert "theirs" == world.content("curves")

@@ -31,5 +31,6 @@ class Judge:
         """The status that is kept when it is written to the object. Raises Refused."""
         world, kind = replace(self.world, namespace=owner["metadata"]["namespace"]), KINDS[owner["kind"]]
         world.apply(kind, owner)
-        kept: Object = world.patch(kind, owner["metadata"]["name"], {"status": status}, "status")
-        return kept.get("status", {})
+        written = world.patch(kind, owner["metadata"]["name"], {"status": status}, "status")
+        kept: Object = written.get("status", {})
+        return kept

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dynamo_operator import labels, names
+from dynamo_operator.component import pod
 from dynamo_operator.component.api import (
     MESH,
     NAMES,
@@ -42,15 +43,6 @@ from dynamo_operator.component.plan import (
     resources,
     user_labels,
 )
-from dynamo_operator.component.pod import (
-    DEFAULT_ROLE,
-    EPP_CONFIG_FILE,
-    ROLES,
-    SYSTEM_PORT,
-    namespace_defaults_record,
-    pod_template,
-    wait_config_maps,
-)
 from dynamo_operator.features.disruption import component_disruption_budgets
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings, allows_key, entries
@@ -82,12 +74,12 @@ def _deployments(plan: ComponentPlan) -> tuple[Object, ...]:
 
 
 def _deployment(plan: ComponentPlan, name: str, replicas: int, *, is_debug: bool) -> Object:
-    annotations = plan.annotations | namespace_defaults_record(plan)
+    annotations = plan.annotations | pod.namespace_defaults_record(plan)
     spec = {
         "replicas": replicas,
         "selector": {"matchLabels": {plan.workload_label: name}},
         "strategy": _strategy(plan),
-        "template": pod_template(plan, name, is_debug=is_debug),
+        "template": pod.pod_template(plan, name, is_debug=is_debug),
     }
     metadata = object_metadata(plan.namespace, name, plan.labels, annotations)
     return Deployment.KIND.manifest(metadata, spec=spec)
@@ -119,7 +111,7 @@ def _groups(plan: ComponentPlan) -> Iterator[Object]:
     worker = _template(plan, GroupNode(is_leader=False, hosts=group_hosts))
     both = canonical({"size": plan.nodes, "leader": leader, "worker": worker})
     digest = names.short_hash(msgspec.json.encode(both).decode())
-    own_annotations = _in_order(plan.annotations | namespace_defaults_record(plan))
+    own_annotations = _in_order(plan.annotations | pod.namespace_defaults_record(plan))
     for index, name in enumerate(names.group_name(plan.name, n) for n in range(plan.replicas)):
         own, place = {labels.INSTANCE: str(index)}, {labels.GROUP_NAME: name}
         identity: Object = {"name": name, "namespace": plan.namespace}
@@ -159,7 +151,7 @@ def hosts(nodes: int) -> Hosts:
 
 
 def _template(plan: ComponentPlan, node: GroupNode) -> Object:
-    template = pod_template(plan, plan.name, node=node)
+    template = pod.pod_template(plan, plan.name, node=node)
     users = {k: v for k, v in template["metadata"]["labels"].items() if k != labels.SELECTOR}
     role = {labels.ROLE: "leader" if node.is_leader else "worker"}
     return {
@@ -230,7 +222,7 @@ def component_plan(
         component_type=spec.component_type or "",
         replicas=spec.desired_replicas,
         nodes=spec.nodes,
-        role=ROLES.get(spec.component_type or "", DEFAULT_ROLE),
+        role=pod.ROLES.get(spec.component_type or "", pod.DEFAULT_ROLE),
         backend=BACKENDS[detected.name],
         orchestrator=LEADER_WORKER_SETS if spec.nodes > 1 else DEPLOYMENT,
         selector=selector,
@@ -274,8 +266,8 @@ def parent_graph(component: DynamoComponentDeployment) -> str:
 def _epp_config(spec: ComponentSpec, graph: str) -> ConfigKey:
     reference = (spec.epp_config.config_map_ref if spec.epp_config else None) or {}
     if name := reference.get("name"):
-        return ConfigKey(name, reference.get("key") or EPP_CONFIG_FILE)
-    return ConfigKey(names.epp_config_map(graph), EPP_CONFIG_FILE)
+        return ConfigKey(name, reference.get("key") or pod.EPP_CONFIG_FILE)
+    return ConfigKey(names.epp_config_map(graph), pod.EPP_CONFIG_FILE)
 
 
 def _mounts(spec: DynamoComponentDeploymentSpec, backend: str) -> tuple[Mount, ...]:
@@ -315,7 +307,7 @@ def component_parts(
     plan = component_plan(component, facts, settings)
     outside = (*ingresses(plan), *virtual_services(plan))
     budgets = () if plan.graph else component_disruption_budgets(component, settings)
-    around = (*services(plan), *outside, *budgets, *wait_config_maps(plan))
+    around = (*services(plan), *outside, *budgets, *pod.wait_config_maps(plan))
     return tuple(map(canonical, around)), plan.orchestrator.workloads(plan)
 
 
@@ -412,7 +404,7 @@ def model_services(namespace: str, spec: ComponentSpec) -> tuple[Object, ...]:
     if spec.model_ref is None or not spec.model_ref.name:
         return ()
     model = spec.model_ref.name
-    port = {"name": "system", "port": SYSTEM_PORT, "targetPort": SYSTEM_PORT, "protocol": "TCP"}
+    port = {"name": "system", "port": pod.SYSTEM_PORT, "targetPort": pod.SYSTEM_PORT, "protocol": "TCP"}
     hashed = {labels.BASE_MODEL_HASH: names.model_hash(model)}
     own = {**hashed, labels.MANAGED_BY: labels.MANAGER}
     metadata = object_metadata(namespace, names.model_service_name(model), own, {labels.BASE_MODEL: model})

@@ -33,10 +33,7 @@ AGENT = "bench-floor"
 GRAPHS_AT_ONCE = 8
 _TYPES: dict[str, type[Resource]] = {
     type_.KIND.name: type_
-    for type_ in (
-        *(DynamoComponentDeployment, ServiceAccount, Role, RoleBinding),
-        *(Service, Deployment),
-    )
+    for type_ in (*(DynamoComponentDeployment, ServiceAccount, Role, RoleBinding), *(Service, Deployment))
 }
 _FACTS = Facts()
 _SETTINGS = RenderSettings()

@@ -164,11 +164,7 @@ def _objects(count: int) -> Iterator[tuple[type[Resource], Object]]:
             Deployment,
             {
                 "metadata": metadata,
-                "spec": {
-                    "replicas": 0,
-                    "selector": {"matchLabels": selector},
-                    "template": template,
-                },
+                "spec": {"replicas": 0, "selector": {"matchLabels": selector}, "template": template},
             },
         )
         yield Service, {"metadata": metadata, "spec": {"clusterIP": "None", "selector": selector}}

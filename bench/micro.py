@@ -54,8 +54,7 @@ def steps() -> Iterator[Step]:
     yield _per("render a component's", lambda: component_parts(part, facts, settings))
     yield _per("hash a desired Deployment", lambda: digest_of(desired))
     yield _per(
-        "compare a Deployment for drift, first time",
-        lambda: has_no_drift(content(desired), content_of(live)),
+        "compare a Deployment for drift, first time", lambda: has_no_drift(content(desired), content_of(live))
     )
     yield _per("compare a Deployment for drift, later", lambda: fingerprint_of(live))
     yield asyncio.run(_queue())

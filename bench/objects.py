@@ -58,11 +58,7 @@ def pod_json(number: int = 0, graphs: int = 1) -> bytes:
                 "ownerReferences": [{"kind": "ReplicaSet", "name": name[:-6], "uid": "rs"}],
                 "managedFields": _managed_fields(),
             },
-            "spec": {
-                **spec["spec"],
-                "nodeName": f"gpu-{number % 100}",
-                "tolerations": _TOLERATIONS,
-            },
+            "spec": {**spec["spec"], "nodeName": f"gpu-{number % 100}", "tolerations": _TOLERATIONS},
             "status": {
                 "phase": "Running",
                 "conditions": [

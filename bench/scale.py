@@ -103,10 +103,7 @@ async def _creation(plane: Plane, running: Operator, user: User, figures: Figure
     await running.quiet()
     figures.cpu_seconds = running.process.cpu_seconds() - cpu
     figures.server_cpu_seconds = server.cpu_seconds() - server_cpu
-    figures.peak_mib, figures.settled_mib = (
-        running.process.peak_mib(),
-        running.process.resident_mib(),
-    )
+    figures.peak_mib, figures.settled_mib = (running.process.peak_mib(), running.process.resident_mib())
     figures.reconciles = running.reconciles()
     asked = audit.requests(plane.instance.audit_log, since=since)
     figures.requests, figures.events = asked.total, asked.events

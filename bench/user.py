@@ -180,9 +180,7 @@ async def client(kubeconfig: Path, agent: str) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def connected_user(
-    kubeconfig: Path,
-    kind: type[Graph] = Graph,
-    body: Callable[[str], Object] = graph_body,
+    kubeconfig: Path, kind: type[Graph] = Graph, body: Callable[[str], Object] = graph_body
 ) -> AsyncIterator[User]:
     """A user who creates such graphs and watches from now on."""
     async with client(kubeconfig, "bench-user") as connected:

@@ -179,8 +179,4 @@ def files() -> dict[Path, str]:
         chart / "values.schema.json": json.dumps(schema(chart), indent=2, ensure_ascii=False) + "\n"
         for chart in (CHART, *PARTS.values())
     }
-    return {
-        **schemas,
-        README: _README_HEAD + _table(),
-        PAGE: _PAGE_HEAD + _table(),
-    }
+    return {**schemas, README: _README_HEAD + _table(), PAGE: _PAGE_HEAD + _table()}

@@ -87,10 +87,7 @@ def pods(service: Object, kind: str, settings: RenderSettings = DEFAULTS) -> lis
             return [("", manifest["spec"]["template"])]
         if manifest["kind"] == "LeaderWorkerSet" == kind:
             templates = manifest["spec"]["leaderWorkerTemplate"]
-            return [
-                ("leader", templates["leaderTemplate"]),
-                ("worker", templates["workerTemplate"]),
-            ]
+            return [("leader", templates["leaderTemplate"]), ("worker", templates["workerTemplate"])]
     raise LookupError(kind)
 
 

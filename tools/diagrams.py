@@ -75,10 +75,7 @@ def main() -> None:
         raise SystemExit("needs npm and chromium")
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(  # noqa: S603  a fixed command
-            [npm, "pack", "--silent", f"mermaid@{MERMAID}"],
-            cwd=folder,
-            check=True,
-            capture_output=True,
+            [npm, "pack", "--silent", f"mermaid@{MERMAID}"], cwd=folder, check=True, capture_output=True
         )
         with tarfile.open(Path(folder, f"mermaid-{MERMAID}.tgz")) as archive:
             archive.extractall(folder, filter="data")

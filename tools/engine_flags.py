@@ -34,10 +34,7 @@ _PROGRAMS = {
     "dynamo.frontend": ("dynamo.frontend.main:parse_args",),
     "dynamo.mocker": ("dynamo.mocker.args:parse_args",),
     "dynamo.sglang": ("dynamo.sglang.args:parse_args",),
-    "dynamo.trtllm": (
-        "dynamo.trtllm.args:parse_args",
-        "dynamo.trtllm.utils.trtllm_utils:cmd_line_args",
-    ),
+    "dynamo.trtllm": ("dynamo.trtllm.args:parse_args", "dynamo.trtllm.utils.trtllm_utils:cmd_line_args"),
     "dynamo.vllm": ("dynamo.vllm.args:parse_args",),
     "dynamo.planner": ("dynamo.planner.__main__:_parse_config",),
     "planner_sla": ("dynamo.planner.utils.planner_argparse:create_sla_planner_parser",),
@@ -173,15 +170,7 @@ def recorded() -> dict[str, dict[str, list[dict[str, Any]]]]:
 
 
 def _install(folder: str, wheel: str) -> None:
-    command = (
-        UV,
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--python-version=3.12",
-    )
+    command = (UV, "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:", "--python-version=3.12")
     subprocess.run([*command, f"--target={folder}", wheel], check=True)  # noqa: S603
 
 

@@ -52,10 +52,7 @@ class Line(NamedTuple):
 MEANINGS: dict[str, str] = tomllib.loads((ROOT / "tools/log_lines.toml").read_text(encoding="utf-8"))[
     "meanings"
 ]
-ALIASES = {
-    "message": "(that of the Event)",
-    "text": "validate create, validate update, …",
-}
+ALIASES = {"message": "(that of the Event)", "text": "validate create, validate update, …"}
 LEVELS = frozenset(("debug", "info", "warning", "error"))
 
 

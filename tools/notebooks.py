@@ -7,22 +7,12 @@ from pathlib import Path
 DOCS = Path(__file__).parents[1] / "docs"
 FOLDER = DOCS / "notebooks"
 TITLES = {
-    "fleet-and-policies.ipynb": (
-        "A fleet of graphs",
-        ("A fleet", "Policies, tested without a cluster"),
-    ),
+    "fleet-and-policies.ipynb": ("A fleet of graphs", ("A fleet", "Policies, tested without a cluster")),
     "disaggregated.ipynb": (
         "Disaggregated serving and its sizes",
-        (
-            "Prefill and decode apart",
-            "Sizes of prefill and decode",
-            "Disaggregated serving on a cluster",
-        ),
+        ("Prefill and decode apart", "Sizes of prefill and decode", "Disaggregated serving on a cluster"),
     ),
-    "latency-targets.ipynb": (
-        "From latency targets to a graph",
-        ("From latency targets to a graph",),
-    ),
+    "latency-targets.ipynb": ("From latency targets to a graph", ("From latency targets to a graph",)),
     "lora.ipynb": ("LoRA", ("LoRAs", "A LoRA on a cluster")),
     "canary.ipynb": ("A canary", ("A canary of two graphs",)),
 }
@@ -41,10 +31,7 @@ def notebooks() -> dict[str, str]:
     sections = {section.partition("\n")[0]: section for section in parts}
     titled = {
         name: _notebook(
-            [
-                f"# {title}\n\n```python\n{IMPORT}```\n",
-                *(f"## {sections.pop(section)}" for section in titles),
-            ]
+            [f"# {title}\n\n```python\n{IMPORT}```\n", *(f"## {sections.pop(section)}" for section in titles)]
         )
         for name, (title, titles) in TITLES.items()
     }

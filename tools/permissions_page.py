@@ -3,15 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from dynamoctl.installation.permissions import (
-    GRANTED,
-    PROFILING_NODES,
-    RULES,
-    Feature,
-    Name,
-    Rule,
-    Where,
-)
+from dynamoctl.installation.permissions import GRANTED, PROFILING_NODES, RULES, Feature, Name, Rule, Where
 from tools.markdown import table
 
 PAGE = Path(__file__).parents[1] / "docs" / "permissions.md"

@@ -51,13 +51,7 @@ ROOTS = (
 )
 """The types that our kinds embed by name, or that our objects consist of; referenced types are added."""
 
-KEPT = (
-    "type",
-    "format",
-    "x-kubernetes-list-type",
-    "x-kubernetes-list-map-keys",
-    "x-kubernetes-map-type",
-)
+KEPT = ("type", "format", "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type")
 """Keywords that are copied. Descriptions are omitted, because `kubectl explain pod.spec` has them; enums too,
 because a newer API server may allow more values, and validates them in the workload."""
 

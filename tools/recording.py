@@ -43,13 +43,7 @@ READ, ANSWERED = 0.22, 1.2
 """Seconds to read a line, and additional seconds for each answer."""
 
 BACKGROUND = "#10151c"
-COLORS = {
-    "text": "#d5dbe3",
-    "prompt": "#76d275",
-    "good": "#76d275",
-    "bad": "#ff8a80",
-    "dim": "#9aa7b5",
-}
+COLORS = {"text": "#d5dbe3", "prompt": "#76d275", "good": "#76d275", "bad": "#ff8a80", "dim": "#9aa7b5"}
 """All have a contrast of at least 4.5 to the background."""
 
 _EXIT_CODE = re.compile(r"\n\(exit code \d+\)\s*\Z")
@@ -198,8 +192,7 @@ def _text(top: float, content: str) -> str:
 def _marked(line: str) -> str:
     """A line with colors, which add nothing to its marks and words."""
     return _MARKED.sub(
-        lambda match: f'<tspan class="{match.lastgroup}">{match[0]}</tspan>',
-        html.escape(line, quote=False),
+        lambda match: f'<tspan class="{match.lastgroup}">{match[0]}</tspan>', html.escape(line, quote=False)
     )
 
 

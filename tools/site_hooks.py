@@ -20,13 +20,7 @@ from tools import diagrams
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-BESIDE = (
-    "README.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "examples/README.md",
-    "packages/*/README.md",
-)
+BESIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md", "packages/*/README.md")
 MANIFESTS = "examples/**/*.yaml"
 LINK = re.compile(r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 NOTE = re.compile(r"\A<!--.*?-->\s*", re.DOTALL)

@@ -12,9 +12,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import uvloop  # type: ignore[import-not-found,unused-ignore] # pyright: ignore[reportMissingImports]
-from dynamo.runtime import (  # type: ignore[import-not-found] # pyright: ignore[reportMissingImports]
-    dynamo_worker,
-)
+from dynamo.runtime import dynamo_worker  # type: ignore[import-not-found] # pyright: ignore[reportMissingImports]
 
 loaded: dict[str, str] = {}
 

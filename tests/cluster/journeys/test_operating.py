@@ -7,13 +7,7 @@ import pytest
 from cluster.conditions import condition, is_ready
 from cluster.journeys.user import User, graph_manifest, main
 from cluster.world import COMPONENT, DEPLOYMENT, GRAPH, PODS, SERVICE
-from kube_runtime.types.kinds import (
-    Ingress,
-    PersistentVolumeClaim,
-    Role,
-    RoleBinding,
-    ServiceAccount,
-)
+from kube_runtime.types.kinds import Ingress, PersistentVolumeClaim, Role, RoleBinding, ServiceAccount
 from kube_runtime.types.meta import Kind, Object
 
 pytestmark = pytest.mark.cluster

@@ -39,8 +39,7 @@ def test_reading_is_the_inverse_of_writing(value: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["yes", "y", "no", "1e3", "0o17", "0777", "1_000", "1:30", "2020-01-01", "~", "", "=", "<<"],
+    "text", ["yes", "y", "no", "1e3", "0o17", "0777", "1_000", "1:30", "2020-01-01", "~", "", "=", "<<"]
 )
 def test_a_string_that_a_reader_could_mistake_is_quoted(text: str) -> None:
     output = written({"a": text})

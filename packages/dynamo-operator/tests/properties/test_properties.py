@@ -150,11 +150,7 @@ def test_fields_that_we_do_not_know_survive(in_pod: Any, in_main: Any, in_side: 
     assert (1 if way == "one" else 2) == len(specs)
     for spec in specs:
         side, main = spec["containers"]
-        assert (in_pod, in_side, in_main) == (
-            spec["unheardOf"],
-            side["unheardOf"],
-            main["unheardOf"],
-        )
+        assert (in_pod, in_side, in_main) == (spec["unheardOf"], side["unheardOf"], main["unheardOf"])
 
 
 def pod_specs(objects: tuple[Object, ...]) -> Iterator[Object]:

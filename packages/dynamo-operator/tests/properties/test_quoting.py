@@ -81,11 +81,7 @@ def place(index: int, *, on_grove: bool) -> dict[str, str]:
             "GROVE_HEADLESS_SERVICE": "g-0.lab.svc",
             "GROVE_PCLQ_POD_INDEX": str(max(index - 1, 0)),
         }
-    return {
-        "LWS_LEADER_ADDRESS": "g-w-0-0.g-w-0.lab",
-        "LWS_WORKER_INDEX": str(index),
-        "LWS_GROUP_SIZE": "3",
-    }
+    return {"LWS_LEADER_ADDRESS": "g-w-0-0.g-w-0.lab", "LWS_WORKER_INDEX": str(index), "LWS_GROUP_SIZE": "3"}
 
 
 def addresses(nodes: int, *, on_grove: bool) -> list[str]:
@@ -148,12 +144,7 @@ SGLANG = "python3 -m dynamo.sglang"
             f"{SGLANG} --tp 24 --dist-init-addr {{leader}}:29500 --nnodes 3 --node-rank 0",
             f"{SGLANG} --tp 24 --dist-init-addr {{leader}}:29500 --nnodes 3 --node-rank {{rank}}",
         ),
-        (
-            "trtllm",
-            "--x",
-            "mpirun --oversubscribe -n 24 -H {all}\npython3 -m dynamo.trtllm --x",
-            "",
-        ),
+        ("trtllm", "--x", "mpirun --oversubscribe -n 24 -H {all}\npython3 -m dynamo.trtllm --x", ""),
     ],
 )
 def test_every_pod_of_a_group_starts_in_its_place(

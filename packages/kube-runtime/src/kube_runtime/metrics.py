@@ -45,10 +45,7 @@ class CallbackMetrics(Collector):
         yield family
 
 
-_RECONCILE_BUCKETS: Final = (
-    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
-    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
-)
+_RECONCILE_BUCKETS: Final = (*(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5), *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0))
 _REQUEST_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 _BY_REASON: Final = {
@@ -104,9 +101,7 @@ class RuntimeMetrics:
         )
         self._reconciles = self._counter("reconcile", "Completed reconciles.", *labels)
         self._reconcile_errors = self._counter(
-            "reconcile_errors",
-            "Failed reconciles.",
-            *("resource_type", "namespace", "error_type"),
+            "reconcile_errors", "Failed reconciles.", *("resource_type", "namespace", "error_type")
         )
         self._depth = self._gauge("queue_depth", "Keys that are due and waiting.", "resource_type")
         self._added = self._read(CounterMetricFamily, "queue_adds", "Keys added, retries included.")
@@ -114,10 +109,7 @@ class RuntimeMetrics:
             CounterMetricFamily, "queue_retries", "Keys added after a failed reconcile."
         )
         self._queue_seconds = self._histogram(
-            "queue_wait_seconds",
-            "Time a due key waited for a worker.",
-            _RECONCILE_BUCKETS,
-            "resource_type",
+            "queue_wait_seconds", "Time a due key waited for a worker.", _RECONCILE_BUCKETS, "resource_type"
         )
         self._active = self._gauge("reconciles_active", "Running reconciles.", "resource_type")
 
@@ -132,9 +124,7 @@ class RuntimeMetrics:
             "resource",
         )
         self._broken = self._read(
-            GaugeMetricFamily,
-            "undecodable_objects",
-            "Watched objects that do not match their schema.",
+            GaugeMetricFamily, "undecodable_objects", "Watched objects that do not match their schema."
         )
         self._held = self._read(GaugeMetricFamily, "cache_objects", "Cached objects.")
         self._interruptions = self._read(
@@ -237,10 +227,7 @@ class RuntimeMetrics:
         self._leader.set(is_leader)
 
 
-_CONTENT_VERBS = {
-    "application/apply-patch+yaml": "apply",
-    "application/merge-patch+json": "patch",
-}
+_CONTENT_VERBS = {"application/apply-patch+yaml": "apply", "application/merge-patch+json": "patch"}
 
 
 _METHOD_VERBS = {"POST": "create", "DELETE": "delete"}

@@ -7,15 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 import msgspec
 
-from kube_runtime.crd import (
-    PATTERN,
-    Definition,
-    Field,
-    IntOrText,
-    Rules,
-    Transitions,
-    definitions,
-)
+from kube_runtime.crd import PATTERN, Definition, Field, IntOrText, Rules, Transitions, definitions
 from kube_runtime.types.meta import Condition, Object, Resource, Struct
 
 MAIN_CONTAINER_TEXT = (
@@ -30,10 +22,7 @@ MAIN_CONTAINER_TEXT = (
 @cache
 def int_or_string(pattern: str = "") -> Object:
     """The schema of an integer or string with that pattern; do not change it."""
-    schema: Object = {
-        "anyOf": [{"type": "integer"}, {"type": "string"}],
-        "x-kubernetes-int-or-string": True,
-    }
+    schema: Object = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
     return {**schema, "pattern": pattern} if pattern else schema
 
 
@@ -90,14 +79,12 @@ class ConditionSchema(Struct):
     type: Annotated[str, Field("What the statement is about.", max_length=316, pattern=TYPE_PATTERN)]
     status: Annotated[Literal["True", "False", "Unknown"], Field("Whether it is so.")]
     reason: Annotated[
-        str,
-        Field("Why, in one word for programs.", min_length=1, max_length=1024, pattern=REASON_PATTERN),
+        str, Field("Why, in one word for programs.", min_length=1, max_length=1024, pattern=REASON_PATTERN)
     ]
     message: Annotated[str, Field("Why, in words for people; may be empty.", max_length=32768)]
     last_transition_time: Annotated[str, Field("When `status` last changed.", format="date-time")]
     observed_generation: Annotated[
-        int | None,
-        Field("Generation of the spec that the statement is about.", minimum=0, format="int64"),
+        int | None, Field("Generation of the spec that the statement is about.", minimum=0, format="int64")
     ] = None
 
 

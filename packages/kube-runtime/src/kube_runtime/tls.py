@@ -186,9 +186,7 @@ def _expiry(pair: Pair) -> float:
 def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     """A private key as unencrypted PEM."""
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 

@@ -9,12 +9,7 @@ import pytest
 
 from kube_runtime.apply.applier import Applier, Controlled, CreateOnly, DesiredObjects, Shared
 from kube_runtime.apply.result import Applied, Change, Obstacle, Verb
-from kube_runtime.apply.status import (
-    CONTEST_SECONDS,
-    CONTEST_WRITES,
-    PASSING_SECONDS,
-    REFUSED_SECONDS,
-)
+from kube_runtime.apply.status import CONTEST_SECONDS, CONTEST_WRITES, PASSING_SECONDS, REFUSED_SECONDS
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.client import Request
 from kube_runtime.errors import Conflict, NotFound, ServerFailure

@@ -83,10 +83,7 @@ def test_fields_that_others_add_to_a_custom_resource_do_not_matter(
     assert has_no_drift(gadget(**ours), gadget(**{**theirs, **ours}))
 
 
-@given(
-    st.dictionaries(st.text(min_size=1, max_size=3), st.integers(min_value=1), min_size=1),
-    st.data(),
-)
+@given(st.dictionaries(st.text(min_size=1, max_size=3), st.integers(min_value=1), min_size=1), st.data())
 def test_a_changed_value_is_found(ours: dict[str, Any], data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(ours)))
     assert not has_no_drift(gadget(**ours), gadget(**{**ours, name: ours[name] + 1}))
@@ -103,10 +100,7 @@ def test_a_changed_value_is_found(ours: dict[str, Any], data: st.DataObject) -> 
         (pod(nodeSelector={"a": "b"}), pod(nodeSelector={"a": "b", "c": "d"})),
         (pod(tolerations=[{"key": "a"}]), pod(tolerations=[{"key": "a", "effect": "NoExecute"}])),
         (container(args=["a"]), container(args=["a", "b"])),
-        (
-            ingress(),
-            ingress(backend={"service": {"name": "a"}, "resource": {"name": "b"}}),
-        ),
+        (ingress(), ingress(backend={"service": {"name": "a"}, "resource": {"name": "b"}})),
         (
             container(env=[{"name": "A", "valueFrom": {"secretKeyRef": {"key": "a"}}}]),
             container(env=[{"name": "A", "valueFrom": {"secretKeyRef": {"key": "a", "optional": True}}}]),
@@ -141,9 +135,7 @@ def test_another_value_and_an_addition_to_what_is_one_value_are_found(wanted: Ob
             of_kind("RoleBinding", subjects=[{"kind": "User", "name": "a"}]),
             of_kind(
                 "RoleBinding",
-                subjects=[
-                    {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "a"},
-                ],
+                subjects=[{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "a"}],
             ),
         ),
         (container(image="i"), container(image="i", terminationMessagePolicy="File")),
@@ -172,9 +164,7 @@ def test_what_the_api_server_and_admission_add_or_spell_otherwise_stays(wanted: 
         {"lifecycle": {"stopSignal": ""}},
     ],
 )
-def test_a_zero_that_is_taken_away_is_found_where_absent_means_something_else(
-    fields: Object,
-) -> None:
+def test_a_zero_that_is_taken_away_is_found_where_absent_means_something_else(fields: Object) -> None:
     bare: Object = {name: {} for name in fields}
     assert not has_no_drift(container(**fields), container(**bare))
     assert not has_no_drift(

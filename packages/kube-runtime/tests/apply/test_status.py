@@ -8,11 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dynamo_operator.graph.api import (
-    DynamoGraphDeployment,
-    DynamoGraphDeploymentStatus,
-    RestartStatus,
-)
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus, RestartStatus
 from kube_runtime.apply.status import (
     BUSY_SECONDS,
     SETTLE_SECONDS,
@@ -230,10 +226,7 @@ async def test_objects_that_vanish_while_they_settle_are_forgotten() -> None:
 async def test_what_later_steps_are_decided_by_does_not_settle() -> None:
     limit = StatusRateLimit(goal="Ready", never_delayed=("restart", "Suspended"))
     suspended = Condition("Suspended", "Unknown", "suspending", "Scaling to zero")
-    for told in (
-        replace(MOVING, restart=RESTART),
-        MOVING.with_conditions([*MOVING.conditions, suspended]),
-    ):
+    for told in (replace(MOVING, restart=RESTART), MOVING.with_conditions([*MOVING.conditions, suspended])):
         assert SETTLE_SECONDS == waited(limit, edited(), MOVING)
         assert 0.0 == waited(limit, edited(), told)
 

@@ -104,10 +104,7 @@ def test_what_the_earlier_operator_owned_is_ours_and_nothing_of_others_changes(
         entry("horizontal-pod-autoscaler", "Update", fields(foreign), subresource="scale"),
     ]
     own = [entry(OURS, "Apply", fields(ours))] if we_have_applied else []
-    theirs = [
-        entry("manager", "Update", with_books(first)),
-        entry("manager", "Update", fields(second)),
-    ]
+    theirs = [entry("manager", "Update", with_books(first)), entry("manager", "Update", fields(second))]
     before = [*theirs, *others, *own]
     untouched = copy.deepcopy(before)
     after = with_manager(before, mark=MARK, manager=OURS)

@@ -68,11 +68,7 @@ class Delays:
 
 def acts(*what: str, pauses: tuple[float, ...] = PAUSES) -> st.SearchStrategy[list[Act]]:
     one = st.builds(
-        Act,
-        st.sampled_from(what),
-        st.sampled_from(NAMES),
-        st.integers(0, 3),
-        st.sampled_from(pauses),
+        Act, st.sampled_from(what), st.sampled_from(NAMES), st.integers(0, 3), st.sampled_from(pauses)
     )
     return st.lists(one, min_size=1, max_size=40)
 

@@ -417,11 +417,7 @@ async def test_deleting_what_is_already_gone_is_success() -> None:
 async def test_a_write_of_an_unwatched_type_is_just_a_write() -> None:
     world = a_world()
     async with world.synced():
-        wanted = {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": "a", "namespace": NAMESPACE},
-        }
+        wanted = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": NAMESPACE}}
         written = await world.writer.apply(Service, wanted, force=True)
         assert "a" == written.metadata.name
         await world.writer.delete(written)

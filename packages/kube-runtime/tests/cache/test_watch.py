@@ -205,9 +205,7 @@ async def test_streams_that_end_as_soon_as_they_begin_are_no_busy_loop() -> None
     assert ways == world.server.lists(Gadget)
 
 
-async def test_a_list_that_expires_between_two_pages_starts_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_list_that_expires_between_two_pages_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
     world = a_world()
     monkeypatch.setattr(world.server, "STREAMS_LISTS", False)
     for number in range(700):

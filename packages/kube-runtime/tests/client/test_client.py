@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube_runtime.cache.watch import Broken, Changed, Listed, Removed, Watch, Watching
-from kube_runtime.client.client import (
-    ABSENT,
-    TOTAL_SECONDS,
-    TRIES,
-    Answer,
-    Client,
-    Request,
-    lines,
-)
+from kube_runtime.client.client import ABSENT, TOTAL_SECONDS, TRIES, Answer, Client, Request, lines
 from kube_runtime.errors import (
     ApiError,
     Conflict,
@@ -227,9 +219,7 @@ async def test_a_create_that_may_have_happened_is_not_repeated(code: int, error:
 
 
 @pytest.mark.parametrize("uid_of_answer", [None, "uid-2"])
-async def test_a_write_onto_another_object_of_that_name_is_a_conflict(
-    uid_of_answer: str | None,
-) -> None:
+async def test_a_write_onto_another_object_of_that_name_is_a_conflict(uid_of_answer: str | None) -> None:
     if uid_of_answer is None:  # the API server has noticed
         script = Script().then(422, UID_IS_IMMUTABLE).then(422, UID_IS_IMMUTABLE)
     else:  # it has not, as for the status of a custom resource

@@ -95,8 +95,7 @@ async def test_when_there_is_nothing_it_says_what_was_tried(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("context", "environ", "namespace"),
-    [(None, {}, "default"), ("other", {}, "team"), (None, POD, "own")],
+    ("context", "environ", "namespace"), [(None, {}, "default"), ("other", {}, "team"), (None, POD, "own")]
 )
 async def test_the_namespace_is_that_of_the_context_or_of_the_pod(
     tmp_path: Path, context: str | None, environ: dict[str, str], namespace: str

@@ -77,9 +77,7 @@ async def test_a_request_reaches_the_server_as_it_is() -> None:
     assert {} == dict(second.cookies)
 
 
-async def test_connections_notice_when_the_other_end_is_gone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_connections_notice_when_the_other_end_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     options: set[tuple[int, int]] = set()
 
     class Recorded(socket.socket):

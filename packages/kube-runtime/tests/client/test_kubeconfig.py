@@ -211,14 +211,8 @@ BAD: dict[str, tuple[Any, str]] = {
     "name in server": (a_config({"server": "https://u@h"}), "put them under users"),
     "odd port": (a_config({"server": "https://h:x"}), "is not an http or https URL"),
     "odd host": (a_config({"server": "https://[::1"}), "is not an http or https URL"),
-    "missing authority": (
-        a_config({"certificate-authority": "nix"}),
-        "certificate-authority .*nix",
-    ),
-    "missing certificate": (
-        a_config(user={"client-certificate": "nix"}),
-        "client-certificate .*nix",
-    ),
+    "missing authority": (a_config({"certificate-authority": "nix"}), "certificate-authority .*nix"),
+    "missing certificate": (a_config(user={"client-certificate": "nix"}), "client-certificate .*nix"),
     "missing token": (a_config(user={"tokenFile": "nix"}), "tokenFile .*nix: No such file"),
     "not base64": (a_config({"certificate-authority-data": "x"}), "data is not base64"),
     "not PEM": (a_config({"certificate-authority-data": "eHh4"}), "certificate authority"),

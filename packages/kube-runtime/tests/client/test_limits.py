@@ -6,14 +6,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from kube_runtime.client.client import (
-    MOST_ANSWER_BYTES,
-    MOST_ERROR_BYTES,
-    Answer,
-    Client,
-    Request,
-    lines,
-)
+from kube_runtime.client.client import MOST_ANSWER_BYTES, MOST_ERROR_BYTES, Answer, Client, Request, lines
 from kube_runtime.errors import ServerFailure, TooLarge, Unreachable
 from kube_runtime.types.kinds import ConfigMap
 from kube_runtime.types.meta import Key

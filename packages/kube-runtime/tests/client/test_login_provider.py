@@ -264,9 +264,7 @@ async def test_an_expired_oidc_token_is_renewed_and_kept(tmp_path: Path) -> None
     assert 0o600 == config.stat().st_mode & 0o777
 
 
-async def test_an_issuer_with_a_strange_certificate_never_sees_the_refresh_token(
-    tmp_path: Path,
-) -> None:
+async def test_an_issuer_with_a_strange_certificate_never_sees_the_refresh_token(tmp_path: Path) -> None:
     tls = server_tls(an_authority(tmp_path / "authority"))
     issuer = Issuer()
     async with serving(issuer.handle, tls) as url:

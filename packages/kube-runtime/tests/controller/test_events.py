@@ -11,13 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from kube_runtime.client.client import Answer, Client, Request
-from kube_runtime.controller.events import (
-    ATTEMPTS,
-    COLLECT_SECONDS,
-    PENDING_LIMIT,
-    EventWriter,
-    Recorder,
-)
+from kube_runtime.controller.events import ATTEMPTS, COLLECT_SECONDS, PENDING_LIMIT, EventWriter, Recorder
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Metadata

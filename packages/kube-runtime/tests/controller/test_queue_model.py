@@ -113,9 +113,7 @@ def test_at_rest_every_key_was_handled_after_its_last_add(
 
 @settings(max_examples=150, deadline=None)
 @given(steps=st.lists(adds, max_size=25))
-def test_due_keys_come_out_by_priority_and_then_by_when_they_were_due(
-    steps: list[Add],
-) -> None:
+def test_due_keys_come_out_by_priority_and_then_by_when_they_were_due(steps: list[Add]) -> None:
     async def taken_in_order() -> list[tuple[Priority, float]]:
         queue, loop = WorkQueue(), asyncio.get_running_loop()
         due: dict[Key, Due] = {}

@@ -53,11 +53,7 @@ class Readiness:
         return DONE if self.hears_itself else Result(written=found)
 
 
-async def seen_by(
-    world: World,
-    controller: Readiness,
-    act: Callable[[], object],
-) -> list[int]:
+async def seen_by(world: World, controller: Readiness, act: Callable[[], object]) -> list[int]:
     """The sizes that the controller saw after `act`, one for each reconcile."""
     runner = Controller(controller, world.cache, metrics=RuntimeMetrics(), options=PACE)
     runner.subscribe()

@@ -54,8 +54,7 @@ def test_the_status_code_is_the_class(code: int, type_: type[ApiError]) -> None:
 def test_a_denial_of_admission_is_a_refusal_whatever_its_code(code: int) -> None:
     webhook = error_of(code, message='admission webhook "w.example.com" denied the request: no')
     policy = error_of(
-        code,
-        message="x is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+        code, message="x is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"
     )
     assert [Refused, Refused] == [type(webhook), type(policy)]
 

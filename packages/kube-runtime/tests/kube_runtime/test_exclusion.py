@@ -168,12 +168,7 @@ async def test_renewals_count_whatever_the_clocks_say(error_seconds: float) -> N
 
 @pytest.mark.parametrize(
     ("renewed", "seconds"),
-    [
-        (at_ := "2025-12-31T23:59:00.000000Z", 30),
-        (None, 30),
-        (at_, None),
-        ("0000-01-01T00:00:00Z", 30),
-    ],
+    [(at_ := "2025-12-31T23:59:00.000000Z", 30), (None, 30), (at_, None), ("0000-01-01T00:00:00Z", 30)],
 )
 async def test_an_old_or_incomplete_marker_marks_nothing(renewed: str | None, seconds: int | None) -> None:
     world = World()

@@ -8,13 +8,7 @@ from structlog.testing import capture_logs
 from kube_runtime.client.client import Client
 from kube_runtime.leases import Election, LeadershipLost, Terms, identity
 from simulated.clock import now
-from simulated.election import (
-    KEY,
-    LEASES,
-    a_world,
-    leader_and_standby,
-    until_leading,
-)
+from simulated.election import KEY, LEASES, a_world, leader_and_standby, until_leading
 from simulated.server import Fault, Server
 
 pytestmark = pytest.mark.looptime

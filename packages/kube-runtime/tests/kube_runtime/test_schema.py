@@ -6,11 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_operator.component.api import (
-    DynamoComponentDeployment,
-    DynamoComponentDeploymentSpec,
-    Multinode,
-)
+from dynamo_operator.component.api import DynamoComponentDeployment, DynamoComponentDeploymentSpec, Multinode
 from dynamo_operator.crds import RESOURCES, custom_resource_definition
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.schema import declared, object_schema, resource_schema, unwrapped
@@ -183,13 +179,7 @@ def test_a_component_of_a_graph_has_the_schema_of_a_component_on_its_own() -> No
 
 
 def test_a_number_has_the_bounds_that_its_struct_declares() -> None:
-    expected = {
-        "description": "",
-        "type": "integer",
-        "format": "int32",
-        "minimum": 2,
-        "default": 2,
-    }
+    expected = {"description": "", "type": "integer", "format": "int32", "minimum": 2, "default": 2}
     schema = object_schema(Multinode)
     assert expected == {**schema["properties"]["nodeCount"], "description": ""}
     assert ["nodeCount"] == schema["required"]

@@ -220,9 +220,7 @@ async def test_every_interface_may_be_meant() -> None:
 
 
 @pytest.mark.parametrize("turns", range(8))
-async def test_no_connection_is_lost_when_the_server_ends_in_the_moment_it_is_accepted(
-    turns: int,
-) -> None:
+async def test_no_connection_is_lost_when_the_server_ends_in_the_moment_it_is_accepted(turns: int) -> None:
     gate = ConnectionLimit(web.Application())
     port = await gate.listen(("127.0.0.1", 0))
     await asyncio.sleep(0.01)

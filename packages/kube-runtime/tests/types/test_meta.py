@@ -13,10 +13,7 @@ SETS = meta._Owned(meta._OwnedSpec({}))
 
 
 def test_the_controller_is_one_of_the_owners() -> None:
-    user, ours = (
-        OwnerReference("Team", "a", "1"),
-        OwnerReference("Graph", "b", "2", controller=True),
-    )
+    user, ours = (OwnerReference("Team", "a", "1"), OwnerReference("Graph", "b", "2", controller=True))
     assert ours == Metadata(owner_references=(user, ours)).controller
     assert Metadata(owner_references=(user,)).controller is None
 
@@ -40,11 +37,7 @@ def test_a_kind_is_written_as_kubectl_writes_it() -> None:
 
 def test_the_manifest_of_a_kind_has_its_key() -> None:
     body = WIDGET.manifest({"name": "a", "namespace": "lab"}, spec={"size": 1})
-    assert {
-        "apiVersion": "example.com/v1",
-        "kind": "Widget",
-        "spec": {"size": 1},
-    }.items() <= body.items()
+    assert {"apiVersion": "example.com/v1", "kind": "Widget", "spec": {"size": 1}}.items() <= body.items()
     assert Key("lab", "a") == key_of(body)
 
 

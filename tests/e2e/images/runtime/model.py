@@ -7,12 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from tokenizers import (  # type: ignore[import-not-found] # pyright: ignore[reportMissingImports]
-    Tokenizer,
-    decoders,
-    models,
-    pre_tokenizers,
-)
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # type: ignore[import-not-found] # pyright: ignore[reportMissingImports]
 
 BEGIN, END = "<|begin|>", "<|end|>"
 TEMPLATE = (

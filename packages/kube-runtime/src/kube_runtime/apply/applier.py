@@ -36,13 +36,7 @@ from kube_runtime.apply.result import (
     not_served,
     replacement_pending,
 )
-from kube_runtime.apply.status import (
-    LastingFailures,
-    SettledObjects,
-    Target,
-    WriteSuppression,
-    digest_of,
-)
+from kube_runtime.apply.status import LastingFailures, SettledObjects, Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import ManagedFieldsUpgrade, Writer
 from kube_runtime.cache.informer import Watches
 from kube_runtime.client.client import ABSENT
@@ -222,11 +216,7 @@ class Applier:
         return applied
 
     async def _apply_set(
-        self,
-        owner: Resource,
-        policy: DesiredObjects,
-        applied: Applied,
-        kept: set[tuple[str, Key]],
+        self, owner: Resource, policy: DesiredObjects, applied: Applied, kept: set[tuple[str, Key]]
     ) -> None:
         """Apply one set, and add its objects to `kept`, which has those of the sets before it."""
         types = tuple(policy.types)

@@ -75,10 +75,7 @@ class Writer:
         """Merge-patch an object or its subresource; see `Client.merge_patch`."""
         async with self._turn(type_, key) as flight:
             written = await self.client.merge_patch(
-                *(type_, key, patch),
-                subresource=subresource,
-                uid=uid,
-                field_manager=field_manager,
+                *(type_, key, patch), subresource=subresource, uid=uid, field_manager=field_manager
             )
             return self._show(flight, written)
 
@@ -285,9 +282,7 @@ class ManagedFieldsUpgrade:
             return live  # the apply that follows fails
         metadata = stored["metadata"]
         entries = with_manager(
-            metadata.get("managedFields", ()),
-            mark=self.mark,
-            manager=self.writer.client.field_manager,
+            metadata.get("managedFields", ()), mark=self.mark, manager=self.writer.client.field_manager
         )
         if entries is None:
             return live

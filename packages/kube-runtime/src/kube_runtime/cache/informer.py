@@ -18,15 +18,7 @@ from msgspec.structs import replace
 from kube_runtime.cache.store import Change, Store
 from kube_runtime.cache.watch import Listed, Paging, Streaming, Watch, Watching
 from kube_runtime.client.client import Client
-from kube_runtime.errors import (
-    ApiError,
-    Expired,
-    Forbidden,
-    NotFound,
-    OperatorError,
-    Throttled,
-    Unreachable,
-)
+from kube_runtime.errors import ApiError, Expired, Forbidden, NotFound, OperatorError, Throttled, Unreachable
 from kube_runtime.times import Backoff, loop_time
 from kube_runtime.types.kinds import CustomResourceDefinition
 from kube_runtime.types.meta import Key, Kind, R, Resource, Selector

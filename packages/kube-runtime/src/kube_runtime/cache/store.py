@@ -195,10 +195,7 @@ class Store(Generic[R]):
     """
 
     def __init__(
-        self,
-        type_: type[R],
-        selector: Selector = EVERYTHING,
-        transform: Callable[[R], R] | None = None,
+        self, type_: type[R], selector: Selector = EVERYTHING, transform: Callable[[R], R] | None = None
     ) -> None:
         self.type_ = type_
         self.shown: Index[R] = Index()

@@ -10,15 +10,7 @@ import msgspec
 import structlog
 
 from kube_runtime.client.client import Client, Page, WatchLine, error_of_watch
-from kube_runtime.errors import (
-    DecodeError,
-    Expired,
-    Invalid,
-    NotFound,
-    OperatorError,
-    Throttled,
-    Unreachable,
-)
+from kube_runtime.errors import DecodeError, Expired, Invalid, NotFound, OperatorError, Throttled, Unreachable
 from kube_runtime.times import loop_time
 from kube_runtime.types.meta import Key, Metadata, R, Selector, Struct
 from kube_runtime.wire import UNLIMITED, UNREADABLE, ObjectIdentity, decode, identity
@@ -187,12 +179,7 @@ class Watch(Generic[R]):
     """
 
     def __init__(
-        self,
-        client: Client,
-        type_: type[R],
-        selector: Selector,
-        *,
-        most_bytes: int = UNLIMITED,
+        self, client: Client, type_: type[R], selector: Selector, *, most_bytes: int = UNLIMITED
     ) -> None:
         self._most_bytes = most_bytes
         self._client = client
@@ -288,10 +275,7 @@ class Watch(Generic[R]):
     def _open(self, resource_version: str | None) -> Watching:
         seconds = random.randint(*SERVER_SECONDS)  # noqa: S311  # spreads load, guards nothing
         lines = self._client.watch(
-            self._type,
-            resource_version=resource_version,
-            timeout_seconds=seconds,
-            **self._selector.query(),
+            self._type, resource_version=resource_version, timeout_seconds=seconds, **self._selector.query()
         )
         now = loop_time()
         return Watching(resource_version or "", lines, now, now + seconds + MARGIN_SECONDS, now)

@@ -63,11 +63,7 @@ _STATUS = msgspec.json.Decoder(_Status)
 
 
 def error_of_answer(
-    code: int,
-    headers: Mapping[str, str],
-    body: bytes,
-    kind: Kind | None = None,
-    key: Key | None = None,
+    code: int, headers: Mapping[str, str], body: bytes, kind: Kind | None = None, key: Key | None = None
 ) -> ApiError:
     """The error of an HTTP response with status `code`."""
     status = _status(body)
@@ -542,12 +538,7 @@ class Client:
         return await self._write(request, type_, key, uid, repeatable=uid is not None)
 
     async def delete(
-        self,
-        type_: type[Resource],
-        key: Key,
-        *,
-        uid: str,
-        resource_version: str | None = None,
+        self, type_: type[Resource], key: Key, *, uid: str, resource_version: str | None = None
     ) -> None:
         """Delete this object; the garbage collector deletes what it owns. Absence is success.
 

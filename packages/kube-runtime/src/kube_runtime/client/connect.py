@@ -67,9 +67,7 @@ def _credentials(
 
 
 def is_own_cluster(
-    kubeconfig: Path | None,
-    environ: Mapping[str, str] = os.environ,
-    service_account: Path = FOLDER,
+    kubeconfig: Path | None, environ: Mapping[str, str] = os.environ, service_account: Path = FOLDER
 ) -> bool:
     """Whether the credentials are those of a pod, so that the process runs in the cluster itself."""
     if kubeconfig is not None or any(environ.get("KUBECONFIG", "").split(":")):

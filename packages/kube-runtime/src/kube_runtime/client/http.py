@@ -225,10 +225,7 @@ class AiohttpTransport:
                     socket_factory=_socket,
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                headers={
-                    "Accept-Encoding": "gzip",
-                    "User-Agent": self._user_agent,
-                },
+                headers={"Accept-Encoding": "gzip", "User-Agent": self._user_agent},
                 read_bufsize=2**18,
             )
         return self._session
@@ -330,11 +327,7 @@ class InCluster:
     """Credentials from the mounted ServiceAccount; ConfigError if a file of it cannot be used."""
 
     def __init__(
-        self,
-        environ: Mapping[str, str],
-        folder: Path = FOLDER,
-        *,
-        reread_seconds: float = REREAD_SECONDS,
+        self, environ: Mapping[str, str], folder: Path = FOLDER, *, reread_seconds: float = REREAD_SECONDS
     ) -> None:
         host = environ["KUBERNETES_SERVICE_HOST"]
         host = f"[{host}]" if ":" in host else host  # IPv6

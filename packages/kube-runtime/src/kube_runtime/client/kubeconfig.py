@@ -464,10 +464,7 @@ def _material(cluster: Named[Cluster], user: Named[User], login: Login) -> TlsMa
     )
     key = login.key or _pem(user, "client-key", pair.client_key, pair.client_key_data)
     authorities = _pem(
-        cluster,
-        "certificate-authority",
-        trust.certificate_authority,
-        trust.certificate_authority_data,
+        cluster, "certificate-authority", trust.certificate_authority, trust.certificate_authority_data
     )
     return TlsMaterial(authorities, certificate, key, verify=not trust.insecure_skip_tls_verify)
 

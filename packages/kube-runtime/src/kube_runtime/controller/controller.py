@@ -19,15 +19,7 @@ import structlog
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import RequestCount, counting_requests
-from kube_runtime.errors import (
-    ApiError,
-    Conflict,
-    NoAnswer,
-    NotFound,
-    OperatorError,
-    Refused,
-    ServerFailure,
-)
+from kube_runtime.errors import ApiError, Conflict, NoAnswer, NotFound, OperatorError, Refused, ServerFailure
 from kube_runtime.leases import NamespaceExcluded
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.times import Backoff, WriteActivity, loop_time

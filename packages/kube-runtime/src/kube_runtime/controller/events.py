@@ -163,11 +163,7 @@ class EventWriter:
 
     def _seconds_until_next(self) -> float | None:
         waits = [
-            max(
-                0.0,
-                next(iter(pending.values())).due - loop_time(),
-                self._paused_until - loop_time(),
-            )
+            max(0.0, next(iter(pending.values())).due - loop_time(), self._paused_until - loop_time())
             for pending in self._pending.values()
             if pending
         ]
@@ -308,12 +304,7 @@ class Recorder:
     component: str
 
     def event(
-        self,
-        *regarding: Resource,
-        reason: str,
-        message: str,
-        warning: bool = False,
-        cause: str = "",
+        self, *regarding: Resource, reason: str, message: str, warning: bool = False, cause: str = ""
     ) -> None:
         """Record an Event for each of the objects `regarding`. Returns at once and never fails.
 

@@ -267,8 +267,7 @@ def _more(count: int) -> str:
 
 # Source: `https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/`
 _QUANTITY = re.compile(
-    r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?",
-    re.ASCII,
+    r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?", re.ASCII
 )
 _FACTOR = {
     "n": Decimal("1e-9"),

@@ -1,13 +1,16 @@
 """Registries that answer, ask for a token, refuse, are busy, break, or never answer."""
 
+import asyncio
 import base64
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from dynamo_legacy import registry as program
 from dynamo_legacy.build.plan import Probe
 from dynamo_legacy.build.source import BuiltImage, Reference
 from dynamo_legacy.registry import (
@@ -58,18 +61,16 @@ def answering(asked: list[str], status: int = 200, **headers: str) -> Handler:
 
 
 async def has_image(host: str, login: Login | None = None) -> bool:
-    """Whether a registry has an image."""
     async with registry_session() as session:
         reference = Reference(host, "team/app", "1")
         return await Registry(session, reference, is_insecure=True, login=login).has_image()
 
 
-async def probed(host: str, *, is_own: bool = True, known_registries: str = "") -> Probe:
+async def probed(host: str, *, is_own: bool = True, is_insecure: bool = True, **settings: Any) -> Probe:
     """What the operator finds out about the image of a tenant at that registry."""
     name = f"{host}/team/app:1"
-    image = BuiltImage(name, name, is_insecure=True, secret="", is_own=is_own)
-    settings = LegacySettings(known_registries=known_registries)
-    return await RegistryProbe().asked(image, settings)
+    image = BuiltImage(name, name, is_insecure=is_insecure, secret="", is_own=is_own)
+    return await RegistryProbe().asked(image, LegacySettings(**settings))
 
 
 @pytest.mark.parametrize(("status", "exists"), [(200, True), (404, False)])
@@ -142,15 +143,11 @@ async def test_a_manifest_and_a_token_that_are_nested_deeply_are_errors(serve: S
 async def test_a_registry_that_never_answers_is_given_up(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import asyncio
-
-    from dynamo_legacy import registry
-
     async def answer(request: web.Request) -> web.Response:
         await asyncio.sleep(60)
         return web.Response()
 
-    monkeypatch.setattr(registry, "SECONDS", 0.2)
+    monkeypatch.setattr(program, "SECONDS", 0.2)
     with pytest.raises(RegistryError, match="no answer"):
         await has_image(await serve(answer))
 
@@ -230,6 +227,21 @@ async def test_tokens_come_from_the_registry_or_a_listed_host_only(serve: Serve,
     assert is_listed == any("internal" in authorization for *_, authorization in seen)
 
 
+def challenging(monkeypatch: pytest.MonkeyPatch, realm: str) -> list[str]:
+    """Every registry asks for a token of that realm. Returns the URLs of requests, without their queries."""
+    sent = []
+
+    async def send(self: Registry, method: str, url: str, authorization: str) -> object:
+        sent.append(url.partition("?")[0])
+        if sent[-1] == realm:
+            return 200, {}, b'{"token": "t"}'
+        status = 200 if authorization == "Bearer t" else 401
+        return status, {"WWW-Authenticate": f'Bearer realm="{realm}",service="s"'}, b""
+
+    monkeypatch.setattr(Registry, "_send", send)
+    return sent
+
+
 @pytest.mark.parametrize(
     ("registry", "realm"),
     [
@@ -250,19 +262,8 @@ async def test_tokens_come_from_the_registry_or_a_listed_host_only(serve: Serve,
 async def test_registries_get_tokens_where_they_issue_them(
     monkeypatch: pytest.MonkeyPatch, registry: str, realm: str
 ) -> None:
-    sent = []
-
-    async def send(self: Registry, method: str, url: str, authorization: str) -> object:
-        sent.append(url.partition("?")[0])
-        if url.startswith(realm):
-            return 200, {}, b'{"token": "t"}'
-        status = 200 if authorization == "Bearer t" else 401
-        return status, {"WWW-Authenticate": f'Bearer realm="{realm}",service="s"'}, b""
-
-    monkeypatch.setattr(Registry, "_send", send)
-    name = f"{registry}/a/b:1"
-    image = BuiltImage(name, name, is_insecure=False, secret="", is_own=True)
-    assert (await RegistryProbe().asked(image, LegacySettings())).exists
+    sent = challenging(monkeypatch, realm)
+    assert (await probed(registry, is_insecure=False)).exists
     assert sent[1] == realm
 
 
@@ -285,28 +286,17 @@ async def test_registries_get_tokens_where_they_issue_them(
 async def test_no_other_realm_is_followed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], realm: str
 ) -> None:
-    sent = []
-
-    async def send(self: Registry, method: str, url: str, authorization: str) -> object:
-        sent.append(url)
-        return 401, {"WWW-Authenticate": f'Bearer realm="{realm}",service="s"'}, b""
-
-    monkeypatch.setattr(Registry, "_send", send)
-    name = "registry.example.com/a/b:1"
-    image = BuiltImage(name, name, is_insecure=False, secret="", is_own=False)
-    found = await RegistryProbe().asked(image, LegacySettings())
-    assert UNANSWERED == found.error
-    assert ["https://registry.example.com/v2/a/b/manifests/1"] == sent
+    sent = challenging(monkeypatch, realm)
+    assert UNANSWERED == (await probed("registry.example.com", is_own=False, is_insecure=False)).error
+    assert ["https://registry.example.com/v2/team/app/manifests/1"] == sent
     assert "its token" in capsys.readouterr().out
 
 
 async def test_the_administrators_login_reaches_no_registry_of_a_tenant(serve: Serve) -> None:
     seen: list[str] = []
     host = await serve(answering(seen, 401, **{"WWW-Authenticate": "Basic"}))
-    name = f"{host}/team/app:1"
-    settings = LegacySettings(known_registries=host, registry_username="u", registry_password=Secret("p"))
-    image = BuiltImage(name, name, is_insecure=True, secret="", is_own=True)
-    assert Probe() == await RegistryProbe().asked(image, settings)
+    login = {"registry_username": "u", "registry_password": Secret("p")}
+    assert Probe() == await probed(host, known_registries=host, **login)
     assert ["HEAD /v2/team/app/manifests/1 None"] == seen
 
 

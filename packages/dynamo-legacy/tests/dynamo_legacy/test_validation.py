@@ -83,12 +83,9 @@ def test_a_tag_has_a_repository_and_a_version(tag: str) -> None:
     assert of_request(bentoTag=tag) == [f"spec.bentoTag: {words}"]
 
 
-def test_a_tag_has_a_name() -> None:
+def test_the_name_of_a_dynamonim() -> None:
     [problem] = of_deployment(deployment(dynamoNim="-:1"))
     assert problem == 'spec.dynamoNim: invalid tag "-:1": the name "---1" is not a DNS subdomain'
-
-
-def test_a_component_names_a_dynamonim() -> None:
     [problem] = of_nim(nim(dynamoNim="frontend:jh2o6dqz"))
     assert problem.startswith('spec.dynamoNim: invalid name "frontend:jh2o6dqz" of a DynamoNim (expected ')
 
@@ -105,10 +102,7 @@ def test_a_component_names_a_dynamonim() -> None:
 def test_a_service_has_a_name_for_its_objects(service: str, name: str) -> None:
     expected = [f'spec.services.{service}: invalid name "{name}" {NAME}']
     assert of_deployment(deployment({service: {}})) == expected
-
-
-def test_a_component_has_a_name_for_its_objects() -> None:
-    assert of_nim(nim("front.end")) == [f'metadata.name: invalid name "front.end" {NAME}']
+    assert of_nim(nim(name)) == [f'metadata.name: invalid name "{name}" {NAME}']
 
 
 def test_two_services_have_two_names() -> None:
@@ -151,6 +145,10 @@ def test_services_are_as_many_as_a_graph_may_have() -> None:
             {"envs": [{"name": "PORT", "value": "http"}]},
             'envs[0].value: invalid port "http" (expected a number from 1 to 65535)',
         ),
+        ({"envs": [{"name": "DYN_DEPLOYMENT_CONFIG", "value": 5}]}, "envs[0].value: expected text"),
+        ({"envs": [{"name": "PORT", "value": 5}]}, "envs[0].value: expected text"),
+        ({"envs": [{"name": ["A"]}]}, "envs[0].name: expected text"),
+        ({"extraPodSpec": {"imagePullSecrets": 5}}, "extraPodSpec.imagePullSecrets: expected a list"),
     ],
 )
 def test_rules_of_components_hold_for_overrides_too(spec: dict[str, Any], problem: str) -> None:
@@ -172,21 +170,6 @@ def test_a_configuration_that_is_not_json_is_passed_on_with_a_warning(text: str)
     assert ["spec.envs[1].value", "spec.services.Frontend.envs[1].value"] == places
 
 
-@pytest.mark.parametrize(
-    ("spec", "problem"),
-    [
-        ({"envs": [{"name": "DYN_DEPLOYMENT_CONFIG", "value": 5}]}, "envs[0].value: expected text"),
-        ({"envs": [{"name": "PORT", "value": 5}]}, "envs[0].value: expected text"),
-        ({"envs": [{"name": ["A"]}]}, "envs[0].name: expected text"),
-        ({"extraPodSpec": {"imagePullSecrets": 5}}, "extraPodSpec.imagePullSecrets: expected a list"),
-    ],
-)
-def test_a_wrong_type_is_a_problem_and_not_an_exception(spec: dict[str, Any], problem: str) -> None:
-    assert [f"spec.{problem}"] == of_nim(nim(**spec))
-    [found] = of_deployment(deployment({"Frontend": spec}))
-    assert f"spec.services.Frontend.{problem}" == found
-
-
 @pytest.mark.parametrize("port", ["00001" + "0" * 5000, "65536", "-1", "\u0661"])
 def test_a_port_has_few_digits(port: str) -> None:
     [problem] = of_nim(nim(envs=[{"name": "PORT", "value": port}]))
@@ -201,12 +184,9 @@ def test_replicas_have_bounds() -> None:
     assert unbounded == "spec.autoscaling.maxReplicas: missing maxReplicas (for example 4)"
 
 
-def test_an_override_that_is_no_component() -> None:
+def test_an_override_that_is_no_component_and_variables_of_all_services() -> None:
     [problem] = of_deployment(deployment({"Frontend": {"pvc": {"create": "yes"}}}))
     assert problem == "spec.services.Frontend.pvc.create: Expected `bool | null`, got `str`"
-
-
-def test_variables_of_all_services() -> None:
     problems = of_deployment(deployment(envs=[{"name": "PORT", "value": "0"}, {"value": "a"}]))
     port = 'invalid port "0" (expected a number from 1 to 65535)'
     assert problems[0] == f"spec.envs[0].value: {port}"

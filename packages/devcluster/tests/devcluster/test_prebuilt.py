@@ -109,77 +109,71 @@ def table(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return write_table(tmp_path, envtest=mirror.files[ENVTEST], kwok=mirror.files[KWOK])
 
 
-def report() -> tuple[Lines, io.StringIO]:
+def fetched(table: Path, programs: tuple[str, ...] = PROGRAMS) -> tuple[Path | None, str]:
+    """The folder of programs, if any, and what the user reads."""
     stream = io.StringIO()
-    return Lines(stream), stream
+    return fetch(programs, Lines(stream), table), stream.getvalue()
 
 
 def test_right_files_are_unpacked_and_fetched_once(mirror: Mirror, table: Path) -> None:
-    progress, told = report()
-    folder = fetch(PROGRAMS, progress, table)
+    folder, text = fetched(table)
     assert folder is not None
     assert set(PROGRAMS) == {entry.name for entry in folder.iterdir()}
     assert all(os.access(folder / name, os.X_OK) for name in PROGRAMS)
     assert b"kwok" == (folder / "kwok").read_bytes()
     asked = len(mirror.asked)
-    assert folder == fetch(PROGRAMS, progress, table)
+    assert (folder, "") == fetched(table)
     assert asked == len(mirror.asked)
-    assert "downloading etcd, kubectl" in told.getvalue()
+    assert "downloading etcd, kubectl" in text
 
 
 def test_a_wrong_file_is_never_used_and_not_kept(mirror: Mirror, table: Path) -> None:
     mirror.files[KWOK] = b"k0wk"
-    progress, told = report()
-    assert fetch(PROGRAMS, progress, table) is None
-    assert "has the SHA-512" in told.getvalue()
-    assert "building from source" in told.getvalue()
+    folder, text = fetched(table)
+    assert folder is None
+    assert "has the SHA-512" in text
+    assert "building from source" in text
     mirror.files[KWOK] = b"kwok"
-    assert fetch(PROGRAMS, progress, table) is not None
+    assert fetched(table)[0] is not None
 
 
-def test_a_truncated_download_continues_where_it_ended(mirror: Mirror, table: Path) -> None:
-    mirror.cuts = [30_000]
-    progress, _ = report()
-    assert fetch(PROGRAMS, progress, table) is not None
-    assert ("GET", ENVTEST, "bytes=30000-") in mirror.asked
-
-
-def test_what_stops_every_time_ends_in_a_build_and_continues_next_time(mirror: Mirror, table: Path) -> None:
-    mirror.cuts = [10_000, 10_000, 10_000]
-    progress, told = report()
-    assert fetch(PROGRAMS, progress, table) is None
-    assert "building from source" in told.getvalue()
-    assert fetch(PROGRAMS, progress, table) is not None
-    assert ("GET", ENVTEST, "bytes=30000-") in mirror.asked
+@pytest.mark.parametrize("cuts", [1, 3])
+def test_what_is_cut_continues_and_after_three_times_with_the_next_call(
+    mirror: Mirror, table: Path, cuts: int
+) -> None:
+    mirror.cuts = [10_000] * cuts
+    folder, text = fetched(table)
+    assert (folder is None) == ("building from source" in text) == (cuts == 3)
+    assert fetched(table)[0] is not None
+    assert ("GET", ENVTEST, f"bytes={cuts}0000-") in mirror.asked
 
 
 def test_an_archive_without_a_program_is_refused(mirror: Mirror, table: Path, tmp_path: Path) -> None:
     assert table.exists()
     mirror.files[ENVTEST] = archive(etcd=b"etcd")
     changed = write_table(tmp_path, envtest=mirror.files[ENVTEST], kwok=b"kwok")
-    progress, told = report()
-    assert fetch(PROGRAMS, progress, changed) is None
-    assert "has no kubectl" in told.getvalue()
+    folder, text = fetched(changed)
+    assert folder is None
+    assert "has no kubectl" in text
 
 
 def test_no_answer_costs_two_seconds(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv(MIRROR, f"http://127.0.0.1:{silent.getsockname()[1]}")
-        progress, told = report()
         started = time.monotonic()
-        assert fetch(PROGRAMS, progress, table) is None
+        folder, text = fetched(table)
+    assert folder is None
     assert time.monotonic() - started < 4
-    assert "no prebuilt programs" in told.getvalue()
+    assert "no prebuilt programs" in text
 
 
 def test_nothing_is_asked_without_a_pin_for_every_program_or_if_it_is_off(
     mirror: Mirror, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    progress, told = report()
-    assert fetch((*PROGRAMS, "kube-scheduler"), progress, table) is None
+    assert (None, "") == fetched(table, (*PROGRAMS, "kube-scheduler"))
     monkeypatch.setenv(MIRROR, "off")
-    assert fetch(PROGRAMS, progress, table) is None
-    assert ([], "") == (mirror.asked, told.getvalue())
+    assert (None, "") == fetched(table)
+    assert [] == mirror.asked
 
 
 def test_the_table_of_the_repository_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:

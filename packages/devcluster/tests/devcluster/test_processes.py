@@ -31,22 +31,17 @@ def test_a_started_process_is_known_by_its_pid_and_leads_its_own_session(process
     assert first_ended([process], within_seconds=0) is None
 
 
-def test_a_process_that_ended_by_itself_is_not_running(process: Process) -> None:
-    process.start(["true"], ENVIRONMENT)
+def test_a_process_that_ended_is_not_running_and_its_log_has_both_streams(process: Process) -> None:
+    process.start(["sh", "-c", "echo out; echo err >&2"], ENVIRONMENT)
     assert process == first_ended([process], within_seconds=10)
     assert process.pid() is None
+    assert "out\nerr\n" == process.log.read_text()
 
 
 def test_a_program_that_does_not_exist_is_a_process_that_ended(process: Process) -> None:
     process.start(["/no/such/program"], ENVIRONMENT)
     assert process == first_ended([process], within_seconds=10)
     assert "/no/such/program" in process.log.read_text()
-
-
-def test_what_a_process_prints_on_either_stream_is_in_its_log(process: Process) -> None:
-    process.start(["sh", "-c", "echo out; echo err >&2"], ENVIRONMENT)
-    first_ended([process], within_seconds=10)
-    assert "out\nerr\n" == process.log.read_text()
 
 
 def test_a_process_that_ignores_the_request_to_end_is_killed(process: Process) -> None:

@@ -38,16 +38,14 @@ esac
 """
 
 
-class Told:
+class Told(Silent):
     """A progress report that remembers."""
 
     def __init__(self) -> None:
-        self.steps: list[str] = []
         self.advances: list[tuple[int, int]] = []
         self.waits = threading.Event()
 
     def step(self, text: str) -> None:
-        self.steps.append(text)
         if text.startswith("waiting"):
             self.waits.set()
 
@@ -105,12 +103,14 @@ def test_kubebuilder_assets_that_are_no_folder_are_refused(monkeypatch: pytest.M
         find(Silent())
 
 
-def test_a_build_makes_all_programs_and_counts_what_it_compiles(
+def test_a_build_makes_all_programs_counts_what_it_compiles_and_uses_no_leftover_of_a_killed_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_go(tmp_path, monkeypatch, version="1.99.0")
+    put(built_folder().with_name("bin.partial") / "bin", "kwok")
     told = Told()
     found = find(told)
+    assert [built_folder()] == list(built_folder().parent.iterdir())
     assert {"etcd": "server\n", "kwok": "kwok\n"} == {
         name: found[name].read_text() for name in ("etcd", "kwok")
     }
@@ -144,13 +144,6 @@ def test_a_failed_build_says_its_last_line_and_leaves_nothing_half_made(
     with pytest.raises(ConfigError, match="go build: disk full"):
         build(Silent())
     assert [] == list(built_folder().parent.iterdir())
-
-
-def test_the_leftover_of_a_killed_build_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_go(tmp_path, monkeypatch, version="1.99.0")
-    put(built_folder().with_name("bin.partial") / "bin", "kwok")
-    assert all(path.exists() for path in find(Silent()).values())
-    assert [built_folder()] == list(built_folder().parent.iterdir())
 
 
 def test_without_a_new_enough_go_and_without_downloads_there_is_one_clear_line(

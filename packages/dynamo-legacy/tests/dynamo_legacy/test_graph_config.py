@@ -87,20 +87,12 @@ def without_nulls(value: Any) -> Any:
 
 
 @given(_VALUES, _VALUES)
-def test_a_patch_twice_is_the_patch_once(value: Any, patch: Any) -> None:
+def test_a_patch_twice_is_the_patch_once_and_one_of_nothing_has_no_nulls(value: Any, patch: Any) -> None:
     once = merge_patched(value, patch)
     assert merge_patched(once, patch) == once
-
-
-@given(_VALUES)
-def test_an_empty_patch_changes_nothing_of_a_map(value: Any) -> None:
+    assert merge_patched(None, patch) == without_nulls(patch)
     if isinstance(value, dict):
         assert merge_patched(value, {}) == value
-
-
-@given(_VALUES)
-def test_a_patch_of_nothing_is_the_patch_without_nulls(patch: Any) -> None:
-    assert merge_patched(None, patch) == without_nulls(patch)
 
 
 @given(_VARIABLES, _VARIABLES)

@@ -144,7 +144,7 @@ def test_what_a_graph_says_of_its_services() -> None:
 @pytest.mark.parametrize(
     ("namespace", "expected"), [("default", "default"), ("''", "dynamo-test-dynamodeployment")]
 )
-def test_a_plain_entry_service_is_reached_from_outside(namespace: str, expected: str) -> None:
+def test_only_a_plain_entry_service_is_reached_from_outside(namespace: str, expected: str) -> None:
     by_name = specs(deployment(), ENTRY.replace("NAMESPACE", namespace))
     first = by_name["test-dynamodeployment-service1"]
     assert first["ingress"] == {"enabled": True}
@@ -153,11 +153,8 @@ def test_a_plain_entry_service_is_reached_from_outside(namespace: str, expected:
     }
     assert by_name["test-dynamodeployment-service2"]["dynamoNamespace"] == expected
     assert "ingress" not in by_name["test-dynamodeployment-service2"]
-
-
-def test_a_dynamo_entry_service_is_not() -> None:
-    text = ENTRY.replace("entry_service: service1", "entry_service: service2")
-    assert all("ingress" not in spec for spec in specs(deployment(), text).values())
+    of_dynamo = ENTRY.replace("entry_service: service1", "entry_service: service2")
+    assert all("ingress" not in spec for spec in specs(deployment(), of_dynamo).values())
 
 
 def test_a_dependency_has_to_be_in_the_graph() -> None:

@@ -17,7 +17,7 @@ def test_every_name_is_declared_once() -> None:
     assert tuple(setting.name for setting in rows()) == LegacySettings.__struct_fields__
 
 
-def test_a_later_name_is_an_alias() -> None:
+def test_a_later_name_is_an_alias_and_the_first_counts_unless_it_is_empty() -> None:
     settings = read_legacy_settings(
         {
             "API_STORE_ENDPOINT": "http://dynamo-store",
@@ -28,9 +28,6 @@ def test_a_later_name_is_an_alias() -> None:
     assert settings.endpoint == "http://dynamo-store"
     assert settings.build_engine == "buildkit-rootless"
     assert settings.registry_repository == "dynamo-components"
-
-
-def test_the_first_name_counts_unless_it_is_empty() -> None:
     both = {"YATAI_CLUSTER_NAME": "a", "API_STORE_CLUSTER_NAME": "b"}
     assert read_legacy_settings(both).cluster_name == "a"
     assert read_legacy_settings(both | {"YATAI_CLUSTER_NAME": ""}).cluster_name == "b"

@@ -23,11 +23,6 @@ engines = st.builds(
 )
 
 
-@given(engines, st.integers(1, 10**6), st.integers(1, 10**6))
-def test_a_longer_prompt_never_takes_less(engine: FormulaEngine, one: int, more: int) -> None:
-    assert engine.prefill_seconds(one) <= engine.prefill_seconds(one + more)
-
-
 @given(engines, st.integers(1, 1000), st.integers(1, 1000), st.integers(1, 10**6))
 def test_more_answers_at_once_are_slower_each_and_faster_together(
     engine: FormulaEngine, few: int, more: int, context: int
@@ -47,13 +42,6 @@ def test_more_gpus_in_an_engine_cost_no_more_than_what_they_exchange(
     exchanged = larger._exchange_seconds(answers)
     assert larger.step_seconds(answers, context) <= engine.step_seconds(answers, context) + exchanged
     assert larger.cache_tokens >= engine.cache_tokens
-
-
-@given(engines)
-def test_what_is_in_the_cache_fits_the_memory(engine: FormulaEngine) -> None:
-    if engine.cache_tokens > 0:
-        cache = engine.cache_tokens * engine.shape.cache_bytes_per_token
-        assert cache + engine.shape.weight_bytes <= engine.gpus * engine.gpu.memory_bytes
 
 
 def test_the_table_has_no_nonsense() -> None:

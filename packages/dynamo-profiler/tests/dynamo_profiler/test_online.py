@@ -8,7 +8,7 @@ import pytest
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_profiler import Refusal
 from dynamo_profiler.online import Identity, measured_choice
-from dynamo_profiler.run import Inputs, Progress, SearchSpace, search
+from dynamo_profiler.run import Inputs, Progress, search
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import Unreachable
 from kube_runtime.types.kinds import ConfigMap
@@ -39,7 +39,7 @@ class Flaky:
         return answer
 
 
-def search_space() -> SearchSpace:
+async def measured(flaky: Flaky, said: list[Progress]) -> None:
     configuration = a_configuration(
         "Qwen/Qwen3-14B",
         sla={"isl": 3000, "osl": 4, "ttft": 3000, "itl": 1000},
@@ -48,12 +48,8 @@ def search_space() -> SearchSpace:
         deployment={"deploymentTimeout": 60},
         online={},
     )
-    return search(configuration, Inputs(name="chat"), lambda _: None)
-
-
-async def measured(flaky: Flaky, said: list[Progress]) -> None:
-    space = search_space()
-    online = space.configuration.online
+    space = search(configuration, Inputs(name="chat"), lambda _: None)
+    online = configuration.online
     assert online is not None
     client = Client(flaky, field_manager="profiler")
     await measured_choice(space, online, OWNER, client, said.append)

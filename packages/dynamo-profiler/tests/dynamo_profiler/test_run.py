@@ -62,27 +62,21 @@ def test_every_graph_is_accepted_and_rendered(
         document = {**graph, "metadata": {**graph["metadata"], "namespace": "default"}}
         expansion = expanded(document, Facts(), SETTINGS)
         assert () == expansion.problems
-        kinds = [entry["kind"] for entry in expansion.objects]
-        assert len(graph["spec"]["services"]) == kinds.count("Deployment")
+        deployments = [entry for entry in expansion.objects if entry["kind"] == "Deployment"]
+        assert len(graph["spec"]["services"]) == len(deployments)
+        secrets = [
+            source
+            for deployment in deployments
+            for container in deployment["spec"]["template"]["spec"]["containers"]
+            for source in container.get("envFrom", ())
+        ]
+        # Public models need no token, so workers start without it.
+        assert [{"secretRef": {"name": "hf-token-secret", "optional": True}}] * len(
+            workers_of(graph)
+        ) == secrets
         for documents in results.files.values():
             others = [item["kind"] for item in documents if item["kind"] != graph["kind"]]
             assert set(others) <= {"ConfigMap"}
-
-
-@pytest.mark.parametrize("is_mocked", [False, True])
-def test_workers_start_without_the_token_that_public_models_do_not_need(is_mocked: bool) -> None:
-    graph = graph_of(results_of(a_configuration()), is_mocked=is_mocked)
-    document = {**graph, "metadata": {**graph["metadata"], "namespace": "default"}}
-    deployments = [
-        entry for entry in expanded(document, Facts(), SETTINGS).objects if entry["kind"] == "Deployment"
-    ]
-    sources = [
-        source
-        for deployment in deployments
-        for container in deployment["spec"]["template"]["spec"]["containers"]
-        for source in container.get("envFrom", ())
-    ]
-    assert [{"secretRef": {"name": "hf-token-secret", "optional": True}}] == sources
 
 
 @pytest.mark.parametrize(("backend", "mode"), BASES)
@@ -220,10 +214,8 @@ MAIN = "spec.services.Worker.extraPodSpec.mainContainer"
 @pytest.mark.parametrize(
     ("base", "message"),
     [
-        ([], "must be one DynamoGraphDeployment, but the file has 0"),
-        ([{"kind": "ConfigMap"}], "must be one DynamoGraphDeployment, but the file has 0"),
         (2 * example("vllm-aggregated"), "must be one DynamoGraphDeployment, but the file has 2"),
-        (["text", 3, None], "must be one DynamoGraphDeployment, but the file has 0"),
+        ([{"kind": "ConfigMap"}, "text", 3, None], "must be one DynamoGraphDeployment, but the file has 0"),
         (changed("metadata.name", ""), "has no metadata.name"),
         (changed("spec", None), "has no mapping spec.services with a mapping for each service"),
         (changed("spec.services.Worker", "x"), "has no mapping spec.services"),

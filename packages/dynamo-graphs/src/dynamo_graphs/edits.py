@@ -132,7 +132,7 @@ def obstacles(stated: Stated, besides: Collection[str] = ()) -> Iterator[str]:
     if stated.metadata.deletion_timestamp:
         yield f"the {noun} {name} is being deleted"
     for key, (word, command, _) in _MARKS.items():
-        if key not in besides and stated.metadata.annotations.get(key) == "true":
+        if key not in besides and stated.metadata.is_true(key):
             yield f"the {noun} {name} is {word}; `dynamoctl {command} {kind}/{name}` ends that"
 
 

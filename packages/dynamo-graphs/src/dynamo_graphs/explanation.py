@@ -14,6 +14,7 @@ from dynamo_graphs.ages import age, ago, since
 from dynamo_graphs.catalog import NO_ACTION, meaning, pod_advice
 from dynamo_graphs.reader import Reading
 from dynamo_graphs.services import Service, services
+from dynamo_operator import labels
 from dynamo_operator.component.api import GROUP, BlockedPod, DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph import status as configuration
@@ -27,7 +28,6 @@ from dynamo_operator.shared.conditions import (
     ScalingReason,
     Stated,
     is_behind,
-    is_paused,
     is_ready,
     seen_generation,
     summary,
@@ -152,7 +152,8 @@ def _deletion(stated: Stated, named: str, now: datetime) -> Explanation:
 
 
 def _pause(stated: Stated) -> tuple[list[str], list[str]]:
-    return _condition_texts(stated, _PAUSED[type(stated)]) if is_paused(stated) else ([], [])
+    is_paused = stated.metadata.is_true(labels.PAUSED)
+    return _condition_texts(stated, _PAUSED[type(stated)]) if is_paused else ([], [])
 
 
 def _behind(stated: Stated, changed_at: str | None, now: datetime) -> tuple[list[str], list[str]]:

@@ -34,7 +34,8 @@ def a_log(kubelet: Kubelet, printed: list[str]) -> PodLog:
 async def test_what_was_printed_before_a_cut_is_not_printed_again() -> None:
     first = b"2026-11-23T03:00:00Z one\n2026-11-23T03:00:01.5Z two\n"
     kubelet = Kubelet((200, first), (200, first + b"2026-11-23T03:00:02Z three\n"))
-    log = a_log(kubelet, printed := [])
+    printed: list[str] = []
+    log = a_log(kubelet, printed)
     await log.print()
     await log.print()
     assert ["one", "two", "three"] == printed

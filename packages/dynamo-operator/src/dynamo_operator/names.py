@@ -11,8 +11,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from dynamo_operator import labels
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import R, Resource
 
 LABEL_LIMIT = 63
 SUBDOMAIN_LIMIT = 253
@@ -227,7 +229,20 @@ def _room(set_name: str, services: Mapping[str, bool]) -> dict[str, int]:
 
 
 COMPONENT, GROVE = "component", "grove"
-"""The workload providers of a graph."""
+"""The workload providers of a graph. Its pods have other names on each."""
+
+
+# `nvidia.com/workload-provider` records whether a graph runs as components or on Grove. A graph
+# without the record counts as one of components; code that handles a new graph chooses first.
+def is_on_grove(graph: Resource) -> bool:
+    """Whether the graph's workloads are one PodCliqueSet."""
+    return graph.metadata.annotations.get(labels.WORKLOAD_PROVIDER) == GROVE
+
+
+def on_provider(graph: R, provider: str) -> R:
+    """Return the graph with the annotation that names its provider."""
+    annotations = {**graph.metadata.annotations, labels.WORKLOAD_PROVIDER: provider}
+    return replace(graph, metadata=replace(graph.metadata, annotations=annotations))
 
 
 def kai_queue(graph: Resource) -> str:

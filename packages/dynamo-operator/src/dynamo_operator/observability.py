@@ -39,7 +39,7 @@ from dynamo_operator.models.api import DynamoModel, EndpointInfo
 from dynamo_operator.models.plan import Call, Reply
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.settings import LoggingSettings, TimeFormat
-from dynamo_operator.shared.conditions import GraphReason, is_paused
+from dynamo_operator.shared.conditions import GraphReason
 from kube_runtime.apply.status import Recent
 from kube_runtime.client.client import Client
 from kube_runtime.commandline import visible
@@ -237,16 +237,16 @@ class ObjectGauges(Collector):
         now = self._now()
         for type_ in _COUNTED:
             for resource in self._cache.list(type_):
-                labels = type_.KIND.name, resource.metadata.namespace
-                counts["resources_total", (*labels, state_of(resource))] += 1
-                counts["paused_objects", labels] += is_paused(resource)
+                owner = type_.KIND.name, resource.metadata.namespace
+                counts["resources_total", (*owner, state_of(resource))] += 1
+                counts["paused_objects", owner] += resource.metadata.is_true(labels.PAUSED)
                 if isinstance(resource, DynamoGraphDeployment):
                     yield from _graph_samples(resource, now)
                 elif isinstance(resource, DynamoModel):
                     states = Counts(map(_endpoint_state, resource.status.endpoints))
                     for state in _ENDPOINT_STATES:
                         yield "model_endpoints", (*resource.key, state), states[state]
-        yield from ((name, labels, count) for (name, labels), count in counts.items() if count)
+        yield from ((name, values, count) for (name, values), count in counts.items() if count)
 
 
 def _endpoint_state(endpoint: EndpointInfo) -> str:

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from dynamo_graphs.offline import graph_tree
 from dynamo_operator.component.api import NAMES, NOOP
 from dynamo_operator.component.framework import framework, several_flags, started
-from dynamo_operator.graph.api import on_provider
 from dynamo_operator.graph.validate import graph_problems
-from dynamo_operator.names import GROVE
+from dynamo_operator.names import GROVE, on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object

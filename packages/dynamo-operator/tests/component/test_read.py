@@ -9,8 +9,8 @@ import msgspec
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.pods import is_ready
 from dynamo_operator.component.read import SELECTOR, PodIndex, component_pod_watch
-from dynamo_operator.graph.api import DynamoGraphDeployment, on_provider
-from dynamo_operator.names import GROVE
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import GROVE, on_provider
 from dynamo_operator.shared.cluster import LeaderWorkerSet
 from dynamo_operator.shared.transforms import reduced_pod
 from kube_runtime.cache.informer import Watches

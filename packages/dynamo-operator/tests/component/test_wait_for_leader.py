@@ -16,8 +16,7 @@ import pytest
 
 from dynamo_graphs.offline import graph_tree
 from dynamo_operator.component.pod import NAME, WITHIN_SECONDS, script
-from dynamo_operator.graph.api import on_provider
-from dynamo_operator.names import GROVE
+from dynamo_operator.names import GROVE, on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object

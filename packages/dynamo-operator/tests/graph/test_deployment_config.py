@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus, on_provider
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.graph.render import component_object, graph_objects
 from dynamo_operator.graph.service import (
     ServiceObserved,
@@ -17,7 +17,7 @@ from dynamo_operator.graph.service import (
     sized,
 )
 from dynamo_operator.graph.status import graph_status
-from dynamo_operator.names import COMPONENT, GROVE
+from dynamo_operator.names import COMPONENT, GROVE, on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Condition, Object

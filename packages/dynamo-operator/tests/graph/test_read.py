@@ -5,9 +5,9 @@ import pytest
 
 from dynamo_operator import labels
 from dynamo_operator.component.read import PodIndex
-from dynamo_operator.graph.api import DynamoGraphDeployment, on_provider
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import graph_pod_watch
-from dynamo_operator.names import COMPONENT, GROVE, label_value
+from dynamo_operator.names import COMPONENT, GROVE, label_value, on_provider
 from kube_runtime.types.kinds import Pod
 from simulated.caches import a_cache
 from specs import a_graph, a_service

@@ -27,7 +27,6 @@ from dynamo_operator.graph.api import (
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
     ProgressStatus,
-    on_provider,
 )
 from dynamo_operator.graph.status import (
     GraphProgress,
@@ -38,7 +37,7 @@ from dynamo_operator.graph.status import (
     is_current,
     refused_status,
 )
-from dynamo_operator.names import GROVE
+from dynamo_operator.names import GROVE, on_provider
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.apply.result import Blocked, Obstacle

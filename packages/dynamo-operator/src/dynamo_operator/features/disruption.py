@@ -15,8 +15,9 @@ from dynamo_operator.component.plan import (
     service_labels,
     user_labels,
 )
-from dynamo_operator.graph.api import DynamoGraphDeployment, is_on_grove
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import as_configured
+from dynamo_operator.names import is_on_grove
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.kinds import PodDisruptionBudget
 from kube_runtime.types.meta import Object

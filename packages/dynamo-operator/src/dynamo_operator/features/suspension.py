@@ -29,7 +29,7 @@ class SuspensionReason(StrEnum):
 
 def suspension(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
     """Plan which services are suspended now, with the condition that reports the progress."""
-    if graph.metadata.annotations.get(labels.SUSPEND) == "true":
+    if graph.metadata.is_true(labels.SUSPEND):
         return _suspended(graph, observed)
     stored = condition(graph.status.conditions, SUSPENDED)
     if stored is None:

@@ -3,9 +3,7 @@
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
-from msgspec.structs import replace
 
-from dynamo_operator import labels
 from dynamo_operator.component.api import (
     CATEGORIES,
     GROUP,
@@ -14,7 +12,7 @@ from dynamo_operator.component.api import (
     ComponentSpec,
     ServiceReplicaStatus,
 )
-from dynamo_operator.names import GROVE, GroveNames, grove_names
+from dynamo_operator.names import GroveNames, grove_names
 from kube_runtime.crd import (
     AGE,
     Column,
@@ -274,16 +272,3 @@ def grove_names_of(graph: DynamoGraphDeployment) -> GroveNames:
     return grove_names(
         graph.metadata.name, {key: service.nodes > 1 for key, service in graph.spec.services.items()}
     )
-
-
-# `nvidia.com/workload-provider` records whether a graph runs as components or on Grove. A graph
-# without the record counts as one of components; code that handles a new graph chooses first.
-def is_on_grove(graph: DynamoGraphDeployment) -> bool:
-    """Whether the graph's workloads are one PodCliqueSet."""
-    return graph.metadata.annotations.get(labels.WORKLOAD_PROVIDER) == GROVE
-
-
-def on_provider(graph: DynamoGraphDeployment, provider: str) -> DynamoGraphDeployment:
-    """Return the graph with the annotation that names its provider."""
-    annotations = {**graph.metadata.annotations, labels.WORKLOAD_PROVIDER: provider}
-    return replace(graph, metadata=replace(graph.metadata, annotations=annotations))

@@ -17,13 +17,14 @@ from dynamo_operator.features.rollouts.read import history_watch, leaving_pod_wa
 from dynamo_operator.features.scaling.controller import adapter_watch, apply_adapters
 from dynamo_operator.features.scaling.plan import ADAPTERS
 from dynamo_operator.features.ssh_keys import ssh_key_watches
-from dynamo_operator.graph.api import DynamoGraphDeployment, on_provider
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import decide
 from dynamo_operator.graph.decision import Decision
 from dynamo_operator.graph.read import graph_pod_watch, orchestrator_watches, pvc_watch, read_graph
 from dynamo_operator.graph.status import report
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.labels import FINALIZER
+from dynamo_operator.names import on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import InferencePool, ModelService, PodCliqueSet, VirtualService
 from dynamo_operator.shared.patches import carry_out, other_finalizers, patch_metadata

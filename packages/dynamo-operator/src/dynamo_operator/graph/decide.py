@@ -21,11 +21,12 @@ from dynamo_operator.features.rollouts.plan import MANAGED, PLAIN, worker_compon
 from dynamo_operator.features.scaling.plan import ADAPTERS
 from dynamo_operator.features.suspension import SUSPENSION
 from dynamo_operator.features.takeover.apply import adopted_components
-from dynamo_operator.graph.api import DynamoGraphDeployment, is_on_grove, on_provider
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decision import Decision, Feature, GraphInputs, Provider
 from dynamo_operator.graph.render import SHARED_ACCOUNTS, graph_objects, graph_shared_objects, pvc_objects
 from dynamo_operator.graph.service import effective_replicas, sized
 from dynamo_operator.graph.status import component_views, graph_stop
+from dynamo_operator.names import is_on_grove, on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared import cluster
 from dynamo_operator.shared.cluster import Facts, PodCliqueSet

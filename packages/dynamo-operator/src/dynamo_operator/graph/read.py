@@ -18,15 +18,14 @@ from dynamo_operator.features.scaling.controller import read_adapters
 from dynamo_operator.features.ssh_keys import missing_ssh_keys, ssh_key_copies, ssh_key_types, ssh_keys_target
 from dynamo_operator.features.takeover.apply import set_origin
 from dynamo_operator.features.takeover.plan import Origin, is_of_earlier_operator
-from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of, is_on_grove, on_provider
+from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.graph.decide import workload_provider
 from dynamo_operator.graph.decision import AdapterInputs, GraphInputs
 from dynamo_operator.graph.service import Observed, ServiceObserved
 from dynamo_operator.graph.status import is_current, is_ready
-from dynamo_operator.names import LEADER_SUFFIX, workload_name
+from dynamo_operator.names import LEADER_SUFFIX, is_on_grove, on_provider, workload_name
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared import cluster
-from dynamo_operator.shared.conditions import is_paused
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.result import controls
 from kube_runtime.cache.informer import Watches
@@ -137,7 +136,7 @@ def _observed(components: Sequence[DynamoComponentDeployment]) -> ServiceObserve
         desired=sum(component.spec.desired_replicas for component in components),
         replicas=sum(count.replicas for count in counts),
         ready=sum(count.ready_replicas or 0 for count in counts),
-        is_paused=any(map(is_paused, components)),
+        is_paused=any(each.metadata.is_true(labels.PAUSED) for each in components),
         is_current=all(map(is_current, components)),
     )
 

@@ -10,8 +10,9 @@ from dynamo_operator.features.grove.render import grove_objects
 from dynamo_operator.features.picker import TYPE as PICKER
 from dynamo_operator.features.picker import picker_objects
 from dynamo_operator.features.rollouts.plan import PLAIN, WorkerRevision, first_revision
-from dynamo_operator.graph.api import DynamoGraphDeployment, is_on_grove
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import VARIABLE, component_resource, config_of
+from dynamo_operator.names import is_on_grove
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.kinds import PersistentVolumeClaim, Role, RoleBinding, ServiceAccount

@@ -25,8 +25,8 @@ from dynamo_operator.features.rollouts.plan import (
     has_revisions,
     worker_component_name,
 )
-from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of, is_on_grove
-from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX
+from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
+from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, is_on_grove
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import CLIQUE_NAME
 from dynamo_operator.shared.conditions import SUSPENDED

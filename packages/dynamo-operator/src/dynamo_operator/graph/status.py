@@ -24,11 +24,11 @@ from dynamo_operator.graph.api import (
     ProgressStatus,
     RestartStatus,
     RollingUpdateStatus,
-    is_on_grove,
 )
 from dynamo_operator.graph.decision import Decision
 from dynamo_operator.graph.service import as_configured, graph_scale, graph_selector
 from dynamo_operator.graph.validate import graph_inoperative
+from dynamo_operator.names import is_on_grove
 from dynamo_operator.shared import cluster
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.conditions import (
@@ -37,7 +37,6 @@ from dynamo_operator.shared.conditions import (
     GraphState,
     StatusEvent,
     Stop,
-    is_paused,
     refused,
 )
 from dynamo_operator.shared.problems import Problem, service_path
@@ -450,7 +449,7 @@ def _availability(component: DynamoComponentDeployment | None) -> tuple[bool, st
     is_behind = (observed or component.status.observed_generation) < component.metadata.generation
     if available is None or is_behind:
         text = "the operator has not observed its newest spec yet" if available else "it has no status yet"
-        return is_behind, _PAUSED if is_paused(component) else text, None
+        return is_behind, _PAUSED if component.metadata.is_true(labels.PAUSED) else text, None
     if available.status == "True":
         return False, None, None
     return False, available.message, _REFUSALS.get(available.reason)
@@ -463,7 +462,7 @@ def is_ready(component: DynamoComponentDeployment) -> bool:
 
 def is_current(component: DynamoComponentDeployment) -> bool:
     """Whether the counts of a component describe its newest spec."""
-    if is_paused(component):
+    if component.metadata.is_true(labels.PAUSED):
         return True  # no newer ones will come
     available = condition(component.status.conditions, "Available")
     if available is None or _availability(component)[0]:

@@ -41,9 +41,9 @@ from dynamo_operator.graph.api import (
     PersistentVolumeClaimSpec,
     Restart,
     grove_names_of,
-    is_on_grove,
 )
 from dynamo_operator.graph.service import base_replicas
+from dynamo_operator.names import is_on_grove
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import (
     MOST_PROBLEMS,

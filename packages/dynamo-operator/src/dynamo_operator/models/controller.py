@@ -9,6 +9,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from dynamo_operator import labels
 from dynamo_operator.labels import FINALIZER
 from dynamo_operator.models.api import DynamoModel, DynamoModelStatus
 from dynamo_operator.models.calls import Infos, KnownEndpoints, ModelCalls, unload_all
@@ -16,7 +17,6 @@ from dynamo_operator.models.decide import decide
 from dynamo_operator.models.plan import ModelInputs, pending, plan_unloading
 from dynamo_operator.models.read import model_watches, read_model
 from dynamo_operator.models.status import changes_only_failures, is_recorded, model_status_events, remembered
-from dynamo_operator.shared.conditions import is_paused
 from dynamo_operator.shared.patches import with_finalizer, without_finalizer
 from dynamo_operator.shared.report import Reporter, earliest, report_paused, report_unreadable
 from kube_runtime.apply.status import StatusRateLimit, patch_status
@@ -65,7 +65,7 @@ class ModelController:
             return DONE
         if model.metadata.deletion_timestamp:
             return await self._unload(model)
-        if is_paused(model):
+        if model.metadata.is_true(labels.PAUSED):
             return await report_paused(model, self.reporter)
         return await self._act(model)
 

@@ -16,7 +16,6 @@ from dynamo_operator.documents import parsed
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests import api, decide, read, render, results, status
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
-from dynamo_operator.shared.conditions import is_paused
 from dynamo_operator.shared.patches import patch_metadata, without_finalizer
 from dynamo_operator.shared.report import Reporter, report_unreadable
 from kube_runtime.apply.applier import Applier, Shared, controller_reference, shared_watch
@@ -78,7 +77,7 @@ class RequestController:
         request = await without_finalizer(request, self.writer)
         if request.metadata.deletion_timestamp:
             return DONE  # owner references: the API server deletes the rest
-        if is_paused(request):
+        if request.metadata.is_true(labels.PAUSED):
             report = status.stopped(request, api.RequestReason.PAUSED, "the request is paused")
             return await self._report(request, decide.Decision(report))
         if request.spec is None:

@@ -118,11 +118,6 @@ _PAUSED: Final = "Paused"
 _PAUSED_TEXT: Final = f"{labels.PAUSED} is true: the operator writes nothing for this object"
 
 
-def is_paused(resource: Resource) -> bool:
-    """Whether a user has paused the object, so that the operator writes nothing for it."""
-    return resource.metadata.annotations.get(labels.PAUSED) == "true"
-
-
 def paused_status(resource: Resource) -> Status:
     """The status of a paused object: a graph reports it in `Progressing`, the other kinds in `Paused`."""
     status = status_of(resource)

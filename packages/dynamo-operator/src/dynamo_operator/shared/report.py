@@ -18,7 +18,6 @@ from dynamo_operator.shared.conditions import (
     CONFLICT_RETRY_SECONDS,
     REJECTED_RETRY_SECONDS,
     Stop,
-    is_paused,
     paused_status,
 )
 from dynamo_operator.shared.patches import without_finalizer
@@ -191,7 +190,7 @@ async def load_for_reconcile(
     if resource.metadata.deletion_timestamp:
         await without_finalizer(resource, reporter.writer)
         return DONE
-    if is_paused(resource):
+    if resource.metadata.is_true(labels.PAUSED):
         return await report_paused(resource, reporter)
     return resource if with_finalizer else await without_finalizer(resource, reporter.writer)
 

@@ -8,8 +8,8 @@ import pytest
 
 from dynamo_operator.features.grove.read import grove_members, grove_watches, live_templates
 from dynamo_operator.features.grove.status import GroveMember
-from dynamo_operator.graph.api import DynamoGraphDeployment, on_provider
-from dynamo_operator.names import COMPONENT, GROVE
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import COMPONENT, GROVE, on_provider
 from dynamo_operator.shared.cluster import (
     LiveTemplate,
     PodClique,

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynamo_operator.features.grove.render import grove_model_objects
-from dynamo_operator.graph.api import DynamoGraphDeployment, on_provider
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.render import graph_objects
 from dynamo_operator.graph.validate import graph_problems
-from dynamo_operator.names import COMPONENT, GROVE, grove_names
+from dynamo_operator.names import COMPONENT, GROVE, grove_names, on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveTemplate
 from kube_runtime.types.meta import Object

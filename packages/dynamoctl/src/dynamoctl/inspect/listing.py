@@ -14,7 +14,8 @@ from rich.text import Text
 from dynamo_graphs import reader
 from dynamo_graphs.ages import ago, short_age, since
 from dynamo_graphs.services import services
-from dynamo_operator.shared.conditions import Stated, is_behind, is_paused, is_ready, seen_generation
+from dynamo_operator import labels
+from dynamo_operator.shared.conditions import Stated, is_behind, is_ready, seen_generation
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table
 from dynamoctl.target import cluster, namespace_in_words, target_of, type_named
@@ -192,7 +193,7 @@ def overview_json(stated: Stated) -> Object:
         "generation": stated.metadata.generation,
         "observedGeneration": seen_generation(stated),
         "observed": not is_behind(stated),
-        "paused": is_paused(stated),
+        "paused": stated.metadata.is_true(labels.PAUSED),
         "deletionTimestamp": stated.metadata.deletion_timestamp,
         "finalizers": list(stated.metadata.finalizers),
         "services": [

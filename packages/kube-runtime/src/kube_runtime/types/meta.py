@@ -109,6 +109,10 @@ class Metadata(Struct):
         """The controlling owner, if there is one."""
         return next((owner for owner in self.owner_references if owner.controller), None)
 
+    def is_true(self, annotation: str) -> bool:
+        """Whether the annotation is exactly "true"."""
+        return self.annotations.get(annotation) == "true"
+
 
 class _OwnedSpec(Struct):
     replicas: Object | None = msgspec.field(name="f:replicas", default=None)

@@ -6,8 +6,8 @@ import msgspec
 
 from dynamo_operator import labels
 from dynamo_operator.features.grove.status import GroveMember
-from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of, is_on_grove
-from dynamo_operator.names import kai_queue
+from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
+from dynamo_operator.names import is_on_grove, kai_queue
 from dynamo_operator.shared import cluster
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache

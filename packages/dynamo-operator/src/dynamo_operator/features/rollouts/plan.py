@@ -10,7 +10,8 @@ import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment, is_worker
-from dynamo_operator.graph.api import DynamoGraphDeployment, is_on_grove
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import is_on_grove
 from dynamo_operator.shared.cluster import ReplicasSpec
 from kube_runtime.times import seconds_between
 from kube_runtime.types.meta import Key, Object, Resource, condition

@@ -14,7 +14,7 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import ServiceReplicaStatus
 from dynamo_operator.features.rollouts.plan import Member, Rollout, digits
 from dynamo_operator.graph.api import DynamoGraphDeployment, RollingUpdateStatus
-from dynamo_operator.shared.conditions import GraphReason, is_paused
+from dynamo_operator.shared.conditions import GraphReason
 from kube_runtime.types.meta import condition
 
 PENDING, IN_PROGRESS, COMPLETED = "Pending", "InProgress", "Completed"
@@ -53,7 +53,7 @@ def rolling_update(graph: DynamoGraphDeployment, rollout: Rollout, now: str) -> 
 def why_it_remains(old: Member, rollout: Rollout) -> str:
     """Why a component of an older revision still exists."""
     scale, leaving = old.scale, rollout.leaving.get(old.name, 0)
-    if is_paused(old.component) and (scale.replicas or scale.pods or leaving):
+    if old.component.metadata.is_true(labels.PAUSED) and (scale.replicas or scale.pods or leaving):
         return f"it belongs to an older revision and is paused (annotation {labels.PAUSED}), so its pods stay"
     if not scale.replicas and (left := max(scale.pods, leaving)):
         return f"its last pods are terminating ({left})"

@@ -15,7 +15,7 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterStatus as AdapterStatus
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import base_replicas, selector
-from dynamo_operator.shared.conditions import REJECTED_RETRY_SECONDS, ScalingReason, is_paused
+from dynamo_operator.shared.conditions import REJECTED_RETRY_SECONDS, ScalingReason
 from kube_runtime.apply.result import Blocked, controls
 from kube_runtime.types.meta import new_condition
 
@@ -40,7 +40,7 @@ def decide(
 ) -> ScalingDecision:
     """Decide what to write for an adapter of a graph; None if that does not exist."""
     held: tuple[ScalingReason, str] | None  # until a change of the adapter or of the graph
-    if is_paused(adapter):
+    if adapter.metadata.is_true(labels.PAUSED):
         held = ScalingReason.PAUSED, f"{labels.PAUSED} is true: the operator ignores this adapter"
     elif graph is None:
         held = ScalingReason.GRAPH_NOT_FOUND, f"DynamoGraphDeployment {spec.dgd_ref.name} not found"
@@ -86,9 +86,9 @@ def _hold(
         # Of several adapters for one service, the one that the operator created for the graph acts.
         text = f"The adapter {own_name}, which the operator created, scales service {key} of graph {name}"
         return ScalingReason.SUPERSEDED, f"{text}; delete this one, which has no effect"
-    if is_paused(graph):
+    if graph.metadata.is_true(labels.PAUSED):
         return ScalingReason.PAUSED, f"{labels.PAUSED} is true on graph {name}"
-    if graph.metadata.annotations.get(labels.SUSPEND) == "true":
+    if graph.metadata.is_true(labels.SUSPEND):
         return ScalingReason.SUSPENDED, f"Graph {name} is suspended; the adapter keeps its number"
     return None
 
@@ -111,7 +111,7 @@ def _held_status(
     """The status of an adapter that does not act; it keeps the last scaling."""
     state = "Unknown" if reason is ScalingReason.PAUSED else "False"
     ready = new_condition(adapter, "Ready", state, reason, message)
-    if is_paused(adapter):
+    if adapter.metadata.is_true(labels.PAUSED):
         return adapter.status.with_conditions([ready])
     status = _observed(adapter, spec, graph).with_conditions([ready])
     if reason is ScalingReason.REJECTED:  # the newest spec was not applied

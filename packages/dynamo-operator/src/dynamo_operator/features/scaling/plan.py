@@ -12,7 +12,6 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decision import AdapterInputs, AdapterPlan, Feature
 from dynamo_operator.graph.service import Observed, base_replicas
-from dynamo_operator.shared.conditions import is_paused
 from kube_runtime.apply.result import controls
 from kube_runtime.types.meta import Object, condition
 
@@ -61,7 +60,7 @@ def adapter_names(graph: DynamoGraphDeployment) -> tuple[str, ...]:
 
 
 def _replicas_by(adapter: Adapter, own: int) -> int | None:
-    if adapter.spec is None or adapter.metadata.deletion_timestamp or is_paused(adapter):
+    if adapter.spec is None or adapter.metadata.deletion_timestamp or adapter.metadata.is_true(labels.PAUSED):
         return None
     # While the graph has the number that the adapter's controller last wrote, that number counts: a newer one
     # of the adapter reaches the workload through the graph, so that several in a row become one change.

@@ -30,7 +30,7 @@ from prometheus_client.registry import Collector
 from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from dynamo_operator import METRICS_PREFIX, version
+from dynamo_operator import METRICS_PREFIX, labels, version
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.rollouts.status import RolloutResult, rollout_results
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,27 +30,24 @@ TOKEN = "hf-token-secret"
 ADAPTER = ScalingAdapter("a", graph="g", service="s", replicas=1)
 
 
-def aggregated(backend: str) -> Graph:
-    graph = Graph(f"{backend}-aggregated").frontend(backend=backend)  # type: ignore[arg-type]
-    return graph.worker(model=SMALL, backend=backend, env_from_secret=TOKEN)  # type: ignore[arg-type]
+SMALL_ONE: Any = {"model": SMALL, "env_from_secret": TOKEN}
 
 
-def disaggregated(backend: str) -> Graph:
-    graph = Graph(f"{backend}-disaggregated").frontend(backend=backend)  # type: ignore[arg-type]
-    graph = graph.prefill(model=SMALL, backend=backend, env_from_secret=TOKEN)  # type: ignore[arg-type]
-    return graph.decode(model=SMALL, backend=backend, env_from_secret=TOKEN)  # type: ignore[arg-type]
+def aggregated(backend: Any) -> Graph:
+    return Graph(f"{backend}-aggregated").frontend(backend=backend).worker(backend=backend, **SMALL_ONE)
 
 
-def multinode(backend: str) -> Graph:
-    graph = Graph(f"{backend}-multinode").frontend(backend=backend)  # type: ignore[arg-type]
-    return graph.worker(
-        model=HUGE,
-        backend=backend,  # type: ignore[arg-type]
-        gpus=8,
-        nodes=2,
-        env_from_secret=TOKEN,
-        shared_memory=SharedMemory(size="80Gi"),
-    )
+def disaggregated(backend: Any) -> Graph:
+    graph = Graph(f"{backend}-disaggregated").frontend(backend=backend)
+    return graph.prefill(backend=backend, **SMALL_ONE).decode(backend=backend, **SMALL_ONE)
+
+
+def multinode(backend: Any, **worker: Any) -> Graph:
+    """With changes of the worker: these examples have no flags that only other examples need."""
+    graph = Graph(f"{backend}-multinode").frontend(backend=backend)
+    options: Any = {"gpus": 8, "nodes": 2, "shared_memory": SharedMemory(size="80Gi")}
+    graph = graph.worker(model=HUGE, backend=backend, env_from_secret=TOKEN, **options)
+    return graph.service("Worker", **worker)
 
 
 def volume(name: str, size: str) -> PersistentVolumeClaimSpec:
@@ -67,38 +65,33 @@ BUILT: Mapping[str, Callable[[], ApiObject]] = {
     "vllm-disaggregated": lambda: (
         Graph("vllm-disaggregated")
         .frontend(routing="kv")
-        .prefill(model=SMALL, env_from_secret=TOKEN)
-        .decode(model=SMALL, env_from_secret=TOKEN, replicas=2)
+        .prefill(**SMALL_ONE)
+        .decode(**SMALL_ONE, replicas=2)
     ),
     "vllm-planner": lambda: (
-        Graph("vllm-planner")
-        .frontend()
-        .planner()
-        .prefill(model=SMALL, env_from_secret=TOKEN)
-        .decode(model=SMALL, env_from_secret=TOKEN)
+        Graph("vllm-planner").frontend().planner().prefill(**SMALL_ONE).decode(**SMALL_ONE)
     ),
-    "tasks/kv-routing": lambda: (
-        Graph("kv-routing").frontend(routing="kv").worker(model=SMALL, replicas=3, env_from_secret=TOKEN)
-    ),
+    "tasks/kv-routing": lambda: Graph("kv-routing").frontend(routing="kv").worker(replicas=3, **SMALL_ONE),
     "tasks/two-models": lambda: (
         Graph("two-models")
         .frontend()
-        .worker("Small", model=SMALL, env_from_secret=TOKEN)
+        .worker("Small", **SMALL_ONE)
         .worker("Large", model=LARGE, env_from_secret=TOKEN)
     ),
     "tasks/vllm-multinode": lambda: multinode("vllm"),
-    "tasks/sglang-multinode": lambda: without_page_size(multinode("sglang")),
-    "tasks/trtllm-multinode": lambda: without_served_name(multinode("trtllm")),
-    "tasks/lora": lambda: (
-        Graph("lora").frontend().worker(model=SMALL, lora=True, replicas=2, env_from_secret=TOKEN)
+    "tasks/sglang-multinode": lambda: multinode("sglang", args=("--model-path", HUGE, "--tp", "16")),
+    "tasks/trtllm-multinode": lambda: multinode(
+        "trtllm",
+        args=("--model-path", HUGE, "--tensor-parallel-size", "16"),
+        extra_pod_spec={"mainContainer": {"workingDir": "/workspace/examples/backends/trtllm"}},
     ),
+    "tasks/lora": lambda: Graph("lora").frontend().worker(lora=True, replicas=2, **SMALL_ONE),
     "tasks/model-cache": lambda: (
         Graph("model-cache", pvcs=(volume("models", "200Gi"), volume("kernels", "20Gi")))
         .frontend()
         .worker(
-            model=SMALL,
+            **SMALL_ONE,
             replicas=2,
-            env_from_secret=TOKEN,
             env={"HF_HOME": "/models"},
             volume_mounts=(
                 VolumeMount("models", "/models"),
@@ -119,19 +112,6 @@ BUILT: Mapping[str, Callable[[], ApiObject]] = {
         use_mocker=True,
     ),
 }
-
-
-def without_page_size(graph: Graph) -> Graph:
-    """The example of several nodes has none of the flags that only other examples need."""
-    return graph.service("Worker", args=("--model-path", HUGE, "--tp", "16"))
-
-
-def without_served_name(graph: Graph) -> Graph:
-    return graph.service(
-        "Worker",
-        args=("--model-path", HUGE, "--tensor-parallel-size", "16"),
-        extra_pod_spec={"mainContainer": {"workingDir": "/workspace/examples/backends/trtllm"}},
-    )
 
 
 def example(name: str) -> list[Object]:

@@ -3,7 +3,7 @@
 from xml.etree import ElementTree
 
 from dynamo_graphs import Graph
-from kube_runtime.types.meta import Object
+from stated import a_condition, counts
 
 MODEL = "Qwen/Qwen3-8B"
 GRAPH = Graph("chat").frontend().planner().prefill(model=MODEL, replicas=2, gpus=4)
@@ -17,20 +17,11 @@ def texts(graph: Graph) -> list[str]:
 
 def with_status(graph: Graph, ready: int) -> Graph:
     document = graph.to_dict()
-    state = "True" if ready else "False"
-    counts = {
-        "componentKind": "Deployment",
-        "componentName": "x",
-        "replicas": ready,
-        "updatedReplicas": ready,
-        "readyReplicas": ready,
-    }
-    condition: Object = {"type": "Ready", "status": state, "reason": "some_resources_are_not_ready"}
-    document["status"] = {
-        "conditions": [condition],
-        "services": dict.fromkeys(document["spec"]["services"], counts),
-    }
-    return Graph.from_dict(document)
+    condition = a_condition("Ready", "True" if ready else "False", "some_resources_are_not_ready")
+    services = dict.fromkeys(
+        document["spec"]["services"], counts(ready, replicas=ready, updatedReplicas=ready)
+    )
+    return Graph.from_dict({**document, "status": {"conditions": [condition], "services": services}})
 
 
 def test_services_models_and_gpus_are_drawn() -> None:

@@ -82,12 +82,6 @@ def test_of_several_reasons_each_has_its_own_advice() -> None:
     assert (f"a: {crashing}", f"b, c: {pulling}") == found.advice
 
 
-def test_a_service_without_blocked_pods_has_its_message() -> None:
-    services = {"w": late("updating", message="x: 1 of 2 replicas are updated")}
-    found = told(a_graph(unready("updating"), services=services))
-    assert found.said[-1].endswith("x: 1 of 2 replicas are updated")
-
-
 def test_pods_of_an_older_spec_do_not_count() -> None:
     old = late("image_pull_failed", a_pod("ImagePullBackOff"))
     services = {"w": {**old, "replicas": 2, "readyReplicas": 1}}

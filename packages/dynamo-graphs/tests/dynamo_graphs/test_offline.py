@@ -1,7 +1,6 @@
 """Whatever a manifest looks like: a verdict, and what is allowed can be rendered.
 
-A run plays 300 mutated manifests; `FUZZ_MANIFESTS=5000 pytest packages/dynamo-operator/tests/admission`
-plays more of them.
+A run plays 300 mutated manifests, one with `FUZZ_MANIFESTS=5000` that many.
 """
 
 import os

@@ -3,6 +3,7 @@
 import pytest
 
 from dynamo_graphs.services import Service, services
+from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.shared.conditions import Stated
 from kube_runtime.types.meta import Metadata
@@ -15,17 +16,18 @@ SUSPENDED = a_condition("Suspended", "True", "suspended")
     ("stated", "rows"),
     [
         (
-            a_graph(services={"w": counts(), "f": counts()}),
+            a_graph(services={"w": counts(), "f": counts(readyReplicas=None, availableReplicas=1)}),
             [Service(name, 1, ready=1, updated=1, ready_of_newest=1) for name in ("f", "w")],
         ),
         (a_component(), [Service("w", 1)]),
+        (DynamoComponentDeployment(Metadata("chat", "prod")), [Service("chat", 1)]),
         (
             a_graph(SUSPENDED, services={"w": counts(0, replicas=0, updatedReplicas=0)}),
             [Service("w", 0, ready=0, updated=0)],
         ),
         (DynamoModel(Metadata("lora", "prod")), []),
     ],
-    ids=["graph", "component without a status", "suspended", "another kind"],
+    ids=["graph", "component without a status", "component without a spec", "suspended", "another kind"],
 )
 def test_a_row_has_what_is_desired_and_what_is_reported(stated: Stated, rows: list[Service]) -> None:
     assert rows == services(stated)

@@ -100,17 +100,11 @@ def test_a_graph_becomes_its_components_and_everything_below(render: Render) -> 
         ("Service", "chat-worker"),
         ("Deployment", "chat-worker"),
     ] == identities(objects)
+    (listed,) = render(GRAPH, output="json")
+    assert objects == listed["items"]
     kinds = [each["kind"] for each in render(GRAPH, orchestrator="grove")]
     assert 1 == kinds.count("PodCliqueSet")
     assert not {"Deployment", "DynamoComponentDeployment"} & {*kinds}
-
-
-def test_the_output_is_the_same_every_time_and_in_json(render: Render) -> None:
-    path = render.file(GRAPH)
-    objects = render(path)
-    assert render(path) == objects
-    (listed,) = render(path, output="json")
-    assert objects == listed["items"]
 
 
 def test_objects_get_the_namespace_of_the_command_line_unless_they_have_another(render: Render) -> None:
@@ -165,9 +159,8 @@ def test_all_problems_of_all_files_are_reported(render: Render) -> None:
 
 def test_an_object_given_twice_is_refused(render: Render) -> None:
     path = render.file(f"{COMPONENT}---\n{COMPONENT}")
-    assert [f"{path}:12:3: metadata.name: duplicate object, first defined at {path}:1:1"] == render.refused(
-        path
-    )
+    message = f"{path}:12:3: metadata.name: duplicate object, first defined at {path}:1:1"
+    assert [message] == render.refused(path)
 
 
 def test_unreadable_sources_are_all_named(tmp_path: Path) -> None:
@@ -196,24 +189,18 @@ CHART = """\
 ---
 {apiVersion: nvidia.com/v1, kind: ClusterPolicy, metadata: {name: policy}}
 ---
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoModel
+metadata: {name: m}
+spec: {modelName: m, baseModelName: b}
 """
 
 
-def test_objects_of_other_kinds_are_printed_as_they_are(render: Render) -> None:
-    found = render(CHART + GRAPH)
-    assert [each.value for each in documents("", CHART)] == found[:3]
+def test_objects_of_other_kinds_are_printed_as_they_are_and_ours_are_checked(render: Render) -> None:
+    found = render(f"{CHART}---\n{GRAPH}")
+    assert [each.value for each in documents("", CHART)] == found[:4]
     assert "chat-worker" in replicas(found)
-
-
-def test_our_other_kinds_are_checked_and_printed_as_they_are(render: Render) -> None:
-    model = (
-        "apiVersion: nvidia.com/v1alpha1\nkind: DynamoModel\nmetadata: {name: m}\n"
-        "spec: {modelName: m, baseModelName: b}\n"
-    )
-    found = render(f"{GRAPH}---\n{model}")
-    assert documents("", model)[0].value == found[-1]
-    wrong = render.file(model.replace("baseModelName", "baseModel"))
-    assert any("unknown field" in each for each in render.refused(wrong))
+    assert any("unknown field" in each for each in render.refused(CHART.replace("baseModelName", "base")))
 
 
 PICKER = """\
@@ -231,22 +218,11 @@ PICKER = """\
 
 def test_an_endpoint_picker_is_rendered_as_of_a_default_installation(render: Render) -> None:
     found = render(GRAPH + PICKER)
-    (binding,) = [
-        each
-        for each in found
-        if each["metadata"]["name"].startswith("epp-") and each["kind"] == "RoleBinding"
-    ]
-    assert binding["roleRef"]["name"].startswith("dynamo-platform-dynamo-operator-")
-    (picker,) = [
-        each
-        for each in found
-        if each["metadata"]["name"] == "chat-epp" and "eppConfig" in each.get("spec", {})
-    ]
-    config = picker["spec"]["eppConfig"]["config"]
-    assert ("inference.networking.x-k8s.io/v1alpha1", "EndpointPickerConfig") == (
-        config["apiVersion"],
-        config["kind"],
-    )
+    bindings = {it["metadata"]["name"]: it["roleRef"]["name"] for it in found if it["kind"] == "RoleBinding"}
+    (role,) = (role for name, role in bindings.items() if name.startswith("epp-"))
+    assert role.startswith("dynamo-platform-dynamo-operator-")
+    (config,) = (it["spec"]["eppConfig"]["config"] for it in found if "eppConfig" in it.get("spec", {}))
+    assert "EndpointPickerConfig" == config["kind"]
 
 
 def test_tensorrt_on_several_nodes_is_rendered_as_of_a_default_installation(render: Render) -> None:

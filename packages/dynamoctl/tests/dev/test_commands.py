@@ -19,20 +19,18 @@ def test_without_instances_everything_is_in_order(capsys: pytest.CaptureFixture[
     assert "" == capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", [["status", "mine"], ["kubeconfig", "mine"]])
-def test_an_unknown_instance_is_one_clear_line(command: list[str]) -> None:
-    with pytest.raises(ConfigError, match="mine: there is no such instance"):
-        app(command)
-
-
-def test_down_takes_a_name_or_all() -> None:
-    with pytest.raises(ConfigError, match="not both"):
-        app(["down", "mine", "--all"])
-
-
-def test_an_unknown_kind_is_refused_before_anything_is_asked() -> None:
-    with pytest.raises(ConfigError, match="none of grove"):
-        app(["crds", "install", "grave"])
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("status mine", "mine: there is no such instance"),
+        ("kubeconfig mine", "mine: there is no such instance"),
+        ("down mine --all", "not both"),
+        ("crds install grave", "none of grove"),
+    ],
+)
+def test_what_is_not_there_is_one_clear_line(command: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        app(command.split())
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 from cyclopts import CycloptsError
 
-from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.conditions import Stated
 from dynamoctl.inspect.listing import overview, overview_json, print_list, rows, value_at
@@ -118,17 +117,6 @@ def test_a_service_of_which_nothing_is_known_has_no_numbers() -> None:
     assert found[-1].endswith("Status is behind generation 1: there is no status.")
 
 
-def test_a_count_of_another_kind_of_workload() -> None:
-    services = {"w": counts(readyReplicas=None, availableReplicas=1)}
-    assert "w        1       1      1        -" == lines(a_graph_of_overview(READY, services=services))[3]
-
-
-def test_a_suspended_graph_wants_nothing() -> None:
-    at_zero = a_condition("Suspended", "True", "suspended")
-    found = overview_json(a_graph_of_overview(at_zero, services={"w": counts(0)}))
-    assert [0] == [each["wanted"] for each in found["services"]]
-
-
 def test_a_spec_that_nobody_has_looked_at() -> None:
     edited = a_graph_of_overview(READY, generation=2)
     assert lines(edited)[0].endswith("not ready")
@@ -148,5 +136,3 @@ def test_a_component_is_one_service() -> None:
     ready = a_component(available, service=counts())
     assert "DynamoComponentDeployment prod/chat-w: ready" == lines(ready)[0]
     assert "w        1       1      1        -" == lines(ready)[3]
-    bare = msgspec.convert({"metadata": metadata()}, DynamoComponentDeployment)
-    assert ["chat"] == [each["name"] for each in overview_json(bare)["services"]]

@@ -74,8 +74,10 @@ async def _broken(error: str, *before: bytes) -> AsyncIterator[bytes]:
     raise Unreachable(error)
 
 
-def texts_of(file: Path) -> dict[str, str]:
-    """The files of an archive without its folder."""
+def report(folder: Path) -> dict[str, str]:
+    """The files of the archive that is written, without its own folder."""
+    file = folder / "chat.tar.gz"
+    assert 0 == asyncio.run(write_report("chat", Where(namespace="prod"), file))
     with tarfile.open(file) as archive:
         return {
             entry.name.partition("/")[2]: member.read().decode()
@@ -92,11 +94,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def test_the_archive(server: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "chat.tar.gz"
-    assert 0 == asyncio.run(write_report("chat", Where(namespace="prod"), file))
+    file, texts = tmp_path / "chat.tar.gz", report(tmp_path)
     assert f"{file}\n" == capsys.readouterr().out
     assert 0o600 == file.stat().st_mode & 0o777
-    texts = texts_of(file)
     assert "started with HF_TOKEN=REDACTED\n" in texts["logs/chat-0.log"]
     assert "logs/chat-0-previous.log" not in texts
     assert "value: REDACTED" in texts["objects/Pod-chat-0.yaml"]
@@ -115,9 +115,7 @@ def test_no_secret_is_in_any_file(secret: str, tmp_path: Path, monkeypatch: pyte
     lines = (f"2026-11-23T04:00:00Z {line}\n" for line in ("before", *secret.splitlines()))
     server.log = lambda: chunks("".join(lines).encode())
     server.refusal = {**FORBIDDEN, "message": f"not for you: {secret}"}
-    file = tmp_path / "chat.tar.gz"
-    assert 0 == asyncio.run(write_report("chat", Where(namespace="prod"), file))
-    texts = texts_of(file)
+    texts = report(tmp_path)
     assert {"why.txt", "events.txt", "missing.txt", "logs/chat-0.log"} <= texts.keys()
     assert [] == [name for name, text in texts.items() if PLANTED in text]
 
@@ -148,10 +146,8 @@ def test_half_of_a_report_is_not_kept(
 def test_a_log_that_cannot_be_read_is_named_and_the_rest_is_there(
     server: Cluster, tmp_path: Path, before: tuple[bytes, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "chat.tar.gz"
     server.log = lambda: _broken("the connection was cut", *before)
-    assert 0 == asyncio.run(write_report("chat", Where(namespace="prod"), file))
-    texts = texts_of(file)
+    texts = report(tmp_path)
     assert "log of prod/chat-0: the connection was cut\n" in texts["missing.txt"]
     assert ("ready" in texts.get("logs/chat-0.log", "")) is bool(before)
     assert "Pulled" in texts["events.txt"]
@@ -159,11 +155,9 @@ def test_a_log_that_cannot_be_read_is_named_and_the_rest_is_there(
 
 
 def test_each_part_that_cannot_be_read_is_named(server: Cluster, tmp_path: Path) -> None:
-    file = tmp_path / "chat.tar.gz"
     pods = "/api/v1/namespaces/prod/pods"
     server.refused = {"/version", "/api/v1/namespaces/prod/events", f"{pods}/chat-0"}
-    assert 0 == asyncio.run(write_report("chat", Where(namespace="prod"), file))
-    texts = texts_of(file)
+    texts = report(tmp_path)
     assert {"why.txt", "versions.txt", "logs/chat-0.log", "missing.txt"} <= texts.keys()
     parts = [line.partition(":")[0] for line in texts["missing.txt"].splitlines()]
     assert ["version", "Pod prod/chat-0", "Events", "nodes"] == parts
@@ -171,10 +165,8 @@ def test_each_part_that_cannot_be_read_is_named(server: Cluster, tmp_path: Path)
 
 
 def test_a_graph_whose_objects_cannot_be_listed_is_reported_alone(server: Cluster, tmp_path: Path) -> None:
-    file = tmp_path / "chat.tar.gz"
     server.refused = {"/apis"}
-    assert 0 == asyncio.run(write_report("chat", Where(namespace="prod"), file))
-    texts = texts_of(file)
+    texts = report(tmp_path)
     assert "objects/DynamoGraphDeployment-chat.yaml" in texts
     assert "objects: not for you\n" in texts["missing.txt"]
 

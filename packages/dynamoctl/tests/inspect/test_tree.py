@@ -122,20 +122,13 @@ async def found_in(cluster: Cluster) -> Members:
     return await members(Client(cluster), Key("prod", "chat"))
 
 
-async def test_kinds_that_are_not_served_are_not_asked_for() -> None:
+async def test_kinds_that_are_served_are_asked_for_and_pods_by_their_graph() -> None:
     cluster = Cluster({"pods": []})
     assert () == (await found_in(cluster)).unread
-    paths = [each.path for each in cluster.asked]
-    assert not [each for each in paths if "grove.io" in each or "leaderworkerset" in each]
-    assert 1 == sum(each.endswith("/pods") for each in paths)
-
-
-async def test_pods_are_selected_by_their_graph() -> None:
-    cluster = Cluster({"pods": []})
-    await found_in(cluster)
-    queries = {each.path.rpartition("/")[2]: each.query for each in cluster.asked}
-    assert "nvidia.com/dynamo-graph-deployment-name=chat" == queries["pods"]["labelSelector"]
-    assert "500" == queries["pods"]["limit"]
+    assert not [each for each in cluster.asked if "grove.io" in each.path or "leaderworkerset" in each.path]
+    (query,) = (each.query for each in cluster.asked if each.path.endswith("/pods"))
+    assert "nvidia.com/dynamo-graph-deployment-name=chat" == query["labelSelector"]
+    assert "500" == query["limit"]
 
 
 async def test_a_kind_that_may_not_be_listed_is_named_once() -> None:

@@ -8,31 +8,11 @@ from typing import Any
 import pytest
 
 from dynamoctl.installation import checks
-from dynamoctl.installation.checks import (
-    CheckResult,
-    DefinedVersion,
-    Definition,
-    DefinitionSpec,
-    DefinitionStatus,
-    Finding,
-    Project,
-    QuotaStatus,
-    ResourceQuota,
-    StorageClass,
-)
+from dynamoctl.installation.checks import CheckResult, Definition, Finding, Project, StorageClass
 from dynamoctl.installation.manifests import Choices, manifests
 from kube_runtime.tls import new_authority
-from kube_runtime.types.kinds import (
-    Lease,
-    LeaseSpec,
-    Node,
-    NodeStatus,
-    Pod,
-    PodStatus,
-    ValidatingWebhookConfiguration,
-    Webhook,
-    WebhookClient,
-)
+from kube_runtime.types import kinds
+from kube_runtime.types.kinds import Lease, Node, Pod
 from kube_runtime.types.meta import Key, Kind, Metadata, Object
 
 OK, WARNING, FAIL = CheckResult
@@ -49,18 +29,18 @@ def storage(name: str, *, is_default: bool = False) -> StorageClass:
 def node(gpus: str = "", *, is_labelled: bool = True) -> Node:
     labels = {"nvidia.com/gpu.present": "true"} if is_labelled else {}
     allocatable = {"nvidia.com/gpu": gpus} if gpus else {}
-    return Node(metadata=Metadata(name="n", labels=labels), status=NodeStatus(allocatable=allocatable))
+    return Node(metadata=Metadata(name="n", labels=labels), status=kinds.NodeStatus(allocatable=allocatable))
 
 
 def gpu_operator(*phases: str) -> Finding:
-    pods = [Pod(metadata=Metadata(name="p"), status=PodStatus(phase=each)) for each in phases]
+    pods = [Pod(metadata=Metadata(name="p"), status=kinds.PodStatus(phase=each)) for each in phases]
     return checks.gpu_operator(pods)
 
 
 def definition(kind: Kind, *served: str, stored: tuple[str, ...] = ()) -> dict[str, Definition]:
-    spec = DefinitionSpec(tuple(DefinedVersion(each, served=True) for each in served))
-    name = str(kind)
-    return {name: Definition(metadata=Metadata(name=name), spec=spec, status=DefinitionStatus(stored))}
+    spec = checks.DefinitionSpec(tuple(checks.DefinedVersion(each, served=True) for each in served))
+    metadata, status = Metadata(name=str(kind)), checks.DefinitionStatus(stored)
+    return {metadata.name: Definition(metadata=metadata, spec=spec, status=status)}
 
 
 BOTH = definition(A, "v1") | definition(B, "v1")
@@ -77,8 +57,9 @@ def project(present: dict[str, Definition], forbidden: dict[Kind, list[str]] | N
 
 
 def authorities(*bundles: str) -> Finding:
-    hooks = tuple(Webhook("v.kb.io", WebhookClient(ca_bundle=each)) for each in bundles)
-    return checks.authorities([ValidatingWebhookConfiguration(Metadata(name="c"), webhooks=hooks)], NOW)
+    hooks = tuple(kinds.Webhook("v.kb.io", kinds.WebhookClient(ca_bundle=each)) for each in bundles)
+    found = kinds.ValidatingWebhookConfiguration(Metadata(name="c"), webhooks=hooks)
+    return checks.authorities([found], NOW)
 
 
 def bundle(days: int) -> str:
@@ -88,7 +69,7 @@ def bundle(days: int) -> str:
 
 
 def lease(renewed: str | None, namespace: str = "n") -> Lease:
-    spec = LeaseSpec("pod-1", lease_duration_seconds=15, renew_time=renewed)
+    spec = kinds.LeaseSpec("pod-1", lease_duration_seconds=15, renew_time=renewed)
     return Lease(metadata=Metadata(name="l", namespace=namespace), spec=spec)
 
 
@@ -110,8 +91,8 @@ def without_election(count: int, *, is_before: bool) -> Finding:
 
 def quota(*used: str) -> Finding:
     gpu = "requests.nvidia.com/gpu"
-    quotas = [ResourceQuota(Metadata(name="q"), status=QuotaStatus({gpu: "8"}, {gpu: it})) for it in used]
-    return checks.quota(quotas)
+    statuses = (checks.QuotaStatus({gpu: "8"}, {gpu: each}) for each in used)
+    return checks.quota([checks.ResourceQuota(Metadata(name="q"), status=each) for each in statuses])
 
 
 def pull_secrets(*images: str) -> Finding:

@@ -12,7 +12,6 @@ from dynamoctl.installation.checks import from_registry, images
 from dynamoctl.installation.manifests import PLACEHOLDER, Choices, manifests
 from dynamoctl.main import app
 from kube_runtime.errors import ConfigError
-from kube_runtime.types.meta import Object
 
 
 def strings(value: Any) -> list[str]:
@@ -23,32 +22,25 @@ def strings(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
-def deployment(objects: list[Object]) -> Object:
-    [found] = [each for each in objects if each["kind"] == "Deployment"]
-    return found
-
-
 @pytest.mark.parametrize("is_restricted", [False, True])
 def test_the_namespace_stands_wherever_it_belongs(is_restricted: bool) -> None:
-    found = list(manifests(Choices("team-a", is_restricted=is_restricted)))
+    found = list(manifests(Choices("team-a", "registry.example.com/op:1", is_restricted=is_restricted)))
     texts = strings(found)
     assert "Helm" not in strings([each["metadata"].get("labels", {}) for each in found])
     assert not [each for each in texts if PLACEHOLDER in each]
     assert ("--restrictedNamespace=team-a" in texts) == is_restricted
     assert "--webhook-namespace=team-a" in texts
-    assert "team-a" == deployment(found)["metadata"]["namespace"]
-
-
-def test_an_image_of_ones_own_is_used() -> None:
-    found = deployment(list(manifests(Choices("n", "registry.example.com/op:1"))))
-    [container] = found["spec"]["template"]["spec"]["containers"]
+    [deployment] = [each for each in found if each["kind"] == "Deployment"]
+    assert "team-a" == deployment["metadata"]["namespace"]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
     assert "registry.example.com/op:1" == container["image"]
 
 
-def test_install_prints_documents(capsys: pytest.CaptureFixture[str]) -> None:
-    app()(["install", "--print", "--namespace=a"], result_action="return_value")
+def test_install_prints_documents_and_withhold_may_be_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["install", "--print", "--namespace=a", "--withhold=grove", "--withhold=istio"]
+    app()(arguments, result_action="return_value")
     found = list(yaml.load_all(capsys.readouterr().out, Loader=yaml.CSafeLoader))
-    assert list(manifests(Choices("a"))) == found
+    assert list(manifests(Choices("a", withheld=frozenset(("grove", "istio"))))) == found
 
 
 def test_the_namespace_and_the_definitions_come_first_and_may_be_left_out() -> None:
@@ -105,12 +97,3 @@ def test_what_is_withheld_is_in_no_rule_of_the_operator(api: OptionalApi, is_res
     assert theirs <= whole
     left = groups(Choices("a", is_restricted=is_restricted, withheld=frozenset((api.key,))))
     assert whole - theirs == left
-
-
-def test_withhold_is_an_option_that_may_be_repeated(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["install", "--print", "--withhold=grove", "--withhold=istio"]
-    app()(arguments, result_action="return_value")
-    text = capsys.readouterr().out
-    assert "grove.io" not in text
-    assert "virtualservices" not in text
-    assert "leaderworkersets" in text

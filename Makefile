@@ -83,7 +83,7 @@ kernels: .venv/.synced ## The profiler with AI Configurator's measured kernels, 
 
 long: .venv/.synced ## All faults in full, a storm, 250 sequences of edits, 5000 odd manifests, every recorded case, real pods
 	@$(RUN) dynamoctl dev build
-	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 packages/dynamo-operator/tests/admission/test_malformed_manifests.py
+	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 packages/dynamo-graphs/tests/dynamo_graphs/test_offline.py
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 tests/cluster/admission -k odd_manifests
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest -m "long or not long" tests/faults $(ARGS)
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest -m long --timeout=0 tests/adversary

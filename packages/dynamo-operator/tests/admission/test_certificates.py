@@ -301,34 +301,22 @@ def _says(found: CertificateRotation, problem: str) -> bool:
 
 
 async def test_ready_needs_a_certificate_a_registration_and_a_bundle_that_fits(tmp_path: Path) -> None:
-    server, stored = Server(), new_certificate()
+    server, stored, other = Server(), new_certificate(), new_certificate()
     async with upkeep(server, FileStore(tmp_path)) as found:
         await until(found, "tls.crt: No such file or directory")
-        write(tmp_path, stored.serving.certificate, stored.serving.key)
-        await until(found, f"no ValidatingWebhookConfiguration {NAME}")
-        configured(server, new_certificate())
-        await until(found, "TLS to 127.0.0.1: [SSL: CERTIFICATE_VERIFY_FAILED]")
-        server.storage.delete(CONFIGURATIONS, Key("", NAME), {})
-        configured(server, stored)
-        await until(found, "")
-
-
-async def test_files_that_are_no_pair_are_told_and_not_served(tmp_path: Path) -> None:
-    server, stored = Server(), new_certificate()
-    configured(server, stored)
-    write(tmp_path, stored.serving.certificate, new_certificate().serving.key)
-    async with upkeep(server, FileStore(tmp_path)) as found:
+        write(tmp_path, stored.serving.certificate, other.serving.key)
         await until(found, "webhook certificate: cannot be used: KEY_VALUES_MISMATCH")
         write(tmp_path, stored.serving.certificate, stored.serving.key)
+        await until(found, f"no ValidatingWebhookConfiguration {NAME}")
+        for bundle, problem in (
+            (b"no PEM", "the caBundle is not readable"),
+            (other.authorities, "TLS to 127.0.0.1: [SSL: CERTIFICATE_VERIFY_FAILED]"),
+        ):
+            configured(server, Stored(stored.serving, bundle))
+            await until(found, problem)
+            server.storage.delete(CONFIGURATIONS, Key("", NAME), {})
+        configured(server, stored)
         await until(found, "")
-
-
-async def test_a_bundle_that_is_no_pem_is_told(tmp_path: Path) -> None:
-    server, stored = Server(), new_certificate()
-    configured(server, Stored(stored.serving, b"no PEM"))
-    write(tmp_path, stored.serving.certificate, stored.serving.key)
-    async with upkeep(server, FileStore(tmp_path)) as found:
-        await until(found, "the caBundle is not readable")
 
 
 class FixedStore:

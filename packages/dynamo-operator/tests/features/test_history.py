@@ -74,10 +74,6 @@ def test_what_scaling_writes_makes_no_revision(change: Any) -> None:
     assert History() == plan_history(graph(**change), [first])
 
 
-def test_another_spec_is_another_revision() -> None:
-    assert [1, 2, 3] == numbers(after("one", "two", "three"))
-
-
 def test_a_former_spec_that_comes_back_is_the_newest_and_not_written_again() -> None:
     found = after("one", "two", "one")
     assert [2, 3] == numbers(found)

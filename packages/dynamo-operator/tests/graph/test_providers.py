@@ -43,18 +43,17 @@ def test_a_graph_without_a_record_keeps_what_it_has(
     assert expected == workload_provider(graph_of_provider(), facts, present)
 
 
-@pytest.mark.parametrize("enable_grove", ["false", "False", "FALSE"])
-def test_a_graph_may_refuse_grove(enable_grove: str) -> None:
-    assert COMPONENT == workload_provider(graph_of_provider(enable_grove=enable_grove), WITH_GROVE, ())
-
-
-def test_without_grove_a_new_graph_has_components() -> None:
-    assert COMPONENT == workload_provider(graph_of_provider(), WITHOUT, ("ServiceAccount",))
-
-
-def test_with_grove_a_new_graph_is_groves() -> None:
-    for annotations in ({}, {"enable_grove": "true"}, {"enable_grove": "0"}):
-        assert GROVE == workload_provider(graph_of_provider(**annotations), WITH_GROVE, ())
+@pytest.mark.parametrize(
+    ("enable_grove", "facts", "expected"),
+    [
+        *((text, WITH_GROVE, COMPONENT) for text in ("false", "False", "FALSE")),
+        *((text, WITH_GROVE, GROVE) for text in ("", "true", "0")),
+        ("", WITHOUT, COMPONENT),
+    ],
+)
+def test_a_new_graph_is_groves_unless_it_refuses(enable_grove: str, facts: Facts, expected: str) -> None:
+    annotations = {"enable_grove": enable_grove} if enable_grove else {}
+    assert expected == workload_provider(graph_of_provider(**annotations), facts, ("ServiceAccount",))
 
 
 def test_who_is_unknown_or_not_there_is_unavailable() -> None:

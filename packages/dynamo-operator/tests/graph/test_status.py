@@ -236,39 +236,40 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 STORED = ProgressStatus(2, "2026-01-01T00:00:00Z", 7, "goal")
 
 
-def after(
-    seconds: float,
-    *,
-    ready: int | None = 2,
-    generation: int = 7,
-    goal: str = "goal",
-    deadline: int | None = 100,
-) -> GraphProgress:
-    return graph_progress(
-        STORED,
-        ready=ready,
-        generation=generation,
-        goal=goal,
-        now=START + timedelta(seconds=seconds),
-        deadline_seconds=deadline,
-    )
+def stored_then(ready: int, generation: int = 7, goal: str = "goal") -> ProgressStatus:
+    return ProgressStatus(ready, "2026-01-01T00:01:39Z", generation, goal)
 
 
-def test_one_more_ready_replica_begins_a_new_time() -> None:
-    progress = after(99, ready=3)
-    assert (
-        GraphProgress(ProgressStatus(3, "2026-01-01T00:01:39Z", 7, "goal"), requeue_after_seconds=100.0)
-        == progress
-    )
-
-
-def test_another_spec_begins_a_new_time() -> None:
-    stored = after(99, ready=0, generation=8, goal="other").stored
-    assert ProgressStatus(0, "2026-01-01T00:01:39Z", 8, "other") == stored
-
-
-def test_a_number_of_replicas_begins_no_new_time() -> None:
-    assert GraphProgress(STORED, requeue_after_seconds=1.0) == after(99, generation=8)
+@pytest.mark.parametrize(
+    ("seconds", "change", "expected"),
+    [
+        pytest.param(
+            99, {"ready": 3}, GraphProgress(stored_then(3), requeue_after_seconds=100.0), id="better"
+        ),
+        pytest.param(50, {"ready": 0}, GraphProgress(STORED, requeue_after_seconds=50.0), id="worse"),
+        pytest.param(99, {"generation": 8}, GraphProgress(STORED, requeue_after_seconds=1.0), id="scaled"),
+        pytest.param(
+            *(99, {"ready": 0, "generation": 8, "goal": "other"}),
+            GraphProgress(stored_then(0, 8, "other"), requeue_after_seconds=100.0),
+            id="another spec",
+        ),
+        pytest.param(100, {}, GraphProgress(STORED, is_overdue=True), id="at the deadline"),
+        pytest.param(500, {"ready": None}, GraphProgress(), id="all ready"),
+        pytest.param(
+            *(7799, {"deadline_seconds": None}),
+            GraphProgress(STORED, requeue_after_seconds=1.0),
+            id="before the default deadline",
+        ),
+        pytest.param(
+            *(7800, {"deadline_seconds": None}),
+            GraphProgress(STORED, is_overdue=True),
+            id="at the default deadline",
+        ),
+    ],
+)
+def test_the_progress_of_a_graph(seconds: int, change: dict[str, Any], expected: GraphProgress) -> None:
+    given = {"ready": 2, "generation": 7, "goal": "goal", "deadline_seconds": 100, **change}
+    assert expected == graph_progress(STORED, now=START + timedelta(seconds=seconds), **given)
 
 
 def test_without_a_hash_the_generation_identifies_the_spec() -> None:
@@ -288,24 +289,6 @@ def a_goal(replicas: int, *, image: str = "a", is_suspending: bool = False) -> s
 def test_a_goal_is_another_for_all_but_replicas() -> None:
     assert a_goal(1) == a_goal(9)
     assert 3 == len({a_goal(1), a_goal(1, image="b"), a_goal(1, is_suspending=True)})
-
-
-def test_the_best_stays_when_replicas_are_lost() -> None:
-    assert GraphProgress(STORED, requeue_after_seconds=50.0) == after(50, ready=0)
-
-
-def test_the_time_is_up_at_the_deadline() -> None:
-    assert GraphProgress(STORED, requeue_after_seconds=1.0) == after(99)
-    assert GraphProgress(STORED, is_overdue=True) == after(100)
-
-
-def test_a_graph_that_is_ready_has_nothing_left_to_reach() -> None:
-    assert GraphProgress() == after(500, ready=None)
-
-
-def test_without_a_deadline_of_its_own_a_graph_has_more_than_two_hours() -> None:
-    assert not after(7799, deadline=None).is_overdue
-    assert after(7800, deadline=None).is_overdue
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 99)), max_size=20))

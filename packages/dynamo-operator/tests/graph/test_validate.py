@@ -34,6 +34,13 @@ SEVERAL: Object = {
     "multinode": {"nodeCount": 2},
     "extraPodSpec": RUN,
 }
+PVC: Object = {
+    "name": "a",
+    "create": True,
+    "size": "1Gi",
+    "storageClass": "fast",
+    "volumeAccessMode": "ReadWriteMany",
+}
 
 
 def annotated(key: str, value: str) -> Object:
@@ -43,13 +50,11 @@ def annotated(key: str, value: str) -> Object:
 @pytest.mark.parametrize(
     ("services", "spec", "expected"),
     [
-        ({}, {}, "spec.services must have at least one service"),
         (
             {"_": a_service()},
             {},
             "spec.services._: invalid service name (expected at least one letter or digit)",
         ),
-        ({"w": a_service(replicas=-1)}, {}, "spec.services[w].replicas must be non-negative"),
         ({"w": a_service(extraPodSpec=SGLANG)}, {"backendFramework": "vllm"}, 'detected "sglang"'),
         *(
             ({one: a_service(), other: a_service()}, {}, "would both create objects named")
@@ -61,6 +66,17 @@ def annotated(key: str, value: str) -> Object:
             'spec.services.w-d: "w" and "w-d" would both create objects named "chat-w-d"',
         ),
         ({"w": a_service(**SEVERAL)}, {}, "the pods of a multinode group are one unit"),
+        (WORKER, {"pvcs": [{"name": "c"}, {"name": "c"}]}, 'spec.pvcs[1].name: duplicate PVC "c"'),
+        (
+            WORKER,
+            {"pvcs": [{**PVC, "volumeAccessMode": "latest"}]},
+            'spec.pvcs[0].volumeAccessMode: unknown access mode "latest"',
+        ),
+        (
+            WORKER,
+            {"restart": {"id": "r", "strategy": {"order": ["w", "W"]}}},
+            'unknown service: W; did you mean "w"?',
+        ),
         (WORKER, {"envs": [{"value": "x"}]}, "spec.envs[0].name: missing name of an environment variable"),
         (WORKER, annotated("dynamo-discovery-backend", "etcdd"), 'did you mean "etcd"?'),
         *((WORKER, annotated(key, "yes"), "expected true or false") for key in ("paused", "suspend")),
@@ -84,15 +100,18 @@ def test_a_graph_has_one_problem(services: dict[str, Object], spec: Object, expe
 
 
 @pytest.mark.parametrize(
-    "spec",
+    ("service", "spec"),
     [
-        {},
-        *(annotated(key, value) for key in ("paused", "suspend") for value in ("true", "false")),
-        *(annotated("worker-rollout", mode) for mode in ("managed", "native")),
+        ({}, {}),
+        *(({}, annotated(key, value)) for key in ("paused", "suspend") for value in ("true", "false")),
+        *(({}, annotated("worker-rollout", mode)) for mode in ("managed", "native")),
+        *(({"disruptionBudget": it}, {}) for it in ({}, {"minAvailable": 0}, {"maxUnavailable": "100%"})),
+        ({"labels": {"nvidia.com/dynamo-component": "mine"}}, {}),
+        ({}, {"pvcs": [{**PVC, "volumeAccessMode": "ReadOnlyMany"}]}),
     ],
 )
-def test_a_graph_has_no_problem(spec: Object) -> None:
-    assert [] == problems({"Frontend": a_service("frontend"), "Worker": a_service()}, **spec)
+def test_a_graph_has_no_problem(service: Object, spec: Object) -> None:
+    assert [] == problems({"Frontend": a_service("frontend"), "Worker": a_service(**service)}, **spec)
 
 
 @pytest.mark.parametrize(
@@ -136,11 +155,6 @@ def test_the_labels_of_a_graph_must_be_labels() -> None:
     ]
 
 
-def test_a_service_may_name_our_labels_as_ever_and_ours_win() -> None:
-    labels = {"nvidia.com/dynamo-component": "mine"}
-    assert [] == problems({"w": a_service(labels=labels)})
-
-
 @pytest.mark.parametrize(
     "budget",
     [
@@ -157,49 +171,10 @@ def test_a_budget_has_one_bound_that_kubernetes_understands(budget: Object) -> N
     assert problem.startswith("spec.services.w.disruptionBudget")
 
 
-@pytest.mark.parametrize("budget", [{}, {"minAvailable": 0}, {"maxUnavailable": "100%"}])
-def test_a_budget_may_be_empty_a_number_or_a_percentage(budget: Object) -> None:
-    assert [] == problems({"w": a_service(disruptionBudget=budget)})
-
-
-def test_a_pvc_to_create_needs_all_its_fields() -> None:
-    claim = {"name": "c", "create": True, "size": "0"}
-    reported = problems({"w": a_service()}, pvcs=[claim, {"name": "c"}, {"name": ""}])
-    assert [
-        "spec.pvcs[0].size is required when create is true",
-        "spec.pvcs[0].storageClass is required when create is true",
-        "spec.pvcs[0].volumeAccessMode is required when create is true",
-        'spec.pvcs[1].name: duplicate PVC "c"',
-        "spec.pvcs[2].name is required",
-    ] == reported
-
-
-@pytest.mark.parametrize(
-    ("strategy", "expected"),
-    [
-        ({"type": "Parallel", "order": ["a", "b"]}, "order cannot be specified when strategy is parallel"),
-        ({"order": ["a"]}, "number of unique services as the deployment; missing: b"),
-        ({"order": ["a", "b", "a"]}, "order must be unique"),
-        ({"order": ["a", "b", "A"]}, 'contains unknown service: A; did you mean "a"?'),
-    ],
-)
-def test_the_order_of_a_restart_names_every_service_once(strategy: Object, expected: str) -> None:
-    services = {"a": a_service(), "b": a_service()}
-    [problem] = problems(services, restart={"id": "r", "strategy": strategy})
-    assert expected in problem
-
-
 def test_a_default_ingress_needs_a_host_that_can_exist() -> None:
     settings = RenderSettings(ingress_class_name="nginx", ingress_host_suffix="not a host")
     [problem] = problems({"Frontend": a_service("frontend")}, settings=settings)
     assert 'spec.services.Frontend.ingress.host: invalid host name "chat.not a host"' == problem
-
-
-def test_an_unknown_access_mode_is_reported() -> None:
-    claim = {"name": "m", "create": True, "storageClass": "fast", "size": "1Gi"}
-    (problem,) = problems({"w": a_service()}, pvcs=[{**claim, "volumeAccessMode": "latest"}])
-    assert problem.startswith('spec.pvcs[0].volumeAccessMode: unknown access mode "latest"')
-    assert [] == problems({"w": a_service()}, pvcs=[{**claim, "volumeAccessMode": "ReadOnlyMany"}])
 
 
 SETTINGS = RenderSettings(allowed_gateways="*")
@@ -207,13 +182,6 @@ POD: Object = {"mainContainer": {"image": "r/x:1", "args": ["run"]}}
 CLAIM: Object = {"resourceClaims": [{"name": "c", "resourceClaimName": "x"}], **POD}
 INGRESS: Object = {"enabled": True, "host": "h", "ingressControllerClassName": "n"}
 ISTIO: Object = {"enabled": True, "host": "h", "useVirtualService": True, "virtualServiceGateway": "g"}
-PVC: Object = {
-    "name": "a",
-    "create": True,
-    "size": "1Gi",
-    "storageClass": "fast",
-    "volumeAccessMode": "ReadWriteMany",
-}
 PICKER: Object = {"componentType": "epp", "eppConfig": {"config": {"plugins": [], "schedulingProfiles": []}}}
 OTHER: Object = {"name": "b", "size": "2Gi", "storageClass": "slow", "volumeAccessMode": "ReadWriteOnce"}
 TWO: Object = {"multinode": {"nodeCount": 2}, "resources": {"limits": {"gpu": "8"}}}

@@ -192,16 +192,15 @@ def test_examples(graph: str, services: dict[str, bool], expected: tuple[str, ..
     assert expected == (names.set, *(names.services[key] for key in services))
 
 
-def test_a_service_is_shortened_before_the_set_is() -> None:
-    names = grove_names("a" * 20, {"decode-of-a-long-name": True})
-    assert "a" * 20 == names.set
-    assert 10 == len(names.services["decode-of-a-long-name"])
-
-
-def test_the_set_is_shortened_when_a_service_could_not_fit_beside_it() -> None:
-    names = grove_names("a" * 40, {"frontend": False})
-    assert 23 == len(names.set)
-    assert "frontend" == names.services["frontend"]
+@pytest.mark.parametrize(
+    ("graph", "service", "is_multinode", "lengths"),
+    [("a" * 20, "decode-of-a-long-name", True, (20, 10)), ("a" * 40, "frontend", False, (23, 8))],
+)
+def test_a_service_is_shortened_before_the_set_is(
+    graph: str, service: str, is_multinode: bool, lengths: tuple[int, int]
+) -> None:
+    names = grove_names(graph, {service: is_multinode})
+    assert lengths == (len(names.set), len(names.services[service]))
 
 
 def test_a_live_object_is_named_by_grove() -> None:
@@ -232,10 +231,6 @@ SPREAD = a_service(
 def problems(services: dict[str, Object], provider: str = GROVE, **spec: Any) -> list[str]:
     graph = on_provider(a_graph(services, **spec), provider)
     return [str(problem) for problem in graph_problems(graph, RenderSettings())]
-
-
-def test_several_nodes_are_fine() -> None:
-    assert [] == problems({"w": SPREAD})
 
 
 @pytest.mark.parametrize("suffix", ["-ldr", "-wkr"])

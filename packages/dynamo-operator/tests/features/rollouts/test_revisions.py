@@ -77,9 +77,54 @@ def content_of(**spec: Any) -> str:
 WANTED = content_of()
 
 
-def said(text: str) -> str:
-    """The content of another generation."""
+def content_with(text: str) -> str:
+    """The content of workers with that value of a variable."""
     return content_of(workers={"Decode": a_service(envs=[{"name": "SAID", "value": text}])})
+
+
+def made(content: str, available: int = 0, age: int = 0) -> DynamoComponentDeployment:
+    return component(digits(content), content, available, age)
+
+
+ONE, TWO = content_with("1"), content_with("2")
+NEW, FIRST, SECOND = digits(WANTED), digits(ONE), digits(TWO)
+Case = tuple[DynamoGraphDeployment, list[DynamoComponentDeployment], str, str, list[str]]
+CASES: dict[str, Case] = {
+    "a new graph": (graph(), [], NEW, "", []),
+    "unchanged": (graph(current=NEW), [made(WANTED)], NEW, NEW, []),
+    "changed: the record stays": (graph(current=FIRST), [made(ONE)], NEW, FIRST, [FIRST]),
+    "changed in a rollout: the half-made revision joins the old": (
+        *(graph(current=FIRST), [made(TWO), made(ONE, 2, age=9)]),
+        *(NEW, FIRST, [FIRST, SECOND]),
+    ),
+    "reverted": (graph(current=NEW), [made(WANTED, 2, age=9), made(ONE)], NEW, NEW, [FIRST]),
+    "without a record the only one is current": (graph(), [made(ONE)], NEW, FIRST, [FIRST]),
+    "then the most available": (
+        *(graph(), [made(ONE, 3, age=9), made(TWO, 1)]),
+        *(NEW, FIRST, [FIRST, SECOND]),
+    ),
+    "then the newest": (graph(), [made(ONE, 3, age=9), made(TWO, 3)], NEW, SECOND, [FIRST, SECOND]),
+    "plain workers of another content": (graph(), [component(available=2)], NEW, "", [""]),
+    "native again: changed in place": (graph("native"), [made(ONE, 2)], FIRST, FIRST, []),
+    "native again in a rollout": (
+        *(graph("native", current=FIRST), [made(ONE, 2, age=9), made(TWO, 1)]),
+        *(SECOND, FIRST, [FIRST]),
+    ),
+}
+
+
+@pytest.mark.parametrize(("graph", "components", "target", "current", "old"), CASES.values(), ids=CASES)
+def test_revisions_of_a_graph(
+    graph: DynamoGraphDeployment,
+    components: list[DynamoComponentDeployment],
+    target: str,
+    current: str,
+    old: list[str],
+) -> None:
+    found = revisions(graph, components)
+    assert (target, WANTED, current) == (found.target.suffix, found.target.content, found.current)
+    assert old == [member.suffix for member in found.old]
+    assert len(components) - len(old) == len(found.new)
 
 
 def test_a_native_graph_has_no_generations() -> None:
@@ -88,62 +133,8 @@ def test_a_native_graph_has_no_generations() -> None:
     assert PLAIN == found.target
 
 
-def test_a_new_managed_graph_starts_with_a_generation_of_its_own() -> None:
-    found = revisions(graph(), [])
-    assert digits(WANTED) == found.target.suffix
-    assert "prod-chat_" == found.target.namespace_prefix
-    assert not found.is_rolling_out
-
-
 def test_a_graph_without_such_workers_has_no_generations() -> None:
     assert PLAIN == first_revision(graph(workers={"Router": a_service("router")}))
-
-
-def test_an_unchanged_graph_keeps_its_generation() -> None:
-    suffix = digits(WANTED)
-    found = revisions(graph(current=suffix), [component(suffix, WANTED)])
-    assert suffix == found.target.suffix == found.current
-    assert not found.is_rolling_out
-
-
-def test_a_change_makes_a_new_generation_and_the_record_stays() -> None:
-    old = digits(said("old"))
-    found = revisions(graph(current=old), [component(old, said("old"))])
-    assert digits(WANTED) == found.target.suffix
-    assert old == found.current
-    assert [old] == [each.suffix for each in found.old]
-    assert () == found.new
-
-
-def test_a_change_during_a_rollout_joins_the_half_made_generation_to_the_old() -> None:
-    first, second = said("1"), said("2")
-    made = [component(digits(second), second), component(digits(first), first, 2, age=9)]
-    found = revisions(graph(current=digits(first)), made)
-    assert digits(WANTED) == found.target.suffix
-    assert [digits(first), digits(second)] == [each.suffix for each in found.old]
-
-
-def test_a_revert_goes_back_to_the_generation_that_is_still_there() -> None:
-    half = said("half")
-    made = [component(digits(WANTED), WANTED, 2, age=9), component(digits(half), half)]
-    found = revisions(graph(current=digits(WANTED)), made)
-    assert digits(WANTED) == found.target.suffix
-    assert [digits(half)] == [each.suffix for each in found.old]
-    assert found.is_rolling_out
-
-
-def test_without_a_record_the_one_generation_is_current() -> None:
-    old = said("old")
-    assert digits(old) == revisions(graph(), [component(digits(old), old)]).current
-
-
-def test_without_a_record_the_most_available_is_current_then_the_newest() -> None:
-    one, two = said("1"), said("2")
-    older = component(digits(one), one, 3, age=9)
-    newer = component(digits(two), two, 1)
-    assert digits(one) == revisions(graph(), [older, newer]).current
-    even = component(digits(two), two, 3)
-    assert digits(two) == revisions(graph(), [older, even]).current
 
 
 def test_plain_workers_that_say_what_the_graph_says_are_adopted() -> None:
@@ -154,12 +145,6 @@ def test_plain_workers_that_say_what_the_graph_says_are_adopted() -> None:
     assert WANTED == found.target.content
     assert digits(WANTED) == found.current
     assert not found.is_rolling_out
-
-
-def test_plain_workers_that_say_something_else_are_replaced() -> None:
-    found = revisions(graph(), [component(available=2)])
-    assert digits(WANTED) == found.target.suffix
-    assert [""] == [each.suffix for each in found.old]
 
 
 def test_frontends_look_wider_while_plain_workers_are_there_and_keep_doing_so() -> None:
@@ -182,25 +167,9 @@ def test_workers_on_several_nodes_beside_are_found_too() -> None:
     assert "prod-chat" == first_revision(graph(workers=both)).namespace_prefix
 
 
-def test_back_to_native_the_generation_keeps_its_name_and_takes_changes_in_place() -> None:
-    old = said("old")
-    found = revisions(graph("native"), [component(digits(old), old, 2)])
-    assert digits(old) == found.target.suffix
-    assert WANTED == found.target.content
-    assert not found.is_rolling_out
-
-
-def test_back_to_native_during_a_rollout_it_goes_on_to_the_newest_generation() -> None:
-    first, second = said("1"), said("2")
-    made = [component(digits(first), first, 2, age=9), component(digits(second), second, 1)]
-    found = revisions(graph("native", current=digits(first)), made)
-    assert digits(second) == found.target.suffix
-    assert [digits(first)] == [each.suffix for each in found.old]
-
-
 def test_a_name_that_a_changed_generation_has_kept_is_not_taken_again() -> None:
     # It was made for what is wanted now, then changed in place while rollouts were native.
-    found = revisions(graph(), [component(digits(WANTED), said("in place"), 2)])
+    found = revisions(graph(), [component(digits(WANTED), content_with("in place"), 2)])
     assert digits(WANTED) != found.target.suffix
     assert WANTED == found.target.content
     assert found.is_rolling_out

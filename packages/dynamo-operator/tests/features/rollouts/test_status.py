@@ -52,30 +52,29 @@ def rollout(
     return Rollout(revisions, NEW, through=("Decode",) if through else ())
 
 
-def test_a_graph_without_a_rollout_reports_none() -> None:
-    assert None is rolling_update(graph(), rollout(old=""), NOW)
+def update(phase: str, begun: str = NOW, old: str = "aaaaaaaa", new: str = "bbbbbbbb") -> RollingUpdateStatus:
+    return RollingUpdateStatus(phase, begun, from_hash=old, to_hash=new)
 
 
-def test_it_is_pending_until_there_is_a_new_component() -> None:
-    expected = RollingUpdateStatus("Pending", NOW, from_hash="aaaaaaaa", to_hash="bbbbbbbb")
-    assert expected == rolling_update(graph(), rollout(new=False), NOW)
-
-
-def test_it_keeps_its_beginning() -> None:
-    stored = RollingUpdateStatus("Pending", BEFORE, from_hash="aaaaaaaa", to_hash="bbbbbbbb")
-    expected = msgspec.structs.replace(stored, phase="InProgress")
-    assert expected == rolling_update(graph(stored), rollout(), NOW)
-
-
-def test_another_target_begins_anew() -> None:
-    stored = RollingUpdateStatus("InProgress", BEFORE, from_hash="aaaaaaaa", to_hash="cccccccc")
-    reported = rolling_update(graph(stored), rollout(), NOW)
-    assert reported
-    assert (NOW, "bbbbbbbb") == (reported.start_time, reported.to_hash)
+@pytest.mark.parametrize(
+    ("stored", "rollout", "expected"),
+    [
+        (None, rollout(old=""), None),
+        (None, rollout(new=False), update("Pending")),
+        (update("Pending", BEFORE), rollout(), update("InProgress", BEFORE)),
+        (update("InProgress", BEFORE, new="cccccccc"), rollout(), update("InProgress")),
+        (None, rollout(current="bbbbbbbb", old="cccccccc"), update("InProgress", old="cccccccc")),
+    ],
+    ids=["no rollout", "no new component yet", "its beginning stays", "another target", "a revert"],
+)
+def test_a_rollout_is_reported(
+    stored: RollingUpdateStatus | None, rollout: Rollout, expected: RollingUpdateStatus | None
+) -> None:
+    assert expected == rolling_update(graph(stored), rollout, NOW)
 
 
 def test_it_is_complete_only_once_the_annotation_is_written() -> None:
-    stored = RollingUpdateStatus("InProgress", BEFORE, from_hash="aaaaaaaa", to_hash="bbbbbbbb")
+    stored = update("InProgress", BEFORE)
     over = rollout(old="", through=True)
     reported = rolling_update(graph(stored, current="aaaaaaaa"), over, NOW)
     assert reported
@@ -86,12 +85,6 @@ def test_it_is_complete_only_once_the_annotation_is_written() -> None:
     assert ("Decode",) == reported.updated_services
     again = rolling_update(graph(reported, current="bbbbbbbb"), over, "2026-01-01T13:00:00Z")
     assert reported == again
-
-
-def test_a_revert_names_the_generation_that_it_leaves() -> None:
-    reported = rolling_update(graph(), rollout(current="bbbbbbbb", old="cccccccc"), NOW)
-    assert reported
-    assert ("cccccccc", "bbbbbbbb") == (reported.from_hash, reported.to_hash)
 
 
 def test_a_service_counts_all_its_generations() -> None:

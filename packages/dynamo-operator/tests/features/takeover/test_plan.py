@@ -219,26 +219,26 @@ def workers_set(**lifecycles: Object | None) -> Object:
     return {"kind": "PodCliqueSet", "metadata": {}, "spec": {"template": {"cliques": cliques}}}
 
 
-def test_pods_that_run_without_a_drain_keep_their_template() -> None:
-    wanted, live = workers(lifecycle=DRAIN), workers()
-    assert live == without_new_drain(wanted, workers(), live)
+DRAINED = workers(lifecycle=DRAIN)
 
 
-def test_a_change_of_another_kind_brings_the_drain() -> None:
-    wanted = workers("a:2", lifecycle=DRAIN)
-    assert wanted == without_new_drain(wanted, workers("a:2"), workers("a:1"))
-
-
-def test_a_pre_stop_that_users_add_is_written() -> None:
-    wanted = workers(lifecycle=DRAIN)  # also without drain periods: the user asks for it
-    assert wanted == without_new_drain(wanted, wanted, workers())
-
-
-def test_each_service_of_a_set_is_judged_by_itself() -> None:
-    live = workers_set(decode=None, prefill=None)
-    wanted = workers_set(decode=DRAIN, prefill=DRAIN)
-    undrained = workers_set(decode=None, prefill=DRAIN)
-    expected = workers_set(decode=None, prefill=DRAIN)
+@pytest.mark.parametrize(
+    ("wanted", "undrained", "live", "expected"),
+    [
+        (DRAINED, workers(), workers(), workers()),
+        (workers("a:2", lifecycle=DRAIN), workers("a:2"), workers(), workers("a:2", lifecycle=DRAIN)),
+        # Without drain periods it is there too: the user asks for it.
+        (DRAINED, DRAINED, workers(), DRAINED),
+        (
+            *(workers_set(decode=DRAIN, prefill=DRAIN), workers_set(decode=None, prefill=DRAIN)),
+            *(workers_set(decode=None, prefill=None), workers_set(decode=None, prefill=DRAIN)),
+        ),
+    ],
+    ids=["nothing else changes", "the image changes", "of a user", "each service of a set"],
+)
+def test_a_drain_comes_with_another_change(
+    wanted: Object, undrained: Object, live: Object, expected: Object
+) -> None:
     assert expected == without_new_drain(wanted, undrained, live)
 
 

@@ -24,7 +24,6 @@ TAG = "frontend:jh2o6dqzpsgfued4"
 
 
 def request(tag: str = TAG, annotations: dict[str, str] | None = None, **spec: Any) -> DynamoNimRequest:
-    """A request in the namespace `dynamo`."""
     metadata = Metadata(name="r", namespace="dynamo", annotations=annotations or {})
     return DynamoNimRequest(metadata=metadata, spec=DynamoNimRequestSpec(bento_tag=tag, **spec))
 

@@ -37,7 +37,6 @@ SPECS: dict[str, tuple[Object, Object, str]] = {
 
 
 def rules_served(*, legacy_kinds: bool) -> list[str]:
-    """The kinds that the webhooks of an operator review."""
     found = webhooks(
         OperatorIdentity(Client(Server()), "us"),
         Cache(),
@@ -50,16 +49,13 @@ def rules_served(*, legacy_kinds: bool) -> list[str]:
     return [each.type_.KIND.name for each in found.server.decisions.rules]
 
 
-def text(kind: str, spec: Object) -> bytes:
-    metadata = {"name": "disagg", "namespace": "ml"}
-    body = {"apiVersion": "nvidia.com/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
-    return msgspec.json.encode(body)
-
-
 def verdict(rules: Any, new: Object, old: Object | None = None) -> Decision:
-    kind = rules.type_.KIND.name
-    before = None if old is None else msgspec.Raw(text(kind, old))
-    return decide(rules, msgspec.Raw(text(kind, new)), before, ReviewContext(RenderSettings()))
+    def text(spec: Object) -> msgspec.Raw:
+        body = {"apiVersion": "nvidia.com/v1alpha1", "kind": rules.type_.KIND.name, "spec": spec}
+        return msgspec.Raw(msgspec.json.encode({**body, "metadata": {"name": "disagg", "namespace": "ml"}}))
+
+    before = None if old is None else text(old)
+    return decide(rules, text(new), before, ReviewContext(RenderSettings()))
 
 
 def test_the_switch_decides_which_kinds_are_reviewed() -> None:

@@ -38,7 +38,6 @@ FILES = {"bento.yaml": CONFIG, "env/docker/Dockerfile": "FROM scratch\n", "src/a
 
 
 def tar(files: dict[str, str]) -> bytes:
-    """An archive with these files."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for name, text in files.items():

@@ -111,10 +111,14 @@ def test_two_services_have_two_names() -> None:
     assert of_deployment(deployment({"Worker": {}, "WORKER": {}, "Frontend": {}})) == expected
 
 
-def test_services_are_as_many_as_a_graph_may_have() -> None:
+def test_services_are_as_many_as_a_graph_may_have_and_problems_are_bounded() -> None:
     services = {f"s{number}": {"replicas": -1} for number in range(251)}
     expected = ["spec.services: must have at most 250, got 251"]
     assert of_deployment(deployment(services)) == expected
+    many = {f"s{number}": {"pvc": {"create": True}} for number in range(250)}
+    problems = of_deployment(deployment(many))
+    assert len(problems) == MOST_PROBLEMS
+    assert problems[-1] == f"spec: more than {MOST_PROBLEMS} problems; the others are not listed"
 
 
 @pytest.mark.parametrize(
@@ -262,13 +266,6 @@ def test_all_problems_are_found_at_once() -> None:
     problems = of_request(bentoTag="a", image="A B", imageBuildTimeout="soon", source={})
     paths = ["spec.bentoTag", "spec.image", "spec.imageBuildTimeout", "spec.source"]
     assert [problem.partition(":")[0] for problem in problems] == paths
-
-
-def test_problems_are_bounded() -> None:
-    many = {f"s{number}": {"pvc": {"create": True}} for number in range(250)}
-    problems = of_deployment(deployment(many))
-    assert len(problems) == MOST_PROBLEMS
-    assert problems[-1] == f"spec: more than {MOST_PROBLEMS} problems; the others are not listed"
 
 
 @pytest.mark.parametrize("text", ["x" * 100_000, "x:" + "y" * 100_000])

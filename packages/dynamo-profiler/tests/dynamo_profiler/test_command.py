@@ -36,22 +36,19 @@ def test_a_text_stays_a_text_from_the_request_to_the_graph(tmp_path: Path, image
     assert request_output.progress(data).phase == "Done"
 
 
-def test_a_failed_run_leaves_nothing_of_an_earlier_one(tmp_path: Path) -> None:
-    profiler.run(text(tmp_path))
-    with pytest.raises(Refusal):
-        profiler.run(text(tmp_path, sla={"ttft": 0.1}))
-    assert {STATUS_FILE} == {entry.name for entry in tmp_path.iterdir()}
-
-
-def test_the_cause_is_put_where_the_kubelet_looks(tmp_path: Path) -> None:
+def test_a_failed_run_leaves_nothing_of_an_earlier_one_and_the_cause_where_the_kubelet_looks(
+    tmp_path: Path,
+) -> None:
     termination_log, folder = tmp_path / "termination-log", tmp_path / "data"
     folder.mkdir()
+    profiler.run(text(folder))
     for is_there in (False, True):
         if is_there:
             termination_log.touch()
         with pytest.raises(Refusal) as refusal:
             profiler.run(text(folder, sla={"ttft": 0.1}), termination_log=termination_log)
         assert is_there == termination_log.exists()
+        assert {STATUS_FILE} == {entry.name for entry in folder.iterdir()}
     assert str(refusal.value) == termination_log.read_text(encoding="utf-8")
 
 

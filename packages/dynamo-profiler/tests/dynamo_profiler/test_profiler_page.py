@@ -10,7 +10,7 @@ import pytest
 from dynamo_profiler import Refusal
 from dynamo_profiler.configuration import read_configuration
 from dynamo_profiler.engine import FormulaEngine, Layout
-from dynamo_profiler.shape import GPUS, HEAD_SIZE, Gpu, shape_of
+from dynamo_profiler.shape import GPUS, HEAD_SIZE, Gpu, models, shape_of
 from dynamoctl.main import app
 from kube_runtime.commandline import execute
 
@@ -73,13 +73,13 @@ itl = s(b) + b·t/osl; ttft = 8.7 ms + t·(1 + 0.2·√b) + s(b); rate = 1 / (os
 """The last three are executed by `test_choice.py`, with the engine's times."""
 
 
-@pytest.mark.parametrize("model", ["a/8B", "a/70B-FP8", "a/30B-A3B"])
+@pytest.mark.parametrize("model", ["a/8B", "a/70B-FP8", "a/30B-A3B", "mistralai/Mixtral-8x7B-Instruct-v0.1"])
 @pytest.mark.parametrize("gpu", list(GPUS.values()), ids=lambda it: it.name)
 @pytest.mark.parametrize("g", [1, 4])
 def test_the_formulas_of_the_page_are_those_of_the_code(model: str, gpu: Gpu, g: int) -> None:
     page = PAGE.replace("\N{MINUS SIGN}", "-")
     assert [] == [line for line in FORMULAS.splitlines() if f"| {line} |" not in page]
-    shape = shape_of(model, None, None)
+    shape = models()[model].shape if model in models() else shape_of(model, None, None)
     engine = FormulaEngine(shape, gpu, Layout(g))
     layers, width = shape.layers, shape.width
     passed, stored, kept = shape.active, shape.weight_bytes, shape.cache_bytes_per_token

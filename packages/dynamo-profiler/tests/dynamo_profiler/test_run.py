@@ -30,6 +30,7 @@ EXAMPLES = Path(__file__).parents[4] / "examples"
 BASES = [
     (backend, mode) for backend in ("vllm", "sglang", "trtllm") for mode in ("aggregated", "disaggregated")
 ]
+TOKEN = {"secretRef": {"name": "hf-token-secret", "optional": True}}
 SETTINGS = RenderSettings(planner_cluster_role_name="planner")
 
 
@@ -71,9 +72,7 @@ def test_every_graph_is_accepted_and_rendered(
             for source in container.get("envFrom", ())
         ]
         # Public models need no token, so workers start without it.
-        assert [{"secretRef": {"name": "hf-token-secret", "optional": True}}] * len(
-            workers_of(graph)
-        ) == secrets
+        assert secrets == [TOKEN] * len(workers_of(graph))
         for documents in results.files.values():
             others = [item["kind"] for item in documents if item["kind"] != graph["kind"]]
             assert set(others) <= {"ConfigMap"}

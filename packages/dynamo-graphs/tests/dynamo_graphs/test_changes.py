@@ -56,11 +56,8 @@ def test_several_nodes_are_another_workload() -> None:
         multinode={"nodeCount": 2}, resources={"limits": {"gpu": "1"}}, extraPodSpec={"mainContainer": main}
     )
     (effect,) = impact(graph)
-    assert ("Decode", "restart", True) == (
-        effect.service,
-        effect.verb,
-        effect.text.startswith("2 replicas: "),
-    )
+    assert ("Decode", "restart") == (effect.service, effect.verb)
+    assert effect.text.startswith("2 replicas: ")
 
 
 def test_a_service_that_comes_and_one_that_goes() -> None:

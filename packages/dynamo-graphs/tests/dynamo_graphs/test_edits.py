@@ -43,11 +43,6 @@ class Cluster(Server):
             self.storage.merge(GRAPHS, CHAT, self.changes.pop(0))
         return await super().send(request)
 
-    def services(self) -> Object:
-        """Those of the graph."""
-        services: Object = self.storage.read(GRAPHS, CHAT)["spec"]["services"]
-        return services
-
 
 @pytest.mark.parametrize(
     ("changes", "error", "left"),
@@ -71,7 +66,7 @@ def test_a_graph_that_changes_meanwhile(
     connect_to(cluster, monkeypatch)
     with pytest.raises(error) if error else nullcontext():
         asyncio.run(edit.scale("chat/Decode", replicas=3, where=HERE))
-    assert left == cluster.services()
+    assert left == cluster.storage.read(GRAPHS, CHAT)["spec"]["services"]
     assert len(cluster.requests) < 20
 
 

@@ -4,28 +4,14 @@ import msgspec
 import pytest
 
 from dynamo_graphs.logs import LINE_BYTES, PodLog, bounded_lines, log_line, log_query
-from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Invalid
 from kube_runtime.types.kinds import Pod
-from scripted.transport import answer, chunks
+from scripted.transport import Script, answer, chunks
 
 WAITING = b'{"kind":"Status","code":400,"message":"container \\"main\\" is waiting to start"}'
 
 
-class Kubelet:
-    """Answers requests for a log in their order, and keeps them."""
-
-    def __init__(self, *answers: tuple[int, bytes]) -> None:
-        self.answers = list(answers)
-        self.asked: list[Request] = []
-
-    async def send(self, request: Request) -> Answer:
-        self.asked.append(request)
-        status, body = self.answers.pop(0)
-        return answer(status, body)
-
-
-def a_log(kubelet: Kubelet, printed: list[str]) -> PodLog:
+def a_log(kubelet: Script, printed: list[str]) -> PodLog:
     """The log of a pod; the texts of its lines are added to `printed`."""
     pod = msgspec.convert({"metadata": {"namespace": "prod", "name": "chat-0"}}, Pod)
     return PodLog(kubelet, pod, log_query("main", 100), lambda _, line: printed.append(line.text))
@@ -33,18 +19,18 @@ def a_log(kubelet: Kubelet, printed: list[str]) -> PodLog:
 
 async def test_what_was_printed_before_a_cut_is_not_printed_again() -> None:
     first = b"2026-11-23T03:00:00Z one\n2026-11-23T03:00:01.5Z two\n"
-    kubelet = Kubelet((200, first), (200, first + b"2026-11-23T03:00:02Z three\n"))
+    kubelet = Script([answer(200, first), answer(200, first + b"2026-11-23T03:00:02Z three\n")])
     printed: list[str] = []
     log = a_log(kubelet, printed)
     await log.print()
     await log.print()
     assert ["one", "two", "three"] == printed
-    assert "/api/v1/namespaces/prod/pods/chat-0/log" == kubelet.asked[0].path
+    assert "/api/v1/namespaces/prod/pods/chat-0/log" == kubelet.requests[0].path
 
 
 async def test_a_container_that_has_not_started() -> None:
     with pytest.raises(Invalid, match="waiting to start"):
-        await a_log(Kubelet((400, WAITING)), []).print()
+        await a_log(Script([answer(400, WAITING)]), []).print()
 
 
 def test_the_query_of_all_options() -> None:

@@ -11,12 +11,19 @@ from dynamo_graphs import ApiObject, Component, Graph, Model, Request, ScalingAd
 from dynamo_graphs.objects import ComponentFields, GraphFields
 from dynamo_graphs.others import RequestFields
 from dynamo_operator.component.api import ComponentSpec
+from dynamo_operator.crds import RESOURCES
 from dynamo_operator.graph.api import DynamoGraphDeploymentSpec
+from dynamo_operator.models.api import DynamoWorkerMetadata
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec
 from kube_runtime.schema import SHAPES, resource_schema, unwrapped
 from kube_runtime.types.meta import Object, Resource
 
 KINDS: tuple[type[ApiObject], ...] = (Graph, Component, Request, ScalingAdapter, Model)
+
+
+def test_each_kind_that_users_write_is_exported() -> None:
+    written_by_the_runtime = {DynamoWorkerMetadata}
+    assert {*RESOURCES} - written_by_the_runtime == {each.TYPE for each in KINDS}
 
 
 def types_of(struct: type[msgspec.Struct]) -> dict[str, object]:

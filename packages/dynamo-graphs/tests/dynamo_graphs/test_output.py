@@ -47,23 +47,15 @@ def test_a_string_that_a_reader_could_mistake_is_quoted(text: str) -> None:
     assert text == yaml.safe_load(output)["a"]
 
 
-def test_shared_values_are_written_out() -> None:
-    shared = {"x": [1]}
+def test_shared_values_are_written_out_lines_become_a_block_and_are_not_folded() -> None:
+    shared, text = {"x": [1]}, " ".join("word" for _ in range(300))
     assert "---\na:\n  x:\n  - 1\nb:\n  x:\n  - 1\n" == written({"a": shared, "b": shared})
-
-
-def test_several_lines_become_a_block() -> None:
     assert "---\na: |\n  b\n  c\n" == written({"a": "b\nc\n"})
-
-
-def test_long_lines_are_not_folded() -> None:
-    text = " ".join("word" for _ in range(300))
     assert f"---\na: {text}\n" == written({"a": text})
 
 
 def test_json_is_one_list() -> None:
     stream = io.StringIO()
     write_json([{"a": 1}, {"b": "é"}], stream)
-    assert {"apiVersion": "v1", "kind": "List", "items": [{"a": 1}, {"b": "é"}]} == json.loads(
-        stream.getvalue()
-    )
+    listed = {"apiVersion": "v1", "kind": "List", "items": [{"a": 1}, {"b": "é"}]}
+    assert listed == json.loads(stream.getvalue())

@@ -32,7 +32,6 @@ STEPS = st.lists(st.tuples(METHODS, BACKENDS, MODELS, OPTIONS, st.booleans()), m
 
 @st.composite
 def graphs(draw: Callable[[st.SearchStrategy[object]], object]) -> Graph:
-    """Graphs from each builder, in any number and with any options."""
     routing = draw(st.sampled_from([None, "kv", "round-robin", "random"]))
     graph = Graph("g", namespace="ml").frontend(routing=routing)  # type: ignore[arg-type]
     steps = draw(STEPS)
@@ -47,16 +46,13 @@ def graphs(draw: Callable[[st.SearchStrategy[object]], object]) -> Graph:
 
 @settings(max_examples=60)
 @given(graphs())
-def test_a_graph_of_the_builders_has_no_problems_and_renders(graph: Graph) -> None:
+def test_a_graph_of_the_builders_has_no_problems_renders_and_survives_the_way_through_text(
+    graph: Graph,
+) -> None:
     assert () == graph.problems()
     kinds = [each["kind"] for each in graph.render()]
     assert kinds.count("DynamoComponentDeployment") == len(graph.spec.services)
     assert graph.svg().startswith("<svg ")
-
-
-@settings(max_examples=60)
-@given(graphs())
-def test_a_graph_survives_the_way_through_text(graph: Graph) -> None:
     again = Graph.from_yaml(graph.to_yaml())
     assert graph == again
     assert graph.to_yaml() == again.to_yaml()

@@ -4,20 +4,16 @@ import pytest
 
 from dynamo_graphs.reader import Reading
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.client.client import Answer, Request
 from kube_runtime.commandline import NESTING_LIMIT
 from kube_runtime.errors import DecodeError
 from kube_runtime.types.meta import Key
-from scripted.transport import answer
+from scripted.transport import Script, answer
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff", b"[]", b'{"a":' * 2 * NESTING_LIMIT, b"<html>"])
 async def test_an_answer_that_is_no_object_is_an_error_of_it(body: bytes) -> None:
-    class Odd:
-        async def send(self, request: Request) -> Answer:  # noqa: ARG002 - of the protocol
-            return answer(200, body)
-
+    reading = Reading(Script([answer(200, body), answer(200, body)]))
     with pytest.raises(DecodeError, match=r"dynamographdeployments.nvidia.com prod/chat: "):
-        await Reading(Odd()).raw(DynamoGraphDeployment.KIND, Key("prod", "chat"))
+        await reading.raw(DynamoGraphDeployment.KIND, Key("prod", "chat"))
     with pytest.raises(DecodeError, match=r"dynamographdeployments.nvidia.com: "):
-        await Reading(Odd()).all_raw(DynamoGraphDeployment.KIND, "prod")
+        await reading.all_raw(DynamoGraphDeployment.KIND, "prod")

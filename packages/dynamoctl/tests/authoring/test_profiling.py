@@ -84,9 +84,5 @@ def test_the_manifest_of_new_passes_lint(
     assert (2 if "disaggregated" == mode else 1) == len(workers)
     file = tmp_path / "chat.yaml"
     file.write_text(text, encoding="utf-8")
-    assert "0 warnings" in _lint(file, capsys)
-
-
-def _lint(file: Path, capsys: pytest.CaptureFixture[str]) -> str:
     assert 0 == execute(app(), ["lint", str(file)])
-    return capsys.readouterr().err
+    assert "0 warnings" in capsys.readouterr().err

@@ -16,20 +16,17 @@ KIND = DynamoGraphDeployment.KIND
 
 
 @pytest.mark.parametrize(("status", "code"), [("True", ExitCode.OK), ("False", ExitCode.PROBLEMS)])
-def test_objects_that_are_not_ready_in_time_are_a_problem(
+@on_simulated_clock
+async def test_objects_that_are_not_ready_in_time_are_a_problem(
     status: str, code: ExitCode, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    @on_simulated_clock
-    async def waits() -> None:
-        server = Server()
-        reading = Reading(server)
-        ready = {"type": "Ready", "status": status, "reason": "r", "message": "m"}
-        reported: Object = {"observedGeneration": 1, "conditions": [ready]}
-        graph = KIND.manifest({"name": "chat", "namespace": "n"}, spec={}, status=reported)
-        server.storage.create(path_of(KIND), graph)
-        target: Target[Stated] = Target(reading, DynamoGraphDeployment, Key("n", "chat"))
-        assert code == await _ready(Connection(reading, "n"), [target], 60)
-
-    waits()
+    server = Server()
+    reading = Reading(server)
+    ready = {"type": "Ready", "status": status, "reason": "r", "message": "m"}
+    reported: Object = {"observedGeneration": 1, "conditions": [ready]}
+    graph = KIND.manifest({"name": "chat", "namespace": "n"}, spec={}, status=reported)
+    server.storage.create(path_of(KIND), graph)
+    target: Target[Stated] = Target(reading, DynamoGraphDeployment, Key("n", "chat"))
+    assert code == await _ready(Connection(reading, "n"), [target], 60)
     late = "error: not ready within 60 s"
     assert (late in capsys.readouterr().err) == (code is ExitCode.PROBLEMS)

@@ -17,15 +17,11 @@ from kube_runtime.commandline import execute
         ("explain services.nope", 'unknown field "nope" of spec.services.<name> (fields:'),
     ],
 )
-def test_a_usage_error_says_what_was_expected(
-    line: str, message: str, usage_error: Callable[[str], str]
-) -> None:
+def test_a_usage_error_has_its_message(line: str, message: str, usage_error: Callable[[str], str]) -> None:
     assert message in usage_error(line)
 
 
-def test_an_object_whose_kind_is_no_text_is_of_no_kind_of_ours(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_kind_that_is_no_text_is_none_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "odd.yaml"
     file.write_text("apiVersion: 5\nkind: {}\n", encoding="utf-8")
     assert 0 == execute(app(), ["lint", str(file)])

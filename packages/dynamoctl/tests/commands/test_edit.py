@@ -13,7 +13,5 @@ import pytest
         ("scale a/b --replicas 1.5", 'from 0 to 2147483647, got "1.5"'),
     ],
 )
-def test_a_usage_error_says_what_was_expected(
-    line: str, message: str, usage_error: Callable[[str], str]
-) -> None:
+def test_a_usage_error_has_its_message(line: str, message: str, usage_error: Callable[[str], str]) -> None:
     assert message in usage_error(line)

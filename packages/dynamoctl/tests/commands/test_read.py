@@ -18,7 +18,5 @@ import pytest
         ("get -n ../x", 'invalid namespace "../x" (expected a name, for example prod)'),
     ],
 )
-def test_a_usage_error_says_what_was_expected(
-    line: str, message: str, usage_error: Callable[[str], str]
-) -> None:
+def test_a_usage_error_has_its_message(line: str, message: str, usage_error: Callable[[str], str]) -> None:
     assert message in usage_error(line)

@@ -16,7 +16,5 @@ import pytest
         ("curl chat / -X P\u00dcT", "expected letters, for example PUT"),
     ],
 )
-def test_a_usage_error_says_what_was_expected(
-    line: str, message: str, usage_error: Callable[[str], str]
-) -> None:
+def test_a_usage_error_has_its_message(line: str, message: str, usage_error: Callable[[str], str]) -> None:
     assert message in usage_error(line)

@@ -15,7 +15,6 @@ from scripted.frontend import PROXY, Api
 
 @asynccontextmanager
 async def forwarding(api: Api) -> AsyncIterator[str]:
-    """The URL of a local port that forwards to the frontend."""
     runner = web.AppRunner(application_of(api.frontend, "devbox"))
     await runner.setup()
     try:

@@ -78,7 +78,6 @@ class Cluster:
         return answer(200, text.encode())
 
     async def why(self) -> Measured:
-        """What is measured within ten seconds."""
         for kind, name, body in ((REQUEST, "sla", self.request), (GRAPH, "chat", self.graph)):
             metadata = {"namespace": "prod", "name": name, "annotations": self.annotations}
             self.server.storage.create(path_of(kind), kind.manifest(metadata, **body))

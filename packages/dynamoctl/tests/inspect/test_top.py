@@ -82,7 +82,6 @@ class Cluster:
         self.server.storage.create(path_of(Pod.KIND), body)
 
     async def first(self, name: str = "", namespace: str = "prod") -> tuple[list[Row], list[str]]:
-        """What is shown after the first interval."""
         found = rows(Reading(self), namespace, name, INTERVAL_SECONDS)
         async with aclosing(found) as turns:
             return await anext(turns)

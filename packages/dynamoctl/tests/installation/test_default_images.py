@@ -53,7 +53,6 @@ def of_charts() -> set[str]:
 
 
 def sources() -> Iterator[Path]:
-    """The modules of all packages."""
     yield from (ROOT / "packages").glob("*/src/**/*.py")
 
 

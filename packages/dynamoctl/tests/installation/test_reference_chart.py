@@ -43,7 +43,6 @@ NAMED = " (named)"
 
 
 def rights(rules: Iterable[Rule]) -> set[Right]:
-    """Each verb with what it is for."""
     return {
         (verb, f"{rule.group}/{resource}{NAMED if rule.names else ''}")
         for rule in rules
@@ -53,7 +52,6 @@ def rights(rules: Iterable[Rule]) -> set[Right]:
 
 
 def discovery_rights() -> set[Right]:
-    """What the operator grants to the pods of a graph."""
     [role] = [each for each in discovery_objects("n", "g") if each["kind"] == "Role"]
     return {
         (verb, f"{group}/{resource}")
@@ -65,7 +63,6 @@ def discovery_rights() -> set[Right]:
 
 
 def written(lines: Iterable[str]) -> list[Right]:
-    """The permissions of lines of the file."""
     found: list[Right] = []
     for line in lines:
         verbs, _, what = line.partition(" ")

@@ -295,7 +295,7 @@ async def test_no_other_realm_is_followed(
 async def test_the_administrators_login_reaches_no_registry_of_a_tenant(serve: Serve) -> None:
     seen: list[str] = []
     host = await serve(answering(seen, 401, **{"WWW-Authenticate": "Basic"}))
-    login = {"registry_username": "u", "registry_password": Secret("p")}
+    login: dict[str, Any] = {"registry_username": "u", "registry_password": Secret("p")}
     assert Probe() == await probed(host, known_registries=host, **login)
     assert ["HEAD /v2/team/app/manifests/1 None"] == seen
 

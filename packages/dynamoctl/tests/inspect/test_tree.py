@@ -18,6 +18,7 @@ from dynamoctl.options import Where
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.types.kinds import Pod, Role
 from kube_runtime.types.meta import Key, Object, R, Resource
+from scripted.odd_server import odd_server
 from scripted.transport import answer
 from stated import NOW, READY, THEN, a_condition, a_graph
 
@@ -145,8 +146,10 @@ HERE = Where(namespace="prod")
 ODD = "warning: left out: dynamographdeployments.nvidia.com prod/odd: "
 
 
-@pytest.mark.usefixtures("odd_server")
-def test_top_and_why_name_it_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_top_and_why_name_it_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd_server(monkeypatch)
     options = {"everywhere": False, "watch": False}
     asyncio.run(print_top("", HERE, "text", **options, interval_seconds=0))
     printed = capsys.readouterr()
@@ -158,8 +161,10 @@ def test_top_and_why_name_it_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 not ready, 2 unreadable\n" in printed.err
 
 
-@pytest.mark.usefixtures("odd_server")
-def test_a_name_like_its_own_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_like_its_own_is_suggested(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd_server(monkeypatch)
     with pytest.raises(Missing, match='did you mean "odd"'):
         asyncio.run(print_reasons("od", HERE, "text"))
     assert "" == capsys.readouterr().err

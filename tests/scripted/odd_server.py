@@ -32,7 +32,6 @@ class Api(Server):
         return answer(404, body)
 
 
-@pytest.fixture
 def odd_server(monkeypatch: pytest.MonkeyPatch) -> Server:
     """An API server with two graphs and a model; one graph and the model do not fit their types."""
     server = Api()

@@ -32,14 +32,12 @@ def a_configuration(model: str = "Qwen/Qwen3-8B", backend: str = "vllm", **secti
 def steps_and_results(
     configuration: Configuration, inputs: Inputs | None = None
 ) -> tuple[list[Progress], Results]:
-    """Run the profiler; return its steps and results."""
     steps: list[Progress] = []
     results = profile(configuration, inputs or Inputs(), steps.append)
     return steps, results
 
 
 def results_of(configuration: Configuration, inputs: Inputs | None = None) -> Results:
-    """Run the profiler; return its results."""
     return steps_and_results(configuration, inputs)[1]
 
 
@@ -51,7 +49,6 @@ def graph_of(results: Results, *, is_mocked: bool = False) -> Object:
 
 
 def workers_of(graph: Object) -> dict[str, Object]:
-    """The workers of a graph by name."""
     services: dict[str, Object] = graph["spec"]["services"]
     return {key: service for key, service in services.items() if service["componentType"] == "worker"}
 
@@ -68,6 +65,5 @@ def text(folder: Path, **sections: Any) -> str:
 
 
 def status(folder: Path) -> dict[str, str]:
-    """The status that the profiler wrote into the folder."""
     found: dict[str, str] = yaml.safe_load((folder / STATUS_FILE).read_text(encoding="utf-8"))
     return found

@@ -36,7 +36,6 @@ class _Thread(threading.local):
         self.depth += 1
 
     def leave(self) -> None:
-        """Stop to exclude."""
         self.depth -= 1
         if not self.depth:
             self.excluded_seconds += time.thread_time() - self.started

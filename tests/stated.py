@@ -14,7 +14,6 @@ NOW = datetime(2026, 1, 1, 0, 12, tzinfo=UTC)
 
 
 def a_condition(type_: str, status: str, reason: str, message: str = "", generation: int = 1) -> Object:
-    """A condition of a status."""
     return {
         "type": type_,
         "status": status,
@@ -68,7 +67,6 @@ def a_graph(
 
 
 def a_component(*conditions: Object, service: Object | None = None) -> DynamoComponentDeployment:
-    """A component with these conditions and the status of its service."""
     status: Object = {"conditions": conditions, "observedGeneration": 1, "service": service}
     body = {"metadata": metadata(name="chat-w"), "spec": {"serviceName": "w"}, "status": status}
     return msgspec.convert(body, DynamoComponentDeployment)

@@ -18,7 +18,6 @@ class Probing:
     wrong: list[str] = field(default_factory=list)
 
     def ask(self, url: str) -> None:
-        """Ask once."""
         began = time.monotonic()
         try:
             with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - our own operator

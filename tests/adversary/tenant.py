@@ -37,7 +37,6 @@ class Tenant:
     _kubeconfig: Path | None = field(default=None, init=False)
 
     def create(self) -> "Tenant":
-        """Create the ServiceAccount."""
         where = f"--namespace={self.namespace}"
         self.plane.kubectl("create", "serviceaccount", self.name, where)
         return self
@@ -77,7 +76,6 @@ def accept_requests(plane: ControlPlane, source: str, target: str) -> None:
 
 
 def apply(plane: ControlPlane, *objects: Object) -> None:
-    """Apply objects as the administrator."""
     body = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
     plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=json.dumps(body))
 

@@ -121,7 +121,6 @@ class Tenant:
 
 @pytest.fixture
 def other(kinds: ControlPlane) -> Iterator[World]:
-    """The namespace of the hostile tenant."""
     with kinds.new_namespace(f"storm-{os.getpid()}") as world:
         yield world
 

@@ -22,7 +22,6 @@ PLANNER = "planner-serviceaccount"
 
 @pytest.fixture
 def foreign(kinds: ControlPlane, namespace: str) -> Iterator[World]:
-    """The namespace of another tenant."""
     with kinds.new_namespace(f"{namespace}-foreign") as world:
         yield world
 

@@ -47,7 +47,6 @@ class Walk:
 
     @contextmanager
     def traced(self) -> Iterator[None]:
-        """Record what the current task enters in the body."""
         own_task = asyncio.current_task()
 
         def on_event(frame: FrameType, event: str, _: object) -> None:

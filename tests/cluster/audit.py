@@ -42,21 +42,16 @@ def resource_of(entry: dict[str, Any]) -> str:
 
 
 class Call(NamedTuple):
-    """The verb and resource of a request."""
-
     verb: str
     resource: str
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The audit log of one API server."""
-
     log: Path
     agent: str = OPERATOR
 
     def now(self) -> str:
-        """The current time, for `since`."""
         return now()
 
     def calls(self, *, namespace: str = "", since: str = "") -> Counter[Call]:

@@ -12,7 +12,6 @@ def condition(body: Object, type_: str = "Ready") -> dict[str, Any]:
 
 
 def is_ready(body: Object) -> bool:
-    """Whether the newest spec of a graph is ready."""
     return (
         condition(body).get("status") == "True"
         and body["status"].get("observedGeneration") == body["metadata"]["generation"]

@@ -117,7 +117,6 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
 
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """A new namespace whose default ServiceAccount exists."""
     with control_plane.new_namespace(f"test-{uuid.uuid4().hex[:10]}") as world:
         yield world.namespace
 

@@ -17,7 +17,6 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 
 def manifests(page: str) -> list[Any]:
-    """The documents of its YAML."""
     texts = (text for language, text in blocks(page) if language == "yaml")
     return [document for text in texts for document in yaml.safe_load_all(text)]
 
@@ -28,6 +27,5 @@ def command(line: str) -> list[str]:
 
 
 def commands(page: str) -> list[list[str]]:
-    """The commands of all its consoles."""
     texts = (text for language, text in blocks(page) if language == "console")
     return [command(line) for text in texts for line in text.splitlines()]

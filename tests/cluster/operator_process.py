@@ -49,7 +49,6 @@ class OperatorProcess:
         self.says("ready", within_seconds)
 
     def says(self, message: str, within_seconds: float = PATIENCE_SECONDS) -> None:
-        """Wait until this process has logged that message."""
         deadline = time.monotonic() + within_seconds
         while f'"message": "{message}"' not in self._log():
             if time.monotonic() > deadline or self.ended is not None:
@@ -63,7 +62,6 @@ class OperatorProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
         assert self._process is not None
         return self._process.pid
 
@@ -73,11 +71,9 @@ class OperatorProcess:
         return self._process.poll() if self._process else None
 
     def kill(self) -> None:
-        """Kill it with SIGKILL."""
         self._signal(signal.SIGKILL)
 
     def stop(self, within_seconds: float = PATIENCE_SECONDS) -> int:
-        """Stop it with SIGTERM; return its exit code."""
         return self._signal(signal.SIGTERM, within_seconds)
 
     def wait(self, within_seconds: float = PATIENCE_SECONDS) -> int:

@@ -20,8 +20,6 @@ _ALLOWED_TO_ALL = ("selfsubjectreviews",)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Request:
-    """The verb and object of a request."""
-
     verb: str
     group: str
     resource: str

@@ -15,7 +15,6 @@ PROGRAM = "import sys; from dynamoctl.main import main; main()"
 
 
 def finished(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    """The result of a command."""
     return subprocess.run(  # noqa: S603 - our own program
         command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
     )
@@ -34,7 +33,6 @@ class Person:
     namespace: str
 
     def command(self, *arguments: str) -> list[str]:
-        """The command line of `dynamoctl`."""
         where = (f"--kubeconfig={self.kubeconfig}", f"--namespace={self.namespace}")
         return [sys.executable, "-c", PROGRAM, *arguments, *where]
 
@@ -50,7 +48,6 @@ class Person:
 
     @contextmanager
     def running(self, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
-        """Run a command until the end of the block."""
         with subprocess.Popen(  # noqa: S603 - our own program
             self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:

@@ -110,7 +110,6 @@ class World:
             raise
 
     def read(self, kind: Kind, name: str) -> Object:
-        """The object, which must exist."""
         found = self.get(kind, name)
         assert found is not None, f"{kind} {name} does not exist"
         return found
@@ -211,7 +210,6 @@ class World:
         return result
 
     def gone(self, kind: Kind, name: str, *, within_seconds: float = PATIENCE_SECONDS) -> None:
-        """Wait until the object does not exist."""
         self.until(lambda: self.get(kind, name) is None, within_seconds=within_seconds)
 
     def until(

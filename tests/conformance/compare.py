@@ -84,7 +84,6 @@ def differences(theirs: Mapping[str, Object], ours: Mapping[str, Object]) -> Ite
 
 
 def event_differences(theirs: set[str], ours: set[str]) -> Iterator[Difference]:
-    """Events that only one side wrote."""
     for event in sorted(theirs ^ ours):
         sides = (event, ABSENT) if event in theirs else (ABSENT, event)
         yield Difference("Events", event, *sides)

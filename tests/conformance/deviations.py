@@ -47,7 +47,6 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"is_"
 
 @cache
 def rows() -> tuple[Row, ...]:
-    """All rows."""
     return msgspec.yaml.decode(_FILE.read_bytes(), type=tuple[Row, ...])
 
 

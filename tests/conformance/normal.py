@@ -93,7 +93,6 @@ def normal_events(events: Iterable[str]) -> set[str]:
 
 
 def event(body: Object) -> str:
-    """An event as it is compared."""
     return f"{body['involvedObject'].get('kind')}/{body.get('type')}/{body.get('reason')}"
 
 

@@ -36,16 +36,13 @@ class Case:
 
     @property
     def namespace(self) -> str:
-        """Where it is applied."""
         return f"c-{self.name}"
 
     @property
     def stages(self) -> int:
-        """How many inputs there are."""
         return 1 + len([*self._folder.glob("step-*.yaml")])
 
     def input(self, stage: int) -> list[Object]:
-        """The documents of a stage."""
         return documents(self._folder / (f"step-{stage}.yaml" if stage else "input.yaml"))
 
     @property
@@ -81,7 +78,6 @@ class LegacyCase(Case):
 
     @property
     def tag(self) -> str:
-        """The tag that it runs or builds."""
         return f"{self.name}:jh2o6dqzpsgfued4"
 
     @property
@@ -120,7 +116,6 @@ def cases(mode: Mode) -> list[Case]:
 
 
 def every_case() -> Iterator[Case]:
-    """All cases, by name."""
     return chain(
         (Case(each.name) for each in sorted(_FOLDER.iterdir())),
         (LegacyCase(each.name) for each in sorted(_LEGACY_FOLDER.iterdir())),
@@ -129,6 +124,5 @@ def every_case() -> Iterator[Case]:
 
 @cache
 def documents(path: Path) -> list[Any]:
-    """The YAML documents of a file."""
     text = path.read_text(encoding="utf-8")
     return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each is not None]

@@ -150,7 +150,6 @@ def _pod_of(deployment: Object) -> Object:
 
 
 def _rank(body: Object) -> int:
-    """Owners first."""
     kinds = (_GRAPH, DynamoComponentDeployment.KIND.name)
     return kinds.index(body["kind"]) if body["kind"] in kinds else len(kinds)
 

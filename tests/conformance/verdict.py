@@ -15,8 +15,6 @@ from kube_runtime.types.meta import Object
 
 
 class Result(StrEnum):
-    """The verdict on a case."""
-
     EQUAL = "equal"
     MEANT = "equal but for deviations"
     LATER = "not there yet"
@@ -35,12 +33,10 @@ class Verdict:
 
     @property
     def unexplained(self) -> list[str]:
-        """The unintended differences."""
         return [f"stage {stage}: {each}" for stage, each, row in self.differences if row is None]
 
     @property
     def result(self) -> Result:
-        """In one word."""
         if self.unexplained or self.offline:
             return Result.DIFFERENT
         if LATER in self.deviations:
@@ -49,7 +45,6 @@ class Verdict:
 
     @property
     def deviations(self) -> list[str]:
-        """The ids of the deviations that were met."""
         return sorted({row.id for _, _, row in self.differences if row})
 
 

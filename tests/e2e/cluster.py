@@ -77,7 +77,6 @@ class RealCluster(ControlPlane):
 
 
 def start(instance: RealInstance) -> None:
-    """Brings the node up, and gives it all images."""
     progress = Lines(sys.stderr)
     instance.up(progress=progress)
     programs = {**build_node_programs(progress), **find(progress)}
@@ -95,7 +94,6 @@ def start(instance: RealInstance) -> None:
 
 
 def messaging(cluster: ControlPlane) -> None:
-    """Starts NATS and etcd; returns when both are there."""
     cluster.kubectl("apply", "--filename", HERE / "manifests" / "messaging.yaml")
     cluster.kubectl(
         *("wait", "--for=condition=Available", "--namespace=messaging", "--timeout=60s"),
@@ -104,7 +102,6 @@ def messaging(cluster: ControlPlane) -> None:
 
 
 def address(world: World, service: str) -> str:
-    """The address of a Service and its port."""
     found = world.eventually(SERVICES, service)
     return f"{found['spec']['clusterIP']}:{PORT}"
 
@@ -145,7 +142,6 @@ def identities(world: World) -> dict[str, Any]:
 
 
 def models(inside: Inside, at: str) -> list[str]:
-    """The models that a frontend serves now."""
     answer: Answer = inside.get(at, "/v1/models")
     return [each["id"] for each in answer.json["data"]] if answer.status == 200 else []
 
@@ -165,7 +161,6 @@ def first_completion(cluster: RealCluster, world: World, service: str) -> float:
 
 
 def dynamoctl(*arguments: str | Path) -> str:
-    """What the user's tool prints when it ends well."""
     done = person.dynamoctl(*arguments)
     assert 0 == done.returncode, done.stderr
     return done.stdout

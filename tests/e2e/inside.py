@@ -25,7 +25,6 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """The answer's body, decoded."""
         return json.loads(self.text)
 
 
@@ -42,15 +41,12 @@ class Inside:
         return self._pool.submit(function)
 
     def get(self, address: str, path: str) -> Answer:
-        """The answer to a GET."""
         return self.submit(lambda: request("GET", address, path)).result()
 
     def post(self, address: str, path: str, body: Any) -> Answer:
-        """The answer to a POST of a JSON document."""
         return self.submit(lambda: request("POST", address, path, body)).result()
 
     def close(self) -> None:
-        """Ends the threads."""
         self._pool.shutdown()
 
 

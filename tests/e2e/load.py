@@ -15,22 +15,18 @@ RATE_PER_SECOND = 6.0
 
 
 def completion(words: str = "hello", tokens: int = 8) -> Any:
-    """The body of a request for a chat completion."""
     message = {"role": "user", "content": words}
     return {"model": "/model", "messages": [message], "max_tokens": tokens}
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What became of the requests so far."""
-
     sent: int
     answered: int
     failures: dict[str, int]
 
     @property
     def failed(self) -> int:
-        """How many got no completion."""
         return sum(self.failures.values())
 
     def __str__(self) -> str:
@@ -62,7 +58,6 @@ class Load:
         self._thread.join()
 
     def wait_for(self, more: int, within_seconds: float = 60) -> None:
-        """Returns when so many more requests were sent."""
         target = len(self._pending) + more
         deadline = time.monotonic() + within_seconds
         while len(self._pending) < target:
@@ -71,7 +66,6 @@ class Load:
 
     @property
     def sent(self) -> int:
-        """How many requests were sent so far."""
         return len(self._pending)
 
     def failures(self) -> dict[int, str]:

@@ -46,7 +46,6 @@ async def names(_: Any = None) -> AsyncIterator[dict[str, Any]]:
 
 @dynamo_worker()  # type: ignore[untyped-decorator,unused-ignore]
 async def main(runtime: Any) -> None:
-    """Serves until the pod ends."""
     component = runtime.namespace(os.environ["DYN_NAMESPACE"]).component("backend")
     endpoints = {"generate": generate, "load_lora": load, "unload_lora": unload, "list_loras": names}
     await asyncio.gather(

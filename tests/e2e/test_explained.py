@@ -58,7 +58,6 @@ WORKERS: dict[str, tuple[Object, str, tuple[str, ...]]] = {
 
 @pytest.fixture(scope="module")
 def world(cluster: RealCluster) -> Iterator[World]:
-    """A namespace with all of these graphs."""
     with fresh(cluster) as found:
         for name, (each, *_) in WORKERS.items():
             found.create(GRAPH, graph(name, Frontend=idle_frontend(), Worker=each))

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.cluster
 
 
 def managers(world: World) -> list[Object]:
-    """The operator's pods that are not being deleted."""
     return [
         each
         for each in world.list(PODS)

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the node of these tests has its files."""
     return tmp_path_factory.mktemp("node")
 
 
@@ -30,7 +29,6 @@ def kept(folder: Path) -> Iterator[RealInstance]:
 
 @pytest.fixture
 def instance(kept: RealInstance) -> RealInstance:
-    """The node, and it is up."""
     kept.up()
     return kept
 

@@ -46,7 +46,6 @@ class Sentence:
     is_carried_out: threading.Event = field(default_factory=threading.Event)
 
     def carry_out(self) -> None:
-        """Kill."""
         self.kill()
         self.is_carried_out.set()
 

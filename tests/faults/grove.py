@@ -25,7 +25,6 @@ class PlayedGrove:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Have it act meanwhile."""
         thread = threading.Thread(target=self._run, name="grove")
         thread.start()
         try:

@@ -25,18 +25,14 @@ _READY = b'"message": "ready"'
 
 @dataclass
 class Operator:
-    """One running operator."""
-
     log: Path
     descriptor: int
 
     @property
     def has_ended(self) -> bool:
-        """Whether it does not run any more."""
         return is_readable(self.descriptor)
 
     def ready(self, within_seconds: float = PATIENCE_SECONDS) -> None:
-        """Return when its caches are full."""
         deadline = time.monotonic() + within_seconds
         while _READY not in self.log.read_bytes():
             if self.has_ended or time.monotonic() > deadline:
@@ -51,7 +47,6 @@ class Operator:
             return
 
     def ended(self, within_seconds: float = PATIENCE_SECONDS) -> None:
-        """Return when it has ended."""
         assert is_readable(self.descriptor, within_seconds), "it still runs"
 
 

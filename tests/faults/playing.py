@@ -30,7 +30,6 @@ class Run:
 
 
 def asked(request: pytest.FixtureRequest) -> list[Scenario]:
-    """The scenarios of the tests of a module that run."""
     items = (item for item in request.session.items if isinstance(item, pytest.Function))
     ours = (item for item in items if item.module is request.module)
     given = (each.callspec.params.values() for each in ours if hasattr(each, "callspec"))
@@ -39,7 +38,6 @@ def asked(request: pytest.FixtureRequest) -> list[Scenario]:
 
 @contextmanager
 def played(stage: Stage, scenarios: Sequence[Scenario]) -> Iterator[Mapping[Scenario, Run]]:
-    """Their runs. They wait most of the time, so several are played at once."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         calms = {scenario: pool.submit(stage.calm, scenario) for scenario in scenarios}
         runs = {scenario: Run(calm, []) for scenario, calm in calms.items()}

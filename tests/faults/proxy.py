@@ -73,17 +73,14 @@ class Proxy:
         """The proxy's main loop."""
 
     def writes_in(self, namespace: str) -> list[Write]:
-        """The writes to that namespace, in order."""
         return [each for each in tuple(self.writes) if each.namespace == namespace]
 
     def quiet_seconds(self, namespace: str) -> float:
-        """How long nothing has been written there."""
         written = self.writes_in(namespace)
         return time.monotonic() - written[-1].seconds if written else math.inf
 
     @contextmanager
     def running(self) -> Iterator[Self]:
-        """Serve meanwhile."""
         started, self.loop = threading.Event(), asyncio.new_event_loop()
         stop = asyncio.Event()
         work = self._run(started, stop)
@@ -226,7 +223,6 @@ _KEPT = ("Content-Type", "Accept", "User-Agent")
 
 
 async def whole_lines(content: StreamReader) -> AsyncGenerator[bytes, None]:
-    """Whole lines, however long."""
     rest = b""
     async for chunk in content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")

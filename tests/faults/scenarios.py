@@ -19,7 +19,6 @@ def a_graph(**services: Object) -> Object:
 
 
 def is_quite_ready(world: World) -> bool:
-    """Whether the graph says that its newest spec is ready."""
     body = world.get(GRAPH, "chat")
     return body is not None and is_ready(body)
 
@@ -35,19 +34,16 @@ def is_made_anew(world: World) -> bool:
 
 
 def is_gone(world: World) -> bool:
-    """Whether nothing is left of the graph."""
     kinds = (GRAPH, COMPONENT, DEPLOYMENT, SERVICE)
     return not any(world.list(kind) for kind in kinds)
 
 
 def is_suspended(world: World) -> bool:
-    """Whether the graph says that it has no replicas."""
     body = world.get(GRAPH, "chat")
     return body is not None and condition(body, "Suspended").get("status") == "True"
 
 
 def is_restarted(world: World) -> bool:
-    """Whether the restart is over and the graph ready."""
     body = world.get(GRAPH, "chat")
     if body is None or not is_ready(body):
         return False
@@ -64,7 +60,6 @@ def is_scaled(world: World) -> bool:
 
 
 def is_rolled_out(world: World) -> bool:
-    """Whether the managed rollout is over and the graph ready."""
     body = world.get(GRAPH, "chat")
     if body is None or not is_ready(body):
         return False
@@ -87,7 +82,6 @@ class Scenario:
     beside: tuple[tuple[Kind, Object], ...] = ()
 
     def set_up(self, world: World) -> None:
-        """Have the user create what is there before the scenario."""
         for kind, body in self.beside:
             world.create(kind, body)
         if self.before is not None:
@@ -103,7 +97,6 @@ def annotated(name: str, value: str) -> Object:
 
 
 def edit(**fields: object) -> Callable[[World], object]:
-    """Have the user change fields of the spec."""
     return lambda world: world.patch(GRAPH, "chat", {"spec": fields})
 
 
@@ -113,7 +106,6 @@ def edit_service(key: str, fields: Object | None) -> Callable[[World], object]:
 
 
 def annotate(name: str, value: str | None) -> Callable[[World], object]:
-    """Have the user annotate the graph."""
     return lambda world: world.patch(GRAPH, "chat", {"metadata": {"annotations": {name: value}}})
 
 
@@ -124,12 +116,10 @@ RESTART = {"id": "one", "strategy": {"type": "Sequential"}}
 
 
 def create(body: Object) -> Callable[[World], object]:
-    """Have the user create a graph."""
     return lambda world: world.create(GRAPH, body)
 
 
 def delete(world: World) -> None:
-    """Have the user delete the graph."""
     world.delete(GRAPH, "chat")
 
 

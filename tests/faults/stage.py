@@ -81,7 +81,6 @@ class Stage:
     flags: tuple[str, ...] = ()
 
     def calm(self, scenario: Scenario) -> Calm:
-        """The scenario without any fault."""
         with namespace(self.proxy) as world, self.nursery.operator(world.namespace, *self.flags):
             scenario.set_up(world)
             if scenario.before is not None:

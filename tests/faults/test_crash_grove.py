@@ -17,7 +17,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(1800)]
 
 @pytest.fixture(scope="module")
 def operated(kinds: ControlPlane) -> Iterator[ControlPlane]:
-    """The control plane with Grove, which is played."""
     grove = PlayedGrove(kinds.world(""))
     with installed(kinds, ("grove",), GROVE), grove.running():
         yield kinds

@@ -71,7 +71,6 @@ def cases(prefix: str, *, is_owned: bool) -> list[Case]:
 
 
 def frontend(graph: str) -> str:
-    """The name that everything of the graph's frontend has."""
     return names.component_name(graph, "Frontend")
 
 

@@ -40,7 +40,6 @@ class Cell(NamedTuple):
 
     @property
     def simpler(self) -> "list[Cell]":
-        """The cells from which this one may be derived."""
         backend = [self._replace(backend="none")] if self.backend != "none" else []
         return [*backend, *([self._replace(role="worker")] if self.role != "worker" else [])]
 

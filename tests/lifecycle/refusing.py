@@ -44,7 +44,6 @@ class Case:
         return running(installed=self.installed, legacy_kinds=self.legacy_kinds, render=self.settings)
 
     def create(self, world: Running) -> None:
-        """Create the objects of the user."""
         for kind, body in self.objects:
             world.create(kind, body)
 
@@ -86,7 +85,6 @@ _NIM_WITH_ALL: Object = {
 
 @cache
 def cases() -> Mapping[str, Case]:
-    """The cases by name."""
     scaled = graph(Decode=service("worker", scalingAdapter={"enabled": True}))
     groups = _golden("multinode-trtllm", *LEADER_WORKER_SET.kinds)
     claims = _golden("volume-claims")
@@ -139,7 +137,6 @@ class Admission:
         self._refused: tuple[str, Object] = "", {}
 
     def refuse(self, plural: str, answer: Object) -> None:
-        """Refuse the objects of that kind from now on."""
         self._refused = plural, answer
 
     def __call__(self, request: Request, target: Target) -> Object | None:

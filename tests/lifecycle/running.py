@@ -34,27 +34,21 @@ Change: TypeAlias = tuple[Kind, str, Object, str]
 
 @dataclass
 class Running:
-    """A running operator and its server."""
-
     server: Server
     metrics: RuntimeMetrics
 
     def create(self, kind: Kind, body: Object) -> None:
-        """Create an object as a user."""
         metadata = {**body["metadata"], "namespace": NAMESPACE}
         full = {"apiVersion": kind.api_version, "kind": kind.name, **body, "metadata": metadata}
         self.server.storage.create(path_of(kind), full)
 
     def read(self, kind: Kind, name: str) -> Object:
-        """The stored object."""
         return self.server.storage.read(path_of(kind), Key(NAMESPACE, name))
 
     def names(self, kind: Kind) -> list[str]:
-        """The names of all objects of the kind."""
         return sorted(key.name for key in self.server.storage.objects.get(path_of(kind), {}))
 
     def change(self, kind: Kind, name: str, patch: Object, subresource: str = "") -> None:
-        """Change an object as another client."""
         self.server.storage.merge(path_of(kind), Key(NAMESPACE, name), patch, subresource)
 
     def writes(self) -> list[str]:
@@ -64,7 +58,6 @@ class Running:
         ]
 
     def reconciles(self, kind: Kind) -> int:
-        """The number of reconciles of that kind."""
         return int(
             sum(
                 sample.value
@@ -100,14 +93,12 @@ class Running:
 
 
 def install(server: Server, *kinds: Kind) -> None:
-    """Create the CRDs of these kinds."""
     for kind in kinds:
         definition = {"metadata": {"name": str(kind)}}
         server.storage.create(path_of(CustomResourceDefinition.KIND), definition)
 
 
 def uninstall(server: Server, *kinds: Kind) -> None:
-    """Delete the CRDs of these kinds."""
     for kind in kinds:
         server.storage.delete(path_of(CustomResourceDefinition.KIND), Key("", str(kind)), {})
 

@@ -80,7 +80,6 @@ async def test_the_table_has_all_kinds_that_the_operator_writes(name: str) -> No
 
 @on_simulated_clock
 async def refused(name: str, plural: str, refusal: str) -> None:
-    """Refuse one kind of a case, look, and then admit it."""
     case = cases()[name]
     async with case.running() as world:
         admission = world.server.refuse = Admission(world.server.storage)

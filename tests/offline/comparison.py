@@ -47,7 +47,6 @@ class Identity(NamedTuple):
 
 
 def identity(body: Object) -> Identity:
-    """Its kind and name."""
     return Identity(body["kind"], body["metadata"]["name"])
 
 

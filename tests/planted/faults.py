@@ -48,7 +48,6 @@ class _Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def faults() -> tuple[Fault, ...]:
-    """All planted faults, in the order of the list."""
     return msgspec.convert(tomllib.loads(LIST.read_text(encoding="utf-8")), _Faults).fault
 
 

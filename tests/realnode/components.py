@@ -46,7 +46,6 @@ def write_node_credentials(layout: Layout, authority: Authority) -> None:
 
 
 def write_node_settings(layout: Layout, group: str) -> None:
-    """Write the configuration files of the node's programs."""
     files = {
         _kubelet_file(layout): json.dumps(_kubelet_settings(layout, group)),
         _proxy_file(layout): json.dumps(_proxy_settings(layout)),
@@ -72,12 +71,10 @@ def server_flags(layout: Layout) -> list[str]:
 
 
 def containerd(layout: Layout, _: Plan) -> list[str]:
-    """Arguments of containerd."""
     return [f"--config={_containerd_file(layout)}"]
 
 
 def kubelet(layout: Layout, _: Plan) -> list[str]:
-    """Arguments of the kubelet."""
     return [
         f"--config={_kubelet_file(layout)}",
         f"--kubeconfig={layout.kubeconfigs / 'kubelet.yaml'}",
@@ -87,7 +84,6 @@ def kubelet(layout: Layout, _: Plan) -> list[str]:
 
 
 def kube_proxy(layout: Layout, _: Plan) -> list[str]:
-    """Arguments of kube-proxy."""
     return [f"--config={_proxy_file(layout)}"]
 
 

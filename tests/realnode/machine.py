@@ -89,7 +89,6 @@ def require_control_groups(hierarchies: Path = _HIERARCHIES) -> None:
 
 
 def missing_packages() -> list[str]:
-    """The Debian packages with programs that this machine lacks."""
     return [
         package
         for package, programs in _PACKAGES.items()

@@ -104,7 +104,6 @@ class RealStartup(Startup):
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The processes in the order in which they start."""
         return (FORWARDER, *super().names())
 
     @classmethod
@@ -155,7 +154,6 @@ class RealStartup(Startup):
         self.kubectl.apply(_MANIFEST)
 
     def await_nodes(self) -> None:
-        """Return when the node and its DNS are ready."""
         self.wait("--for=create", f"node/{NODE_NAME}")
         self.wait("--for=condition=Ready", f"node/{NODE_NAME}")
         self.wait("--for=condition=Available", "deployment/coredns", namespace="kube-system")
@@ -218,7 +216,6 @@ class RealInstance(Instance):
 
     @property
     def network(self) -> Path:
-        """The file of the node's network namespace."""
         return namespaces(self._layout).network
 
     @property

@@ -20,7 +20,6 @@ CASES = Path(__file__).parents[2] / "tests/conformance/cases"
 
 
 def recorded() -> Iterator[Object]:
-    """Every object of our kinds that the Go operator wrote."""
     for path in sorted(CASES.glob("*/none*.yaml")):
         for document in yaml.load_all(path.read_text("utf-8"), Loader=yaml.CSafeLoader):
             yield from within(document)

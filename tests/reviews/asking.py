@@ -15,7 +15,6 @@ SETTINGS = RenderSettings(epp_cluster_role_name="epp")
 
 
 def rules_of(document: Object) -> Rules[Any]:
-    """The rules of a document's kind."""
     found = served(legacy_kinds=True)
     return next(each for each in found if each.type_.KIND.name == document["kind"])
 
@@ -35,7 +34,6 @@ def verdict(
 
 
 def review(new: Any, old: Any = None, *, operation: str = "", user: str = "alice", **request: Any) -> bytes:
-    """The body of a review."""
     asked = {
         "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
         "operation": operation or ("UPDATE" if old is not None else "CREATE"),

@@ -37,7 +37,6 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The row's name in the output of tests."""
         return f"{self.id}-{'refused' if self.refused else 'accepted'}"
 
 
@@ -54,7 +53,6 @@ def graph(services: Object | None = None, **spec: Any) -> Object:
 
 
 def worker(**fields: Any) -> Object:
-    """A worker with an image."""
     return {"componentType": "worker", "extraPodSpec": POD, **fields}
 
 
@@ -65,7 +63,6 @@ def picker(**fields: Any) -> Object:
 
 
 def component(**spec: Any) -> Object:
-    """A component without a graph."""
     return document(COMPONENT, {"componentType": "worker", "extraPodSpec": POD, **spec})
 
 
@@ -81,7 +78,6 @@ def profiling(**config: Any) -> Object:
 
 
 def model(**spec: Any) -> Object:
-    """A model."""
     return document(MODEL, {"modelName": "a", "baseModelName": "b", **spec})
 
 
@@ -339,7 +335,6 @@ def adapter_rows() -> Iterator[Row]:
 
 
 def component_rows() -> Iterator[Row]:
-    """DynamoComponentDeployments."""
     yield Row("DCD", component(replicas=2))
     yield Row(
         "DCD",

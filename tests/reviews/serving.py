@@ -32,8 +32,6 @@ def new_certificate() -> Stored:
 
 @dataclass(slots=True)
 class Running:
-    """A server that runs. `post` is a session that trusts its first certificate."""
-
     server: WebhookServer
     certificate: Certificate
     registry: CollectorRegistry
@@ -65,7 +63,6 @@ async def running(
     elsewhere: AccessReviews | None = None,
     clients: Clients = ANY_CLIENT,
 ) -> AsyncIterator[Running]:
-    """A server with a certificate."""
     stored, registry = await asyncio.to_thread(new_certificate), CollectorRegistry()
     certificate = Certificate(asks_clients=clients.file is not None)
     server = WebhookServer(

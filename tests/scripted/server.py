@@ -32,12 +32,10 @@ class Authority:
 
     @property
     def pem(self) -> bytes:
-        """Its certificate."""
         return self.authority.pem
 
     @property
     def file(self) -> Path:
-        """A new file with its certificate."""
         path = self.folder / "ca.crt"
         path.write_bytes(self.pem)
         return path
@@ -53,7 +51,6 @@ class Authority:
 
 
 def an_authority(folder: Path, name: str = "the cluster's authority") -> Authority:
-    """A new certificate authority."""
     folder.mkdir(parents=True, exist_ok=True)
     return Authority(folder, tls.new_authority(name, now=_now(), life=_LIFE))
 

@@ -12,7 +12,6 @@ from kube_runtime.client.http import ClientConfig
 
 
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
-    """The body of an answer, in pieces."""
     for part in parts:
         yield part
 
@@ -53,7 +52,6 @@ class Script:
 
     @property
     def body(self) -> Any:
-        """The decoded body of the last request."""
         return json.loads(self.requests[-1].body or b"null")
 
 

@@ -21,8 +21,6 @@ LEASES = path_of(Lease.KIND)
 
 
 class Candidate:
-    """One process that takes part in the election."""
-
     def __init__(self, server: Server, name: str, *, clock_error_hours: float = 0) -> None:
         self.line = Line(server)
         self.clock_error = timedelta(hours=clock_error_hours)
@@ -45,20 +43,16 @@ class Candidate:
             await self.task
 
     async def stop(self) -> None:
-        """Stop in order and release the Lease."""
         await self.die()
         await self.election.release()
 
 
 @dataclass
 class World:
-    """An API server and the candidates."""
-
     server: Server = field(default_factory=Server)
     candidates: list[Candidate] = field(default_factory=list)
 
     def candidate(self, name: str, **options: Any) -> Candidate:
-        """Start another candidate."""
         self.candidates.append(Candidate(self.server, name, **options))
         return self.candidates[-1]
 
@@ -69,12 +63,10 @@ class World:
 
     @property
     def lease(self) -> dict[str, Any]:
-        """The stored Lease."""
         return self.server.storage.read(LEASES, KEY)
 
     @property
     def holder(self) -> str:
-        """The holder in the Lease."""
         return str(self.lease["spec"]["holderIdentity"])
 
 

@@ -42,7 +42,6 @@ class Frontends:
 
 @contextmanager
 def frontends(pace: Callable[[str], Pace], host: str = "127.0.0.1") -> Iterator[Frontends]:
-    """Serve at that address until the end of the block."""
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):

@@ -15,8 +15,6 @@ class GadgetSpec(Struct, frozen=True):
 
 
 class GadgetStatus(Status, frozen=True):
-    """The observed state."""
-
     ready: int = 0
 
 
@@ -40,7 +38,6 @@ MAKERS = path_of(Maker.KIND)
 
 
 def key(name: str) -> Key:
-    """The key of the gadget with that name."""
     return Key(NAMESPACE, name)
 
 

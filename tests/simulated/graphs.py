@@ -122,11 +122,9 @@ class Cluster:
         self.storage.create(GRAPHS, {"metadata": metadata, "spec": {"services": services}})
 
     def edit(self, **decode: Any) -> None:
-        """Change the service `decode` of the graph."""
         self.edit_graph({"spec": {"services": {"decode": decode}}})
 
     def edit_graph(self, patch: Object) -> None:
-        """Change the graph."""
         self.storage.merge(GRAPHS, GRAPH, patch)
 
     def scale(self, replicas: int, key: Key = ADAPTER) -> None:
@@ -134,7 +132,6 @@ class Cluster:
         self.storage.merge(ADAPTERS, key, {"spec": {"replicas": replicas}})
 
     def has_adapter(self, name: str, replicas: int, service: str = "decode") -> None:
-        """Create an adapter as a user."""
         metadata = {"name": name, "namespace": NAMESPACE}
         reference = {"name": GRAPH.name, "serviceName": service}
         spec = {"replicas": replicas, "dgdRef": reference}
@@ -143,15 +140,12 @@ class Cluster:
     # The state of the cluster.
 
     def graph(self) -> Object:
-        """The graph."""
         return self.storage.read(GRAPHS, GRAPH)
 
     def adapter(self, key: Key = ADAPTER) -> Object:
-        """An adapter."""
         return self.storage.read(ADAPTERS, key)
 
     def adapters(self) -> list[str]:
-        """The names of all adapters."""
         return sorted(key.name for key in self.storage.objects.get(ADAPTERS, {}))
 
     def numbers(self) -> tuple[int, int, int]:
@@ -160,12 +154,10 @@ class Cluster:
         return self.adapter()["spec"]["replicas"], in_graph, self.asked[-1]["decode"]
 
     def ready(self, key: Key = ADAPTER) -> tuple[str, str]:
-        """Status and reason of an adapter's `Ready`."""
         (condition,) = self.adapter(key)["status"]["conditions"]
         return condition["status"], condition["reason"]
 
     def events(self) -> set[tuple[str, str, str]]:
-        """Object, reason and message of each Event."""
         return {
             (event["involvedObject"]["name"], event["reason"], event["message"])
             for event in self.storage.objects.get(EVENTS, {}).values()
@@ -184,7 +176,6 @@ class Cluster:
 
 
 def scaled(replicas: int | None, **fields: Any) -> Object:
-    """A service with an adapter."""
     number = {} if replicas is None else {"replicas": replicas}
     return {"componentType": "worker", "scalingAdapter": {"enabled": True}, **number, **fields}
 
@@ -199,5 +190,4 @@ async def operating(**services: Any) -> AsyncIterator[Cluster]:
 
 
 async def settle(seconds: float = 5) -> None:
-    """Wait until the operator has nothing left to do."""
     await asyncio.sleep(seconds)

@@ -33,7 +33,6 @@ def archive(config: str) -> bytes:
 
 @contextmanager
 def image_store() -> Iterator[ImageStore]:
-    """Run a store in a thread."""
     store = ImageStore()
 
     class Handler(BaseHTTPRequestHandler):

@@ -28,7 +28,6 @@ class Fleet:
     url: str = ""
 
     def asked(self) -> list[str]:
-        """All requests to all workers."""
         return [line for worker in list(self.workers.values()) for line in list(worker.asked)]
 
     def loaded(self) -> list[dict[str, str]]:

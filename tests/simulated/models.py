@@ -133,7 +133,6 @@ class Cluster:
     # Actions of users and of Kubernetes.
 
     def has_model(self, name: str = "legal", *, type_: str = "lora", **spec: Any) -> None:
-        """Create a model."""
         body: Object = {
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {
@@ -147,7 +146,6 @@ class Cluster:
         self.storage.create(MODELS, body)
 
     def edit(self, name: str = "legal", **spec: Any) -> None:
-        """Change the spec of a model as a user."""
         self.storage.merge(MODELS, Key(NAMESPACE, name), {"spec": spec})
 
     def annotate(self, annotations: dict[str, str | None], name: str = "legal") -> None:
@@ -156,7 +154,6 @@ class Cluster:
         self.storage.merge(MODELS, Key(NAMESPACE, name), change)
 
     def delete(self, name: str = "legal") -> None:
-        """Delete a model as a user."""
         self.storage.delete(MODELS, Key(NAMESPACE, name), {})
 
     def has_service(self, base: str = BASE) -> None:
@@ -205,7 +202,6 @@ class Cluster:
         return workers
 
     def has_slice(self, name: str, service: str, base: str, ends: list[Object]) -> None:
-        """Create an EndpointSlice."""
         slice_labels = {"kubernetes.io/service-name": service, labels.BASE_MODEL_HASH: names.model_hash(base)}
         metadata = {"name": name, "namespace": NAMESPACE, "labels": slice_labels}
         self.storage.create(SLICES, {"metadata": metadata, "endpoints": ends})
@@ -230,11 +226,9 @@ class Cluster:
     # The state of the cluster.
 
     def model(self, name: str = "legal") -> Object | None:
-        """A model, or None if it does not exist."""
         return self.storage.objects.get(MODELS, {}).get(Key(NAMESPACE, name))
 
     def status(self, name: str = "legal") -> Object:
-        """The status of a model."""
         status: Object = self.storage.read(MODELS, Key(NAMESPACE, name)).get("status", {})
         return status
 
@@ -244,7 +238,6 @@ class Cluster:
         return condition["status"], condition["reason"], condition["message"]
 
     def events(self) -> list[tuple[str, str]]:
-        """Reason and message of each Event, sorted."""
         events = self.storage.objects.get("/api/v1/events", {}).values()
         return sorted((event["reason"], event["message"]) for event in events)
 
@@ -263,7 +256,6 @@ class Cluster:
         )
 
     async def until(self, outcome: Callable[[], Any], within_seconds: float = 60.0) -> None:
-        """Wait until `outcome` returns something true."""
         for _ in range(int(within_seconds * 10)):
             if outcome():
                 return

@@ -81,7 +81,6 @@ class RequestWorld:
         return self.server.storage.objects.get(path_of(kind), {}).get(Key(namespace, name))
 
     async def reconciled(self) -> DynamoGraphDeploymentRequest:
-        """Reconcile the request once, with its newest state."""
         await self.request()
         await self.controller.reconcile(REQUEST)
         return await self.request()

@@ -99,16 +99,13 @@ class Stream:
         return state if state and selects(self.target, self._query, state) else None
 
     def send(self, type_: str, object_: Object) -> None:
-        """Send a line."""
         self._lines.put_nowait(msgspec.json.encode({"type": type_, "object": object_}) + b"\n")
 
     def expire(self) -> None:
-        """Send an error that the history is gone, and end the stream."""
         self.send("ERROR", status(410, "Expired", "too old resource version"))
         self.end()
 
     def end(self) -> None:
-        """End the stream in order, after all pending lines."""
         self._lines.put_nowait(None)
 
     def cut(self) -> None:
@@ -146,7 +143,6 @@ class Stream:
                     yield piece
 
     def list(self, items: Iterable[Object]) -> None:
-        """Send these objects as the initial list."""
         for item in items:
             self.send("ADDED", item)
         if seconds := self._server.drawn(self._server.mark_seconds):
@@ -231,7 +227,6 @@ class Server:
         await asyncio.sleep(self.drawn(seconds))
 
     def drawn(self, seconds: float) -> float:
-        """The length of a delay, random if `is_jittered`."""
         return self.random.uniform(0, seconds) if self.is_jittered else seconds
 
     def _commit(self, entry: Entry) -> None:

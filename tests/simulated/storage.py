@@ -48,14 +48,12 @@ class Storage:
     _applied: dict[tuple[str, Key, str], Object] = field(default_factory=dict)
 
     def read(self, collection: str, key: Key) -> Object:
-        """The object with that key."""
         stored = self.objects.get(collection, {}).get(key)
         if stored is None:
             raise Refused(404, "NotFound", f"{key} not found")
         return stored
 
     def create(self, collection: str, desired: Object) -> Object:
-        """Store a new object."""
         key = key_of(desired)
         if key in self.objects.get(collection, {}):
             raise Refused(409, "AlreadyExists", f"{key} already exists")
@@ -97,7 +95,6 @@ class Storage:
         return self._commit(collection, key, old, new)
 
     def merge(self, collection: str, key: Key, patch: Object, subresource: str = "") -> Object:
-        """Apply a JSON merge patch."""
         old = self.read(collection, key)
         return self.replace(collection, merged(old, patch), subresource)
 

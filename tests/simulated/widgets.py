@@ -18,8 +18,6 @@ from simulated.caches import listed
 
 
 class Widget(Resource):
-    """A kind with one field."""
-
     KIND = Kind("example.com", "v1", "Widget", "widgets")
 
     size: int = 0
@@ -58,7 +56,6 @@ class WidgetController:
     watches = (Watches(ServiceAccount, account_keys),)
 
     async def reconcile(self, key: Key) -> Result:
-        """Follow the next entry of the key's script."""
         self.runs.append((asyncio.get_running_loop().time(), key))
         self.active += 1
         self.most_active = max(self.active, self.most_active)
@@ -74,11 +71,9 @@ class WidgetController:
             self.active -= 1
 
     def keys(self) -> list[Key]:
-        """The reconciled keys in order."""
         return [key for _, key in self.runs]
 
     def gaps(self) -> list[float]:
-        """The seconds between reconciles."""
         times = [at for at, _ in self.runs]
         return [later - earlier for earlier, later in pairwise(times)]
 
@@ -101,7 +96,6 @@ class World:
         listed(self.widgets, Widget, widgets)
 
     def sample(self, name: str, **labels: str) -> float:
-        """The value of a metric."""
         return self.metrics.registry.get_sample_value(f"kube_runtime_{name}", labels) or 0.0
 
 

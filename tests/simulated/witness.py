@@ -107,7 +107,6 @@ class Witness:
             assert equal_but_for_version(self.states[key], gadget), self.history()
 
     def history(self) -> str:
-        """The log as text."""
         return "\n".join(self.log)
 
 

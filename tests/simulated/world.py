@@ -36,25 +36,21 @@ class World:
         self.cache.subscribe(Gadget, self.changes.append)
 
     def has(self, name: str, size: Any = 0, **metadata: Any) -> Object:
-        """Create or change a gadget as a user."""
         if key(name) in self.server.storage.objects.get(GADGETS, {}):
             patch = {"spec": {"size": size}, "metadata": metadata}
             return self.server.storage.merge(GADGETS, key(name), patch)
         return self.server.storage.create(GADGETS, gadget(name, size, **metadata))
 
     def has_no(self, name: str) -> None:
-        """Delete a gadget as a user."""
         self.server.storage.delete(GADGETS, key(name), {})
 
     def has_maker(self, name: str) -> Maker:
-        """Create an owner of gadgets as a user, and return it."""
         kind = Maker.KIND
         metadata = {"name": name, "namespace": NAMESPACE}
         wanted = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}
         return convert(self.server.storage.create(MAKERS, wanted), Maker)
 
     def sizes(self) -> dict[str, int]:
-        """The sizes of the gadgets in the cache."""
         return {gadget.metadata.name: gadget.spec.size for gadget in self.cache.list(Gadget)}
 
     def announced(self) -> list[tuple[int | None, int | None]]:
@@ -65,7 +61,6 @@ class World:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run the informer until the end of the block."""
         task = asyncio.create_task(self.informer.run(self.client))
         try:
             yield
@@ -90,5 +85,4 @@ def a_world(seed: int = 0, **options: Any) -> World:
 
 
 async def settle(seconds: float = 1.0) -> None:
-    """Let that time pass."""
     await asyncio.sleep(seconds)

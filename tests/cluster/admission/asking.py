@@ -20,7 +20,6 @@ class Told:
 
     @property
     def text(self) -> str:
-        """What it says about an error."""
         return str(self.body.get("message", ""))
 
 
@@ -32,7 +31,6 @@ class Asker:
     tls: ssl.SSLContext
 
     def create(self, kind: Kind, body: Object, *, user: str = "", is_tried_only: bool = True) -> Told:
-        """A create; nothing is stored unless it is meant."""
         query = "?dryRun=All" if is_tried_only else ""
         path = path_of(kind, body["metadata"]["namespace"]) + query
         return self._ask("POST", path, body, user)
@@ -50,15 +48,12 @@ class Asker:
                 return told
 
     def patch(self, path: str, body: object, content_type: str) -> Told:
-        """A patch, by the administrator."""
         return self._ask("PATCH", path, body, "", content_type)
 
     def get(self, path: str) -> Told:
-        """What is there, for the administrator."""
         return self._ask("GET", path, None, "")
 
     def delete(self, kind: Kind, namespace: str, name: str) -> Told:
-        """A deletion, by the administrator."""
         return self._ask("DELETE", path_of(kind, namespace, name), None, "")
 
     def _ask(
@@ -80,6 +75,5 @@ class Asker:
 
 
 def _warnings(headers: object) -> tuple[str, ...]:
-    """The texts of the headers `Warning: 299 - "…"`."""
     found = headers.get_all("Warning") or []  # type: ignore[attr-defined]
     return tuple(each.split('"', 1)[1].rsplit('"', 1)[0].replace('\\"', '"') for each in found)

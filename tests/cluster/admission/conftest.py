@@ -35,7 +35,6 @@ class Installation:
     asker: Asker
 
     def bundles(self) -> set[str]:
-        """The bundles of all entries; "" where there is none."""
         found = self.asker.get(path_of(CONFIGURATIONS, "", self.configuration))
         return {each["clientConfig"].get("caBundle", "") for each in found.body["webhooks"]}
 
@@ -102,7 +101,6 @@ def install(
 
 @pytest.fixture(scope="module")
 def webhooks(install: Install) -> Iterator[Installation]:
-    """One operator for all tests of a module."""
     with install() as found:
         yield found
 

@@ -23,7 +23,6 @@ class Front(socketserver.ThreadingTCPServer):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
         return int(self.server_address[1])
 
 
@@ -50,7 +49,6 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
 
 @contextmanager
 def front() -> Iterator[Front]:
-    """A front that runs."""
     with Front() as found:
         thread = threading.Thread(target=found.serve_forever, args=(0.05,))
         thread.start()

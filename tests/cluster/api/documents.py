@@ -6,7 +6,6 @@ from kube_runtime.types.meta import Object
 
 
 def document(kind: str, spec: Any, **metadata: Any) -> Object:
-    """A document of one of our kinds."""
     return {
         "apiVersion": "nvidia.com/v1alpha1",
         "kind": kind,
@@ -16,17 +15,14 @@ def document(kind: str, spec: Any, **metadata: Any) -> Object:
 
 
 def graph(spec: Any, **metadata: Any) -> Object:
-    """A graph."""
     return document("DynamoGraphDeployment", spec, **metadata)
 
 
 def service(spec: Any) -> Object:
-    """A graph with one service, `A`."""
     return graph({"services": {"A": spec}})
 
 
 def component(spec: Any) -> Object:
-    """A component of its own."""
     return document("DynamoComponentDeployment", spec)
 
 
@@ -41,18 +37,15 @@ def epp(config: Any) -> Object:
 
 
 def adapter(spec: Any) -> Object:
-    """A scaling adapter."""
     return document("DynamoGraphDeploymentScalingAdapter", spec)
 
 
 def request(**spec: Any) -> Object:
-    """A request, complete but for what is given."""
     full = {"model": "m", "backend": "vllm", "profilingConfig": {"profilerImage": "i"}, **spec}
     return document("DynamoGraphDeploymentRequest", full)
 
 
 def model(**spec: Any) -> Object:
-    """A model, complete but for what is given."""
     return document("DynamoModel", {"modelName": "m", "baseModelName": "b", **spec})
 
 

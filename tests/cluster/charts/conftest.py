@@ -37,7 +37,6 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> Helm:
 
 @pytest.fixture(scope="session")
 def online(tmp_path_factory: pytest.TempPathFactory, control_plane: ControlPlane) -> Helm:
-    """Helm as administrator of the control plane."""
     return helm(tmp_path_factory.mktemp("helm"), control_plane.kubeconfig)
 
 

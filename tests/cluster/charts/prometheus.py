@@ -38,8 +38,6 @@ class PrometheusError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Prometheus:
-    """A running Prometheus."""
-
     address: str
 
     def query(self, expression: str) -> list[Object]:

@@ -40,7 +40,6 @@ def installed(
 
 
 def pod_of_operator(world: World) -> tuple[str, tuple[str, ...]]:
-    """The ServiceAccount and the flags of the operator's pods."""
     found = world.eventually(Deployment.KIND, DEPLOYMENT)
     pod = found["spec"]["template"]["spec"]
     return pod["serviceAccountName"], tuple(pod["containers"][0]["args"])
@@ -57,7 +56,6 @@ def running(control_plane: ControlPlane, world: World, log: Path, *more: str) ->
 
 
 def pods_of_graph(world: World) -> dict[str, str]:
-    """The uids of the pods of graphs, by name."""
     marked = "nvidia.com/dynamo-component"
     return {
         each["metadata"]["name"]: each["metadata"]["uid"]

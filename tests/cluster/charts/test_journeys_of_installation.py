@@ -71,7 +71,6 @@ def dynamoctl(*arguments: str) -> tuple[int, str]:
 
 @contextmanager
 def storage(kinds: ControlPlane, **classes: bool) -> Iterator[None]:
-    """Storage classes, and whether each is the default one."""
     items = [
         {
             "apiVersion": "storage.k8s.io/v1",

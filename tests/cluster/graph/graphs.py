@@ -9,7 +9,6 @@ SERVICES = ("Decode", "Frontend", "Prefill")
 
 
 def service(component_type: str, **fields: Any) -> Object:
-    """One service of that type, with an image."""
     pod = {"mainContainer": {"image": IMAGE}}
     return {"componentType": component_type, "replicas": 1, "extraPodSpec": pod, **fields}
 

@@ -22,13 +22,11 @@ def with_claims(*claims: Object) -> Object:
 
 
 def made(name: str = "models", size: str = "1Gi") -> Object:
-    """A PVC that the graph creates."""
     details = {"size": size, "storageClass": "standard", "volumeAccessMode": "ReadWriteMany"}
     return {"name": name, "create": True, **details}
 
 
 def claim(name: str) -> Object:
-    """A PVC that a user creates."""
     spec: dict[str, Any] = {
         "accessModes": ["ReadWriteOnce"],
         "storageClassName": "theirs",

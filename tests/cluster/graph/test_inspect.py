@@ -18,7 +18,6 @@ KINDS = "dynamographdeployments.nvidia.com,dynamocomponentdeployments.nvidia.com
 
 @pytest.fixture
 def reader(kinds: ControlPlane, namespace: str, kubectl: Callable[..., str]) -> Person:
-    """A user who may read graphs and components, and nothing else."""
     kubectl("create", "serviceaccount", "reader")
     kubectl("create", "role", "reader", "--verb=get,list,watch", f"--resource={KINDS}")
     kubectl(*("create", "rolebinding", "reader", "--role=reader"), f"--serviceaccount={namespace}:reader")

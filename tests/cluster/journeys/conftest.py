@@ -54,7 +54,6 @@ FLAGS = (
 def installed_operator(
     kinds: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OperatorProcess]:
-    """The operator, whose webhooks answer."""
     folder = tmp_path_factory.mktemp("journeys")
     port, health = free_ports(2)
     account = kinds.administrator(INSTALLED_IN, ACCOUNT)

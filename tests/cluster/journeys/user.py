@@ -15,7 +15,6 @@ from kube_runtime.types.meta import Kind, Object
 
 
 def graph_manifest(spec: str, name: str = "chat") -> str:
-    """The manifest of a graph with that spec."""
     head = f"apiVersion: {GRAPH.api_version}\nkind: {GRAPH.name}\nmetadata: {{name: {name}}}\nspec:"
     return head + indent(dedent(spec), "  ")
 
@@ -45,7 +44,6 @@ class User:
 
     @property
     def namespace(self) -> str:
-        """The user's namespace."""
         return self.world.namespace
 
     def kubectl(self, *args: str, input: str | None = None) -> str:  # noqa: A002 - as subprocess has it
@@ -53,11 +51,9 @@ class User:
         return self.cluster.kubectl(*args, f"--namespace={self.namespace}", input=input)
 
     def apply(self, text: str, *flags: str) -> str:
-        """What `kubectl apply` prints about a manifest."""
         return self.kubectl("apply", *flags, "--filename=-", input=dedent(text))
 
     def create(self, body: Object) -> None:
-        """Have kubectl create an object."""
         self.kubectl("create", "--filename=-", input=json.dumps(body))
 
     def refused(self, *args: str, manifest: str | None = None) -> str:
@@ -77,11 +73,9 @@ class User:
         return [tuple(line.split()) for line in self.kubectl("get", *what).splitlines()]
 
     def ready(self, name: str) -> Object:
-        """The graph, once it is ready."""
         return self.world.eventually(GRAPH, name, is_ready)
 
     def pod(self, name: str) -> Object:
-        """The pod spec of a Deployment."""
         found: Object = self.template(name)["spec"]
         return found
 

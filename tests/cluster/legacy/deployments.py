@@ -77,7 +77,6 @@ def worker() -> Object:
 
 
 def graph_config(text: str = GRAPH, tag: str = TAG) -> Object:
-    """The ConfigMap with the graph of a tag."""
     metadata = {"name": nim_name(tag), "labels": {GRAPH_CONFIG: "true"}}
     return {"metadata": metadata, "data": {GRAPH_CONFIG_KEY: text}}
 
@@ -94,12 +93,10 @@ def with_graph(world: World, text: str = GRAPH) -> None:
 
 
 def with_image(world: World) -> None:
-    """Write the image of the tag by hand."""
     world.create(NIM, image())
 
 
 def is_successful(deployment: Object) -> bool:
-    """Whether the newest spec of a deployment runs."""
     status = deployment.get("status", {})
     is_current = status.get("observedGeneration") == deployment["metadata"]["generation"]
     return bool(is_current and status.get("state") == "successful")

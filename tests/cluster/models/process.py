@@ -22,7 +22,6 @@ run.__signature__ = flags.signature()  # type: ignore[attr-defined]
 
 
 def main() -> None:
-    """The program."""
     app = application("dynamo-operator")
     app.command(run, name="run")
     execute(app, flags.canonical(sys.argv[1:]))

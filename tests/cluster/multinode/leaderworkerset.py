@@ -80,7 +80,6 @@ def running(instance: Instance, folder: Path) -> Iterator[None]:
 
 
 def settings(port: int, certificates: Path) -> Object:
-    """The configuration of the controller."""
     return {
         "apiVersion": "config.lws.x-k8s.io/v1alpha1",
         "kind": "Configuration",

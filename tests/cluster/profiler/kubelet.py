@@ -96,11 +96,9 @@ class Kubelet:
         return codes
 
     def file(self, name: str) -> Path:
-        """A file of the output volume."""
         return self.folder / "profiling-output" / name
 
     def log(self, container: str) -> str:
-        """What a container has said."""
         return self._log(container).read_text(encoding="utf-8")
 
     def _pod_of(self, job: str) -> Object | None:

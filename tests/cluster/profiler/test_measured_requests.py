@@ -59,7 +59,6 @@ def order() -> Order:
 
 @pytest.fixture
 def served(order: Order) -> Iterator[Frontends]:
-    """The frontends of all graphs."""
     with frontends(order) as found:
         yield found
 

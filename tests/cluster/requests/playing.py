@@ -66,12 +66,10 @@ def digest(text: str) -> str:
 
 
 def state(request: Object) -> str:
-    """The state of a request."""
     return str(request.get("status", {}).get("state", ""))
 
 
 def terminated(code: int, message: str = "", reason: str = "") -> Object:
-    """The state of a container that has ended."""
     word = reason or ("Error" if code else "Completed")
     return {"terminated": {"exitCode": code, "reason": word, "message": message}}
 
@@ -135,7 +133,6 @@ class Player:
         self.world.apply(CONFIG_MAP, body)
 
     def finds(self, *bodies: Object, name: str = "chat") -> None:
-        """Have profiling end well with these documents."""
         self.is_in("Profiling", name)
         text = documents(*bodies)
         self.writes(name, config_with_planner_yaml=text)

@@ -21,7 +21,6 @@ LIVE = "chat-0-decode"
 
 @pytest.fixture(scope="module")
 def grove(kinds: ControlPlane) -> Iterator[None]:
-    """Grove's kinds, without its controllers."""
     with installed(kinds, ("grove",), GROVE.kinds):
         yield
 

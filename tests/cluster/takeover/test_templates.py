@@ -107,7 +107,6 @@ def restart(deployment: Object) -> str:
 
 
 def cliques(there: World) -> dict[str, Any]:
-    """What the pods of each clique are made from."""
     (found,) = there.list(PodCliqueSet.KIND)
     return {
         each["name"]: [each.get("labels"), each.get("annotations"), filled(each["spec"]["podSpec"])]

@@ -7,8 +7,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Answering(BaseHTTPRequestHandler):
-    """Answers each GET."""
-
     def do_GET(self) -> None:  # the library's name
         """Say what this service was built and started with."""
         said = {"greeting": os.environ["GREETING"], "started": sys.argv[1:]}

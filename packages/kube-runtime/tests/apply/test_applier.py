@@ -110,13 +110,14 @@ async def test_what_is_no_longer_wanted_goes_last() -> None:
 
 
 @pytest.mark.parametrize("owner_uid", ["", "another-uid"])
-async def test_a_name_that_is_taken_is_left_alone(owner_uid: str) -> None:
+async def test_a_name_that_is_taken_is_left_alone_and_nothing_is_deleted(owner_uid: str) -> None:
     async with a_scene() as scene:
+        await scene.apply(gadget("old", 1))
         scene.world.server.storage.create(GADGETS, gadget("a", 5, owner_uid=owner_uid))
         await settle()
         applied = await scene.apply(gadget("a", 1), gadget("b", 1))
         assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
-        assert {"a": 5, "b": 1} == scene.world.sizes()
+        assert {"a": 5, "b": 1, "old": 1} == scene.world.sizes()
 
 
 async def test_a_name_that_was_taken_a_moment_ago_is_left_alone() -> None:
@@ -278,15 +279,6 @@ async def test_what_belongs_to_a_predecessor_of_the_owner_passes_by_itself() -> 
         await settle()
         (blocked,) = (await scene.apply(gadget("a", 1))).blocked
         assert blocked.passes_by_itself
-
-
-async def test_nothing_is_deleted_while_a_name_is_taken() -> None:
-    async with a_scene() as scene:
-        await scene.apply(gadget("old", 1))
-        scene.world.server.storage.create(GADGETS, gadget("new", 5))
-        await settle()
-        await scene.apply(gadget("new", 1))
-        assert {"old": 1, "new": 5} == scene.world.sizes()
 
 
 async def test_nothing_is_deleted_for_an_owner_that_is_newer_than_the_cache_knows() -> None:

@@ -73,8 +73,8 @@ def test_a_reader_may_go_on_reading_while_the_cache_changes() -> None:
     assert ["a", "b"] == seen
 
 
-def test_a_type_that_is_not_watched_never_looks_empty() -> None:
-    cache, _ = a_cache()
+def test_a_type_that_is_not_watched_never_looks_empty_and_another_is_watched_once() -> None:
+    cache, store = a_cache()
     with pytest.raises(LookupError, match="Service is not watched"):
         cache.get(Service, Key("default", "a"))
     with pytest.raises(LookupError, match="Service is not watched"):
@@ -82,10 +82,6 @@ def test_a_type_that_is_not_watched_never_looks_empty() -> None:
     assert not cache.serves(Service)
     assert not cache.holds(Service)
     assert cache.serves(Gadget)
-
-
-def test_a_type_is_watched_once() -> None:
-    cache, store = a_cache()
     with pytest.raises(ValueError, match="Gadget is watched twice"):
         cache.add(store)
 
@@ -214,33 +210,24 @@ async def delete(world: World, name: str) -> None:
     await world.writer.delete(msgspec.convert(stored, Gadget))
 
 
-async def test_a_write_is_seen_at_once_and_announced_once() -> None:
-    world = a_world()
-    world.server.lag_seconds = 5
-    async with world.synced():
-        written = await write(world, "a", 1)
-        assert written is world.cache.get(Gadget, key("a"))
-        assert [(None, 1)] == world.announced(), "others are woken at once"
-        await settle(10)
-        assert {"a": 1} == world.sizes()
-    assert [] == world.announced()
-
-
-async def test_every_way_to_write_is_seen_at_once() -> None:
+async def test_every_way_to_write_is_seen_at_once_and_announced_once() -> None:
     world = a_world()
     world.server.lag_seconds = 5
     async with world.synced():
         await world.writer.create(Gadget, gadget("a", 1))
         assert {"a": 1} == world.sizes()
+        written = await write(world, "b", 5)
+        assert written is world.cache.get(Gadget, key("b"))
+        assert [(None, 1), (None, 5)] == world.announced(), "others are woken at once"
         await world.writer.merge_patch(Gadget, key("a"), {"spec": {"size": 2}})
-        assert {"a": 2} == world.sizes()
+        assert {"a": 2, "b": 5} == world.sizes()
         await world.writer.merge_patch(Gadget, key("a"), {"status": {"ready": 3}}, subresource="status")
         seen = world.cache.get(Gadget, key("a"))
         assert seen is not None
         assert 3 == seen.status.ready
         await settle(20)
-        assert {"a": 2} == world.sizes()
-    assert [(None, 1), (1, 2), (2, 2)] == world.announced()
+        assert {"a": 2, "b": 5} == world.sizes()
+    assert [(1, 2), (2, 2)] == world.announced()
 
 
 async def test_the_watch_may_be_sooner_than_the_answer() -> None:

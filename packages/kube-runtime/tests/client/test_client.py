@@ -281,13 +281,9 @@ async def test_chunks_do_not_matter(expected: list[bytes], cuts: list[int]) -> N
     assert expected == [line async for line in lines(chunked(stream, cuts))]
 
 
-async def test_empty_lines_are_left_out() -> None:
-    assert [b"a", b"b"] == [line async for line in lines(chunked(b"\na\n\n\nb\n", []))]
-
-
-async def test_a_stream_that_ends_within_a_line_was_cut() -> None:
-    found = lines(chunked(b"a\nb", []))
-    assert b"a" == await anext(found)
+async def test_empty_lines_are_left_out_and_a_stream_that_ends_within_a_line_was_cut() -> None:
+    found = lines(chunked(b"\na\n\n\nb\nc", []))
+    assert (b"a", b"b") == (await anext(found), await anext(found))
     with pytest.raises(Unreachable, match="middle of a line"):
         await anext(found)
 

@@ -237,12 +237,6 @@ def an_oidc_user(issuer: str, token: str, **more: str) -> dict[str, Any]:
     return {"auth-provider": {"name": "oidc", "config": config}}
 
 
-async def test_a_valid_oidc_token_is_presented(tmp_path: Path) -> None:
-    token = a_jwt(3600)
-    config = write_config(tmp_path, an_oidc_user("https://issuer.example", token))
-    assert f"Bearer {token}" == await token_of(Kubeconfig([config]))
-
-
 async def test_an_expired_oidc_token_is_renewed_and_kept(tmp_path: Path) -> None:
     authority = an_authority(tmp_path / "authority")
     tls = server_tls(authority)

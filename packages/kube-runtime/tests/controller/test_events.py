@@ -6,19 +6,18 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from kube_runtime.client.client import Answer, Client, Request
+from kube_runtime.client.client import Client
 from kube_runtime.controller.events import ATTEMPTS, COLLECT_SECONDS, PENDING_LIMIT, EventWriter, Recorder
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import Event
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Metadata, Object
 from kube_runtime.wire import path_of
 from simulated.clock import wall_clock
 from simulated.gadget import Gadget
-from simulated.server import NO_ANSWER, Fault, Server
+from simulated.server import NO_ANSWER, Fault, Server, status
 
 pytestmark = pytest.mark.looptime
 
@@ -213,15 +212,6 @@ async def test_what_could_not_be_written_before_a_stop_is_counted() -> None:
         assert 3 == world.dropped("stopped")
 
 
-async def test_flush_writes_without_waiting_for_more() -> None:
-    async with running() as world:
-        started = asyncio.get_running_loop().time()
-        world.happens("x")
-        await world.writer.flush()
-        assert 1 == len(world.events)
-        assert started == asyncio.get_running_loop().time()
-
-
 async def test_a_missing_permission_is_said_once_and_harms_nobody() -> None:
     async with running() as world:
         world.server.faults.append(Fault(403, times=3, method="POST"))
@@ -234,38 +224,20 @@ async def test_a_missing_permission_is_said_once_and_harms_nobody() -> None:
         assert 3 == world.dropped("refused")
 
 
-async def test_a_namespace_that_is_gone_is_no_news() -> None:
+TERMINATING = {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}
+
+
+@pytest.mark.parametrize(
+    "refusal", [status(404, "NotFound", "no"), status(403, "Forbidden", "no") | {"details": TERMINATING}]
+)
+async def test_a_namespace_that_is_gone_or_being_deleted_is_no_news(refusal: Object) -> None:
     async with running() as world:
-        world.server.faults.append(Fault(404, times=1, method="POST"))
+        world.server.refuse = lambda _, __: refusal
         with capture_logs() as logs:
             world.happens("x")
             await asyncio.sleep(1)
         assert not [each for each in logs if each["event"] == "event not written"]
         assert 1 == world.dropped("namespace_gone")
-
-
-class EndingNamespace:
-    """An API server that refuses whatever is new, in the words of the real one."""
-
-    async def send(self, request: Request) -> Answer:  # noqa: ARG002  # it ignores the request
-        async def body() -> AsyncIterator[bytes]:
-            causes = [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]
-            status = {"code": 403, "reason": "Forbidden", "details": {"causes": causes}}
-            yield msgspec.json.encode(status)
-
-        return Answer(403, {}, body())
-
-
-async def test_a_namespace_that_is_being_deleted_is_no_news() -> None:
-    metrics = RuntimeMetrics()
-    writer = EventWriter(Client(EndingNamespace()), instance="host_1", metrics=metrics)
-    writer.recorder("gadgets").event(a_gadget(), reason="Created", message="x")
-    with capture_logs() as logs:
-        await writer.flush()
-    assert [] == logs
-    labels = {"cause": "namespace_gone"}
-    name = "kube_runtime_events_dropped_total"
-    assert 1 == metrics.registry.get_sample_value(name, labels)
 
 
 @pytest.mark.parametrize("name", ["a" * 253, "a" * 235 + "-." + "b" * 10], ids=["long", "cut"])
@@ -299,15 +271,17 @@ async def test_an_event_about_a_cluster_scoped_object_is_in_the_default_namespac
     assert "" == event["involvedObject"]["namespace"]
 
 
-async def test_a_flush_does_not_wait_for_the_pause_of_an_attempt_that_failed() -> None:
+async def test_a_flush_waits_neither_for_more_nor_for_the_pause_of_an_attempt_that_failed() -> None:
     async with running() as world:
         world.server.faults.append(Fault(503, times=1, method="POST", headers={"retry-after": "40"}))
         world.happens("x")
         await asyncio.sleep(COLLECT_SECONDS + 20.0)
         assert [] == world.events
-        async with asyncio.timeout(1.0):
-            await world.writer.flush()
-        assert 1 == len(world.events)
+        world.happens("y", about="other")
+        started = asyncio.get_running_loop().time()
+        await world.writer.flush()
+        assert 2 == len(world.events)
+        assert started == asyncio.get_running_loop().time()
 
 
 async def test_nothing_waits_after_the_last_attempt() -> None:

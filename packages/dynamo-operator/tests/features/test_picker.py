@@ -11,33 +11,18 @@ from specs import a_graph, a_service
 
 SETTINGS = RenderSettings(epp_cluster_role_name="epp")
 CONFIG = {"config": {"plugins": [{"type": "picker"}], "schedulingProfiles": []}}
-REFERENCE = {"configMapRef": {"name": "mine", "key": "k"}}
 
 
 def problems(services: dict[str, Object], settings: RenderSettings = SETTINGS, **spec: Any) -> list[str]:
     return [str(problem) for problem in graph_problems(a_graph(services, **spec), settings)]
 
 
-@pytest.mark.parametrize("config", [CONFIG, REFERENCE])
-def test_a_plain_picker_has_no_problems(config: Object) -> None:
-    assert [] == problems({"e": a_service("epp", eppConfig=config, replicas=1)})
-
-
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({}, "eppConfig is required for EPP components"),
-        ({"eppConfig": {}}, "eppConfig: either configMapRef or config must be specified"),
-        ({"eppConfig": CONFIG | REFERENCE}, "eppConfig: configMapRef and config are mutually exclusive"),
-        ({"eppConfig": {"configMapRef": {"key": "k"}}}, "configMapRef.name is required"),
         ({"eppConfig": {"configMapRef": {"name": "a b"}}}, 'configMapRef.name: invalid name "a b"'),
         ({"eppConfig": {"configMapRef": {"name": 1}}}, "configMapRef.name: expected a string"),
         ({"eppConfig": {"configMapRef": {"name": "a", "key": 1}}}, "configMapRef.key: expected a string"),
-        (
-            {"eppConfig": CONFIG, "replicas": 2},
-            "EPP component must have exactly 1 replica (found 2 replicas)",
-        ),
-        ({"eppConfig": CONFIG, "multinode": {"nodeCount": 2}}, "EPP component cannot be multinode"),
     ],
 )
 def test_one_problem_is_reported(fields: Object, expected: str) -> None:

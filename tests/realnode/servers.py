@@ -48,7 +48,7 @@ def registry(
     }
     file = folder / "registry.yaml"
     file.write_text(json.dumps(settings))
-    with _running([*entering, program, "serve", file], folder / "registry.log", "listening on"):
+    with server_running([*entering, program, "serve", file], folder / "registry.log", "listening on"):
         yield
 
 
@@ -76,12 +76,12 @@ def build_daemon(
         "--containerd-worker=false",
         "--oci-worker-snapshotter=overlayfs",
     ]
-    with _running([*entering, program, *arguments], folder / "buildkitd.log", "running server"):
+    with server_running([*entering, program, *arguments], folder / "buildkitd.log", "running server"):
         yield
 
 
 @contextmanager
-def _running(command: Sequence[str | Path], log: Path, ready: str) -> Iterator[None]:
+def server_running(command: Sequence[str | Path], log: Path, ready: str) -> Iterator[None]:
     """Run a server program from when it prints `ready` until the end of the block."""
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603  # a program that we built

@@ -5,7 +5,6 @@ addresses.
 """
 
 import json
-import subprocess
 import time
 import urllib.error
 import urllib.parse
@@ -21,6 +20,7 @@ from devcluster.processes import completed
 from devcluster.programs import Pinned, build
 from devcluster.progress import SILENT, ProgressReporter
 from kube_runtime.types.meta import Object
+from realnode.servers import server_running
 
 PROMETHEUS = Pinned(
     Path(__file__).with_name("gomodule-prometheus"),
@@ -29,7 +29,7 @@ PROMETHEUS = Pinned(
     tags=("remove_all_sd",),
 )
 _PAUSE_SECONDS = 0.1
-_STOP_SECONDS = 10.0
+_ANSWER_SECONDS = 10.0
 
 
 class PrometheusError(Exception):
@@ -55,7 +55,7 @@ class Prometheus:
         query = urllib.parse.urlencode(parameters)
         try:
             with urllib.request.urlopen(  # noqa: S310  # our own address
-                f"{self.address}/api/v1/{path}?{query}", timeout=_STOP_SECONDS
+                f"{self.address}/api/v1/{path}?{query}", timeout=_ANSWER_SECONDS
             ) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
@@ -98,40 +98,16 @@ def promtool(*arguments: str | Path) -> str:
 def running(configuration: Path, folder: Path, progress: ProgressReporter = SILENT) -> Iterator[Prometheus]:
     """Run Prometheus with this configuration on a free port of this machine, with its data in `folder`.
 
-    Raises: ConfigError if it cannot be built; PrometheusError if it does not start.
+    Raises: ConfigError if it cannot be built; ProcessError if it does not start.
     """
     program = build(progress, PROMETHEUS) / "prometheus"
     [port] = free_ports(1)
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(  # noqa: S603  # the program that we built
-            [
-                program,
-                f"--config.file={configuration}",
-                f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{port}",
-            ],
-            stdout=log,
-            stderr=log,
-        )
-    prometheus = Prometheus(f"http://127.0.0.1:{port}")
-    try:
-        _await_start(process, prometheus, folder / "log")
-        yield prometheus
-    finally:
-        process.terminate()
-        process.wait(_STOP_SECONDS)
-
-
-def _await_start(process: subprocess.Popen[bytes], prometheus: Prometheus, log: Path) -> None:
-    def ended_or_running(prometheus: Prometheus) -> object:
-        if process.poll() is not None:
-            return "ended"
-        return prometheus.get("status/runtimeinfo")
-
-    try:
-        answer = prometheus.until(ended_or_running, within_seconds=_STOP_SECONDS)
-    except (PrometheusError, TimeoutError) as error:
-        raise PrometheusError(log.read_text()) from error
-    if answer == "ended":
-        raise PrometheusError(log.read_text())
+    command: list[str | Path] = [
+        program,
+        f"--config.file={configuration}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
+    with server_running(command, folder / "log", "Server is ready to receive web requests"):
+        yield Prometheus(f"http://127.0.0.1:{port}")

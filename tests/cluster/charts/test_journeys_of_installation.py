@@ -206,9 +206,7 @@ def test_j03_install_for_the_whole_cluster(
             with pytest.raises(Refused, match=r"403: admission webhook .*ingress\.host"):
                 elsewhere.create(GRAPH, WRONG)
             assert set() == refused(kinds.audit_log) - before
-            account, _ = pod_of_operator(world)
-            mine = kinds.instance.service_account_kubeconfig(world.namespace, account)
-            tried = dynamoctl("check", f"--kubeconfig={mine}", *helm_test(online, world))
+            tried = helm_test(kinds, online, world)
             elsewhere.delete(GRAPH, "anywhere")
             elsewhere.gone(GRAPH, "anywhere")
         assert 0 == tried[0], tried[1]
@@ -216,21 +214,20 @@ def test_j03_install_for_the_whole_cluster(
         assert "ok       Permissions: " in tried[1]
 
 
-def helm_test(helm: Helm, world: World) -> list[str]:
-    """What `helm test` asks for."""
+def helm_test(kinds: ControlPlane, helm: Helm, world: World) -> tuple[int, str]:
+    """What `helm test` runs, with the permissions of the operator."""
     found = helm("get", "hooks", RELEASE, f"--namespace={world.namespace}")
     [pod] = [each for each in yaml.safe_load_all(found) if each]
     [container] = pod["spec"]["containers"]
     assert ["check"] == container["args"][:1]
-    arguments: list[str] = container["args"][1:]
-    return arguments
+    account, _ = pod_of_operator(world)
+    mine = kinds.instance.service_account_kubeconfig(world.namespace, account)
+    return dynamoctl("check", f"--kubeconfig={mine}", *container["args"][1:])
 
 
 def test_j03_helm_test_fails_where_nobody_answers(kinds: ControlPlane, online: Helm, world: World) -> None:
     with installed(online, world, WEBHOOKS):
-        account, _ = pod_of_operator(world)
-        mine = kinds.instance.service_account_kubeconfig(world.namespace, account)
-        code, said = dynamoctl("check", f"--kubeconfig={mine}", *helm_test(online, world))
+        code, said = helm_test(kinds, online, world)
     assert 1 == code
     assert "fail     Admission: " in said
 
@@ -250,9 +247,7 @@ def test_j04_install_for_one_namespace(
         world.eventually(GRAPH, "chat", is_ready)
         foreign = elsewhere.get(GRAPH, "foreign")
         elsewhere.delete(GRAPH, "foreign")
-        account, _ = pod_of_operator(world)
-        mine = kinds.instance.service_account_kubeconfig(world.namespace, account)
-        code, said = dynamoctl("check", f"--kubeconfig={mine}", *helm_test(online, world))
+        code, said = helm_test(kinds, online, world)
         world.delete(GRAPH, "chat")
         world.gone(GRAPH, "chat")
     assert foreign is not None

@@ -1,11 +1,8 @@
 """NATS and etcd start with what the chart gives them, and answer the probes that it has for them."""
 
-import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +15,7 @@ from devcluster.programs import CONTROL_PLANE, Helm, build, find
 from devcluster.progress import Silent
 from kube_runtime.types.meta import Object
 from realnode.node import NATS
+from realnode.servers import server_running
 
 ETCD_CLIENT, ETCD_PEER = "2379", "2380"
 RELEASE = {"release": "r", "namespace": "ns"}
@@ -33,16 +31,6 @@ def container(found: list[Object], name: str) -> Object:
     [only] = server["spec"]["template"]["spec"]["containers"]
     body: Object = only
     return body
-
-
-@contextmanager
-def running(program: Path, *arguments: str | Path) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen([program, *arguments], stderr=subprocess.DEVNULL)  # noqa: S603  ours
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(20)
 
 
 def answers(port: int, path: str, within_seconds: float = PATIENCE_SECONDS) -> int:
@@ -70,7 +58,8 @@ def test_etcd_starts_and_is_probed(offline: Helm, tmp_path: Path) -> None:
         .replace("/data", str(tmp_path))
         for each in server["args"]
     ]
-    with running(find(Silent())["etcd"], *arguments):
+    program = find(Silent())["etcd"]
+    with server_running([program, *arguments], tmp_path / "etcd.log", "ready to serve client requests"):
         for probe in PROBES:
             assert 200 == answers(client, server[probe]["httpGet"]["path"])
         assert (tmp_path / "default.etcd").is_dir()
@@ -89,7 +78,8 @@ def test_nats_starts_and_is_probed(offline: Helm, tmp_path: Path) -> None:
     file = tmp_path / name
     file.write_text(text, encoding="utf-8")
     program = build(Silent(), NATS) / "nats-server"
-    with running(program, "--config", file, "--addr", "127.0.0.1"):
+    command = [program, "--config", file, "--addr", "127.0.0.1"]
+    with server_running(command, tmp_path / "nats.log", "Server is ready"):
         for probe in PROBES:
             assert 200 == answers(monitor, server[probe]["httpGet"]["path"])
         with urllib.request.urlopen(f"http://127.0.0.1:{monitor}/varz", timeout=60) as answer:

@@ -51,6 +51,9 @@ class Running:
     def change(self, kind: Kind, name: str, patch: Object, subresource: str = "") -> None:
         self.server.storage.merge(path_of(kind), Key(NAMESPACE, name), patch, subresource)
 
+    def delete(self, kind: Kind, name: str) -> None:
+        self.server.storage.delete(path_of(kind), Key(NAMESPACE, name), {})
+
     def writes(self) -> list[str]:
         """The writes of the operator, including Events."""
         return [

@@ -34,7 +34,7 @@ from kube_runtime.types.kinds import (
     Service,
     ServiceAccount,
 )
-from kube_runtime.types.meta import Key, Kind, Object
+from kube_runtime.types.meta import Kind, Object
 from kube_runtime.wire import path_of
 from lifecycle.running import COMPONENT, GRAPH, NAMESPACE, REST_SECONDS, Running, install, running, uninstall
 from simulated.clock import on_simulated_clock
@@ -80,16 +80,13 @@ def comes_and_goes(kind: Kind, name: str, **body: Any) -> Callable[[Running], Aw
     async def change(operator: Running) -> None:
         operator.create(kind, {"metadata": {"name": name, **body.pop("metadata", {})}, **body})
         await asyncio.sleep(REST_SECONDS)
-        operator.server.storage.delete(path_of(kind), Key(NAMESPACE, name), {})
+        operator.delete(kind, name)
 
     return change
 
 
 def is_deleted(kind: Kind, name: str) -> Callable[[Running], None]:
-    def change(operator: Running) -> None:
-        operator.server.storage.delete(path_of(kind), Key(NAMESPACE, name), {})
-
-    return change
+    return lambda operator: operator.delete(kind, name)
 
 
 def apis_come_and_go(*kinds: Kind) -> Callable[[Running], Awaitable[None]]:
@@ -216,6 +213,6 @@ async def test_pods_keep_their_marked_account_while_it_is_one() -> None:
         operator.create(accounts, {"metadata": {"name": "a", **ACCOUNT}})
         await asyncio.sleep(REST_SECONDS)
         assert "m" == account_of(operator)
-        operator.server.storage.delete(path_of(accounts), Key(NAMESPACE, "m"), {})
+        operator.delete(accounts, "m")
         await asyncio.sleep(REST_SECONDS)
         assert "a" == account_of(operator)  # no pod could start with the other

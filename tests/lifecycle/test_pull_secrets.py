@@ -21,9 +21,9 @@ from dynamo_operator.shared.cluster import (
     PullSecret,
 )
 from kube_runtime.types.kinds import CustomResourceDefinition, Deployment, Pod
-from kube_runtime.types.meta import Key, Kind, Object
+from kube_runtime.types.meta import Kind, Object
 from kube_runtime.wire import path_of
-from lifecycle.running import GRAPH, NAMESPACE, REST_SECONDS, Running, running
+from lifecycle.running import GRAPH, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 
 SECRETS = PullSecret.KIND
@@ -53,14 +53,16 @@ def on_each_provider(scenario: Callable[[Running], Any]) -> Callable[[str], None
     return test
 
 
-def has_secret(operator: Running, name: str, registry: str = "nvcr.io") -> None:
-    content = base64.b64encode(json.dumps({"auths": {registry: {"auth": "dTpw"}}}).encode())
+async def has_secret(operator: Running, name: str) -> None:
+    content = base64.b64encode(json.dumps({"auths": {"nvcr.io": {"auth": "dTpw"}}}).encode())
     body = {"type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": content.decode()}}
     operator.create(SECRETS, {"metadata": {"name": name}, **body})
+    await asyncio.sleep(REST_SECONDS)
 
 
-def has_no_secret(operator: Running, name: str) -> None:
-    operator.server.storage.delete(path_of(SECRETS), Key(NAMESPACE, name), {})
+async def has_no_secret(operator: Running, name: str) -> None:
+    operator.delete(SECRETS, name)
+    await asyncio.sleep(REST_SECONDS)
 
 
 async def a_graph(operator: Running, *, runs: bool = True, **frontend: Any) -> None:
@@ -101,22 +103,16 @@ def a_pod(operator: Running, name: str, status: Object, service: str = "Frontend
     operator.create(Pod.KIND, {"metadata": metadata, "spec": {"nodeName": "n"}, "status": status})
 
 
-def the_frontend_is_gone(operator: Running) -> None:
-    operator.server.storage.delete(path_of(Pod.KIND), Key(NAMESPACE, "first-frontend"), {})
-
-
 @on_each_provider
 async def test_a_secret_that_is_deleted_and_created_again_restarts_nothing(operator: Running) -> None:
-    has_secret(operator, "ecr")
+    await has_secret(operator, "ecr")
     await a_graph(operator)
     before = templates(operator)
     assert {("ecr",)} == secrets(operator)
     for _ in range(3):
-        has_no_secret(operator, "ecr")
-        await asyncio.sleep(REST_SECONDS)
+        await has_no_secret(operator, "ecr")
         assert before == templates(operator)
-        has_secret(operator, "ecr")
-        await asyncio.sleep(REST_SECONDS)
+        await has_secret(operator, "ecr")
         assert before == templates(operator)
     written = operator.writes()
     await asyncio.sleep(600)
@@ -128,8 +124,7 @@ async def test_another_secret_of_a_registry_comes_with_the_next_change(operator:
     await a_graph(operator)
     before = templates(operator)
     for name in ("first", "second"):
-        has_secret(operator, name)
-        await asyncio.sleep(REST_SECONDS)
+        await has_secret(operator, name)
         assert before == templates(operator)
     operator.change(GRAPH, "chat", {"spec": {"services": {"Frontend": {"replicas": 3}}}})
     await asyncio.sleep(REST_SECONDS)
@@ -146,32 +141,28 @@ async def test_another_secret_of_a_registry_comes_with_the_next_change(operator:
 @on_each_provider
 async def test_a_secret_that_comes_before_the_first_pod_is_in_time(operator: Running) -> None:
     await a_graph(operator, runs=False)
-    has_secret(operator, "late")
-    await asyncio.sleep(REST_SECONDS)
+    await has_secret(operator, "late")
     assert {("late",)} == secrets(operator)
-    has_no_secret(operator, "late")
-    await asyncio.sleep(REST_SECONDS)
+    await has_no_secret(operator, "late")
     assert {("late",)} == secrets(operator)
 
 
 @on_each_provider
 async def test_pods_that_cannot_pull_their_image_get_a_later_secret(operator: Running) -> None:
     await a_graph(operator)
-    the_frontend_is_gone(operator)
+    operator.delete(Pod.KIND, "first-frontend")
     a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]})
     await asyncio.sleep(REST_SECONDS)
-    has_secret(operator, "late")
-    await asyncio.sleep(REST_SECONDS)
+    await has_secret(operator, "late")
     assert {(), ("late",)} == secrets(operator)
 
 
 @on_each_provider
 async def test_pods_get_it_too_if_they_fail_after_it_came(operator: Running) -> None:
     await a_graph(operator)
-    has_secret(operator, "early")
-    await asyncio.sleep(REST_SECONDS)
+    await has_secret(operator, "early")
     assert {()} == secrets(operator)
-    the_frontend_is_gone(operator)
+    operator.delete(Pod.KIND, "first-frontend")
     a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]})
     await asyncio.sleep(REST_SECONDS)
     assert {(), ("early",)} == secrets(operator)
@@ -181,8 +172,7 @@ async def test_pods_get_it_too_if_they_fail_after_it_came(operator: Running) -> 
 async def test_a_pod_that_serves_is_not_restarted_for_one_that_cannot_pull(operator: Running) -> None:
     await a_graph(operator)
     a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]})
-    has_secret(operator, "late")
-    await asyncio.sleep(REST_SECONDS)
+    await has_secret(operator, "late")
     assert {()} == secrets(operator)
 
 
@@ -191,27 +181,24 @@ async def test_a_rollout_that_cannot_pull_gets_it_although_the_old_pods_serve(op
     await a_graph(operator)
     new = {"pod-template-hash": "2", POD_TEMPLATE_HASH: "2"}
     a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]}, **new)
-    has_secret(operator, "late")
-    await asyncio.sleep(REST_SECONDS)
+    await has_secret(operator, "late")
     assert {(), ("late",)} == secrets(operator)
 
 
 @on_each_provider
 async def test_a_renewed_secret_does_not_restart_pods_that_cannot_pull(operator: Running) -> None:
-    has_secret(operator, "ecr")
+    await has_secret(operator, "ecr")
     await a_graph(operator, runs=False)
     a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]})
     before = templates(operator)
-    has_no_secret(operator, "ecr")
-    await asyncio.sleep(REST_SECONDS)
-    has_secret(operator, "ecr")
-    await asyncio.sleep(REST_SECONDS)
+    await has_no_secret(operator, "ecr")
+    await has_secret(operator, "ecr")
     assert before == templates(operator)
 
 
 @on_each_provider
 async def test_a_switch_of_the_user_counts_at_once(operator: Running) -> None:
-    has_secret(operator, "ecr")
+    await has_secret(operator, "ecr")
     await a_graph(operator)
     for value, expected in (("true", ()), ("false", ("ecr",))):
         switch = {"annotations": {labels.DISABLE_PULL_SECRETS: value}}
@@ -225,8 +212,7 @@ async def test_a_secret_that_the_user_no_longer_names_goes(operator: Running) ->
     container = {"mainContainer": {"image": IMAGE}}
     named = {**container, "imagePullSecrets": [{"name": "mine"}, {"name": "typo"}]}
     await a_graph(operator, extraPodSpec=named)
-    has_secret(operator, "found")
-    await asyncio.sleep(REST_SECONDS)
+    await has_secret(operator, "found")
     assert {(), ("mine", "typo")} == secrets(operator)
     named = {**container, "imagePullSecrets": [{"name": "mine"}]}
     operator.change(GRAPH, "chat", {"spec": {"services": {"Frontend": {"extraPodSpec": named}}}})

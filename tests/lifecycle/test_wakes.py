@@ -8,9 +8,7 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.process.scope import LEASE
 from kube_runtime.times import microtime
 from kube_runtime.types.kinds import Deployment, Lease
-from kube_runtime.types.meta import Key
-from kube_runtime.wire import path_of
-from lifecycle.running import GRAPH, NAMESPACE, REST_SECONDS, running
+from lifecycle.running import GRAPH, REST_SECONDS, running
 from simulated.clock import on_simulated_clock
 
 ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
@@ -26,7 +24,7 @@ async def test_a_namespace_that_another_operator_leaves_is_reconciled() -> None:
         world.create(GRAPH, graph(Frontend=service("frontend")))
         await asyncio.sleep(REST_SECONDS)
         assert [] == world.names(Deployment.KIND)
-        world.server.storage.delete(path_of(Lease.KIND), Key(NAMESPACE, LEASE), {})
+        world.delete(Lease.KIND, LEASE)
         await asyncio.sleep(REST_SECONDS)
         assert ["chat-frontend"] == world.names(Deployment.KIND)
 
@@ -37,6 +35,6 @@ async def test_a_scaling_adapter_that_was_deleted_is_created_again() -> None:
         world.create(GRAPH, graph(Frontend=service("frontend", scalingAdapter={"enabled": True})))
         await asyncio.sleep(REST_SECONDS)
         assert ["chat-frontend"] == world.names(ADAPTER)
-        world.server.storage.delete(path_of(ADAPTER), Key(NAMESPACE, "chat-frontend"), {})
+        world.delete(ADAPTER, "chat-frontend")
         await asyncio.sleep(REST_SECONDS)
         assert ["chat-frontend"] == world.names(ADAPTER)

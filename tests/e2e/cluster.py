@@ -62,9 +62,9 @@ class RealCluster(ControlPlane):
             *(f"--set={name}={value}" for name, value in values.items()),
             *("--create-namespace", "--wait", "--timeout=120s"),
         )
-        self.world("default").until(self._admits)
+        self.world("default").until(self.admits)
 
-    def _admits(self) -> bool:
+    def admits(self) -> bool:
         """Whether the webhooks are reached: a Service leads to new pods a moment after they are ready."""
         body = {"apiVersion": GRAPH.api_version, "kind": GRAPH.name, **graph("trial")}
         try:

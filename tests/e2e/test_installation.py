@@ -101,7 +101,8 @@ def test_manifests_without_helm_install_an_operator_that_runs_graphs(
             *("rollout", "status", f"deployment/{OPERATOR}", "--namespace=dynamo-plain"), "--timeout=90s"
         )
         nats = {"name": "NATS_SERVER", "value": ADDRESS_OF_NATS}
-        world.until(lambda: _admitted(world, graph("plain", nats)))
+        world.until(cluster.admits)
+        world.create(GRAPH, graph("plain", nats))
         world.eventually(GRAPH, "plain", is_ready, within_seconds=120)
         first_completion(cluster, world, "plain-frontend")
     finally:
@@ -111,17 +112,6 @@ def test_manifests_without_helm_install_an_operator_that_runs_graphs(
             *("--namespace=default", "--take-ownership", "--force-conflicts"),
         )
         cluster.install(FIRST, "upgrade", "--install")
-
-
-def _admitted(world: World, body: Object) -> bool:
-    """Whether it could be created. A Service leads to new pods a moment after they are ready."""
-    try:
-        world.create(GRAPH, body)
-    except Refused as error:
-        if "connection refused" not in str(error):
-            raise
-        return False
-    return True
 
 
 def _without_kinds(made: str) -> str:

@@ -48,15 +48,17 @@ pytestmark = pytest.mark.cluster
 def calm(cluster: RealCluster) -> Iterator[World]:
     """A namespace with a graph that serves, for tests after which all of it is as it was."""
     with fresh(cluster) as found:
-        serving(
-            cluster, found, graph("calm", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=counted())
-        )
+        serving(cluster, found, counted_graph("calm"))
         yield found
 
 
 def counted(**fields: Any) -> Object:
     """A worker whose requests are counted: only what a test does ends it, not a machine that is slow."""
     return worker(livenessProbe=PATIENT, **fields)
+
+
+def counted_graph(name: str, **of_worker: Any) -> Object:
+    return graph(name, Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=counted(**of_worker))
 
 
 def serving(cluster: RealCluster, world: World, body: Object) -> str:
@@ -76,10 +78,7 @@ def restarts(world: World) -> set[int]:
 def test_workers_scale_from_1_to_3_to_1_to_0_to_1_and_no_accepted_request_is_lost(
     cluster: RealCluster, world: World, report: Report
 ) -> None:
-    sized = counted(scalingAdapter={"enabled": True})
-    at = serving(
-        cluster, world, graph("sized", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=sized)
-    )
+    at = serving(cluster, world, counted_graph("sized", scalingAdapter={"enabled": True}))
 
     def scale(replicas: int) -> None:
         cluster.kubectl(
@@ -141,11 +140,7 @@ def test_a_managed_rollout_of_another_image_fails_no_request(
 def test_a_killed_worker_comes_back_and_the_others_go_on(
     cluster: RealCluster, world: World, report: Report
 ) -> None:
-    at = serving(
-        cluster,
-        world,
-        graph("pair", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=counted(replicas=2)),
-    )
+    at = serving(cluster, world, counted_graph("pair", replicas=2))
     victim = pods(world, "Worker")[0]["metadata"]["name"]
     with Load(cluster.inside, at) as load:
         load.wait_for(10)
@@ -164,9 +159,7 @@ def test_a_killed_worker_comes_back_and_the_others_go_on(
 
 
 def test_a_killed_operator_ends_what_it_began(cluster: RealCluster, world: World, report: Report) -> None:
-    at = serving(
-        cluster, world, graph("orphan", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=counted())
-    )
+    at = serving(cluster, world, counted_graph("orphan"))
     before = identities(world)
     # Not the frontend: a new one is ready before it has found a worker, and answers 404 until then.
     edit = {"spec": {"services": {"Worker": {"replicas": 2}}}}

@@ -33,23 +33,13 @@ def documents(path: Path) -> list[Object]:
     return [{**each, "metadata": {**each["metadata"], "namespace": "default"}} for each in found]
 
 
-def graph(path: Path) -> Object:
-    (found,) = (each for each in documents(path) if each["kind"] == GRAPH)
-    return found
-
-
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_renders(example: Path) -> None:
-    document = graph(example)
+def test_an_example_renders_and_what_is_beside_its_graph_refers_to_it(example: Path) -> None:
+    (document,) = (each for each in documents(example) if each["kind"] == GRAPH)
     expansion = expanded(document, WITH_OTHERS, CHART)
     assert () == expansion.problems
     workloads = [each for each in expansion.objects if each["kind"] in WORKLOADS]
     assert len(document["spec"]["services"]) == len(workloads)
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_what_an_example_has_beside_its_graph_refers_to_it(example: Path) -> None:
-    expansion = expanded(graph(example), WITH_OTHERS, CHART)
     made = {(each["kind"], each["metadata"]["name"]) for each in expansion.objects}
     for each in documents(example):
         match each["kind"]:

@@ -54,32 +54,19 @@ def test_it_is_read_from_the_command(command: list[str] | None, args: list[str] 
     assert name == found(command, args)
 
 
-def test_what_the_user_says_counts_when_the_command_says_nothing() -> None:
+def test_what_the_user_says_decides_unless_it_contradicts_the_command_or_is_unknown() -> None:
     assert "sglang" == found(["run"], explicit="sglang")
-
-
-def test_what_the_user_says_decides_between_two() -> None:
     both = ["python3 -m dynamo.vllm; python3 -m dynamo.sglang"]
     assert "vllm" == found(args=both, explicit="vllm")
     assert found(args=both).startswith("could not determine backend framework: multiple")
-
-
-def test_a_contradiction_is_a_problem() -> None:
     assert "backend framework mismatch" in found(PYTHON, explicit="trtllm")
-
-
-@pytest.mark.parametrize("component_type", ["frontend", "planner", "", "router"])
-def test_only_workers_have_one(component_type: str) -> None:
-    assert NOOP == found(PYTHON, explicit="vllm", component_type=component_type)
-
-
-@pytest.mark.parametrize("component_type", ["worker", "prefill", "decode"])
-def test_every_sort_of_worker_has_one(component_type: str) -> None:
-    assert "vllm" == found(PYTHON, component_type=component_type)
-
-
-def test_a_framework_that_nobody_knows_is_a_problem() -> None:
     assert 'unknown backend framework "tgi" (expected sglang, vllm, trtllm)' == found(explicit="tgi")
+
+
+def test_every_sort_of_worker_and_nothing_else_has_one() -> None:
+    sorts = ("worker", "prefill", "decode", "frontend", "planner", "", "router")
+    seen = [found(PYTHON, explicit="vllm", component_type=each) for each in sorts]
+    assert ["vllm"] * 3 + [NOOP] * 4 == seen
 
 
 _SPACE = r"[\t\n\f\r ]"

@@ -32,34 +32,20 @@ def lifecycle(
     return pod_spec(plan, None)["containers"][-1].get("lifecycle")
 
 
-@pytest.mark.parametrize("type_", ["worker", "prefill", "decode"])
-def test_workers_wait_ten_seconds_before_they_are_told_to_end(type_: str) -> None:
-    assert lifecycle(type_) == TEN
+def test_workers_and_no_others_wait_ten_seconds_before_they_are_told_to_end() -> None:
+    types = ("worker", "prefill", "decode", "frontend", "planner", "default")
+    assert [TEN] * 3 + [None] * 3 == [lifecycle(each) for each in types]
 
 
-@pytest.mark.parametrize("type_", ["frontend", "planner", "default"])
-def test_pods_that_are_no_workers_have_nothing_added(type_: str) -> None:
-    assert lifecycle(type_) is None
-
-
-def test_a_handler_of_the_users_is_the_only_one() -> None:
+def test_handlers_of_the_users_stay() -> None:
     assert lifecycle("worker", {"lifecycle": {"preStop": AT_ONCE}}) == {"preStop": AT_ONCE}
+    assert lifecycle("worker", {"lifecycle": {"postStart": AT_ONCE}}) == {"postStart": AT_ONCE, **TEN}
 
 
-def test_what_users_do_after_the_start_stays() -> None:
-    expected = {"postStart": AT_ONCE, **TEN}
-    assert lifecycle("worker", {"lifecycle": {"postStart": AT_ONCE}}) == expected
-
-
-@pytest.mark.parametrize(("grace", "seconds"), [(600, 10), (20, 10), (8, 4), (2, 1)])
+@pytest.mark.parametrize(("grace", "seconds"), [(600, 10), (20, 10), (8, 4), (2, 1), (1, 0), (0, 0)])
 def test_half_of_the_grace_period_is_left_to_running_requests(grace: int, seconds: int) -> None:
-    expected = {"preStop": {"sleep": {"seconds": seconds}}}
+    expected = {"preStop": {"sleep": {"seconds": seconds}}} if seconds else None
     assert lifecycle("worker", terminationGracePeriodSeconds=grace) == expected
-
-
-@pytest.mark.parametrize("grace", [0, 1])
-def test_a_pod_that_ends_at_once_does_not_wait(grace: int) -> None:
-    assert lifecycle("worker", terminationGracePeriodSeconds=grace) is None
 
 
 @pytest.mark.parametrize(

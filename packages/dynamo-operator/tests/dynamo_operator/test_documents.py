@@ -63,19 +63,20 @@ def test_plain_scalars_mean_what_they_mean_to_kubectl(text: str, value: Any) -> 
     assert (type(value), value) == (type(scalar(text)), scalar(text))
 
 
-def test_quoted_scalars_are_strings() -> None:
-    assert ["yes", "1", "null"] == documents("f", '[\'yes\', "1", "null"]')[0].value
-
-
-def test_tags_are_obeyed() -> None:
-    assert {"a": "yes", "b": 1, "c": None} == documents("f", "a: !!str yes\nb: !!float 1\nc: !!null ~")[
-        0
-    ].value
-
-
-def test_keys_become_strings() -> None:
-    text = "1: a\n2.5: b\ntrue: c\nno: d\n"
-    assert {"1": "a", "2.5": "b", "true": "c", "false": "d"} == documents("f", text)[0].value
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('[\'yes\', "1", "null"]', ["yes", "1", "null"]),
+        ("a: !!str yes\nb: !!float 1\nc: !!null ~", {"a": "yes", "b": 1, "c": None}),
+        ("1: a\n2.5: b\ntrue: c\nno: d\n", {"1": "a", "2.5": "b", "true": "c", "false": "d"}),
+        ("a: &a {b: 1}\nc:\n  <<: *a\n  b: 2\n", {"a": {"b": 1}, "c": {"b": 2}}),
+        ('{"a": "\\ud83d\\ude00", "b": "\\/",\n\t"c": [1e3]}', {"a": "😀", "b": "/", "c": [1000.0]}),
+        ("9" * 5000, "9" * 5000),
+    ],
+    ids=["quoted scalars", "tags", "keys", "a merged key", "JSON", "an integer without end"],
+)
+def test_a_document_means_what_it_means_to_kubectl(text: str, value: Any) -> None:
+    assert value == documents("f", text)[0].value
 
 
 def test_merge_keys_and_aliases_are_followed() -> None:
@@ -89,17 +90,8 @@ def test_empty_documents_are_left_out() -> None:
     assert [1, 2] == [each.value for each in documents("f", "---\n---\n1\n---\n# nothing\n---\n2\n")]
 
 
-def test_json_is_read_too() -> None:
-    text = '{"a": "\\ud83d\\ude00", "b": "\\/",\n\t"c": [1e3]}'
-    assert {"a": "😀", "b": "/", "c": [1000.0]} == documents("f", text)[0].value
-
-
 def test_a_key_given_twice_is_an_error_with_its_place() -> None:
     assert ["f.yaml:3:3: duplicate key 'b'"] == mistakes("a:\n  b: 1\n  b: 2\n")
-
-
-def test_a_merged_key_may_be_overridden() -> None:
-    assert {"b": 2} == documents("f", "a: &a {b: 1}\nc:\n  <<: *a\n  b: 2\n")[0].value["c"]
 
 
 def test_all_mistakes_of_a_text_are_reported() -> None:
@@ -156,10 +148,6 @@ def test_nesting_without_end_is_a_mistake_and_not_the_end_of_the_process(text: s
 def test_nesting_by_aliases_is_a_mistake() -> None:
     layers = "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 600))
     assert "f.yaml:1:5: its aliases nest deeper than 100 levels" in mistakes(f"a0: &a0 [x]\n{layers}")
-
-
-def test_an_integer_without_end_is_a_text() -> None:
-    assert "9" * 5000 == documents("f.yaml", "9" * 5000)[0].value
 
 
 def test_a_field_has_a_place() -> None:

@@ -30,7 +30,6 @@ class _Thread(threading.local):
     started: float = 0.0
 
     def enter(self) -> None:
-        """Start to exclude; calls may be nested."""
         if not self.depth:
             self.started = time.thread_time()
         self.depth += 1

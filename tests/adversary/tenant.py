@@ -62,7 +62,6 @@ class Tenant:
 
 
 def grant(plane: ControlPlane, namespace: str, title: str, rule: Object, subject: Object) -> None:
-    """Bind a Role with that rule to the subject."""
     apply(plane, rbac("Role", title, namespace, rules=[rule]), bound("Role", title, namespace, subject))
 
 

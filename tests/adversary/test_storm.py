@@ -111,7 +111,6 @@ class Tenant:
                 raise Refused(error.code, error.read().decode()) from None
 
     def unseen(self) -> list[str]:
-        """The objects that the operator has not said anything about."""
         return [each for each, kind in self.stored.items() if not self._is_seen(kind, each)]
 
     def _is_seen(self, kind: Kind, name: str) -> bool:

@@ -128,7 +128,6 @@ def _file(path: Path, body: Any) -> Path:
 
 
 def _settings_file(settings: RenderSettings) -> Object:
-    """The settings that are not the default, as `--settings` reads them."""
     default = RenderSettings()
     return {
         each.key: _text(each.path[-1], getattr(settings, each.path[-1]))

@@ -41,7 +41,6 @@ class Row:
 
 
 def document(kind: str, spec: Object) -> Object:
-    """An object of ours in the namespace `lab`."""
     metadata = {"name": "chat", "namespace": "lab"}
     return {"apiVersion": GROUP_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
 
@@ -87,12 +86,10 @@ def lora(uri: str) -> Object:
 
 
 def with_service(**fields: Any) -> Object:
-    """A graph of one service `w` with these fields."""
     return graph({"w": worker(**fields)})
 
 
 def with_picker(**fields: Any) -> Object:
-    """A graph of an endpoint picker with these fields."""
     frontend = {"componentType": "frontend", "extraPodSpec": POD}
     return graph({"Frontend": frontend, "w": picker(**fields)})
 

@@ -27,6 +27,5 @@ def listed(store: Store[R], type_: type[R], objects: Iterable[Resource]) -> None
 
 
 def a_cache(types: Iterable[type[Resource]], objects: Iterable[Resource] = ()) -> Cache:
-    """A cache of these types with these objects."""
     stores: list[Store[Any]] = [a_store(type_, objects) for type_ in types]
     return Cache(stores)

@@ -80,7 +80,6 @@ async def a_world() -> AsyncIterator[World]:
 
 
 async def until_leading(candidate: Candidate) -> float:
-    """Wait until a candidate leads; return the seconds that it took."""
     started = now()
     async with asyncio.timeout(100):
         await candidate.election.elected.wait()

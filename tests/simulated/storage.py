@@ -129,11 +129,9 @@ class Storage:
         return self._commit(collection, key, old, {**old, "metadata": metadata})
 
     def tick(self) -> None:
-        """Advance the revision, as changes of other kinds do."""
         self.revision += 1
 
     def compact(self) -> None:
-        """Forget all history."""
         self.compacted = self.revision
         self.history.clear()
 

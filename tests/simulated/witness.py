@@ -37,7 +37,6 @@ class Witness:
             self.removals.setdefault(entry.key, []).append(entry.revision)
 
     def record(self, line: str) -> None:
-        """Add a line to the log that a failed test prints."""
         self.log.append(f"{asyncio.get_running_loop().time():8.2f} {line}")
 
     def _on_change(self, change: Change[Gadget]) -> None:

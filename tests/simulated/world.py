@@ -79,7 +79,6 @@ class World:
 
 
 def a_world(seed: int = 0, **options: Any) -> World:
-    """A world of gadgets without delays and faults."""
     random.seed(seed)  # the same seed, the same world
     return World(Server(seed), Informer(Gadget, **options))
 

@@ -25,6 +25,5 @@ class LeaseFor:
     writes: int
 
     def holds_lease(self) -> bool:
-        """Count a write."""
         self.writes -= 1
         return self.writes >= 0

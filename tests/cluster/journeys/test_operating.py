@@ -129,7 +129,6 @@ def order_of(user: User, since: str, id_: str) -> list[str]:
 
 
 def pods(user: User) -> set[str]:
-    """The pods that are not on their way out."""
     found = (each["metadata"] for each in user.world.list(PODS))
     return {each["name"] for each in found if "deletionTimestamp" not in each}
 

@@ -26,7 +26,6 @@ def lora(name: str = "my-lora", base: str = BASE, **spec: object) -> Object:
 
 
 def ready(world: World, name: str = "my-lora") -> tuple[str, str]:
-    """Reason and message of the condition that the guide reads."""
     found = [each for each in said(world, name).get("conditions", []) if each["type"] == "EndpointsReady"]
     return (found[0]["reason"], found[0]["message"]) if found else ("", "")
 

@@ -30,7 +30,6 @@ def graph(framework: str, *, nodes: int = 2, image: str = IMAGE, **fields: Any) 
 
 
 def secret(private_key: str) -> Object:
-    """The Secret with SSH keys of that text."""
     data = {name: encoded(private_key) for name in ("private.key", "private.key.pub")}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": KEYS}, "data": data}
 

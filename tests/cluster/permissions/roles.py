@@ -68,7 +68,6 @@ def rbac(kind: str, name: str, namespace: str = "", /, **content: object) -> Obj
 
 
 def role_reference(kind: str, name: str) -> Object:
-    """What a binding says of its role."""
     return {"apiGroup": _RBAC, "kind": kind, "name": name}
 
 

@@ -111,7 +111,6 @@ class Player:
         return found
 
     def ends(self, phase: str, profiler: Object, copier: Object, *, name: str = "chat", **more: Any) -> None:
-        """Have the pod end that way."""
         pod = self.pod(name)["metadata"]["name"]
         states = {"profiler": profiler, "output-copier": copier}
         tell(self.world, pod, phase, states, **more)
@@ -158,7 +157,6 @@ class Player:
         self.world.until(lambda: self.events().count(reason) >= times, what=lambda: str(self.events()))
 
     def pods(self, name: str = "chat") -> list[Object]:
-        """The profiling pods that have not ended."""
         return [
             each
             for each in self.world.list(PODS)

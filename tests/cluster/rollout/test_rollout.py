@@ -74,7 +74,6 @@ def is_rolled_out_to(body: Object, generation: str) -> bool:
 
 
 def pods(world: World, *, is_ready_only: bool = False) -> list[Object]:
-    """Pods of workers that are not on their way out."""
     return [
         each
         for each in world.list(PODS)

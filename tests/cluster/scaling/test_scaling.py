@@ -47,7 +47,6 @@ def own_number(body: Object) -> int | None:
 
 
 def events(world: World) -> set[tuple[str, str, str]]:
-    """Whom they are about, their reasons and messages."""
     return {(each["involvedObject"]["name"], each["reason"], each["message"]) for each in world.list(EVENTS)}
 
 

@@ -81,6 +81,5 @@ def managers(body: Object) -> Iterator[tuple[str, str]]:
 
 
 def environment(template: Object) -> dict[str, Any]:
-    """The variables of the first container, by name."""
     found = template["spec"]["containers"][0].get("env", [])
     return {each["name"]: each for each in found}

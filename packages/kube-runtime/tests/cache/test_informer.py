@@ -15,11 +15,12 @@ from kube_runtime.types.kinds import CustomResourceDefinition
 from kube_runtime.types.meta import Key
 from kube_runtime.wire import path_of
 from scripted.transport import Script
+from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, gadget, key
 from simulated.server import Fault, Server
 from simulated.world import settle
 
-pytestmark = [pytest.mark.looptime, pytest.mark.usefixtures("lists")]
+pytestmark = pytest.mark.usefixtures("lists")
 
 DEFINITIONS = path_of(CustomResourceDefinition.KIND)
 NAME = Key("", str(Gadget.KIND))
@@ -75,6 +76,7 @@ class World:
                 task.cancel()
 
 
+@on_simulated_clock
 async def test_a_kind_without_a_definition_counts_as_synced_and_is_never_asked_for() -> None:
     world = World()
     async with world.synced():
@@ -86,6 +88,7 @@ async def test_a_kind_without_a_definition_counts_as_synced_and_is_never_asked_f
     assert 1 == world.server.lists(CustomResourceDefinition)
 
 
+@on_simulated_clock
 async def test_a_kind_that_is_there_is_listed_before_it_counts_as_synced() -> None:
     world = World()
     world.install()
@@ -96,6 +99,7 @@ async def test_a_kind_that_is_there_is_listed_before_it_counts_as_synced() -> No
     assert [True] == world.served
 
 
+@on_simulated_clock
 async def test_a_kind_that_comes_is_watched_and_one_that_goes_is_forgotten() -> None:
     world = World()
     async with world.synced():
@@ -114,6 +118,7 @@ async def test_a_kind_that_comes_is_watched_and_one_that_goes_is_forgotten() -> 
     assert [True, False] * 3 == world.served
 
 
+@on_simulated_clock
 async def test_a_kind_that_is_replaced_while_nobody_heard_is_listed_anew() -> None:
     world = World()
     world.install()
@@ -129,6 +134,7 @@ async def test_a_kind_that_is_replaced_while_nobody_heard_is_listed_anew() -> No
         assert {"b"} == world.names()
 
 
+@on_simulated_clock
 async def test_a_definition_that_is_not_yet_served_is_asked_for_soon_again() -> None:
     world = World()
     async with world.synced():
@@ -140,6 +146,7 @@ async def test_a_definition_that_is_not_yet_served_is_asked_for_soon_again() -> 
         assert world.cache.serves(Gadget)
 
 
+@on_simulated_clock
 async def test_a_definition_that_is_being_deleted_is_as_good_as_gone() -> None:
     world = World()
     finalizers = ["customresourcecleanup.apiextensions.k8s.io"]
@@ -153,6 +160,7 @@ async def test_a_definition_that_is_being_deleted_is_as_good_as_gone() -> None:
         assert set() == world.names()
 
 
+@on_simulated_clock
 async def test_other_changes_of_a_definition_do_not_end_the_watch() -> None:
     world = World()
     world.install()
@@ -164,6 +172,7 @@ async def test_other_changes_of_a_definition_do_not_end_the_watch() -> None:
         assert before == (world.server.lists(Gadget), world.server.watches(Gadget))
 
 
+@on_simulated_clock
 async def test_a_kind_that_may_not_be_listed_is_forbidden_and_not_absent_until_the_right_comes() -> None:
     world = World()
     world.install()
@@ -183,6 +192,7 @@ async def test_a_kind_that_may_not_be_listed_is_forbidden_and_not_absent_until_t
     assert (str(Gadget.KIND), GRANTED_BY) == (told["kind"], told["granted_by"])
 
 
+@on_simulated_clock
 async def test_a_forbidden_kind_that_is_uninstalled_is_absent() -> None:
     world = World()
     world.install()
@@ -214,6 +224,7 @@ class Restricted(Server):
         return await super().send(request)
 
 
+@on_simulated_clock
 async def test_without_permission_for_definitions_the_groups_are_asked_for_once() -> None:
     for groups, is_served in ((("apps", "example.com"), True), (("apps",), False)):
         server = Restricted()
@@ -231,6 +242,7 @@ async def test_without_permission_for_definitions_the_groups_are_asked_for_once(
         assert 1 == sum("restart" in each["event"] for each in logs)
 
 
+@on_simulated_clock
 async def test_annotations_of_definitions_are_not_kept() -> None:
     world = World()
     metadata = {"name": NAME.name, "annotations": {"kubectl.kubernetes.io/last-applied": "x" * 99}}
@@ -241,6 +253,7 @@ async def test_annotations_of_definitions_are_not_kept() -> None:
         assert {} == shown.metadata.annotations
 
 
+@on_simulated_clock
 async def test_only_the_metadata_of_definitions_is_asked_for() -> None:
     world = World()
     world.install()
@@ -253,6 +266,7 @@ async def test_only_the_metadata_of_definitions_is_asked_for() -> None:
     assert world.informer.store.shown.get(key("a")) is None
 
 
+@on_simulated_clock
 async def test_an_api_server_that_fails_when_the_groups_are_asked_for_is_asked_again() -> None:
     server = Restricted()
     server.groups = ("example.com",)

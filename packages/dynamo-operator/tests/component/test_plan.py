@@ -226,7 +226,7 @@ def test_the_flag_of_ray_stands_behind_the_framework_where_a_script_goes_on(
 def test_a_follower_keeps_its_own_ports_and_runs_as_root_only_where_it_may() -> None:
     own = {"name": "own", "containerPort": 1}
     ports = [own, {"name": "system", "containerPort": 9090}]
-    trtllm = {"command": ["python3", "-m", "dynamo.trtllm"], "ports": ports}
+    trtllm: dict[str, Any] = {"command": ["python3", "-m", "dynamo.trtllm"], "ports": ports}
     leader, worker = mains(**trtllm, securityContext={"runAsNonRoot": True})
     assert [own] == worker["ports"]
     assert "--allow-run-as-root" not in leader["args"][0]

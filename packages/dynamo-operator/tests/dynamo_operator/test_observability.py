@@ -495,7 +495,7 @@ def entries(stream: io.StringIO) -> list[dict[str, Any]]:
 def _log_a_bug() -> None:
     local = "kept for " + "oneself"
     try:
-        {}[len(local)]
+        dict[int, str]()[len(local)]
     except KeyError:
         structlog.get_logger("ours").exception("reconcile failed")
 

@@ -253,7 +253,8 @@ def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, context: Revi
     if problems and old is not None and old_text is not None:
         recurring = frozenset(islice(rules.problems(old, context), context.most)).intersection(problems)
         inherited = _unchanged(recurring, new_text, old_text) if recurring else ()
-        problems = tuple(problem for problem in problems if problem not in frozenset(inherited))
+        recurring = recurring.intersection(inherited)
+        problems = tuple(problem for problem in problems if problem not in recurring)
     changes = () if old is None else tuple(rules.changes(old, new, context))
     warning_problems = [_as_before(problem) for problem in inherited]
     if old is not None:

@@ -54,13 +54,13 @@ _VOLATILE = frozenset(
         *("since", "startTime", "endTime", "lastScaleTime", "completionTime"),
         *("lastProbeTime", labels.REQUEST_UID),
         *(labels.LAST_APPLIED_HASH, labels.GROUP_HASH),  # of texts that hold the namespace
+        "collisionCount",  # of the Deployment controller: its ReplicaSet of before was still there
         labels.OWNER_GENERATION,  # of the last write; how many there are depends on their moments
     )
 )
 _HISTORY = frozenset(
     (
         *("generation", "observedGeneration", "deployment.kubernetes.io/revision"),
-        "collisionCount",  # of the Deployment controller: its ReplicaSet of before was still there
         *(labels.RESTART_AT, "restart", "progress", "rollingUpdate"),
     )
 )

@@ -19,7 +19,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.transforms import reduced_pod
 from kube_runtime.apply.drift import has_no_drift
-from kube_runtime.apply.status import digest_of
+from kube_runtime.apply.suppression import digest_of
 from kube_runtime.cache.store import Store
 from kube_runtime.cache.watch import Changed
 from kube_runtime.controller.controller import WorkQueue

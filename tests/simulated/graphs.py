@@ -27,7 +27,8 @@ from dynamo_operator.graph.read import service_snapshot
 from dynamo_operator.graph.service import effective_replicas
 from dynamo_operator.shared.conditions import CONFLICT_RETRY_SECONDS
 from dynamo_operator.shared.report import Reporter, record_events
-from kube_runtime.apply.status import StatusRateLimit, WriteSuppression, patch_status
+from kube_runtime.apply.status import StatusRateLimit, patch_status
+from kube_runtime.apply.suppression import WriteSuppression
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.cache.store import Cache

@@ -40,7 +40,7 @@ from dynamo_operator.models.plan import Call, Reply
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.settings import LoggingSettings, TimeFormat
 from dynamo_operator.shared.conditions import GraphReason
-from kube_runtime.apply.status import Recent
+from kube_runtime.apply.suppression import Recent
 from kube_runtime.client.client import Client
 from kube_runtime.commandline import visible
 from kube_runtime.controller.manager import Health

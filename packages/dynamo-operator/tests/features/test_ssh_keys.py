@@ -21,7 +21,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import SshKeys, SshKeysCopy
 from dynamo_operator.shared.transforms import Owners
-from kube_runtime.apply.status import WriteSuppression
+from kube_runtime.apply.suppression import WriteSuppression
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client

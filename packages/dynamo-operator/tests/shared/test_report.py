@@ -13,7 +13,8 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import Problem
 from dynamo_operator.shared.report import Reporter, ValidationCache
 from kube_runtime.apply.result import Applied, Blocked, Cause, Change, Obstacle, Verb
-from kube_runtime.apply.status import CONTEST_SECONDS, StatusRateLimit
+from kube_runtime.apply.status import StatusRateLimit
+from kube_runtime.apply.suppression import CONTEST_SECONDS
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client

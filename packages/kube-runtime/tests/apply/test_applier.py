@@ -1,82 +1,25 @@
 """Apply writes what differs and nothing else, and never what is not ours. On a simulated API server."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 
 import pytest
 
 from kube_runtime.apply.applier import Applier, Controlled, CreateOnly, DesiredObjects, Shared
 from kube_runtime.apply.result import Applied, Change, Obstacle, Verb
-from kube_runtime.apply.status import CONTEST_SECONDS, CONTEST_WRITES, PASSING_SECONDS, REFUSED_SECONDS
+from kube_runtime.apply.suppression import PASSING_SECONDS, REFUSED_SECONDS
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.client import Request
 from kube_runtime.errors import Conflict, NotFound, ServerFailure
 from kube_runtime.leases import LeadershipLost
 from kube_runtime.types.meta import Object
+from simulated.applying import GENERATION, HASH, MARKER, TYPES, Scene, a_scene, verbs
 from simulated.gadget import GADGETS, MAKERS, Gadget, Maker, gadget, key
 from simulated.server import Fault, Target, status
-from simulated.world import World, a_world, settle
+from simulated.world import settle
 from simulated.writing import LeaseFor
 
 pytestmark = pytest.mark.looptime
-
-HASH = "example.com/hash"
-GENERATION = "example.com/owner-generation"
-MARKER = ("example.com/managed-by", "us")
-TYPES = (Gadget,)
-
-
-@dataclass
-class Scene:
-    """A synced world with an applier on it, and the writes that reached the server."""
-
-    world: World
-    applier: Applier
-    owner: Maker
-
-    async def apply(self, *wanted: Object) -> Applied:
-        """Apply these gadgets for the owner."""
-        return await self.applier.apply(self.owner, Controlled(wanted, TYPES))
-
-    async def apply_sets(self, *desired: DesiredObjects, owner: Maker | None = None) -> Applied:
-        """Apply these sets for the owner, and let the watch bring what comes of it."""
-        applied = await self.applier.apply(owner or self.owner, *desired)
-        await settle()
-        return applied
-
-    def owners(self, name: str) -> list[tuple[str, bool]]:
-        """The uids of the owners of a gadget, each with whether it is the controller."""
-        live = self.world.server.storage.read(GADGETS, key(name))
-        references = live["metadata"].get("ownerReferences", ())
-        return [(each["uid"], bool(each.get("controller"))) for each in references]
-
-    def writes(self) -> Sequence[str]:
-        """The methods of the requests that were no reads."""
-        return [each.method for each in self.world.server.requests if each.method != "GET"]
-
-
-@asynccontextmanager
-async def a_scene() -> AsyncIterator[Scene]:
-    """The scene, running."""
-    world = a_world()
-    async with world.synced():
-        writer = Writer(world.client, world.cache)
-        applier = Applier(writer, HASH, GENERATION)
-        yield Scene(world, applier, world.has_maker("owner"))
-
-
-def reordered(value: object) -> object:
-    """The same JSON with the keys of every map in the reverse order."""
-    if isinstance(value, dict):
-        return {name: reordered(value[name]) for name in reversed(value)}
-    return [reordered(item) for item in value] if isinstance(value, list) else value
-
-
-def verbs(applied: Applied) -> list[Verb]:
-    """What was done."""
-    return [each.verb for each in applied.changes]
 
 
 async def test_what_is_missing_is_created_once() -> None:
@@ -88,16 +31,6 @@ async def test_what_is_missing_is_created_once() -> None:
         assert ["PATCH"] == scene.writes()
         assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 2)))
         assert {"a": 2} == scene.world.sizes()
-
-
-async def test_what_somebody_changes_after_it_was_found_right_is_changed_back_each_time() -> None:
-    async with a_scene() as scene:
-        await scene.apply(gadget("a", 1))
-        for _ in range(2):
-            assert [] == verbs(await scene.apply(gadget("a", 1)))
-            scene.world.server.storage.merge(GADGETS, key("a"), {"spec": {"size": 7}})
-            await settle()
-            assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 1)))
 
 
 async def test_what_is_no_longer_wanted_goes_last() -> None:
@@ -197,22 +130,6 @@ async def test_what_is_being_deleted_is_waited_for() -> None:
         assert ["PATCH"] == scene.writes()
 
 
-async def test_a_server_that_insists_costs_one_write_and_no_loop() -> None:
-    async with a_scene() as scene:
-        storage = scene.world.server.storage
-        plain = storage.apply
-
-        def insistent(collection: str, desired: Object, manager: str) -> Object:
-            return plain(collection, {**desired, "spec": {"size": 9}}, manager)
-
-        storage.apply = insistent  # type: ignore[method-assign]  # as a mutating webhook does
-        for _ in range(5):
-            await scene.apply(gadget("a", 1))
-            await settle()
-        assert ["PATCH", "PATCH"] == scene.writes()
-        assert {"a": 9} == scene.world.sizes()
-
-
 @pytest.mark.parametrize(
     ("obstacle", "message"),
     [
@@ -233,36 +150,6 @@ async def test_an_object_of_a_kind_that_is_not_served_or_may_not_be_read_is_not_
         assert obstacle is blocked.obstacle
         assert blocked.message.endswith(message)
         assert [] == scene.writes()
-
-
-async def test_a_refusal_is_not_asked_for_again_before_its_time() -> None:
-    async with a_scene() as scene:
-        scene.world.server.faults.append(Fault(422, times=1, method="PATCH"))
-        first = await scene.apply(gadget("a", 1))
-        for _ in range(5):
-            assert first.blocked == (await scene.apply(gadget("a", 1))).blocked
-        assert ["PATCH"] == scene.writes()
-        assert [Verb.CREATE] == verbs(await scene.apply(gadget("a", 2)))  # another desired state
-        scene.world.server.faults.append(Fault(403, times=1, method="PATCH"))
-        await scene.apply(gadget("b", 1))
-        await asyncio.sleep(REFUSED_SECONDS)
-        assert [Verb.CREATE] == verbs(await scene.apply(gadget("b", 1)))
-
-
-async def test_a_contest_with_somebody_else_is_given_up_for_a_while() -> None:
-    async with a_scene() as scene:
-        last = await scene.apply(gadget("a", 1))
-        for _ in range(50):
-            scene.world.has("a", 7)
-            await settle()
-            last = await scene.apply(gadget("a", 1))
-        assert CONTEST_WRITES + 1 == len(scene.writes())
-        assert {"a": 7} == scene.world.sizes()
-        assert "another client reverts Gadget a" in last.contested[0]
-        assert ("a",) == tuple(each.metadata.name for each in last.objects)
-        await asyncio.sleep(CONTEST_SECONDS)
-        await scene.apply(gadget("a", 1))
-        assert {"a": 1} == scene.world.sizes()
 
 
 async def test_what_belongs_to_a_predecessor_of_the_owner_passes_by_itself() -> None:
@@ -345,17 +232,6 @@ async def test_what_is_spared_is_neither_written_nor_deleted() -> None:
         assert [] == verbs(applied)
         assert before == len(scene.writes())
         assert [Verb.DELETE] == verbs(await scene.apply(gadget("a", 1)))
-
-
-async def test_the_order_in_which_fields_were_set_causes_no_write() -> None:
-    async with a_scene() as scene:
-        desired = gadget("a", 1, labels={"b": "1", "a": "2"})
-        await scene.apply(desired)
-        await settle()
-        same = reordered(desired)
-        assert isinstance(same, dict)
-        await scene.apply(same)
-        assert ["PATCH"] == scene.writes()
 
 
 async def create(scene: Scene, size: int) -> Applied:
@@ -476,19 +352,6 @@ async def test_a_shared_object_that_was_created_a_moment_ago_gets_both_owners() 
         await scene.apply_sets(shared(gadget("shared", 1)))
         uids = [other.metadata.uid, scene.owner.metadata.uid]
         assert [(uid, False) for uid in uids] == scene.owners("shared")
-
-
-async def test_a_refused_creation_is_not_requested_again_at_once() -> None:
-    async with a_scene() as scene:
-        scene.world.server.faults.append(Fault(403, times=99, method="PATCH"))
-        desired = CreateOnly([gadget("data", 1)], TYPES)
-        for _ in range(3):
-            applied = await scene.apply_sets(desired)
-            assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]
-        assert 1 == len(scene.writes())
-        await settle(REFUSED_SECONDS)
-        await scene.apply_sets(desired)
-        assert 2 == len(scene.writes())
 
 
 async def test_retained_data_gets_no_owner_and_loses_the_one_that_it_has() -> None:

@@ -10,7 +10,7 @@ import pytest
 from dynamo_operator.graph.render import role_binding
 from kube_runtime.apply.applier import Applier, Shared
 from kube_runtime.apply.result import Applied, Obstacle, Verb
-from kube_runtime.apply.status import CONTEST_WRITES
+from kube_runtime.apply.suppression import CONTEST_WRITES
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache

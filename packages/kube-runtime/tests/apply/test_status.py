@@ -12,7 +12,6 @@ from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeployme
 from kube_runtime.apply.status import (
     BUSY_SECONDS,
     SETTLE_SECONDS,
-    Recent,
     StatusRateLimit,
     difference,
     merge_patch,
@@ -291,27 +290,3 @@ async def test_objects_are_forgotten_though_only_conditions_that_flip_are_writte
         waited(limit, stored(status(), uid=f"u{number}"), wanted)
         await asyncio.sleep(2)
     assert 1 == limit.remembered
-
-
-LIMIT = 3
-STEPS = st.tuples(st.sampled_from(["put", "put", "get", "get", "forget"]), st.integers(0, 4))
-
-
-@given(st.lists(STEPS, min_size=20))
-def test_the_last_keys_in_use_are_remembered_and_no_more(steps: list[tuple[str, int]]) -> None:
-    recent = Recent[int](LIMIT)
-    in_use: list[int] = []
-    for number, (act, name) in enumerate(steps):
-        is_known = name in in_use
-        if act == "put":
-            recent.put(name, number)
-        elif act == "forget":
-            recent.forget(name)
-        else:
-            assert is_known == (recent.get(name) is not None)
-        if is_known:
-            in_use.remove(name)
-        if act == "put" or (act == "get" and is_known):
-            in_use = [*in_use, name][-LIMIT:]
-    assert len(in_use) == len(recent)
-    assert all(recent.get(name) is not None for name in in_use)

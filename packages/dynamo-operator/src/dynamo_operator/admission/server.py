@@ -28,7 +28,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.observability import WebhookMetrics
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.problems import Problem, ProblemKind
-from kube_runtime.apply.status import Recent
+from kube_runtime.apply.suppression import Recent
 from kube_runtime.client.client import Client
 from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.server import ClientShares, ConnectionLimit, ShareExhausted, client_of

@@ -24,7 +24,7 @@ from dynamo_operator.shared.cluster import SshKeys, SshKeysCopy
 from dynamo_operator.shared.transforms import Owners, children
 from kube_runtime.apply.applier import Shared, shared_watch
 from kube_runtime.apply.result import rejected
-from kube_runtime.apply.status import Target, WriteSuppression
+from kube_runtime.apply.suppression import Target, WriteSuppression
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.cache.store import Cache

@@ -20,7 +20,8 @@ from dynamo_operator.shared.patches import patch_metadata, without_finalizer
 from dynamo_operator.shared.report import Reporter, report_unreadable
 from kube_runtime.apply.applier import Applier, Shared, controller_reference, shared_watch
 from kube_runtime.apply.result import Obstructed
-from kube_runtime.apply.status import Target, WriteSuppression, digest_of, patch_status
+from kube_runtime.apply.status import patch_status
+from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Watches
 from kube_runtime.client.client import ABSENT

@@ -25,7 +25,8 @@ from dynamo_operator.shared.problems import Problem
 from dynamo_operator.shared.unreadable import FAILURE_REASONS, bare_type, failed_status
 from kube_runtime import errors
 from kube_runtime.apply.result import Applied, Blocked, Change, Obstacle, Verb, rejected
-from kube_runtime.apply.status import CONTEST_SECONDS, Recent, StatusRateLimit, patch_status
+from kube_runtime.apply.status import StatusRateLimit, patch_status
+from kube_runtime.apply.suppression import CONTEST_SECONDS, Recent
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client

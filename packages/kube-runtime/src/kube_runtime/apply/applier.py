@@ -36,7 +36,13 @@ from kube_runtime.apply.result import (
     not_served,
     replacement_pending,
 )
-from kube_runtime.apply.status import LastingFailures, SettledObjects, Target, WriteSuppression, digest_of
+from kube_runtime.apply.suppression import (
+    LastingFailures,
+    SettledObjects,
+    Target,
+    WriteSuppression,
+    digest_of,
+)
 from kube_runtime.apply.writer import ManagedFieldsUpgrade, Writer
 from kube_runtime.cache.informer import Watches
 from kube_runtime.client.client import ABSENT

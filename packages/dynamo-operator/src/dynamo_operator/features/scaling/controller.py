@@ -26,7 +26,8 @@ from dynamo_operator.graph.decision import AdapterInputs, AdapterPlan
 from dynamo_operator.shared.report import Reporter, report_unreadable
 from kube_runtime.apply import result
 from kube_runtime.apply.applier import controller_reference
-from kube_runtime.apply.status import Target, WriteSuppression, digest_of, patch_status
+from kube_runtime.apply.status import patch_status
+from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache

@@ -1,0 +1,129 @@
+"""What is settled, was refused, or is kept reverted is not written again. On a simulated API server."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube_runtime.apply.applier import CreateOnly
+from kube_runtime.apply.result import Obstacle, Verb
+from kube_runtime.apply.suppression import CONTEST_SECONDS, CONTEST_WRITES, REFUSED_SECONDS, Recent
+from kube_runtime.types.meta import Object
+from simulated.applying import TYPES, a_scene, verbs
+from simulated.gadget import GADGETS, gadget, key
+from simulated.server import Fault
+from simulated.world import settle
+
+pytestmark = pytest.mark.looptime
+
+
+def reordered(value: object) -> object:
+    """The same JSON with the keys of every map in the reverse order."""
+    if isinstance(value, dict):
+        return {name: reordered(value[name]) for name in reversed(value)}
+    return [reordered(item) for item in value] if isinstance(value, list) else value
+
+
+async def test_a_server_that_insists_costs_one_write_and_no_loop() -> None:
+    async with a_scene() as scene:
+        storage = scene.world.server.storage
+        plain = storage.apply
+
+        def insistent(collection: str, desired: Object, manager: str) -> Object:
+            return plain(collection, {**desired, "spec": {"size": 9}}, manager)
+
+        storage.apply = insistent  # type: ignore[method-assign]  # as a mutating webhook does
+        for _ in range(5):
+            await scene.apply(gadget("a", 1))
+            await settle()
+        assert ["PATCH", "PATCH"] == scene.writes()
+        assert {"a": 9} == scene.world.sizes()
+
+
+async def test_a_refusal_is_not_asked_for_again_before_its_time() -> None:
+    async with a_scene() as scene:
+        scene.world.server.faults.append(Fault(422, times=1, method="PATCH"))
+        first = await scene.apply(gadget("a", 1))
+        for _ in range(5):
+            assert first.blocked == (await scene.apply(gadget("a", 1))).blocked
+        assert ["PATCH"] == scene.writes()
+        assert [Verb.CREATE] == verbs(await scene.apply(gadget("a", 2)))  # another desired state
+        scene.world.server.faults.append(Fault(403, times=1, method="PATCH"))
+        await scene.apply(gadget("b", 1))
+        await asyncio.sleep(REFUSED_SECONDS)
+        assert [Verb.CREATE] == verbs(await scene.apply(gadget("b", 1)))
+
+
+async def test_a_contest_with_somebody_else_is_given_up_for_a_while() -> None:
+    async with a_scene() as scene:
+        last = await scene.apply(gadget("a", 1))
+        for _ in range(50):
+            scene.world.has("a", 7)
+            await settle()
+            last = await scene.apply(gadget("a", 1))
+        assert CONTEST_WRITES + 1 == len(scene.writes())
+        assert {"a": 7} == scene.world.sizes()
+        assert "another client reverts Gadget a" in last.contested[0]
+        assert ("a",) == tuple(each.metadata.name for each in last.objects)
+        await asyncio.sleep(CONTEST_SECONDS)
+        await scene.apply(gadget("a", 1))
+        assert {"a": 1} == scene.world.sizes()
+
+
+async def test_the_order_in_which_fields_were_set_causes_no_write() -> None:
+    async with a_scene() as scene:
+        desired = gadget("a", 1, labels={"b": "1", "a": "2"})
+        await scene.apply(desired)
+        await settle()
+        same = reordered(desired)
+        assert isinstance(same, dict)
+        await scene.apply(same)
+        assert ["PATCH"] == scene.writes()
+
+
+async def test_a_refused_creation_is_not_requested_again_at_once() -> None:
+    async with a_scene() as scene:
+        scene.world.server.faults.append(Fault(403, times=99, method="PATCH"))
+        desired = CreateOnly([gadget("data", 1)], TYPES)
+        for _ in range(3):
+            applied = await scene.apply_sets(desired)
+            assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]
+        assert 1 == len(scene.writes())
+        await settle(REFUSED_SECONDS)
+        await scene.apply_sets(desired)
+        assert 2 == len(scene.writes())
+
+
+async def test_what_somebody_changes_after_it_was_found_right_is_changed_back_each_time() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        for _ in range(2):
+            assert [] == verbs(await scene.apply(gadget("a", 1)))
+            scene.world.server.storage.merge(GADGETS, key("a"), {"spec": {"size": 7}})
+            await settle()
+            assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 1)))
+
+
+LIMIT = 3
+STEPS = st.tuples(st.sampled_from(["put", "put", "get", "get", "forget"]), st.integers(0, 4))
+
+
+@given(st.lists(STEPS, min_size=20))
+def test_the_last_keys_in_use_are_remembered_and_no_more(steps: list[tuple[str, int]]) -> None:
+    recent = Recent[int](LIMIT)
+    in_use: list[int] = []
+    for number, (act, name) in enumerate(steps):
+        is_known = name in in_use
+        if act == "put":
+            recent.put(name, number)
+        elif act == "forget":
+            recent.forget(name)
+        else:
+            assert is_known == (recent.get(name) is not None)
+        if is_known:
+            in_use.remove(name)
+        if act == "put" or (act == "get" and is_known):
+            in_use = [*in_use, name][-LIMIT:]
+    assert len(in_use) == len(recent)
+    assert all(recent.get(name) is not None for name in in_use)

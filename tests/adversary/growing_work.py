@@ -17,12 +17,12 @@ from dynamo_operator.component.validate import component_problems
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.features.scaling.decide import decide as decide_scaling
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.decide import missing
 from dynamo_operator.graph.service import graph_selector
 from dynamo_operator.graph.status import (
     component_views,
     configuration_warning,
     graph_status,
-    missing,
     refused_status,
     status_events,
 )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.plan import canonical
+from dynamo_operator.component.objects import canonical
 from dynamo_operator.component.render import component_parts
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts

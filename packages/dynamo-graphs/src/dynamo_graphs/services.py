@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from dynamo_operator.component.api import BlockedPod, DynamoComponentDeployment, ServiceReplicaStatus
-from dynamo_operator.component.readiness import ServiceView, ready_replicas
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import base_replicas, effective_replicas
+from dynamo_operator.graph.service import ServiceView, base_replicas, effective_replicas
 from dynamo_operator.shared.conditions import SUSPENDED, Stated
 from kube_runtime.types.meta import condition
 
@@ -58,7 +57,7 @@ def _service(name: str, desired: int, counts: ServiceReplicaStatus | None) -> Se
     return Service(
         name,
         desired,
-        ready=ready_replicas(counts),
+        ready=counts.ready,
         updated=counts.updated_replicas,
         ready_of_newest=ServiceView(name, counts, desired).ready_of_newest,
         reason=counts.reason or "",

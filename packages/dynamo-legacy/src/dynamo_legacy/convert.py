@@ -22,7 +22,7 @@ from dynamo_operator.component.api import (
     DynamoComponentDeploymentSpec,
     ScalingAdapterSwitch,
 )
-from dynamo_operator.component.plan import merged, pruned, variable
+from dynamo_operator.component.objects import merged, pruned, variable
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import VARIABLE, config_of

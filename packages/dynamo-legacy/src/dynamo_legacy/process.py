@@ -19,8 +19,8 @@ from dynamo_operator import labels
 from dynamo_operator.component.read import PodIndex
 from dynamo_operator.process.operator import Parts
 from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.conditions import FAILURE_REASONS, FailureReasons
 from dynamo_operator.shared.transforms import Owners, children, namespace_of, per_owner, slimmed
-from dynamo_operator.shared.unreadable import FAILURE_REASONS, FailureReasons
 from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import ManagedFieldsUpgrade
 from kube_runtime.cache.informer import Informer

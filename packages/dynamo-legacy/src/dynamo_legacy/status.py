@@ -20,7 +20,7 @@ from dynamo_operator.component.api import ingress_host
 from dynamo_operator.component.pods import Diagnosis
 from dynamo_operator.component.readiness import Readiness
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.conditions import Stop, pause_over, refused
+from dynamo_operator.shared.conditions import Stop, pause_over, stop_of_problems
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.apply.result import Blocked
 from kube_runtime.types.meta import Condition, condition, cut, fitted
@@ -178,7 +178,7 @@ _FAILED = "Failed to reconcile DynamoNimDeployment: "
 
 def refusal(nim: DynamoNimDeployment, problems: tuple[Problem, ...]) -> Stop:
     """Stop a reconcile because the spec has problems; running pods stay."""
-    return refused(_nim_status(nim, _failed(nim, map(str, problems))), problems)
+    return stop_of_problems(_nim_status(nim, _failed(nim, map(str, problems))), problems)
 
 
 def claimless_status(

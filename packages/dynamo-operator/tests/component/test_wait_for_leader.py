@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dynamo_graphs.offline import graph_tree
-from dynamo_operator.component.pod import NAME, WITHIN_SECONDS, script
+from dynamo_operator.component.wait_for_leader import CONTAINER, WITHIN_SECONDS, script
 from dynamo_operator.names import GROVE, on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
@@ -180,8 +180,8 @@ def test_the_workers_of_vllm_wait_and_the_leader_does_not(
     assert (main["image"], main["env"]) == (step["image"], step["env"])
     assert {"limits": {"cpu": "4"}, "requests": {"memory": "1Gi"}} == step["resources"]
     assert str(WITHIN_SECONDS) in step["args"]
-    [mount] = (each for each in step["volumeMounts"] if each["name"] == NAME)
-    [volume] = (each for each in worker["volumes"] if each["name"] == NAME)
+    [mount] = (each for each in step["volumeMounts"] if each["name"] == CONTAINER)
+    [volume] = (each for each in worker["volumes"] if each["name"] == CONTAINER)
     [held] = (each for each in found if each["kind"] == "ConfigMap")
     assert held["metadata"]["name"] == volume["configMap"]["name"]
     assert f"{mount['mountPath']}/{next(iter(held['data']))}" == step["command"][1]
@@ -198,8 +198,8 @@ def test_nobody_else_waits(module: str) -> None:
 def test_the_users_own_steps_come_first_and_one_of_that_name_takes_the_place_of_ours() -> None:
     mine = {"name": "download", "image": "d"}
     _, worker = pods(objects("dynamo.vllm", *RAY, initContainers=[mine]))
-    assert ["download", NAME] == [each["name"] for each in worker["initContainers"]]
-    own = {"name": NAME, "image": "o"}
+    assert ["download", CONTAINER] == [each["name"] for each in worker["initContainers"]]
+    own = {"name": CONTAINER, "image": "o"}
     _, worker = pods(objects("dynamo.vllm", *RAY, initContainers=[own]))
     assert [own] == worker["initContainers"]
 

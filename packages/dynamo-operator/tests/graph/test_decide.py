@@ -8,7 +8,7 @@ import pytest
 
 from dynamo_operator import labels
 from dynamo_operator.features.history import HISTORY
-from dynamo_operator.features.rollouts.plan import MANAGED
+from dynamo_operator.features.rollouts.revisions import MANAGED
 from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,

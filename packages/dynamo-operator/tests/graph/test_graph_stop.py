@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.status import graph_stop, missing
+from dynamo_operator.graph.decide import graph_stop, missing
 from dynamo_operator.names import COMPONENT, GROVE, on_provider
 from dynamo_operator.shared.cluster import GROVE as GROVE_API
 from dynamo_operator.shared.cluster import INFERENCE_POOL, LEADER_WORKER_SET, Facts

@@ -8,8 +8,7 @@ import pytest
 from dynamo_operator import labels
 from dynamo_operator.component.api import ServiceReplicaStatus
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_operator.graph.decide import to_record, workload_provider
-from dynamo_operator.graph.status import is_available
+from dynamo_operator.graph.decide import is_available, to_record, workload_provider
 from dynamo_operator.names import COMPONENT, GROVE
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import GROVE as GROVE_API

@@ -16,13 +16,14 @@ from dynamo_operator.component.api import (
     ServiceReplicaStatus,
 )
 from dynamo_operator.component.pods import Diagnosis
-from dynamo_operator.component.readiness import ServiceView, diagnosed
+from dynamo_operator.component.readiness import diagnosed
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
     ProgressStatus,
 )
+from dynamo_operator.graph.service import ServiceView
 from dynamo_operator.graph.status import GraphStatus, goal_hash, graph_status
 from kube_runtime.apply.status import with_transition_times
 from kube_runtime.types.meta import Condition, Metadata, Object

@@ -20,7 +20,8 @@ from dynamo_operator.component.api import (
     ServiceReplicaStatus,
 )
 from dynamo_operator.component.readiness import NO_DEPLOYMENT
-from dynamo_operator.features.rollouts.plan import Member, Revisions, Rollout, WorkerRevision
+from dynamo_operator.features.rollouts.plan import Member, Revisions, Rollout
+from dynamo_operator.features.rollouts.revisions import WorkerRevision
 from dynamo_operator.graph import status as graph_statuses
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
@@ -28,12 +29,12 @@ from dynamo_operator.graph.api import (
     DynamoGraphDeploymentStatus,
     ProgressStatus,
 )
+from dynamo_operator.graph.decide import graph_stop
 from dynamo_operator.graph.status import (
     GraphProgress,
     component_views,
     goal_hash,
     graph_progress,
-    graph_stop,
     is_current,
     refused_status,
 )

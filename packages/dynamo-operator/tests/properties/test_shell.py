@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_operator.component.framework import is_shell
-from dynamo_operator.component.plan import Fragment, Word, quoted, shell_line
+from dynamo_operator.component.launch import Fragment, Word, quoted, shell_line
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 

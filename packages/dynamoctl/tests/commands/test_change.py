@@ -1,6 +1,5 @@
 """Files that `apply` and `diff` refuse."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,10 +8,6 @@ from dynamoctl.main import app
 from kube_runtime.commandline import execute
 from scripted.connections import connect_to
 from simulated.server import Server
-
-
-def test_an_empty_name_is_no_file(usage_error: Callable[[str], str]) -> None:
-    assert "missing file: expected FILE or --filename FILE" in usage_error("apply --filename=")
 
 
 @pytest.mark.parametrize(

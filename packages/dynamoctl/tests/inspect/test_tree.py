@@ -13,7 +13,8 @@ from rich.console import Console
 from dynamo_graphs.reader import Members, Missing, members
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodClique, PodCliqueScalingGroup
 from dynamoctl.inspect.top import print_top
-from dynamoctl.inspect.tree import drawn, print_reasons, tree_of
+from dynamoctl.inspect.tree import drawn, tree_of
+from dynamoctl.inspect.why import print_reasons
 from dynamoctl.options import Where
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.types.kinds import Pod, Role

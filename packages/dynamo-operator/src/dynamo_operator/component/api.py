@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from kube_runtime.crd import (
     AGE,
@@ -524,6 +525,40 @@ class ServiceReplicaStatus(Struct):
     blocked_pods: Annotated[
         tuple[BlockedPod, ...], Field("Pods that are not ready and why, at most five.", max_items=5)
     ] = ()
+
+    @property
+    def ready(self) -> int | None:
+        """The ready replicas, or the available ones of a workload that does not count ready ones."""
+        return self.available_replicas if self.ready_replicas is None else self.ready_replicas
+
+    def of_ready_service(self) -> "ServiceReplicaStatus":
+        """The counts without reason, message and blocked pods."""
+        return replace(self, reason=None, message=None, blocked_pods=())
+
+
+PODS_NOT_READY, UPDATING = "pods_not_ready", "updating"
+_SOFT = (None, PODS_NOT_READY, UPDATING)
+"""Reasons that an update explains. Any other needs a person's attention."""
+
+
+def service_reason(reason: str | None, *, updates: bool) -> str | None:
+    """The reason of a service that is not ready; None if unknown."""
+    if reason not in _SOFT:
+        return reason
+    if updates:
+        return UPDATING
+    return None if reason is None else PODS_NOT_READY
+
+
+def is_updating(
+    before: ServiceReplicaStatus | None, *, is_same: bool, was_ready: bool, is_rolling: bool, has_older: bool
+) -> bool:
+    """Whether a newer revision is replacing one that was ready.
+
+    `before` are the counts in the stored status; `is_same` is whether that describes the same spec.
+    """
+    was_updating = before is not None and before.reason == UPDATING
+    return has_older or (was_updating and (is_same or is_rolling)) or (was_ready and is_rolling)
 
 
 class DynamoComponentDeploymentStatus(Status):

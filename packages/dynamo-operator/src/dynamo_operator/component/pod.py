@@ -9,103 +9,32 @@ mounted, and a mount of the user replaces the operator's at the same path.
 """
 
 from collections.abc import Iterable
-from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import WORKER_TYPES
-from dynamo_operator.component.plan import (
-    SHELL,
-    ComponentPlan,
-    GroupNode,
-    LeaderService,
-    Role,
+from dynamo_operator.component.launch import SHELL, GroupNode
+from dynamo_operator.component.objects import (
     has_handler,
     merged,
     merged_environment,
     merged_probe,
-    object_metadata,
     variable,
     variable_of_field,
     with_device_limits,
 )
+from dynamo_operator.component.plan import ComponentPlan, Role
+from dynamo_operator.component.wait_for_leader import CONTAINER, awaited_leader, wait_containers
 from dynamo_operator.names import EPP_SERVICE_ACCOUNT, PLANNER_SERVICE_ACCOUNT, volume_name
 from dynamo_operator.shared.cluster import InferencePool, NamespaceDefaults
-from kube_runtime.types.kinds import ConfigMap
 from kube_runtime.types.meta import Object
-
-NAME = "dynamo-wait-for-leader"
-"""Name of the init container and its volume. A user's init container of that name replaces it."""
-
-WITHIN_SECONDS = 1800
-"""Long enough for a leader's node to pull an image of 20 GB at 100 Mbit/s; then the pod reports why, and
-restarts."""
-
-_FOLDER = "/etc/dynamo/wait-for-leader"
-_FILE = "wait_for_leader.py"
-_COPIED = ("image", "imagePullPolicy", "securityContext", "env", "envFrom")
-_SHARED_RESOURCES = frozenset(("cpu", "ephemeral-storage", "memory"))
-
-
-# The script needs neither permissions nor another image: it connects to the leader, with the
-# worker's image, environment, mounts and user, since Ray may require certificates. The resources
-# are those of the worker without devices: this keeps the pod's QoS class and costs nothing, because
-# init containers run before the others.
-def wait_containers(plan: ComponentPlan, node: GroupNode | None, main: Object) -> list[Object]:
-    """The init container, on workers that wait. `main` is the pod's main container."""
-    if node is None or (service := _awaited(plan, node)) is None:
-        return []
-    if any(NAME == container.get("name") for container in plan.pod.get("initContainers", ())):
-        return []
-    leader = node.hosts.leader.argument
-    protocol = ["ray"] if service.is_ray else []
-    mount = {"name": NAME, "mountPath": _FOLDER, "readOnly": True}
-    init_container: Object = {
-        "name": NAME,
-        **{name: main[name] for name in _COPIED if name in main},
-        "command": ["python3", f"{_FOLDER}/{_FILE}"],
-        "args": [leader, str(service.port), str(WITHIN_SECONDS), *protocol],
-        "volumeMounts": [*main.get("volumeMounts", ()), mount],
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-    }
-    if resources := _resources(main.get("resources", {})):
-        init_container["resources"] = resources
-    return [init_container]
-
-
-def wait_config_maps(plan: ComponentPlan) -> tuple[Object, ...]:
-    """The ConfigMap with the script, if workers of the component wait."""
-    if plan.nodes == 1 or plan.backend.leader_service(plan) is None:
-        return ()
-    name = names.leader_wait_config_map(plan.name)
-    metadata = object_metadata(plan.namespace, name, plan.labels, plan.annotations)
-    return (ConfigMap.KIND.manifest(metadata, data={_FILE: script()}),)
-
-
-@cache
-def script() -> str:
-    """The text of the script."""
-    return files("dynamo_operator.component").joinpath(f"scripts/{_FILE}").read_text("utf-8")
-
-
-def _awaited(plan: ComponentPlan, node: GroupNode | None) -> LeaderService | None:
-    return None if node is None or node.is_leader else plan.backend.leader_service(plan)
-
-
-def _resources(main: Object) -> Object:
-    # Those that determine the QoS class, without devices and resource claims.
-    sides = {
-        side: {name: quantity for name, quantity in main.get(side, {}).items() if name in _SHARED_RESOURCES}
-        for side in ("limits", "requests")
-    }
-    return {side: amounts for side, amounts in sides.items() if amounts}
-
 
 HTTP_PORT = 8000
 SYSTEM_PORT = 9090
+"""Port of a worker's system server."""
+
 PLANNER_METRICS_PORT = 9085
 EPP_GRPC_PORT = 9002
 EPP_CONFIG_FILE = "epp-config-dynamo.yaml"
@@ -332,8 +261,8 @@ def pod_spec(plan: ComponentPlan, node: GroupNode | None, *, is_debug: bool = Fa
     main = _main_container(plan, node)
     launched = plan.backend.launch_volumes(plan) if node else ()
     added = [*roles.get("volumes", ()), *launched]
-    if _awaited(plan, node):
-        added.append({"name": NAME, "configMap": {"name": names.leader_wait_config_map(plan.name)}})
+    if awaited_leader(plan, node):
+        added.append({"name": CONTAINER, "configMap": {"name": names.leader_wait_config_map(plan.name)}})
     secrets: list[Object] = plan.pod.get("imagePullSecrets", [])
     named = {entry.get("name") for entry in secrets}
     found = plan.namespace_defaults.image_pull_secrets or ()

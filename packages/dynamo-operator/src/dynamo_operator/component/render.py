@@ -11,27 +11,16 @@ from msgspec.structs import replace
 from dynamo_operator import labels, names
 from dynamo_operator.component import pod
 from dynamo_operator.component.api import (
-    MESH,
     NAMES,
     NOOP,
     ComponentSpec,
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
-    IngressSpec,
     SharedMemory,
-    ingress_host,
 )
 from dynamo_operator.component.framework import cache_path, framework, gpus, started
-from dynamo_operator.component.plan import (
-    Backend,
-    ComponentPlan,
-    ConfigKey,
-    Fragment,
-    GroupNode,
-    Hosts,
-    Mount,
-    Orchestrator,
-    Rendered,
+from dynamo_operator.component.launch import Fragment, GroupNode, Hosts
+from dynamo_operator.component.objects import (
     annotations,
     canonical,
     component_labels,
@@ -43,18 +32,20 @@ from dynamo_operator.component.plan import (
     resources,
     user_labels,
 )
+from dynamo_operator.component.plan import Backend, ComponentPlan, ConfigKey, Mount, Orchestrator, Rendered
+from dynamo_operator.component.wait_for_leader import wait_config_maps
 from dynamo_operator.features.disruption import component_disruption_budgets
+from dynamo_operator.features.exposure import ingresses, virtual_services
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.settings import RenderSettings, allows_key, entries
+from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
     Facts,
     LeaderWorkerSet,
     NamespaceDefaults,
     PodGroup,
-    VirtualService,
     registry_of_image,
 )
-from kube_runtime.types.kinds import Deployment, Ingress, Service
+from kube_runtime.types.kinds import Deployment, Service
 from kube_runtime.types.meta import Object
 
 _DEFAULT_BOUND = "25%"
@@ -307,16 +298,13 @@ def component_parts(
     plan = component_plan(component, facts, settings)
     outside = (*ingresses(plan), *virtual_services(plan))
     budgets = () if plan.graph else component_disruption_budgets(component, settings)
-    around = (*services(plan), *outside, *budgets, *pod.wait_config_maps(plan))
+    around = (*services(plan), *outside, *budgets, *wait_config_maps(plan))
     return tuple(map(canonical, around)), plan.orchestrator.workloads(plan)
 
 
 def component_shared_objects(component: DynamoComponentDeployment) -> tuple[Object, ...]:
     """Return the Service of the base model, which all its components own and none controls."""
     return tuple(map(canonical, model_services(component.metadata.namespace, component.spec)))
-
-
-_OWN_PREFIX = "nvidia.com/"
 
 
 def services(plan: ComponentPlan) -> tuple[Object, ...]:
@@ -341,59 +329,6 @@ def _service(plan: ComponentPlan, suffix: str, selector: dict[str, str]) -> Obje
     return Service.KIND.manifest(
         metadata, spec={"selector": plan.selector | serving | selector, "ports": ports}
     )
-
-
-def ingresses(plan: ComponentPlan) -> tuple[Object, ...]:
-    """The component's Ingress, if it is enabled and has an ingress class."""
-    ingress = plan.ingress
-    if ingress is None or not ingress.enabled or not ingress.ingress_controller_class_name:
-        return ()
-    host = ingress_host(ingress)
-    port = plan.role.service_ports[0]["port"]
-    backend = {"service": {"name": names.service_name(plan.name), "port": {"number": port}}}
-    path = {"path": "/", "pathType": "Prefix", "backend": backend}
-    spec: Object = {
-        "ingressClassName": ingress.ingress_controller_class_name,
-        "rules": [{"host": host, "http": {"paths": [path]}}],
-    }
-    if ingress.tls is not None:
-        secret = {"secretName": ingress.tls.secret_name} if ingress.tls.secret_name else {}
-        spec["tls"] = [{"hosts": [host], **secret}]
-    return (Ingress.KIND.manifest(_outside_metadata(plan, ingress), spec=spec),)
-
-
-def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
-    """The component's VirtualService, if it is enabled and has a gateway."""
-    ingress = plan.ingress
-    if ingress is None or not ingress.enabled or not plan.knows_istio:
-        return ()
-    if not ingress.use_virtual_service or not ingress.virtual_service_gateway:
-        return ()
-    port = {"number": plan.role.service_ports[0]["port"]}
-    destination = {"host": names.service_name(plan.name), "port": port}
-    route = {"match": [{"uri": {"prefix": "/"}}], "route": [{"destination": destination}]}
-    spec: Object = {
-        "hosts": [ingress_host(ingress)],
-        "gateways": [ingress.virtual_service_gateway],
-        "http": [route],
-    }
-    # A route for sidecars must not affect other namespaces. A gateway may run in any namespace.
-    if ingress.virtual_service_gateway == MESH:
-        spec["exportTo"] = ["."]
-    return (VirtualService.KIND.manifest(_outside_metadata(plan, ingress), spec=spec),)
-
-
-def _outside_metadata(plan: ComponentPlan, ingress: IngressSpec) -> Object:
-    users = {key: value for key, value in ingress.labels.items() if key not in labels.SELECTING}
-    name = names.workload_name(plan.name)
-    # Validation rejects forbidden annotations under `ingress`; those of the component are only dropped.
-    allowed = entries(plan.settings.ingress_allowed_annotations)
-    own = {
-        key: text
-        for key, text in plan.annotations.items()
-        if not allowed or key.startswith(_OWN_PREFIX) or allows_key(key, allowed)
-    }
-    return object_metadata(plan.namespace, name, plan.labels | users, own | ingress.annotations)
 
 
 def model_services(namespace: str, spec: ComponentSpec) -> tuple[Object, ...]:

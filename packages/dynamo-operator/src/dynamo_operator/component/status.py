@@ -11,33 +11,28 @@ from dynamo_operator.component.api import (
     DynamoComponentDeployment,
     DynamoComponentDeploymentStatus,
     ServiceReplicaStatus,
+    is_updating,
+    service_reason,
 )
 from dynamo_operator.component.framework import declared_or_detected
-from dynamo_operator.component.plan import component_labels
+from dynamo_operator.component.objects import component_labels
 from dynamo_operator.component.pods import UNKNOWN, Diagnosis
 from dynamo_operator.component.readiness import (
     NO_DEPLOYMENT,
     Readiness,
-    cause,
     deployment_readiness,
     deployment_replicas,
     diagnosed,
-    is_updating,
-    unexplained,
 )
 from dynamo_operator.component.render import group_names, parent_graph
-from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.labels import GROUP_HASH
 from dynamo_operator.shared.cluster import (
-    LEADER_WORKER_SET,
-    Facts,
     LeaderWorkerSet,
     LeaderWorkerSetSpec,
     LeaderWorkerTemplate,
     PodGroup,
-    withheld_text,
 )
-from dynamo_operator.shared.conditions import ComponentReason, Stop, pause_over, refused, unobserved
+from dynamo_operator.shared.conditions import ComponentReason, pause_over, unobserved
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.apply.result import Applied, Blocked, Obstacle
 from kube_runtime.types.kinds import Deployment, PodTemplate, StatefulSet
@@ -182,22 +177,6 @@ _OBSTACLE_REASONS = {
 
 # Programs match the reasons, which are the Go operator's. People need to know which pod fails, and
 # why: that is in the message and in the counts.
-def component_stop(
-    component: DynamoComponentDeployment, problems: Sequence[Problem], facts: Facts
-) -> Stop | None:
-    """Why nothing may be applied for a component; None if it may be."""
-    if problems:
-        return refused(refused_status(component, problems), problems)
-    if lacks_orchestrator(component.spec, facts):
-        forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET,))
-        reason = ComponentReason.API_FORBIDDEN if forbidden else ComponentReason.NO_ORCHESTRATOR
-        text = forbidden or NO_ORCHESTRATOR
-        availability = _availability(component, Readiness(reason, text))
-        status = component.status.with_conditions([_valid(component), *availability])
-        return Stop(status, "WorkloadProviderUnavailable", [text])
-    return None
-
-
 def refused_status(
     component: DynamoComponentDeployment, problems: Sequence[Problem]
 ) -> DynamoComponentDeploymentStatus:
@@ -208,8 +187,8 @@ def refused_status(
     text = _REFUSED + fitted([str(problem) for problem in problems], MESSAGE_LIMIT - len(_REFUSED))
     reason = ComponentReason.VALIDATION_FAILED
     invalid = new_condition(component, "Valid", "False", reason, text)
-    availability = _availability(component, Readiness(reason, text))
-    return component.status.with_conditions([invalid, *availability])
+    unavailable = availability(component, Readiness(reason, text))
+    return component.status.with_conditions([invalid, *unavailable])
 
 
 def applied_status(
@@ -257,7 +236,7 @@ def component_status(
         selector = pods | {labels.ROLE: "leader"}  # one pod of each replica
     return replace(
         before,
-        conditions=(_valid(component), *_availability(component, readiness)),
+        conditions=(valid_condition(component), *availability(component, readiness)),
         service=service,
         pod_selector=pods,
         selector=",".join(f"{name}={value}" for name, value in sorted(selector.items())),
@@ -276,7 +255,7 @@ def _service(
     runtime = _labels(component)[labels.DYNAMO_NAMESPACE]
     counts = replace(diagnosed(replicas, diagnosis), runtime_namespace=runtime)
     if readiness.is_ready:
-        return unexplained(counts)
+        return counts.of_ready_service()
     status = component.status
     available = condition(status.conditions, "Available")
     updates = is_updating(
@@ -286,7 +265,7 @@ def _service(
         is_rolling=readiness.is_rolling,
         has_older=readiness.has_older,
     )
-    reason = cause(diagnosis.reason, updates=updates)
+    reason = service_reason(diagnosis.reason, updates=updates)
     named = f"{component.metadata.name}: {readiness.message}"
     return replace(counts, reason=reason, message=diagnosis.message or named)
 
@@ -295,12 +274,14 @@ def _labels(component: DynamoComponentDeployment) -> dict[str, str]:
     return component_labels(component, parent_graph(component))
 
 
-def _valid(component: DynamoComponentDeployment) -> Condition:
+def valid_condition(component: DynamoComponentDeployment) -> Condition:
+    """The condition `Valid` of a component without problems."""
     text = "DynamoComponentDeployment spec is valid"
     return new_condition(component, "Valid", "True", ComponentReason.VALID, text)
 
 
-def _availability(component: DynamoComponentDeployment, readiness: Readiness) -> list[Condition]:
+def availability(component: DynamoComponentDeployment, readiness: Readiness) -> list[Condition]:
+    """The conditions of a workload's readiness, in both types that programs wait for."""
     status = "True" if readiness.is_ready else "False"
     twins = [
         new_condition(component, type_, status, readiness.reason, readiness.message)

@@ -16,7 +16,7 @@ from dynamo_operator.component.api import (
     VolumeMount,
 )
 from dynamo_operator.component.framework import GPU, cache_path
-from dynamo_operator.component.plan import HANDLERS
+from dynamo_operator.component.objects import HANDLERS
 from dynamo_operator.graph.service import VARIABLE, folded
 from dynamo_operator.names import (
     PLANNER_SERVICE_ACCOUNT,

@@ -7,7 +7,7 @@ namespace. Multinode services have none, since losing any pod of a group stops t
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
-from dynamo_operator.component.plan import (
+from dynamo_operator.component.objects import (
     annotations,
     component_labels,
     object_metadata,

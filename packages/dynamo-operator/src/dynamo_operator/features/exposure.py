@@ -1,4 +1,4 @@
-"""The gateways, hosts, ingress classes and annotations that tenants may use.
+"""The Ingresses and VirtualServices of graphs, and what tenants may write in them.
 
 Users who may write graphs usually may not write Ingresses and VirtualServices; the operator creates those for
 them. So it enforces the administrator's limits: at admission, in `dynamoctl lint`, and before each apply.
@@ -7,14 +7,17 @@ them. So it enforces the administrator's limits: at admission, in `dynamoctl lin
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dynamo_operator import names
+from dynamo_operator import labels, names
 from dynamo_operator.component.api import (
     DEFAULT_HOST_SUFFIX,
     MESH,
     ComponentSpec,
     DynamoComponentDeployment,
+    IngressSpec,
     ingress_host,
 )
+from dynamo_operator.component.objects import object_metadata
+from dynamo_operator.component.plan import ComponentPlan
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decision import Decision, Feature
 from dynamo_operator.settings import (
@@ -34,6 +37,62 @@ from kube_runtime.types.meta import Key, Object, key_of
 _CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _HOST_ANNOTATIONS = ("server-alias", "server-alias-regex", "hostname", "internal-hostname")
 """Names of annotations that add hosts, in ingress-nginx, haproxy-ingress and external-dns."""
+
+
+_OWN_PREFIX = "nvidia.com/"
+
+
+def ingresses(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The component's Ingress, if it is enabled and has an ingress class."""
+    ingress = plan.ingress
+    if ingress is None or not ingress.enabled or not ingress.ingress_controller_class_name:
+        return ()
+    host = ingress_host(ingress)
+    port = plan.role.service_ports[0]["port"]
+    backend = {"service": {"name": names.service_name(plan.name), "port": {"number": port}}}
+    path = {"path": "/", "pathType": "Prefix", "backend": backend}
+    spec: Object = {
+        "ingressClassName": ingress.ingress_controller_class_name,
+        "rules": [{"host": host, "http": {"paths": [path]}}],
+    }
+    if ingress.tls is not None:
+        secret = {"secretName": ingress.tls.secret_name} if ingress.tls.secret_name else {}
+        spec["tls"] = [{"hosts": [host], **secret}]
+    return (Ingress.KIND.manifest(_outside_metadata(plan, ingress), spec=spec),)
+
+
+def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The component's VirtualService, if it is enabled and has a gateway."""
+    ingress = plan.ingress
+    if ingress is None or not ingress.enabled or not plan.knows_istio:
+        return ()
+    if not ingress.use_virtual_service or not ingress.virtual_service_gateway:
+        return ()
+    port = {"number": plan.role.service_ports[0]["port"]}
+    destination = {"host": names.service_name(plan.name), "port": port}
+    route = {"match": [{"uri": {"prefix": "/"}}], "route": [{"destination": destination}]}
+    spec: Object = {
+        "hosts": [ingress_host(ingress)],
+        "gateways": [ingress.virtual_service_gateway],
+        "http": [route],
+    }
+    # A route for sidecars must not affect other namespaces. A gateway may run in any namespace.
+    if ingress.virtual_service_gateway == MESH:
+        spec["exportTo"] = ["."]
+    return (VirtualService.KIND.manifest(_outside_metadata(plan, ingress), spec=spec),)
+
+
+def _outside_metadata(plan: ComponentPlan, ingress: IngressSpec) -> Object:
+    users = {key: value for key, value in ingress.labels.items() if key not in labels.SELECTING}
+    name = names.workload_name(plan.name)
+    # Validation rejects forbidden annotations under `ingress`; those of the component are only dropped.
+    allowed = entries(plan.settings.ingress_allowed_annotations)
+    own = {
+        key: text
+        for key, text in plan.annotations.items()
+        if not allowed or key.startswith(_OWN_PREFIX) or allows_key(key, allowed)
+    }
+    return object_metadata(plan.namespace, name, plan.labels | users, own | ingress.annotations)
 
 
 def graph_exposure_problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterator[Problem]:

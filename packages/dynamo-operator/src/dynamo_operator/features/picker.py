@@ -6,7 +6,7 @@ import yaml
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
-from dynamo_operator.component.plan import object_metadata, service_dynamo_namespace
+from dynamo_operator.component.objects import object_metadata, service_dynamo_namespace
 from dynamo_operator.component.pod import EPP_CONFIG_FILE, EPP_GRPC_PORT, HTTP_PORT
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings

@@ -13,14 +13,13 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.read import PodIndex
 from dynamo_operator.features.grove.read import grove_watches
-from dynamo_operator.features.rollouts.read import history_watch, leaving_pod_watch
 from dynamo_operator.features.scaling.controller import adapter_watch, apply_adapters
 from dynamo_operator.features.scaling.plan import ADAPTERS
 from dynamo_operator.features.ssh_keys import ssh_key_watches
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import decide
 from dynamo_operator.graph.decision import Decision
-from dynamo_operator.graph.read import graph_pod_watch, orchestrator_watches, pvc_watch, read_graph
+from dynamo_operator.graph.read import graph_pod_watch, kind_watches, leaving_pod_watch, pvc_watch, read_graph
 from dynamo_operator.graph.status import report
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.labels import FINALIZER
@@ -76,9 +75,8 @@ class GraphController:
         return (
             *shared,
             adapter_watch(),
-            history_watch(),
             pvc_watch(self.cache),
-            *orchestrator_watches(),
+            *kind_watches(),
             *grove_watches(self.cache),
             *ssh_key_watches(self.cache),
             graph_pod_watch(self.cache),

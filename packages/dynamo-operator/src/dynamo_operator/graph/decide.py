@@ -3,7 +3,7 @@
 The controller, `dynamoctl render` and the preview of an upgrade call the same functions.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -11,27 +11,28 @@ import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.readiness import ServiceView
+from dynamo_operator.component.status import NO_ORCHESTRATOR
+from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.features.exposure import EXPOSURE
 from dynamo_operator.features.grove.decide import ON_GROVE
 from dynamo_operator.features.history import HISTORY
 from dynamo_operator.features.restart import RESTART
 from dynamo_operator.features.rollouts.decide import ROLLOUTS
-from dynamo_operator.features.rollouts.plan import MANAGED, PLAIN, worker_component_name
+from dynamo_operator.features.rollouts.revisions import MANAGED, PLAIN, worker_component_name
 from dynamo_operator.features.scaling.plan import ADAPTERS
 from dynamo_operator.features.suspension import SUSPENSION
-from dynamo_operator.features.takeover.apply import adopted_components
+from dynamo_operator.features.takeover.evidence import adopted_components
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.decision import Decision, Feature, GraphInputs, Provider
+from dynamo_operator.graph.decision import Decision, Delete, Feature, GraphInputs, Provider
 from dynamo_operator.graph.render import SHARED_ACCOUNTS, graph_objects, graph_shared_objects, pvc_objects
-from dynamo_operator.graph.service import effective_replicas, sized
-from dynamo_operator.graph.status import component_views, graph_stop
+from dynamo_operator.graph.service import ServiceView, effective_replicas, sized
+from dynamo_operator.graph.status import component_views, refused_status, stopped_status
 from dynamo_operator.names import is_on_grove, on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared import cluster
 from dynamo_operator.shared.cluster import Facts, PodCliqueSet
+from dynamo_operator.shared.conditions import GraphReason, GraphState, Stop, stop_of_problems
 from dynamo_operator.shared.problems import Problem
-from dynamo_operator.shared.writes import Delete
 from kube_runtime.apply.result import Applied, Cause, Change, Verb, controls
 from kube_runtime.types.meta import Resource, condition
 
@@ -220,3 +221,66 @@ ACCOUNTS = Feature(
 )
 FEATURES = (HISTORY, ADAPTERS, ROLLOUTS, RESTART, SUSPENSION, CLAIMS, ACCOUNTS, EXPOSURE)
 """What a graph may use beside its services, in the order of the writes; `features/__init__.py` has a map."""
+
+
+def is_available(provider: str, facts: Facts) -> bool:
+    """Whether the cluster serves what the provider needs."""
+    return provider == names.COMPONENT or (provider == names.GROVE and facts.grove_served)
+
+
+# The operator writes nothing for such a graph, and its pods keep running. It watches each object
+# that it reads here, so the creation of a missing one wakes the graph.
+def graph_stop(graph: DynamoGraphDeployment, facts: Facts, problems: Sequence[Problem]) -> Stop | None:
+    """Why nothing may be applied for a graph with its workload provider on it; None if it may be."""
+    provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
+    if not is_available(provider, facts):
+        text = f'workload provider "{provider}" is not available'
+        if is_on_grove(graph) and (why := cluster.withheld_text(facts.withheld, (cluster.GROVE,))):
+            text = f"{text}: {why}"
+        status = stopped_status(graph, GraphState.FAILED, GraphReason.PROVIDER_UNAVAILABLE, text)
+        return Stop(status, "WorkloadProviderUnavailable", [text])
+    if problems:
+        return stop_of_problems(refused_status(graph, problems), problems)
+    if lacks := tuple(missing(graph, facts)):
+        states, reasons, texts = zip(*lacks, strict=True)
+        status = stopped_status(graph, states[0], reasons[0], "; ".join(texts))
+        return Stop(status, "PrerequisiteMissing", texts)
+    return None
+
+
+def missing(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[tuple[GraphState, GraphReason, str]]:
+    """State, reason and message of a graph for each missing prerequisite, those that fail it first."""
+    services = graph.spec.services.values()
+    if not is_on_grove(graph) and any(lacks_orchestrator(service, facts) for service in services):
+        forbidden = cluster.withheld_text(facts.withheld, (cluster.LEADER_WORKER_SET, cluster.GROVE))
+        text = f"failed to reconcile Dynamo components deployments: {forbidden or NO_ORCHESTRATOR}"
+        reason = GraphReason.API_FORBIDDEN if forbidden else GraphReason.NO_ORCHESTRATOR
+        yield GraphState.FAILED, reason, text
+    has_picker = any(service.component_type == "epp" for service in services)
+    if has_picker and not facts.inference_pools_served:
+        if forbidden := cluster.withheld_text(facts.withheld, (cluster.INFERENCE_POOL,)):
+            yield GraphState.FAILED, GraphReason.API_FORBIDDEN, forbidden
+        else:
+            text = (
+                f"the API of InferencePools ({cluster.InferencePool.KIND.group}) is not served: an endpoint "
+                "picker requires the Gateway API inference extension"
+            )
+            yield GraphState.FAILED, GraphReason.FAILED, text
+    if facts.ssh_keys_refusal:
+        yield GraphState.FAILED, GraphReason.REJECTED, facts.ssh_keys_refusal
+    elif facts.missing_ssh_keys:
+        text = (
+            f"Secret {facts.missing_ssh_keys} not found or not readable: it holds the SSH keys "
+            "for multinode TensorRT-LLM"
+        )
+        yield GraphState.FAILED, GraphReason.FAILED, text
+    if is_on_grove(graph) and facts.kai_served and names.kai_queue(graph) not in facts.kai_queues:
+        text = (
+            f"queue '{names.kai_queue(graph)}' not found in cluster. "
+            "Ensure the queue exists before using kai-scheduler"
+        )
+        yield GraphState.FAILED, GraphReason.FAILED, text
+    for claim in graph.spec.pvcs:
+        if not claim.create and claim.name not in facts.claims:
+            text = f"PersistentVolumeClaim {claim.name} not found: create it, or set create: true"
+            yield GraphState.PENDING, GraphReason.SOME_NOT_READY, text

@@ -11,25 +11,55 @@ from typing import TypeAlias
 import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.readiness import ServiceView
 from dynamo_operator.features.grove.status import GroveMember
 from dynamo_operator.features.rollouts.plan import Revisions, Rollout
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.features.takeover.plan import Origin
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus, RestartStatus
-from dynamo_operator.graph.service import Observed
+from dynamo_operator.graph.service import Observed, ServiceView
 from dynamo_operator.names import COMPONENT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects
 from dynamo_operator.shared.conditions import Stop
-from dynamo_operator.shared.writes import Write
-from kube_runtime.apply.result import Applied, Blocked
+from kube_runtime.apply.result import Applied, Blocked, Cause, Change, Verb
 from kube_runtime.errors import DecodeError
 from kube_runtime.types.kinds import ControllerRevision, Pod
 from kube_runtime.types.meta import Condition, Key, Metadata, Object, Resource
 
 Adapters: TypeAlias = Mapping[str, Adapter]
 """By name: those that a graph controls, and foreign ones that occupy a name that it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """The deletion of an object. `checks_owner`: only if the cache has the newest state of its owner."""
+
+    live: Resource
+    change: Change
+    checks_owner: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A merge patch of an object, or of its subresource of type `type_`."""
+
+    live: Resource
+    body: Object
+    change: Change
+    type_: type[Resource]
+    subresource: str = ""
+
+
+Write: TypeAlias = Delete | Patch
+"""A write beside the objects that an owner applies. A lost one is repeated by the next reconcile."""
+
+
+def scaling(
+    live: Resource, replicas: int, cause: Cause, type_: type[Resource], subresource: str = "scale"
+) -> Patch:
+    """Scale a live object. `type_` is the type of the subresource."""
+    change = Change(Verb.SCALE, type_.KIND.name, live.metadata.name, f"{cause}: {replicas} replicas")
+    return Patch(live, {"spec": {"replicas": replicas}}, change, type_, subresource)
 
 
 @dataclass(frozen=True, slots=True)

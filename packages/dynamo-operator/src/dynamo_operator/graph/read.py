@@ -13,10 +13,11 @@ from dynamo_operator.component.framework import needs_ssh_keys
 from dynamo_operator.component.read import PodIndex, live_objects, read_facts, serves, service_of
 from dynamo_operator.features.grove.read import grove_members, live_templates
 from dynamo_operator.features.grove.status import GroveMember, is_settled
+from dynamo_operator.features.rollouts.revisions import is_managed
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.features.scaling.controller import read_adapters
 from dynamo_operator.features.ssh_keys import missing_ssh_keys, ssh_key_copies, ssh_key_types, ssh_keys_target
-from dynamo_operator.features.takeover.apply import set_origin
+from dynamo_operator.features.takeover.evidence import set_origin
 from dynamo_operator.features.takeover.plan import Origin, is_of_earlier_operator
 from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.graph.decide import workload_provider
@@ -229,6 +230,30 @@ def pvc_watch(cache: Cache) -> Watches:
     return Watches(PersistentVolumeClaim, keys)
 
 
-def orchestrator_watches() -> tuple[Watches, ...]:
-    """Wake all graphs when LeaderWorkerSets or PodGroups are installed or removed; no object wakes any."""
-    return tuple(Watches(type_, lambda _: ()) for type_ in (cluster.LeaderWorkerSet, cluster.PodGroup))
+def kind_watches() -> tuple[Watches, ...]:
+    """Wake all graphs when LeaderWorkerSets or PodGroups are installed or removed.
+
+    No object of these kinds wakes a graph; its next reconcile recreates a missing revision.
+    """
+    types = (cluster.LeaderWorkerSet, cluster.PodGroup, ControllerRevision)
+    return tuple(Watches(type_, lambda _: ()) for type_ in types)
+
+
+def leaving_pod_watch(cache: Cache) -> Watches:
+    """Wake a graph when a pod of an old revision is deleted: no status of a component changes then.
+
+    Only the last pods of a component count, so pods of one with desired replicas wake no graph. A pod need
+    not have been terminating: when its node is lost it vanishes at once.
+    """
+
+    def keys(pod: Pod) -> Iterator[Key]:
+        # The Deployment of a component has the component's name.
+        key = Key(pod.metadata.namespace, pod.metadata.labels.get(labels.SELECTOR, ""))
+        component = cache.get(DynamoComponentDeployment, key)
+        owner = component.metadata.controller if component else None
+        if component and owner and component.spec.replicas == 0:
+            graph = cache.get(DynamoGraphDeployment, Key(pod.metadata.namespace, owner.name))
+            if graph and (is_managed(graph) or labels.WORKER_HASH in component.metadata.labels):
+                yield graph.key
+
+    return Watches(Pod, keys)

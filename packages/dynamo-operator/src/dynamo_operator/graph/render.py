@@ -3,13 +3,18 @@
 import json
 
 from dynamo_operator import labels, names
-from dynamo_operator.component.plan import canonical, discovery_backend, object_metadata, with_graph_metadata
+from dynamo_operator.component.objects import (
+    canonical,
+    discovery_backend,
+    object_metadata,
+    with_graph_metadata,
+)
 from dynamo_operator.component.pod import HTTP_PORT
 from dynamo_operator.features.disruption import graph_disruption_budgets
 from dynamo_operator.features.grove.render import grove_objects
 from dynamo_operator.features.picker import TYPE as PICKER
 from dynamo_operator.features.picker import picker_objects
-from dynamo_operator.features.rollouts.plan import PLAIN, WorkerRevision, first_revision
+from dynamo_operator.features.rollouts.revisions import PLAIN, WorkerRevision, first_revision
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import VARIABLE, component_resource, config_of
 from dynamo_operator.names import is_on_grove

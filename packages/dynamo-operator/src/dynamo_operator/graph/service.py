@@ -9,16 +9,25 @@ import msgspec
 from msgspec.structs import replace
 
 from dynamo_operator import labels, names
-from dynamo_operator.component import plan
 from dynamo_operator.component.api import (
     MAX_GROUPS,
     ComponentSpec,
     DynamoComponentDeployment,
     ResourceItem,
     Resources,
+    ServiceReplicaStatus,
     is_under_factor,
 )
-from dynamo_operator.features.rollouts.plan import (
+from dynamo_operator.component.objects import (
+    merged_environment,
+    object_metadata,
+    pruned,
+    service_annotations,
+    service_dynamo_namespace,
+    service_labels,
+    variable,
+)
+from dynamo_operator.features.rollouts.revisions import (
     NAMESPACE_PREFIX_VARIABLE,
     PLAIN,
     WorkerRevision,
@@ -116,6 +125,44 @@ class ServiceObserved:
 
 Observed: TypeAlias = Mapping[str, ServiceObserved]
 """By service; a service without a workload may be missing."""
+
+
+# During an update the pods of a service start, as they do after a failure. What distinguishes an
+# update is the state before: pods of an older revision, or a service that was ready.
+@dataclass(frozen=True, slots=True)
+class ServiceView:
+    """The live state of a service, which the object `name` runs, with the number of `desired` replicas.
+
+    `counts` has its replicas, and the state of its pods in `reason` and `message`; `newest` those of the
+    newest revision, where older ones are objects of their own. `obstacles` is why its workload is not ready.
+    With `is_rolling` some replicas lack the newest spec; with `has_older` some of an older one remain.
+    """
+
+    name: str
+    counts: ServiceReplicaStatus
+    desired: int
+    obstacles: tuple[str, ...] = ()
+    exists: bool = True
+    is_rolling: bool = False
+    has_older: bool = False
+    requeue_after_seconds: float | None = None
+    newest: ServiceReplicaStatus | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all desired replicas run the newest spec, and no others."""
+        return not self.obstacles
+
+    @property
+    def ready_of_newest(self) -> int:
+        """The least number of ready replicas of the newest spec.
+
+        Counts do not show which replicas are ready, so those of an older spec count as ready first.
+        """
+        counts = self.newest or self.counts
+
+        older = counts.replicas - counts.updated_replicas
+        return min(max(0, (counts.ready or 0) - max(0, older)), counts.updated_replicas)
 
 
 def effective_replicas(
@@ -225,38 +272,38 @@ def component_resource(
     service = as_configured(graph, key)
     is_revised = revision is not PLAIN and has_revisions(service)
     suffix = revision.suffix if is_revised else ""
-    annotations = plan.service_annotations(graph, service) | {
+    annotations = service_annotations(graph, service) | {
         name: graph.metadata.annotations[name] for name in _INHERITED if name in graph.metadata.annotations
     }
-    dynamo_namespace = plan.service_dynamo_namespace(graph, service, suffix)
+    dynamo_namespace = service_dynamo_namespace(graph, service, suffix)
     system = {
         labels.COMPONENT: names.label_value(key),
         labels.DYNAMO_NAMESPACE: dynamo_namespace,
         labels.GRAPH: names.label_value(graph.metadata.name),
     }
-    spec: Object = _explicit(plan.pruned(msgspec.to_builtins(service)))
+    spec: Object = _explicit(pruned(msgspec.to_builtins(service)))
     spec.pop("disruptionBudget", None)  # the graph has one for all revisions of the service
     spec |= {
         "serviceName": key,
         "dynamoNamespace": dynamo_namespace,
-        "labels": plan.service_labels(graph, service) | system,
+        "labels": service_labels(graph, service) | system,
     }
     if graph.spec.backend_framework:
         spec["backendFramework"] = graph.spec.backend_framework
     if annotations:
         spec["annotations"] = annotations
     if graph.spec.envs:
-        spec["envs"] = plan.pruned(plan.merged_environment(graph.spec.envs, service.envs))
+        spec["envs"] = pruned(merged_environment(graph.spec.envs, service.envs))
     if key in revision.replicas:
         spec["replicas"] = revision.replicas[key]
     if revision is not PLAIN and (variables := _namespace_variables(graph, service, revision)):
-        spec["envs"] = plan.merged_environment(variables, spec.get("envs", ()))
+        spec["envs"] = merged_environment(variables, spec.get("envs", ()))
     if service.component_type == "frontend" and service.ingress is None:
         spec["ingress"] = default_ingress(graph.metadata.name, settings)
     own_annotations = {name: annotations[name] for name in graph.spec.annotations if name in annotations}
     if revision.content and is_revised:
         own_annotations[labels.WORKER_CONTENT] = revision.content
-    metadata = plan.object_metadata(
+    metadata = object_metadata(
         graph.metadata.namespace,
         worker_component_name(graph, key, revision)
         if suffix
@@ -282,7 +329,7 @@ def _namespace_variables(
         }
     container = (service.extra_pod_spec or {}).get("mainContainer") or {}
     users = {entry["name"] for entry in container.get("env") or ()}
-    return [plan.variable(name, value) for name, value in variables.items() if name not in users]
+    return [variable(name, value) for name, value in variables.items() if name not in users]
 
 
 def component_of(graph: DynamoGraphDeployment, desired: Object) -> DynamoComponentDeployment:

@@ -10,11 +10,13 @@ import msgspec
 from msgspec import structs
 
 from dynamo_operator import labels, names
-from dynamo_operator.component.api import DynamoComponentDeployment, ServiceReplicaStatus
+from dynamo_operator.component.api import (
+    DynamoComponentDeployment,
+    ServiceReplicaStatus,
+    is_updating,
+    service_reason,
+)
 from dynamo_operator.component.framework import frameworks, gpus
-from dynamo_operator.component.readiness import ServiceView, cause, is_updating, unexplained
-from dynamo_operator.component.status import NO_ORCHESTRATOR
-from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.features.rollouts.plan import Rollout
 from dynamo_operator.features.rollouts.status import why_it_remains, with_old_revisions
 from dynamo_operator.features.suspension import SuspensionReason
@@ -26,19 +28,9 @@ from dynamo_operator.graph.api import (
     RollingUpdateStatus,
 )
 from dynamo_operator.graph.decision import Decision
-from dynamo_operator.graph.service import as_configured, graph_scale, graph_selector
+from dynamo_operator.graph.service import ServiceView, as_configured, graph_scale, graph_selector
 from dynamo_operator.graph.validate import graph_inoperative
-from dynamo_operator.names import is_on_grove
-from dynamo_operator.shared import cluster
-from dynamo_operator.shared.cluster import Facts
-from dynamo_operator.shared.conditions import (
-    ComponentReason,
-    GraphReason,
-    GraphState,
-    StatusEvent,
-    Stop,
-    refused,
-)
+from dynamo_operator.shared.conditions import ComponentReason, GraphReason, GraphState, StatusEvent
 from dynamo_operator.shared.problems import Problem, service_path
 from kube_runtime.apply.result import Applied, Blocked, Obstacle
 from kube_runtime.times import rfc3339, seconds_between
@@ -267,7 +259,7 @@ def _explained(
     views = {}
     for key, view in sorted(services.items()):
         if view.is_ready:
-            views[key] = replace(view, counts=unexplained(view.counts))
+            views[key] = replace(view, counts=view.counts.of_ready_service())
             continue
         updates = view.counts.reason == GraphReason.UPDATING or is_updating(
             graph.status.services.get(key),
@@ -276,7 +268,7 @@ def _explained(
             is_rolling=view.is_rolling,
             has_older=view.has_older,
         )
-        reason = cause(view.counts.reason, updates=updates and not is_overdue)
+        reason = service_reason(view.counts.reason, updates=updates and not is_overdue)
         message = view.counts.message or f"{view.name}: {'; '.join(view.obstacles)}"
         counts = structs.replace(view.counts, reason=reason, message=message)
         views[key] = replace(view, counts=counts)
@@ -308,83 +300,22 @@ def _progressing(
 _REFUSED = "Validation failed: "
 
 
-def is_available(provider: str, facts: Facts) -> bool:
-    """Whether the cluster serves what the provider needs."""
-    return provider == names.COMPONENT or (provider == names.GROVE and facts.grove_served)
-
-
-# The operator writes nothing for such a graph, and its pods keep running. It watches each object
-# that it reads here, so the creation of a missing one wakes the graph.
-def graph_stop(graph: DynamoGraphDeployment, facts: Facts, problems: Sequence[Problem]) -> Stop | None:
-    """Why nothing may be applied for a graph with its workload provider on it; None if it may be."""
-    provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
-    if not is_available(provider, facts):
-        text = f'workload provider "{provider}" is not available'
-        if is_on_grove(graph) and (why := cluster.withheld_text(facts.withheld, (cluster.GROVE,))):
-            text = f"{text}: {why}"
-        status = _stopped(graph, GraphState.FAILED, GraphReason.PROVIDER_UNAVAILABLE, text)
-        return Stop(status, "WorkloadProviderUnavailable", [text])
-    if problems:
-        return refused(refused_status(graph, problems), problems)
-    if lacks := tuple(missing(graph, facts)):
-        states, reasons, texts = zip(*lacks, strict=True)
-        status = _stopped(graph, states[0], reasons[0], "; ".join(texts))
-        return Stop(status, "PrerequisiteMissing", texts)
-    return None
-
-
 def refused_status(graph: DynamoGraphDeployment, problems: Sequence[Problem]) -> DynamoGraphDeploymentStatus:
     """The status of a graph with an invalid spec."""
     text = _REFUSED + fitted([str(problem) for problem in problems], MESSAGE_LIMIT - len(_REFUSED))
-    return _stopped(graph, GraphState.FAILED, GraphReason.VALIDATION_FAILED, text)
+    return stopped_status(graph, GraphState.FAILED, GraphReason.VALIDATION_FAILED, text)
 
 
-# The counts of its services stay, and `observedGeneration` stays at the last spec that was applied; the
-# conditions name the generation that was not.
-def _stopped(
+def stopped_status(
     graph: DynamoGraphDeployment, state: GraphState, reason: GraphReason, text: str
 ) -> DynamoGraphDeploymentStatus:
+    """The status of a graph of which nothing is applied; its conditions name that generation.
+
+    The counts of its services stay, and `observedGeneration` stays at the last spec that was applied.
+    """
     ready = new_condition(graph, "Ready", "False", reason, text)
     progressing = structs.replace(ready, type="Progressing", status="False")
     return structs.replace(graph.status, state=str(state), conditions=(ready, progressing), progress=None)
-
-
-def missing(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[tuple[GraphState, GraphReason, str]]:
-    """State, reason and message of a graph for each missing prerequisite, those that fail it first."""
-    services = graph.spec.services.values()
-    if not is_on_grove(graph) and any(lacks_orchestrator(service, facts) for service in services):
-        forbidden = cluster.withheld_text(facts.withheld, (cluster.LEADER_WORKER_SET, cluster.GROVE))
-        text = f"failed to reconcile Dynamo components deployments: {forbidden or NO_ORCHESTRATOR}"
-        reason = GraphReason.API_FORBIDDEN if forbidden else GraphReason.NO_ORCHESTRATOR
-        yield GraphState.FAILED, reason, text
-    has_picker = any(service.component_type == "epp" for service in services)
-    if has_picker and not facts.inference_pools_served:
-        if forbidden := cluster.withheld_text(facts.withheld, (cluster.INFERENCE_POOL,)):
-            yield GraphState.FAILED, GraphReason.API_FORBIDDEN, forbidden
-        else:
-            text = (
-                f"the API of InferencePools ({cluster.InferencePool.KIND.group}) is not served: an endpoint "
-                "picker requires the Gateway API inference extension"
-            )
-            yield GraphState.FAILED, GraphReason.FAILED, text
-    if facts.ssh_keys_refusal:
-        yield GraphState.FAILED, GraphReason.REJECTED, facts.ssh_keys_refusal
-    elif facts.missing_ssh_keys:
-        text = (
-            f"Secret {facts.missing_ssh_keys} not found or not readable: it holds the SSH keys "
-            "for multinode TensorRT-LLM"
-        )
-        yield GraphState.FAILED, GraphReason.FAILED, text
-    if is_on_grove(graph) and facts.kai_served and names.kai_queue(graph) not in facts.kai_queues:
-        text = (
-            f"queue '{names.kai_queue(graph)}' not found in cluster. "
-            "Ensure the queue exists before using kai-scheduler"
-        )
-        yield GraphState.FAILED, GraphReason.FAILED, text
-    for claim in graph.spec.pvcs:
-        if not claim.create and claim.name not in facts.claims:
-            text = f"PersistentVolumeClaim {claim.name} not found: create it, or set create: true"
-            yield GraphState.PENDING, GraphReason.SOME_NOT_READY, text
 
 
 # Right after an edit the conditions of a component still describe the old spec. So they count only

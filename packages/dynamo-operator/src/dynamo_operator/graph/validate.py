@@ -21,7 +21,7 @@ from dynamo_operator.component.api import (
     has_adapter,
     is_under_factor,
 )
-from dynamo_operator.component.plan import HANDLERS
+from dynamo_operator.component.objects import HANDLERS
 from dynamo_operator.component.validate import (
     WITH_COMMAND,
     discovery_problems,
@@ -33,7 +33,7 @@ from dynamo_operator.component.validate_pod import quantity_problems, shared_env
 from dynamo_operator.features.history import MAX_HISTORY_LIMIT, parsed_history_limit
 from dynamo_operator.features.picker import TYPE as PICKER
 from dynamo_operator.features.picker import graph_picker_problems
-from dynamo_operator.features.rollouts.plan import MODES
+from dynamo_operator.features.rollouts.revisions import MODES
 from dynamo_operator.graph.api import (
     MOST_SERVICES,
     DynamoGraphDeployment,

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from dynamo_operator import labels, names
+from dynamo_operator.component.pod import SYSTEM_PORT
 from dynamo_operator.models.api import DynamoModel, DynamoModelSpec
 from dynamo_operator.names import WORKER_SUFFIX
 from dynamo_operator.shared.cluster import CLIQUE_NAME, REPLICA_INDEX, SET_NAME
@@ -318,9 +319,6 @@ def restarts(pod: Pod) -> int:
     """The number of restarts of the pod's containers."""
     return sum(container.restart_count for container in pod.status.container_statuses)
 
-
-SYSTEM_PORT = 9090
-"""Port of a worker's system server."""
 
 SERVICE_NAME = "kubernetes.io/service-name"
 

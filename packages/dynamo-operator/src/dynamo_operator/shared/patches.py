@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from dynamo_operator.graph.decision import Delete, Patch, Write
 from dynamo_operator.labels import FINALIZER
-from dynamo_operator.shared.writes import Delete, Patch, Write
 from kube_runtime.apply.result import Applied
 from kube_runtime.apply.writer import Writer
 from kube_runtime.errors import NotFound, Refused, ServerFailure

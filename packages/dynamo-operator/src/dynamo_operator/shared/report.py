@@ -16,13 +16,15 @@ from dynamo_operator.graph.status import status_events
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.shared.conditions import (
     CONFLICT_RETRY_SECONDS,
+    FAILURE_REASONS,
     REJECTED_RETRY_SECONDS,
     Stop,
+    bare_type,
+    failed_status,
     paused_status,
 )
 from dynamo_operator.shared.patches import without_finalizer
 from dynamo_operator.shared.problems import Problem
-from dynamo_operator.shared.unreadable import FAILURE_REASONS, bare_type, failed_status
 from kube_runtime import errors
 from kube_runtime.apply.result import Applied, Blocked, Change, Obstacle, Verb, rejected
 from kube_runtime.apply.status import StatusRateLimit, patch_status

@@ -18,12 +18,12 @@ from dynamo_operator.features.rollouts.plan import (
     RevisionScale,
     Rollout,
     RolloutStep,
-    WorkerRevision,
     budget,
     is_recreated,
     plan_rollout,
     rolling_step,
 )
+from dynamo_operator.features.rollouts.revisions import WorkerRevision
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.types.meta import Object
 from specs import a_graph, a_service

@@ -9,15 +9,13 @@ from hypothesis import strategies as st
 
 from dynamo_graphs import Graph
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.features.rollouts.plan import (
+from dynamo_operator.features.rollouts.plan import members, revisions, unrecorded
+from dynamo_operator.features.rollouts.revisions import (
     PLAIN,
     WorkerRevision,
     digits,
     first_revision,
-    members,
     namespace_prefix,
-    revisions,
-    unrecorded,
     worker_component_name,
     worker_content,
 )

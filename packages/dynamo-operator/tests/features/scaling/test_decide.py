@@ -13,7 +13,7 @@ from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapterStatus,
     ServiceReference,
 )
-from dynamo_operator.features.scaling.decide import decide, refused
+from dynamo_operator.features.scaling.decide import decide, refused_by_server
 from kube_runtime.apply.result import Blocked, Obstacle
 from kube_runtime.types.meta import Condition, FieldOwner, Object, OwnerReference, ScaledMetadata, Status
 from specs import a_graph, a_service
@@ -85,7 +85,7 @@ def test_it_writes_a_number_that_the_graph_does_not_have() -> None:
 
 def test_a_refused_number_is_not_reported_as_observed() -> None:
     blocked = Blocked(Obstacle.REJECTED, "DynamoGraphDeployment", "chat", "DynamoGraphDeployment chat: no")
-    decision = refused(adapter(), SPEC, graph(1), blocked)
+    decision = refused_by_server(adapter(), SPEC, graph(1), blocked)
     assert ("False", "Failed to update DGD chat: no") == (ready(decision.status).status, decision.event)
     assert (0, 7) == (decision.status.observed_generation, decision.status.desired_replicas)
 

@@ -11,7 +11,8 @@ from dynamo_graphs.reader import STATED, Connection, Reading, Target
 from dynamo_operator.shared.conditions import Stated, is_ready
 from dynamo_operator.shared.problems import later_version
 from dynamoctl.authoring.render import Manifest
-from dynamoctl.inspect.tree import once_ready, print_explanation
+from dynamoctl.inspect.tree import once_ready
+from dynamoctl.inspect.why import print_explanation
 from dynamoctl.options import Where
 from dynamoctl.target import cluster
 from kube_runtime.commandline import ExitCode, visible

@@ -81,7 +81,7 @@ def why(
     everywhere
         With --all: in all namespaces.
     """
-    from dynamoctl.inspect.tree import print_reasons
+    from dynamoctl.inspect.why import print_reasons
 
     return run(print_reasons(name, where, output, every=every, everywhere=everywhere))
 

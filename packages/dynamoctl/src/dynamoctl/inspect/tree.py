@@ -1,4 +1,4 @@
-"""The objects of a graph as a tree, with their readiness and what blocks a pod. Pure."""
+"""The objects of a graph as a tree; the status of an object, once or until it is ready."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
-from cyclopts import CycloptsError
 from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
 from dynamo_graphs.ages import short_age
-from dynamo_graphs.reader import GRAPHS, NOUNS, ORDER, STATED, Target, members, not_served, warn
+from dynamo_graphs.reader import GRAPHS, ORDER, STATED, Target, members, warn
 from dynamo_operator.component import pods
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.readiness import deployment_readiness
@@ -29,16 +28,16 @@ from dynamo_operator.shared.cluster import (
 )
 from dynamo_operator.shared.conditions import Stated, is_ready, summary
 from dynamoctl.inspect.listing import RAW, overview, overview_json, print_raw
+from dynamoctl.inspect.why import print_explanation, readiness_code
 from dynamoctl.options import Where
-from dynamoctl.screen import Styled, redrawing, show, show_json, table
-from dynamoctl.target import cluster, target_of, type_named
+from dynamoctl.screen import redrawing, show, show_json, table
+from dynamoctl.target import target_of, type_named
 from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import NotFound
 from kube_runtime.types.kinds import Deployment, DeploymentSpec, Pod, ReplicaSet
 from kube_runtime.types.meta import Object, Resource
 
 if TYPE_CHECKING:
-    from dynamo_graphs.explanation import Explanation
+    pass
 
 
 def tree_of(
@@ -140,7 +139,7 @@ async def print_tree(name: str, where: Where, output: str) -> ExitCode:
         show_json(node)
     else:
         show(drawn(node))
-    return _code(is_ready(graph))
+    return readiness_code(is_ready(graph))
 
 
 async def print_status(name: str, where: Where, output: str, *, watch: bool) -> ExitCode:
@@ -151,32 +150,7 @@ async def print_status(name: str, where: Where, output: str, *, watch: bool) -> 
             stated = await once_ready(at, output)
         else:
             _print_status(stated, output)
-    return _code(is_ready(stated))
-
-
-async def print_reasons(
-    name: str, where: Where, output: str, *, every: bool = False, everywhere: bool = False
-) -> ExitCode:
-    """Explain an object, or with `every` each object that is not ready; 0 if everything is ready.
-
-    `every` leaves out components and scaling adapters of a graph: the graph names their causes.
-    """
-    if bool(name) == every:
-        raise CycloptsError("expected either NAME or --all")
-    if everywhere and not every:
-        raise CycloptsError("--all-namespaces requires --all")
-    if every:
-        return await _why_all(where, output, everywhere=everywhere)
-    async with target_of(name, where, STATED) as at:
-        stated = await at.get()
-        from dynamo_graphs.explanation import explained  # after the read, which may fail
-
-        explanation = await explained(at.reading, stated)
-    if output == "json":
-        show_json(_reasons_json(stated, explanation))
-    else:
-        print_explanation(explanation)
-    return _code(is_ready(stated))
+    return readiness_code(is_ready(stated))
 
 
 async def once_ready(at: Target[Stated], output: str) -> Stated:
@@ -205,60 +179,11 @@ async def once_ready(at: Target[Stated], output: str) -> Stated:
     raise at.missing()
 
 
-async def _why_all(where: Where, output: str, *, everywhere: bool) -> ExitCode:
-    late: list[tuple[Stated, Explanation]] = []
-    async with cluster(where) as at:
-        namespace = "" if everywhere else at.namespace
-        for type_ in STATED:
-            try:
-                every: Sequence[Stated] = await at.reading.all(type_, namespace=namespace)
-            except NotFound:
-                warn(str(not_served(type_)))
-                continue
-            for stated in every:
-                if not is_ready(stated) and stated.metadata.controller is None:
-                    from dynamo_graphs.explanation import explained
-
-                    late.append((stated, await explained(at.reading, stated)))
-    if output == "json":
-        show_json([_reasons_json(stated, explanation) for stated, explanation in late])
-        return _code(not late and not at.reading.unreadable)
-    for stated, explanation in late:
-        show(Styled(f"{NOUNS[type(stated)]} {stated.key}", "bold").drawn())
-        print_explanation(explanation)
-        print()
-    summary = [f"{len(late)} not ready"] if late else []
-    if at.reading.unreadable:
-        summary.append(f"{len(at.reading.unreadable)} unreadable")
-    print(", ".join(summary) or "All objects are ready.", file=sys.stderr)
-    return _code(not summary)
-
-
-def print_explanation(explanation: "Explanation") -> None:
-    """Print why an object is not ready, for people."""
-    show(*map(visible, explanation.lines))
-
-
-def _reasons_json(stated: Stated, explanation: "Explanation") -> Object:
-    return {
-        "kind": stated.KIND.name,
-        "namespace": stated.metadata.namespace,
-        "name": stated.metadata.name,
-        "ready": is_ready(stated),
-        "said": explanation.said,
-        "advice": explanation.advice,
-    }
-
-
 def _print_status(stated: Stated, output: str) -> None:
     if output == "json":
         show_json(overview_json(stated))
     else:
         show(*overview(stated, now=datetime.now(UTC)))
-
-
-def _code(is_well: bool) -> ExitCode:
-    return ExitCode.OK if is_well else ExitCode.PROBLEMS
 
 
 _ENDPOINTS = ("POD", "STATE", "LOADED", "FAILURES", "LAST TRY", "MESSAGE")
@@ -279,7 +204,7 @@ async def print_detail(kind: str, name: str, where: Where, output: str) -> ExitC
         from dynamo_graphs.explanation import explained
 
         print_explanation(await explained(at.reading, stated))
-    return _code(is_ready(stated))
+    return readiness_code(is_ready(stated))
 
 
 def load_state(endpoint: EndpointInfo, *, is_lora: bool) -> str:

@@ -22,14 +22,13 @@ from dynamo_operator.component.render import component_parts
 from dynamo_operator.component.validate import component_problems, lacks_orchestrator
 from dynamo_operator.crds import custom_resource_definitions, defaulted
 from dynamo_operator.features.grove.read import live_templates
-from dynamo_operator.features.takeover.apply import set_origin
+from dynamo_operator.features.takeover.evidence import set_origin
 from dynamo_operator.features.takeover.plan import WORKLOADS, Origin, are_same, is_of_earlier_operator, units
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.decide import plan_graph, workload_provider
+from dynamo_operator.graph.decide import is_available, plan_graph, workload_provider
 from dynamo_operator.graph.decision import GraphInputs
 from dynamo_operator.graph.read import components_of, service_snapshot
 from dynamo_operator.graph.service import component_of
-from dynamo_operator.graph.status import is_available
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.names import on_provider
 from dynamo_operator.settings import RenderSettings

@@ -1,6 +1,7 @@
 """SGLang: on several nodes it needs the address of its leader, on one node nothing."""
 
-from dynamo_operator.component.plan import Backend, ComponentPlan, GroupNode, Word, with_flags, without_probes
+from dynamo_operator.component.launch import GroupNode, Word, with_flags, without_probes
+from dynamo_operator.component.plan import Backend, ComponentPlan
 from kube_runtime.types.meta import Object
 
 _PORT = 29500

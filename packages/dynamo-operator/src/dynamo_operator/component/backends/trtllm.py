@@ -10,18 +10,17 @@ import re
 from collections.abc import Mapping
 
 from dynamo_operator.component.framework import is_shell
-from dynamo_operator.component.plan import (
+from dynamo_operator.component.launch import (
     SHELL,
-    Backend,
-    ComponentPlan,
     Fragment,
     GroupNode,
     Word,
     shell_line,
     users_words,
-    variable,
     without_default_port,
 )
+from dynamo_operator.component.objects import variable
+from dynamo_operator.component.plan import Backend, ComponentPlan
 from dynamo_operator.names import volume_name
 from kube_runtime.types.meta import Object
 

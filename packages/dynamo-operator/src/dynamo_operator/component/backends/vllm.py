@@ -8,22 +8,20 @@ runs on each node separately.
 import re
 
 from dynamo_operator.component.framework import Mode, is_shell, mode, parallelism
-from dynamo_operator.component.plan import (
+from dynamo_operator.component.launch import (
     SHELL,
-    Backend,
-    ComponentPlan,
     Fragment,
     GroupNode,
-    LeaderService,
     Word,
     in_script,
     shell_line,
     users_words,
-    variable,
     with_flags,
     without_default_port,
     without_probes,
 )
+from dynamo_operator.component.objects import variable
+from dynamo_operator.component.plan import Backend, ComponentPlan, LeaderService
 from kube_runtime.types.meta import Object
 
 CACHE_VARIABLE = "VLLM_CACHE_ROOT"

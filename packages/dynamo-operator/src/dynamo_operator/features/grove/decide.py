@@ -9,18 +9,17 @@ from operator import itemgetter
 import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.plan import canonical
+from dynamo_operator.component.objects import canonical
 from dynamo_operator.component.pods import diagnose
-from dynamo_operator.component.readiness import ServiceView
 from dynamo_operator.features.grove.render import grove_model_objects
 from dynamo_operator.features.grove.status import grove_view
 from dynamo_operator.features.namespace_defaults import grove_units, rendered_as_running
-from dynamo_operator.features.takeover.apply import adopted_set, set_starts_to_drain, without_new_drains
+from dynamo_operator.features.takeover.evidence import adopted_set, set_starts_to_drain, without_new_drains
 from dynamo_operator.graph.api import grove_names_of
-from dynamo_operator.graph.decision import Decision, Provider
+from dynamo_operator.graph.decision import Decision, Provider, Write, scaling
 from dynamo_operator.graph.render import graph_objects
+from dynamo_operator.graph.service import ServiceView
 from dynamo_operator.shared.cluster import Facts, PodCliqueScale, PodCliqueScalingGroupScale, PodCliqueSet
-from dynamo_operator.shared.writes import Write, scaling
 from kube_runtime.apply.result import Applied, Cause
 from kube_runtime.types.meta import Object
 

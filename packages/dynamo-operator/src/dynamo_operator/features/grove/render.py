@@ -16,23 +16,13 @@ from itertools import chain
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.plan import (
-    ComponentPlan,
-    Fragment,
-    GroupNode,
-    Hosts,
-    discovery_backend,
-    object_metadata,
-)
-from dynamo_operator.component.pod import namespace_defaults_record, pod_template, wait_config_maps
-from dynamo_operator.component.render import (
-    component_plan,
-    ingresses,
-    model_services,
-    namespace_defaults,
-    services,
-    virtual_services,
-)
+from dynamo_operator.component.launch import Fragment, GroupNode, Hosts
+from dynamo_operator.component.objects import discovery_backend, object_metadata
+from dynamo_operator.component.plan import ComponentPlan
+from dynamo_operator.component.pod import namespace_defaults_record, pod_template
+from dynamo_operator.component.render import component_plan, model_services, namespace_defaults, services
+from dynamo_operator.component.wait_for_leader import wait_config_maps
+from dynamo_operator.features.exposure import ingresses, virtual_services
 from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.graph.service import component_of, component_resource
 from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, kai_queue

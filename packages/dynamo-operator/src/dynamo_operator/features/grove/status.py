@@ -11,10 +11,11 @@ from typing import Literal
 import msgspec
 
 from dynamo_operator.component.api import ServiceReplicaStatus
-from dynamo_operator.component.plan import service_dynamo_namespace
+from dynamo_operator.component.objects import service_dynamo_namespace
 from dynamo_operator.component.pods import UNKNOWN, Diagnosis
-from dynamo_operator.component.readiness import ServiceView, diagnosed
+from dynamo_operator.component.readiness import diagnosed
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.service import ServiceView
 from dynamo_operator.shared.cluster import (
     GROVE,
     PodClique,

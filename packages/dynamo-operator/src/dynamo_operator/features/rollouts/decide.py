@@ -11,10 +11,9 @@ from dynamo_operator.features.rollouts import plan
 from dynamo_operator.features.rollouts.status import rolling_update
 from dynamo_operator.features.takeover.plan import BESIDE_PODS
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_operator.graph.decision import Decision, Feature
+from dynamo_operator.graph.decision import Decision, Feature, scaling
 from dynamo_operator.graph.render import component_object
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.writes import scaling
 from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.apply.result import Cause
 from kube_runtime.times import rfc3339

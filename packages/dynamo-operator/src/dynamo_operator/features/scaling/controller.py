@@ -19,7 +19,7 @@ from structlog.contextvars import bind_contextvars
 
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterSpec as AdapterSpec
-from dynamo_operator.features.scaling.decide import decide, refused
+from dynamo_operator.features.scaling.decide import decide, refused_by_server
 from dynamo_operator.features.scaling.plan import adapter_names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decision import AdapterInputs, AdapterPlan
@@ -125,7 +125,7 @@ class ScalingController:
             try:
                 await self._write(adapter, spec, graph)
             except result.Obstructed as refusal:
-                decision = refused(adapter, spec, graph, refusal.blocked)
+                decision = refused_by_server(adapter, spec, graph, refusal.blocked)
             except NotFound:
                 return DONE  # the watch delivers the deletion, which wakes us
             else:

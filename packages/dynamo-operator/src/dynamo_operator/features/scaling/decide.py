@@ -60,7 +60,7 @@ def _scale(adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment, no
     return ScalingDecision(status, is_paced=not is_scaled)
 
 
-def refused(
+def refused_by_server(
     adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment, blocked: Blocked
 ) -> ScalingDecision:
     """Decide what to write when the API server, or an admission webhook, refuses the number."""

@@ -7,7 +7,7 @@ import pytest
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment, DynamoComponentDeploymentSpec
-from dynamo_operator.features.takeover.apply import annotated, component_origin, set_origin
+from dynamo_operator.features.takeover.evidence import annotated, component_origin, set_origin
 from dynamo_operator.features.takeover.plan import Origin
 from kube_runtime.types.meta import Metadata, Object, OwnerReference
 

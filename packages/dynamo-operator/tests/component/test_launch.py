@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_operator.component.plan import (
-    Fragment,
-    GroupNode,
-    Word,
-    in_script,
-    merged,
-    merged_environment,
-    merged_probe,
-    pruned,
-    with_flags,
-)
+from dynamo_operator.component.launch import Fragment, GroupNode, Word, in_script, with_flags
 from dynamo_operator.component.pod import pod_spec
 from dynamo_operator.component.render import component_plan, hosts
 from dynamo_operator.names import group_name
@@ -96,65 +85,6 @@ def test_they_stand_where_the_pattern_of_the_reference_puts_them(script: str) ->
 def test_a_long_script_is_changed_in_time_that_grows_like_its_length(text: str) -> None:
     script = text * 200_000
     assert script == in_script(script, ["F"], "vllm")
-
-
-@pytest.mark.parametrize(
-    ("default", "user", "result"),
-    [
-        (60, 0, 0),
-        (True, False, False),
-        (60, None, 60),
-        ("main", "", "main"),
-        ("main", "own", "own"),
-        (["a"], [], ["a"]),
-        (["a"], ["b", "c"], ["b", "c"]),
-        ({"a": 1, "b": 2}, {"b": 3, "c": 4}, {"a": 1, "b": 3, "c": 4}),
-        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 0}}, {"a": {"b": 0, "c": 2}}),
-        ({"a": 1}, {}, {"a": 1}),
-    ],
-)
-def test_a_word_counts_when_there_is_one(default: Any, user: Any, result: Any) -> None:
-    before = deepcopy(default)
-    assert result == merged(default, user)
-    assert before == default
-
-
-LIVE = {"httpGet": {"path": "/live", "port": "system"}, "periodSeconds": 5, "timeoutSeconds": 4}
-
-
-@pytest.mark.parametrize(
-    ("user", "result"),
-    [
-        ({"periodSeconds": 20}, {**LIVE, "periodSeconds": 20}),
-        (
-            {"exec": {"command": ["true"]}},
-            {"exec": {"command": ["true"]}, "periodSeconds": 5, "timeoutSeconds": 4},
-        ),
-        ({"httpGet": {"path": "/own", "port": 8080}}, {**LIVE, "httpGet": {"path": "/own", "port": 8080}}),
-        ({"httpGet": {"path": "/own"}}, {**LIVE, "httpGet": {"path": "/own", "port": "system"}}),
-    ],
-)
-def test_a_probe_keeps_one_handler(user: Any, result: Any) -> None:
-    assert result == merged_probe(LIVE, user)
-
-
-def test_variables_are_sorted_and_the_stronger_entry_wins_whole() -> None:
-    low: list[Object] = [{"name": "B", "value": "low"}, {"name": "A", "value": "low"}]
-    high: list[Object] = [
-        {"name": "B", "valueFrom": {"fieldRef": {}}},
-        {"name": "C"},
-        {"name": "C", "value": ""},
-    ]
-    assert [
-        {"name": "A", "value": "low"},
-        {"name": "B", "valueFrom": {"fieldRef": {}}},
-        {"name": "C", "value": ""},
-    ] == merged_environment(low, high)
-
-
-def test_nulls_and_empty_lists_are_no_words() -> None:
-    given = {"a": None, "b": [], "c": {"d": None}, "e": [None, {"f": None}], "g": "", "h": 0}
-    assert {"c": {}, "e": [{}], "g": "", "h": 0} == pruned(given)
 
 
 SETTINGS = RenderSettings(mpi_secret_name="mpi-keys")

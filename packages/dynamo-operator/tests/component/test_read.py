@@ -5,16 +5,17 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+import pytest
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.pods import is_ready
-from dynamo_operator.component.read import SELECTOR, PodIndex, component_pod_watch
+from dynamo_operator.component.read import SELECTOR, PodIndex, component_pod_watch, hastens_component
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import GROVE, on_provider
 from dynamo_operator.shared.cluster import LeaderWorkerSet
 from dynamo_operator.shared.transforms import reduced_pod
 from kube_runtime.cache.informer import Watches
-from kube_runtime.cache.store import Cache, Store
+from kube_runtime.cache.store import Cache, Change, Store
 from kube_runtime.cache.watch import Changed, Removed
 from kube_runtime.types.kinds import Deployment, Pod
 from kube_runtime.types.meta import Key, Metadata, Object, OwnerReference, Resource, Selector
@@ -133,3 +134,22 @@ def test_a_pod_wakes_the_component_of_its_workload() -> None:
     group = a_pod(labels={SET_NAME: "the-graph-decode-0"})
     assert [Key(NAMESPACE, "several")] == woken(watch, group)
     assert [] == woken(watch, a_pod(labels={"nvidia.com/selector": "somebody-elses"}))
+
+
+@pytest.mark.parametrize(("generation", "observed", "hastens"), [(1, 0, False), (1, 1, True), (2, 0, True)])
+def test_only_what_may_end_its_wait_hastens_a_component(
+    generation: int, observed: int, *, hastens: bool
+) -> None:
+    def a_deployment(generation: int, **status: int) -> Deployment:
+        body = {
+            "metadata": {"name": "w", "generation": generation},
+            "spec": {"replicas": 1},
+            "status": status,
+        }
+        return msgspec.json.decode(msgspec.json.encode(body), type=Deployment)
+
+    counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 1)
+    after = a_deployment(generation, observedGeneration=observed, **counts)
+    assert hastens is hastens_component(Change(a_deployment(1), after))
+    assert hastens_component(Change(after, None))
+    assert not hastens_component(Change(None, a_pod()))

@@ -68,12 +68,13 @@ def linted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Linted:
     [
         GOOD,
         OTHER,
+        "apiVersion: 5\nkind: {}\n",
         *(
             f"{GOOD}---\napiVersion: v1\nkind: {kind}\nmetadata: {{name: a, namespace: [b]}}\n"
             for kind in ("ConfigMap", "PersistentVolumeClaim")
         ),
     ],
-    ids=["good", "other kind", "odd ConfigMap", "odd claim"],
+    ids=["good", "other kind", "a kind that is no text", "odd ConfigMap", "odd claim"],
 )
 def test_a_good_manifest_and_objects_of_other_kinds_are_silent(linted: Linted, text: str) -> None:
     assert (0, "") == linted(text)

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+from dataclasses import replace as replace_options
 
 import pytest
 from msgspec.structs import replace
@@ -197,6 +198,18 @@ async def test_again_looks_again_after_its_time() -> None:
     labels = {"resource_type": "Widget", "namespace": "ns"}
     assert 1 == world.sample("reconcile_total", **labels, result="requeue")
     assert 1 == world.sample("reconcile_total", **labels, result="success")
+
+
+async def test_while_a_status_waits_only_what_hastens_it_wakes_its_object() -> None:
+    hastens = replace_options(PACE, hastens=lambda change: change.new == deployment(controlled_by(A), 3))
+    async with running(hastens) as world:
+        world.controller.script[A] = iter([Result(requeue_after_seconds=30, waits=True)] * 2 + [DONE] * 2)
+        world.list(widget(A))
+        for generation in (1, 2, 3, 4):
+            await asyncio.sleep(1)
+            world.children.on_watch_event(Changed(deployment(controlled_by(A), generation)))
+        await asyncio.sleep(100)
+        assert [3, 30] == pytest.approx(world.controller.gaps(), abs=0.5)
 
 
 async def test_an_object_that_becomes_unreadable_is_reconciled_and_when_readable_again() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.decide import ComponentInputs
+from dynamo_operator.component.readiness import deployment_readiness
 from dynamo_operator.component.render import group_names
 from dynamo_operator.shared.cluster import (
     ISTIO,
@@ -173,4 +174,22 @@ def read_component(
         live,
         {group: leader for group, leader in leaders.items() if leader is not None},
         tuple(pod for group in groups for pod in pods.of_workload(namespace, group)),
+    )
+
+
+def hastens_component(change: Change[Resource]) -> bool:
+    """Whether a change may make a component ready, or takes more than a new status."""
+    old, new = change.old, change.new
+    if isinstance(new, Pod):
+        return False  # its workload counts it
+    if not isinstance(old, Deployment) or not isinstance(new, Deployment) or is_edited(old, new):
+        return True
+    return deployment_readiness(new).is_ready
+
+
+def is_edited(old: Resource, new: Resource) -> bool:
+    """Whether more of an object may have changed than its status."""
+    before, after = old.metadata, new.metadata
+    return (before.uid, before.generation, before.deletion_timestamp, before.labels) != (
+        *(after.uid, after.generation, after.deletion_timestamp, after.labels),
     )

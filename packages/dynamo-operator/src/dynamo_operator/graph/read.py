@@ -1,7 +1,7 @@
 """Read everything that one reconcile of a graph depends on, once."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -10,7 +10,7 @@ import msgspec
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment, has_adapter
 from dynamo_operator.component.framework import needs_ssh_keys
-from dynamo_operator.component.read import PodIndex, live_objects, read_facts, serves, service_of
+from dynamo_operator.component.read import PodIndex, is_edited, live_objects, read_facts, serves, service_of
 from dynamo_operator.features.grove.read import grove_members, live_templates
 from dynamo_operator.features.grove.status import GroveMember, is_settled
 from dynamo_operator.features.rollouts.revisions import is_managed
@@ -30,7 +30,7 @@ from dynamo_operator.shared import cluster
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.result import controls
 from kube_runtime.cache.informer import Watches
-from kube_runtime.cache.store import Cache
+from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import Client
 from kube_runtime.errors import NotFound
 from kube_runtime.types.kinds import ControllerRevision, PersistentVolumeClaim, Pod
@@ -257,3 +257,22 @@ def leaving_pod_watch(cache: Cache) -> Watches:
                 yield graph.key
 
     return Watches(Pod, keys)
+
+
+def hastens_graph(cache: Cache) -> Callable[[Change[Resource]], bool]:
+    """Whether a change may make a graph ready, or takes more than a new status."""
+
+    def hastens(change: Change[Resource]) -> bool:
+        old, new = change.old, change.new
+        is_component = isinstance(old, DynamoComponentDeployment) and isinstance(
+            new, DynamoComponentDeployment
+        )
+        if not old or not new or not is_component or is_edited(old, new) or not new.metadata.controller:
+            return True
+        owner, types = new.metadata.controller.uid, (DynamoComponentDeployment,)
+        return all(
+            isinstance(it, DynamoComponentDeployment) and is_ready(it)
+            for it in cache.owned_by(owner, types, new.metadata.namespace)
+        )
+
+    return hastens

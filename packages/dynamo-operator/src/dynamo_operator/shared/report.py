@@ -96,7 +96,8 @@ class Reporter:
         new = {(change.kind, change.name) for change in applied.changes if change.verb is Verb.CREATE}
         created = tuple(live for live in applied.objects if (live.KIND.name, live.metadata.name) in new)
         if wait := self.limit.wait(resource, status):
-            return earliest(Result(wait, created=created, failure=failure), *seconds)
+            waits = failure is None and self.limit.is_settling(resource, status)
+            return earliest(Result(wait, created=created, failure=failure, waits=waits), *seconds)
         stored = await patch_status(self.writer, resource, status, limit=self.limit)
         graphs = [it for it in (resource, stored) if isinstance(it, DynamoGraphDeployment)]
         if any(graph.status.rolling_update for graph in graphs):

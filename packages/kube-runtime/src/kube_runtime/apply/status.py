@@ -127,6 +127,14 @@ class StatusRateLimit:
         busy_wait = self._progress.left_of_wait(uid, BUSY_SECONDS) if is_busy else 0.0
         return max(self._written.left(uid, self.seconds), busy_wait)
 
+    def is_settling(self, resource: Resource, desired: Status) -> bool:
+        """Whether only the final status of a new spec ends the wait; no later step depends on this one."""
+        steps = {new.type for new in desired.conditions if new.status == "True"}
+        if not (steps | msgspec.to_builtins(desired).keys()).isdisjoint(self.never_delayed):
+            return False
+        seconds = BUSY_SECONDS if self.activity.is_high else SETTLE_SECONDS
+        return self._settling.left(resource.metadata.uid, seconds) > 0
+
     def record_write(self, resource: Resource) -> None:
         """Record that a status of that object was written."""
         self._progress.pop(resource.metadata.uid, None)

@@ -104,6 +104,11 @@ class SettledObjects:
         applied_content = content_of(applied)
         if not has_no_drift(content(body), applied_content):
             self._accepted.put(applied.metadata.uid, (digest, msgspec.json.encode(applied_content)))
+        self.created(applied)
+
+    def created(self, applied: Resource) -> None:
+        """Record the answer to a creation: it is settled until something changes it."""
+        self._fingerprints.put(applied.metadata.uid, fingerprint_of(applied))
 
     def forget(self, uid: str) -> None:
         """Forget an object that is gone."""

@@ -236,13 +236,15 @@ class Result:
     this reconcile left it: watch events up to that state do not requeue the key. That loses no change: each
     write names the resource version that it is based on. Without it every event requeues, which suits a
     reconciler that continues from its own status. That the objects `created` exist does not requeue the key
-    either. `failure`, which the status reports, is logged and retried like an error that is raised.
+    either. `failure`, which the status reports, is logged and retried like an error that is raised. While a
+    status `waits`, only changes that `ControllerOptions.hastens` picks requeue the key earlier.
     """
 
     requeue_after_seconds: float | None = None
     written: Resource | None = None
     created: tuple[Resource, ...] = ()
     failure: OperatorError | None = None
+    waits: bool = False
 
 
 DONE = Result()
@@ -274,7 +276,8 @@ class ControllerOptions:
     A change of a child, of which a rollout makes several a second, is delayed by `coalesce_seconds`, one of
     the object itself never. While `is_ahead`, objects that this controller created wait for another one: it
     starts few new objects at a time, so that those in progress are finished first. `report` tells the user
-    why a reconcile ended: a write was refused or failed, or the object is nested too deeply.
+    why a reconcile ended: a write was refused or failed, or the object is nested too deeply. `hastens` tells
+    whether a change of another object may end the wait of a status (`Result.waits`).
     """
 
     workers: int = 16
@@ -283,6 +286,7 @@ class ControllerOptions:
     coalesce_seconds: float = 0.1
     is_ahead: Callable[[], bool] | None = None
     report: Callable[[Key, ApiError | RecursionError], Awaitable[Result]] | None = None
+    hastens: Callable[[Change[Any]], bool] = lambda _: True
 
 
 class Controller:
@@ -313,6 +317,7 @@ class Controller:
         self._started: dict[Key, float] = {}
         self._own_changes: dict[Key, list[Change[Resource]]] = {}  # of an object during its reconcile
         self._appeared: dict[Key, list[Resource]] = {}  # others that would queue it, during its reconcile
+        self._waiting: set[Key] = set()  # those whose status waits
         self.kind = reconciler.reconciles.KIND
         queue = self._queue
         metrics.observe_queue(
@@ -395,7 +400,7 @@ class Controller:
             for key in keys(state):
                 if change.old is None and key in self._appeared:
                     self._appeared[key].append(state)
-                else:
+                elif key not in self._waiting or self._options.hastens(change):
                     self._queue.add(key, priority=priority, after_seconds=after_seconds)
 
     def wake(self, key: Key) -> None:
@@ -443,6 +448,7 @@ class Controller:
     async def _reconcile(self, key: Key) -> None:
         """Reconcile once. This is the only place that catches every exception."""
         started = self._started[key] = loop_time()
+        self._waiting.discard(key)
         changes = self._own_changes.setdefault(key, [])
         appeared = self._appeared.setdefault(key, [])
         sent, outcome = RequestCount(), DONE
@@ -514,6 +520,8 @@ class Controller:
             self._failed(key, outcome.failure)
         if outcome.requeue_after_seconds is not None:
             self._queue.add(key, after_seconds=outcome.requeue_after_seconds)
+            if outcome.waits:
+                self._waiting.add(key)
         if outcome.failure is not None:
             return "error"
         return "success" if outcome.requeue_after_seconds is None else "requeue"

@@ -21,7 +21,7 @@ from dynamo_operator.features.scaling.controller import (
     apply_adapters,
     read_adapters,
 )
-from dynamo_operator.features.scaling.plan import plan_adapters
+from dynamo_operator.features.scaling.feature import plan_adapters
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import service_snapshot
 from dynamo_operator.graph.service import effective_replicas

@@ -9,8 +9,8 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.exposure import EXPOSURE
 from dynamo_operator.features.history import HISTORY
 from dynamo_operator.features.restart import RESTART
-from dynamo_operator.features.rollouts.decide import ROLLOUTS
-from dynamo_operator.features.scaling.plan import ADAPTERS
+from dynamo_operator.features.rollouts.feature import ROLLOUTS
+from dynamo_operator.features.scaling.feature import ADAPTERS
 from dynamo_operator.features.suspension import SUSPENSION
 from dynamo_operator.graph.decide import CLAIMS, FEATURES
 from dynamo_operator.graph.decision import Feature, GraphInputs

@@ -20,8 +20,8 @@ from dynamo_operator.component.api import (
     ServiceReplicaStatus,
 )
 from dynamo_operator.component.readiness import NO_DEPLOYMENT
-from dynamo_operator.features.rollouts.plan import Member, Revisions, Rollout
-from dynamo_operator.features.rollouts.revisions import WorkerRevision
+from dynamo_operator.features.rollouts.plan import Rollout
+from dynamo_operator.features.rollouts.revisions import Member, Revisions, WorkerRevision
 from dynamo_operator.graph import status as graph_statuses
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,

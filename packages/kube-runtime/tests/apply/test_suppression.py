@@ -105,13 +105,12 @@ async def test_what_somebody_changes_after_it_was_found_right_is_changed_back_ea
             assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 1)))
 
 
-LIMIT = 3
 STEPS = st.tuples(st.sampled_from(["put", "put", "get", "get", "forget"]), st.integers(0, 4))
 
 
 @given(st.lists(STEPS, min_size=20))
 def test_the_last_keys_in_use_are_remembered_and_no_more(steps: list[tuple[str, int]]) -> None:
-    recent = Recent[int](LIMIT)
+    recent = Recent[int](3)
     in_use: list[int] = []
     for number, (act, name) in enumerate(steps):
         is_known = name in in_use
@@ -124,6 +123,6 @@ def test_the_last_keys_in_use_are_remembered_and_no_more(steps: list[tuple[str, 
         if is_known:
             in_use.remove(name)
         if act == "put" or (act == "get" and is_known):
-            in_use = [*in_use, name][-LIMIT:]
+            in_use = [*in_use, name][-3:]
     assert len(in_use) == len(recent)
     assert all(recent.get(name) is not None for name in in_use)

@@ -195,14 +195,13 @@ async def test_again_looks_again_after_its_time() -> None:
         world.list(widget(A))
         await asyncio.sleep(1000)
     assert [30] == pytest.approx(world.controller.gaps())
-    labels = {"resource_type": "Widget", "namespace": "ns"}
-    assert 1 == world.sample("reconcile_total", **labels, result="requeue")
-    assert 1 == world.sample("reconcile_total", **labels, result="success")
+    for result in ("requeue", "success"):
+        assert 1 == world.sample("reconcile_total", resource_type="Widget", namespace="ns", result=result)
 
 
 async def test_while_a_status_waits_only_what_hastens_it_wakes_its_object() -> None:
-    hastens = replace_options(PACE, hastens=lambda change: change.new == deployment(controlled_by(A), 3))
-    async with running(hastens) as world:
+    third = deployment(controlled_by(A), 3)
+    async with running(replace_options(PACE, hastens=lambda change: change.new == third)) as world:
         world.controller.script[A] = iter([Result(requeue_after_seconds=30, waits=True)] * 2 + [DONE] * 2)
         world.list(widget(A))
         for generation in (1, 2, 3, 4):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from dynamo_operator.component.api import IngressSpec
+from dynamo_operator.component.api import DynamoComponentDeploymentSpec
 from dynamo_operator.component.launch import GroupNode
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import NamespaceDefaults
@@ -33,13 +33,14 @@ class ConfigKey:
 
 @dataclass(frozen=True, slots=True)
 class ComponentPlan:
-    """A component's spec with defaults, names and choices resolved; empty texts and collections mean "none".
+    """A component's `spec`, and what of it has a default, a name or a choice that is resolved here.
 
-    One replica has `nodes` nodes with `gpus` GPUs on each. `selector` are labels that only this component's
-    pods have; a Deployment selects its pods by `workload_label`, with its own name as value. Without
-    `knows_istio` a requested VirtualService is ignored.
+    Empty texts and collections mean "none". One replica has `nodes` nodes with `gpus` GPUs on each.
+    `selector` are labels that only this component's pods have; a Deployment selects its pods by
+    `workload_label`, with its own name as value. Without `knows_istio` a requested VirtualService is ignored.
     """
 
+    spec: DynamoComponentDeploymentSpec
     namespace: str
     name: str
     graph: str
@@ -59,7 +60,6 @@ class ComponentPlan:
     switches: dict[str, str]
     is_discovered_by_kubernetes: bool
     environment: tuple[Object, ...]
-    environment_secret: str
     resources: Object
     gpus: int
     mounts: tuple[Mount, ...]
@@ -69,7 +69,6 @@ class ComponentPlan:
     probes: dict[str, Object]
     namespace_defaults: NamespaceDefaults
     service_account: str
-    ingress: IngressSpec | None
     knows_istio: bool
     epp_config: ConfigKey
     settings: RenderSettings

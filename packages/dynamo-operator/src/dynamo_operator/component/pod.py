@@ -310,8 +310,8 @@ def _main_container(plan: ComponentPlan, node: GroupNode | None) -> Object:
     container["env"] = _environment(default, plan)
     if resources := _merged_resources(container.get("resources", {}), plan.resources):
         container["resources"] = resources
-    if plan.environment_secret:
-        source = {"secretRef": {"name": plan.environment_secret}}
+    if plan.spec.env_from_secret:
+        source = {"secretRef": {"name": plan.spec.env_from_secret}}
         container["envFrom"] = [*container.get("envFrom", ()), source]
     if mounted := _mounts(plan, default.get("volumeMounts", ())):
         container["volumeMounts"] = mounted

@@ -175,7 +175,7 @@ BACKENDS: dict[str, Backend] = {
     NOOP: Backend(),
     **{name: import_module(f"dynamo_operator.component.backends.{name}").BACKEND for name in NAMES},
 }
-"""By framework. Each line of `api.backends` has a module here."""
+"""By framework. Each of `component.api.NAMES` has a module in `backends`."""
 
 _SHARED_MEMORY_SIZE = "8Gi"
 
@@ -206,6 +206,7 @@ def component_plan(
     if graph and is_discovered:
         account = names.discovery_account(graph)
     return ComponentPlan(
+        spec=spec,
         namespace=namespace,
         name=component.metadata.name,
         graph=graph,
@@ -225,7 +226,6 @@ def component_plan(
         switches=spec.annotations,
         is_discovered_by_kubernetes=is_discovered,
         environment=tuple(pruned(entry) for entry in spec.envs),
-        environment_secret=spec.env_from_secret or "",
         resources=resources(spec.resources),
         gpus=gpus(spec),
         mounts=_mounts(spec, detected.name),
@@ -235,7 +235,6 @@ def component_plan(
         probes={name: pruned(probe) for name, probe in probes.items() if probe is not None},
         namespace_defaults=defaults,
         service_account=account,
-        ingress=spec.ingress,
         knows_istio=bool(settings.virtual_service_gateway) or facts.istio_served,
         epp_config=_epp_config(spec, graph),
         settings=settings,

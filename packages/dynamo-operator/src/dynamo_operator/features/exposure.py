@@ -44,7 +44,7 @@ _OWN_PREFIX = "nvidia.com/"
 
 def ingresses(plan: ComponentPlan) -> tuple[Object, ...]:
     """The component's Ingress, if it is enabled and has an ingress class."""
-    ingress = plan.ingress
+    ingress = plan.spec.ingress
     if ingress is None or not ingress.enabled or not ingress.ingress_controller_class_name:
         return ()
     host = ingress_host(ingress)
@@ -63,7 +63,7 @@ def ingresses(plan: ComponentPlan) -> tuple[Object, ...]:
 
 def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
     """The component's VirtualService, if it is enabled and has a gateway."""
-    ingress = plan.ingress
+    ingress = plan.spec.ingress
     if ingress is None or not ingress.enabled or not plan.knows_istio:
         return ()
     if not ingress.use_virtual_service or not ingress.virtual_service_gateway:

@@ -14,7 +14,7 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.read import PodIndex
 from dynamo_operator.features.grove.read import grove_watches
 from dynamo_operator.features.scaling.controller import adapter_watch, apply_adapters
-from dynamo_operator.features.scaling.plan import ADAPTERS
+from dynamo_operator.features.scaling.feature import ADAPTERS
 from dynamo_operator.features.ssh_keys import ssh_key_watches
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import decide

@@ -14,12 +14,12 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.status import NO_ORCHESTRATOR
 from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.features.exposure import EXPOSURE
-from dynamo_operator.features.grove.decide import ON_GROVE
+from dynamo_operator.features.grove.provider import ON_GROVE
 from dynamo_operator.features.history import HISTORY
 from dynamo_operator.features.restart import RESTART
-from dynamo_operator.features.rollouts.decide import ROLLOUTS
+from dynamo_operator.features.rollouts.feature import ROLLOUTS
 from dynamo_operator.features.rollouts.revisions import MANAGED, PLAIN, worker_component_name
-from dynamo_operator.features.scaling.plan import ADAPTERS
+from dynamo_operator.features.scaling.feature import ADAPTERS
 from dynamo_operator.features.suspension import SUSPENSION
 from dynamo_operator.features.takeover.evidence import adopted_components
 from dynamo_operator.graph.api import DynamoGraphDeployment

@@ -12,7 +12,8 @@ import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.grove.status import GroveMember
-from dynamo_operator.features.rollouts.plan import Revisions, Rollout
+from dynamo_operator.features.rollouts.plan import Rollout
+from dynamo_operator.features.rollouts.revisions import Revisions
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.features.takeover.plan import Origin
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus, RestartStatus

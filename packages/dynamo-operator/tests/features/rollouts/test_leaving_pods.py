@@ -9,8 +9,9 @@ import pytest
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.read import PodIndex
-from dynamo_operator.features.rollouts.decide import observed_revisions
-from dynamo_operator.features.rollouts.plan import Revisions, Rollout, plan_rollout
+from dynamo_operator.features.rollouts.feature import observed_revisions
+from dynamo_operator.features.rollouts.plan import Rollout, plan_rollout
+from dynamo_operator.features.rollouts.revisions import Revisions
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import components_of, leaving_pod_watch, leaving_pods
 from dynamo_operator.graph.render import component_object

@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
 from dynamo_operator.features.rollouts.plan import (
-    NOTHING,
     Budget,
-    Member,
-    Revisions,
-    RevisionScale,
     Rollout,
     RolloutStep,
     budget,
@@ -23,7 +19,13 @@ from dynamo_operator.features.rollouts.plan import (
     plan_rollout,
     rolling_step,
 )
-from dynamo_operator.features.rollouts.revisions import WorkerRevision
+from dynamo_operator.features.rollouts.revisions import (
+    NOTHING,
+    Member,
+    Revisions,
+    RevisionScale,
+    WorkerRevision,
+)
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.types.meta import Object
 from specs import a_graph, a_service

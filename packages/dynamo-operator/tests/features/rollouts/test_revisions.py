@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 
 from dynamo_graphs import Graph
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.features.rollouts.plan import members, revisions, unrecorded
 from dynamo_operator.features.rollouts.revisions import (
     PLAIN,
     WorkerRevision,
     digits,
     first_revision,
+    members,
     namespace_prefix,
+    revisions,
+    unrecorded,
     worker_component_name,
     worker_content,
 )
@@ -292,7 +294,7 @@ def test_an_edit_makes_a_revision_if_it_changes_the_pods(field: str) -> None:
     assert before != after
     changes_pods = pods(before) != pods(after)
     assert changes_pods == (content(before) != content(after)), (
-        "see `worker_content` in features/rollouts/plan.py"
+        "see `worker_content` in features/rollouts/revisions.py"
     )
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.features.rollouts import plan
+from dynamo_operator.features.rollouts import plan, revisions
 from dynamo_operator.features.rollouts.status import rolling_update
 from dynamo_operator.features.takeover.plan import BESIDE_PODS
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
@@ -22,16 +22,16 @@ from kube_runtime.types.meta import Object, content_of
 
 def observed_revisions(
     graph: DynamoGraphDeployment, components: Iterable[DynamoComponentDeployment], settings: RenderSettings
-) -> plan.Revisions:
+) -> revisions.Revisions:
     """The revisions of workers of the user's graph."""
     present = tuple(components)
-    compared = plan.unrecorded(graph, plan.members(graph, present))
+    compared = revisions.unrecorded(graph, revisions.members(graph, present))
     unchanged = {member.name for member in compared if _is_unchanged(graph, member, settings)}
-    return plan.revisions(graph, present, unchanged=unchanged)
+    return revisions.revisions(graph, present, unchanged=unchanged)
 
 
 # Nested fields may contain defaults of the API server, so there only the desired ones are compared.
-def _is_unchanged(graph: DynamoGraphDeployment, member: plan.Member, settings: RenderSettings) -> bool:
+def _is_unchanged(graph: DynamoGraphDeployment, member: revisions.Member, settings: RenderSettings) -> bool:
     """Whether a component under its plain name already matches the graph in every field about pods."""
     if member.service not in graph.spec.services:
         return False

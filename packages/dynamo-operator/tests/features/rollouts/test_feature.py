@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.features.rollouts.decide import observed_revisions
+from dynamo_operator.features.rollouts.feature import observed_revisions
 from dynamo_operator.features.rollouts.plan import Rollout, budget, is_recreated, plan_rollout
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.render import graph_objects

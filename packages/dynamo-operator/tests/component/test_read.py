@@ -150,5 +150,5 @@ def test_only_what_may_end_its_wait_hastens_a_component(
 
     counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 1)
     after = a_deployment(generation, observedGeneration=observed, **counts)
-    changes = (Change(a_deployment(1), after), Change(after, None), Change(None, a_pod()))
+    changes: list[Change[Any]] = [Change(a_deployment(1), after), Change(after, None), Change(None, a_pod())]
     assert [hastens, True, False] == list(map(hastens_component, changes))

@@ -91,9 +91,9 @@ class Subject:
         at_rest(world, proxy, self.is_settled, quiet_seconds=QUIET_SECONDS)
 
         def settled() -> Ending | None:
-            """Others write as well, such as autoscalers: it must be settled after reading, too."""
-            found = ending(world, with_history=False, more=self.more)
-            return None if found.orphans or not self.is_settled(world) else found
+            """Others write as well, such as autoscalers: nothing may change while it is read."""
+            found, again = (ending(world, with_history=False, more=self.more) for _ in range(2))
+            return None if found.orphans or found.difference(again) or not self.is_settled(world) else found
 
         found: Ending = world.until(settled)
         return found

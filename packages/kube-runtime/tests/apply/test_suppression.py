@@ -55,7 +55,7 @@ async def test_a_refusal_is_not_asked_for_again_before_its_time() -> None:
         assert [Verb.CREATE] == verbs(await scene.apply(gadget("b", 1)))
 
 
-async def test_a_contest_with_somebody_else_is_given_up_for_a_while() -> None:
+async def test_a_contest_with_another_client_is_given_up_for_a_while() -> None:
     async with a_scene() as scene:
         last = await scene.apply(gadget("a", 1))
         for _ in range(50):
@@ -95,7 +95,7 @@ async def test_a_refused_creation_is_not_requested_again_at_once() -> None:
         assert 2 == len(scene.writes())
 
 
-async def test_what_somebody_changes_after_it_was_found_right_is_changed_back_each_time() -> None:
+async def test_what_another_client_changes_after_it_was_found_right_is_changed_back_each_time() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
         for _ in range(2):

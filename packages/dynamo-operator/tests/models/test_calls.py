@@ -151,7 +151,7 @@ def test_what_a_worker_says_is_told_without_credentials(said: str) -> None:
 
 
 def test_an_endless_text_of_a_worker_is_read_in_no_time() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     for text in ("a://b:", "http://", "x", "?", "s3://:@"):
         understood(LoraVerb.LOAD, 500, (text * 200_000).encode())
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5

@@ -96,7 +96,7 @@ async def test_an_expired_token_is_renewed_before_the_request(tmp_path: Path) ->
     started = time.monotonic()
     first = await token_of(credentials)
     while await token_of(credentials) == first:
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 60
         await asyncio.sleep(0.05)
     assert "Bearer token-2" == await token_of(credentials)
 

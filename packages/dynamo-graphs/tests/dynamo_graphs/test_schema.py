@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.api import documents, statuses
-from dynamo_graphs.schema import RULES, schema_problems, status_problems
+from dynamo_graphs.schema import RULES, joined, schema_problems, status_problems
+from dynamo_operator.component.api import NAMES as BACKENDS
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.shared.problems import ProblemKind
 from kube_runtime.schema import resource_schema
@@ -40,15 +41,13 @@ def test_all_problems_are_reported_at_once_in_the_order_of_their_paths() -> None
         },
         name="G",
     )
+    one_of = joined(BACKENDS)
     assert [
         (
             'metadata.name: invalid name "G" (expected at most 253 lower-case letters, digits, '
             '"-" and ".", with a letter or digit at both ends)'
         ),
-        (
-            'spec.backendFramework: unsupported value "vlm" (expected "sglang", "vllm" or '
-            '"trtllm"; did you mean "vllm"?)'
-        ),
+        f'spec.backendFramework: unsupported value "vlm" (expected {one_of}; did you mean "vllm"?)',
         ("spec.pvcs[0]: When create is true, size, storageClass, and volumeAccessMode are required"),
         "spec.pvcs[0].name: this field is required",
         ('spec.services.Decode.extraPodSpec.mainContaner: unknown field; did you mean "mainContainer"?'),

@@ -104,7 +104,7 @@ public.ecr.aws issue tokens themselves; nvcr.io does both; private registries of
 UNANSWERED: Final = "the registry did not say whether it has the image; the operator's log has the cause"
 """The only text about a failed request that users see. Causes would describe networks beyond their reach."""
 
-_log: Final = structlog.get_logger()
+_log: Final = structlog.get_logger(__name__)
 
 
 class RegistryError(Exception):

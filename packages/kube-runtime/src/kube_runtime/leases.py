@@ -19,7 +19,7 @@ from kube_runtime.times import loop_time, microtime, seconds_between, wall_clock
 from kube_runtime.types.kinds import Lease, LeaseSpec
 from kube_runtime.types.meta import Key, Object
 
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 CONFIRM_SECONDS = 2.0
 """Delay after an expired Lease could not be read."""

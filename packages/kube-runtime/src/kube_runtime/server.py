@@ -80,7 +80,7 @@ _BACKLOG: Final = 128
 _ACCEPT_PAUSE_SECONDS: Final = 0.1
 """Pause after a failed accept, as when the process has no more file descriptors."""
 _NO_IPV6: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 
 # Neither asyncio nor aiohttp counts connections, and each takes 65 to 90 KiB with TLS (decision 82). So each

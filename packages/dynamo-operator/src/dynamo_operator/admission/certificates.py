@@ -180,7 +180,7 @@ FILES_SECONDS: Final = 10.0
 """Seconds between reads of the files. The kubelet takes a minute to update them."""
 
 _RACE_SECONDS: Final = 1.0
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 
 # Every replica renews the Secret. Each write carries the resourceVersion that it was decided from,

@@ -52,7 +52,7 @@ def entry_name(kind: Kind) -> str:
 
 
 _OURS = frozenset(entry_name(kind) for kind in (*(type_.KIND for type_ in REVIEWED), *LEGACY_REVIEWED))
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

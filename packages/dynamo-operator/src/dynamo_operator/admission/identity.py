@@ -13,7 +13,7 @@ from kube_runtime.errors import OperatorError
 from kube_runtime.types.kinds import SelfSubjectReview
 from kube_runtime.wire import UNREADABLE
 
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 _RETRY_SECONDS: Final = 5.0
 _QUESTION: Final = {
     "apiVersion": SelfSubjectReview.KIND.api_version,

@@ -96,7 +96,7 @@ def _short(texts: Sequence[str]) -> list[str]:
     return [*lines, f"and {len(texts) - _MOST} more"] if len(texts) > _MOST else lines
 
 
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

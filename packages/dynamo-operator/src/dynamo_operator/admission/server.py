@@ -213,7 +213,7 @@ _MOST_LOGGED: Final = 10
 _LONGEST: Final = 300
 """Most problems in a log entry, and characters of each."""
 _EVERYWHERE: Final = (None, "", "0.0.0.0", "::")  # noqa: S104  # compared, not bound to
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def _source(cache: Cache, settings: RenderSettings) -> SshKeys | None:
 
 _BITS = 3072
 _EXPONENT = 65537
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 
 # New keys would separate the pods of running groups. So the Secret is created once and never

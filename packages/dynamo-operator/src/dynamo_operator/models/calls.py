@@ -141,7 +141,7 @@ def _short(text: str) -> str:
 
 T = TypeVar("T")
 
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 _MODELS_AT_ONCE = 20
 """Number of models that may use all of their slots at the same time."""

@@ -251,7 +251,7 @@ def own_namespace(configured: str, setting: str, flag: str) -> str:
     raise ConfigError(setting, f"is needed outside a pod: {flag}")
 
 
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 
 async def run(settings: Settings, *, stop: asyncio.Event, dial: Callable[[str], str] | None = None) -> None:

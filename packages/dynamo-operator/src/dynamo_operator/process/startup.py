@@ -39,7 +39,7 @@ _LIST_SECONDS: Final = 180.0
 _PAUSES: Final = Backoff(first_seconds=1.0, limit_seconds=15.0)
 _AWAY: Final = Health(("waiting for the API server",))
 _FINE: Final = Health(())
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 
 async def prepared(client: Client, settings: Settings, authorization: str) -> tuple[Settings, Scope, str]:

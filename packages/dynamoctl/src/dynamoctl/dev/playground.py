@@ -117,7 +117,7 @@ def profiling_policy() -> Iterator[Object]:
 
 
 _COPY = 3  # arguments of the copier for its target: namespace, name, metadata
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 
 # Whatever the image, the analytic profiler runs in this process: formulas, no GPU.

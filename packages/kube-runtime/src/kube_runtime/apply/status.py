@@ -11,7 +11,7 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.times import FORGOTTEN_SECONDS, Since, WriteActivity, rfc3339
 from kube_runtime.types.meta import Condition, Fields, Object, R, Resource, Status, plain, status_of
 
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 _AWAITED_FIELDS = ("observed_generation", "state")
 """Fields that programs wait for, besides conditions."""

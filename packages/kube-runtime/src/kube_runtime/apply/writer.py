@@ -176,7 +176,7 @@ AGAIN_SECONDS = 60.0
 
 _RETRY = Backoff(first_seconds=1, limit_seconds=60)
 
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 
 # The watch of a kind that others use selects by a label that we write. An earlier operator may not

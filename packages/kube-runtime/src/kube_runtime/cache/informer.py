@@ -34,7 +34,7 @@ MOST_OBJECT_BYTES = 2 * 1024 * 1024
 STEPS_PER_TURN = 64
 """Steps after which the informer yields, even if there is more to read."""
 
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

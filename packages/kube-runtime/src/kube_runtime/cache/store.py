@@ -143,7 +143,7 @@ def _drop(nested: dict[_Outer, dict[_Inner, _Value]], outer: _Outer, inner: _Inn
         nested.pop(outer, None)
 
 
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 OWN_WRITE_SECONDS = 30.0
 """How long our own write is shown if the watch does not bring it."""

@@ -97,7 +97,7 @@ def ends_list(line: WatchLine) -> bool:
     return END_OF_LIST in marks
 
 
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 SERVER_SECONDS = (240, 300)
 """Bounds of the random time after which the server ends a stream, so that not all end at once."""

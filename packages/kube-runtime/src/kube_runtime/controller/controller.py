@@ -222,7 +222,7 @@ def _least_seconds(error: BaseException) -> float:
             return 0.0
 
 
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 _STUCK_SECONDS = 30.0
 """Seconds after its timeout when a reconcile that ignores its cancellation counts as stuck."""

@@ -35,7 +35,7 @@ from kube_runtime.times import Backoff, TokenBucket, loop_time, rfc3339, wall_cl
 from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Key, Object, Resource, fitted
 
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 COLLECT_SECONDS: Final = 0.3
 PENDING_LIMIT: Final = 10_000

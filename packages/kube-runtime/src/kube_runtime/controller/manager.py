@@ -27,7 +27,7 @@ from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.times import WriteActivity, loop_time
 from kube_runtime.types.meta import Resource
 
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 
 class Server(Protocol):

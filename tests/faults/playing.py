@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from faults.crash import Point
 from faults.scenarios import Scenario
@@ -19,6 +20,11 @@ def chosen(scenario: Scenario, points: Sequence[Point]) -> Sequence[Point]:
         return points
     digest = hashlib.sha256(str(scenario).encode()).digest()
     return [points[int.from_bytes(digest[:4], "big") % len(points)]]
+
+
+def every_second(scenarios: Sequence[Scenario]) -> list[ParameterSet]:
+    """Parameters of a test: all scenarios, of which every second is for `make crash` only."""
+    return [pytest.param(each, marks=[pytest.mark.long][: n % 2]) for n, each in enumerate(scenarios)]
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from dynamo_legacy.api import DynamoNimRequest
 from dynamo_legacy.build.job import REBUILD, job_name
 from dynamo_legacy.names import nim_name
 from dynamo_operator.shared.cluster import PullSecret
+from faults.playing import every_second
 from faults.scenarios import Scenario
 from kube_runtime.types.kinds import Deployment, Job
 from kube_runtime.types.meta import Kind, Object
@@ -181,7 +182,7 @@ SCENARIOS = (
 )
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+@pytest.mark.parametrize("scenario", every_second(SCENARIOS), ids=str)
 def test_builds_and_deployments_end_the_same_whenever_the_operator_is_killed(
     scenario: Scenario, survives: Callable[[Scenario], None]
 ) -> None:

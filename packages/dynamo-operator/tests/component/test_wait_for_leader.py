@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,15 +58,11 @@ def a_leader(after_seconds: float = 0) -> Iterator[str]:
             yield str(port)
         return
     opened: list[socket.socket] = []
-
-    def come() -> None:
-        time.sleep(after_seconds)
-        opened.append(socket.create_server(("127.0.0.1", port)))
-
-    thread = threading.Thread(target=come)
-    thread.start()
+    address = ("127.0.0.1", port)
+    timer = threading.Timer(after_seconds, lambda: opened.append(socket.create_server(address)))
+    timer.start()
     yield str(port)
-    thread.join()
+    timer.join()
     opened[0].close()
 
 

@@ -23,7 +23,6 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("patient")
 
 gc.set_threshold(50_000, 20, 50)  # collections took 6 % of the CPU time of unit tests
-
 _STEPS = Steps()
 _STEPS.watch()
 

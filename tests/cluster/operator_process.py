@@ -1,18 +1,18 @@
 """The operator as a separate process, which a test can stop or kill."""
 
-import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from cluster.chart_role import operator_kubeconfig
 from cluster.world import PATIENCE_SECONDS
+from forks import Fork, fork
 
 _LOG_SHOWN = 20_000
 """Characters of its log that a failure shows."""
@@ -30,19 +30,14 @@ class OperatorProcess:
     program: str = "dynamo_operator"
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     _start: int = field(default=0, init=False)
-    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _process: Fork | None = field(default=None, init=False)
 
     def start(self) -> None:
         """Start it, without waiting until it is ready."""
         self._start = self.log.stat().st_size if self.log.exists() else 0
-        command = [sys.executable, "-m", self.program, "run"]
-        with self.log.open("ab") as output:
-            self._process = subprocess.Popen(  # noqa: S603 - our own program
-                [*command, "--kubeconfig", str(operator_kubeconfig(self.kubeconfig)), *self.flags],
-                stdout=output,
-                stderr=output,
-                env={**os.environ, **self.variables},
-            )
+        arguments = ["run", "--kubeconfig", str(operator_kubeconfig(self.kubeconfig)), *self.flags]
+        with self.log.open("ab") as log:
+            self._process = fork(self.program, arguments, log.fileno(), log.fileno(), self.variables)
 
     def ready(self, within_seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until its caches are synced."""
@@ -97,3 +92,25 @@ class OperatorProcess:
             self.stop()
         if error is not None:  # pytest shows it if the test fails
             print(self._log()[-_LOG_SHOWN:])  # noqa: T201
+
+
+@dataclass
+class Nursery:
+    """Starts operators that talk to `kubeconfig`, and are killed in the end."""
+
+    kubeconfig: Path
+    folder: Path
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    @contextmanager
+    def operator(self, namespace: str, *flags: str) -> Iterator[OperatorProcess]:
+        """An operator for that namespace; whatever becomes of it, it does not run afterwards."""
+        log = self.folder / f"{namespace}-{next(self._numbers)}.log"
+        own = (f"--restrictedNamespace={namespace}", "--operator-image=dynamo-operator:test")
+        process = OperatorProcess(self.kubeconfig, log, (*OFF, *own, *flags), variables=self.variables)
+        process.start()
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -3,26 +3,26 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cluster.world import PATIENCE_SECONDS
-
-PROGRAM = "import sys; from dynamoctl.main import main; main()"
-
-
-def finished(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(  # noqa: S603 - our own program
-        command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
-    )
+from forks import fork
 
 
 def dynamoctl(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
     """The result of a command without a kubeconfig and namespace."""
-    return finished([sys.executable, "-c", PROGRAM, *map(str, arguments)])
+    command = [*map(str, arguments)]
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        process = fork("dynamoctl.main:main", command, output.fileno(), errors.fileno(), {})
+        code = process.wait(PATIENCE_SECONDS)
+        for each in (output, errors):
+            each.seek(0)
+        return subprocess.CompletedProcess(command, code, output.read(), errors.read())
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,11 @@ class Person:
     namespace: str
 
     def command(self, *arguments: str) -> list[str]:
-        where = (f"--kubeconfig={self.kubeconfig}", f"--namespace={self.namespace}")
-        return [sys.executable, "-c", PROGRAM, *arguments, *where]
+        return [*arguments, f"--kubeconfig={self.kubeconfig}", f"--namespace={self.namespace}"]
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run a command; return exit code, stdout and stderr."""
-        done = finished(self.command(*arguments))
+        done = dynamoctl(*self.command(*arguments))
         return done.returncode, done.stdout, done.stderr
 
     def json(self, *arguments: str) -> tuple[int, Any]:
@@ -49,7 +48,10 @@ class Person:
     @contextmanager
     def running(self, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
         with subprocess.Popen(  # noqa: S603 - our own program
-            self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [Path(sys.executable).with_name("dynamoctl"), *self.command(*arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         ) as process:
             try:
                 yield process

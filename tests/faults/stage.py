@@ -16,10 +16,10 @@ from enum import Enum
 from pathlib import Path
 
 from cluster.conftest import ControlPlane
+from cluster.operator_process import Nursery
 from cluster.world import NAMESPACES, PATIENCE_SECONDS, World
 from faults.crash import ABSENT, Executioner, Moment, Point, Sentence
 from faults.ending import Ending, ending
-from faults.nursery import Nursery, nursery
 from faults.proxy import Proxy, Write, kubeconfig
 from faults.scenarios import Scenario
 from kube_runtime.types.kinds import ServiceAccount
@@ -117,29 +117,29 @@ class Stage:
             sentence = Sentence(point, first.kill)
             if point == ABSENT:
                 sentence.carry_out()
-                first.ended()
+                first.wait()
             self.proxy.sentences[world.namespace] = sentence
             scenario.act(world)
             earliest = time.monotonic() + QUIET_SECONDS
             while not sentence.is_carried_out.wait(0.05):
-                if first.has_ended:  # which is seen a moment before it is reported
+                if first.ended is not None:  # which is seen a moment before it is reported
                     assert sentence.is_carried_out.wait(PATIENCE_SECONDS), first.log.read_text()
                     break
                 is_quiet = self.proxy.quiet_seconds(world.namespace) > QUIET_SECONDS
                 if is_quiet and time.monotonic() > earliest and scenario.is_over(world):
                     at_end(world, calm.end, scenario.is_over, more=self.more)
                     return Outcome.NOT_REACHED
-            first.ended()
+            first.wait()
         del self.proxy.sentences[world.namespace]
         with self.nursery.operator(world.namespace, *self.flags) as second:
             second.ready()
             try:
                 after = at_end(world, calm.end, scenario.is_over, more=self.more)
             except AssertionError as error:
-                how = "has ended" if second.has_ended else "runs"
+                how = "has ended" if second.ended is not None else "runs"
                 log = second.log.read_text()[-LOG_SHOWN:]
                 raise AssertionError(f"{error}\nthe second operator {how}:\n{log}") from error
-            assert not second.has_ended, second.log.read_text()
+            assert second.ended is None, second.log.read_text()
             assert '"level": "error"' not in second.log.read_text()
         replaced = [each for each in calm.kept if before.uids[each] != after.uids.get(each)]
         assert [] == replaced, f"deleted and made again: {replaced}"
@@ -155,9 +155,8 @@ def stage_on(
 ) -> Iterator[Stage]:
     """A stage on that control plane, for operators with these flags and variables."""
     with Executioner(plane.server, plane.tls).running() as proxy:
-        config = kubeconfig(proxy, folder / "config")
-        with nursery(config, folder, **variables) as running:
-            yield Stage(proxy, running, more, flags)
+        nursery = Nursery(kubeconfig(proxy, folder / "config"), folder, variables)
+        yield Stage(proxy, nursery, more, flags)
 
 
 @contextmanager

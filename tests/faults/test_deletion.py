@@ -40,7 +40,7 @@ def outlives_its_namespace(stage: Stage, seconds: float | None) -> None:
         world.delete(NAMESPACES, world.namespace)
         world.gone(NAMESPACES, world.namespace)
         at_rest(world, stage.proxy, lambda _: True)
-        assert not operator.has_ended
+        assert operator.ended is None
         assert '"level": "error"' not in operator.log.read_text(encoding="utf-8")
         world.create(NAMESPACES, {"metadata": {"name": world.namespace, "namespace": ""}})
         world.create(GRAPH, a_graph())

@@ -17,10 +17,10 @@ from cluster.conftest import ControlPlane
 from cluster.epp.test_picker import picker
 from cluster.graph.graphs import IMAGE, graph, service, worker
 from cluster.installed import installed
+from cluster.operator_process import Nursery
 from cluster.world import ADAPTER, COMPONENT, DEPLOYMENT, GRAPH, SERVICE, World
 from dynamo_operator import names
 from dynamo_operator.shared.cluster import InferencePool
-from faults.nursery import nursery
 from faults.proxy import Proxy, kubeconfig
 from faults.stage import namespace
 from kube_runtime.types.kinds import ConfigMap, Ingress, Role, RoleBinding, ServiceAccount
@@ -133,10 +133,10 @@ class Played:
 def played(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Played:
     """Every name is taken; then the graphs are made; then the names become free."""
     folder = tmp_path_factory.mktemp("foreign")
+    nursery = Nursery(kubeconfig(proxy, folder / "config"), folder)
     with (
         namespace(proxy) as world,
-        nursery(kubeconfig(proxy, folder / "config"), folder) as running,
-        running.operator(world.namespace, "--epp-cluster-role-name=view") as operator,
+        nursery.operator(world.namespace, "--epp-cluster-role-name=view") as operator,
     ):
         # The ServiceAccount of pickers is the installation's when the operator is restricted to a namespace.
         world.create(ServiceAccount.KIND, {"metadata": {"name": "epp-serviceaccount"}})
@@ -158,7 +158,7 @@ def played(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Played:
             world.delete(case.kind, case.name)
         for case in every:
             world.eventually(GRAPH, case.graph, is_ready)
-        assert not operator.has_ended
+        assert operator.ended is None
         ready = {case.words: is_ready(world.eventually(GRAPH, case.graph)) for case in every}
         return Played(before, after, said, ready)
 
@@ -187,11 +187,11 @@ def test_what_an_earlier_graph_of_the_same_name_left_is_waited_for(proxy: Proxy,
         "uid": "00000000-0000-4000-8000-000000000000",
         "controller": True,
     }
-    with namespace(proxy) as world, nursery(config, tmp_path) as running:
+    with namespace(proxy) as world:
         metadata = {"name": case.name, "ownerReferences": [earlier]}
         before = world.create(case.kind, {**case.content, "metadata": metadata})
         world.create(GRAPH, a_graph(case))
-        with running.operator(world.namespace):
+        with Nursery(config, tmp_path).operator(world.namespace):
             world.eventually(GRAPH, case.graph, is_ready)
         after = world.eventually(case.kind, case.name)
         assert before["metadata"]["uid"] != after["metadata"]["uid"]

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from cluster.conftest import ControlPlane
+from cluster.operator_process import Nursery
 from cluster.world import GRAPH, PODS, World
 from faults.ending import KINDS, Ending, births_and_deaths, ending
-from faults.nursery import Nursery, nursery
 from faults.proxy import kubeconfig
 from faults.scenarios import IMAGE, PREFILL, a_graph, edit_service, is_quite_ready
 from faults.stage import AT_ONCE, IS_LONG, QUIET_SECONDS, at_rest, namespace
@@ -57,11 +57,8 @@ class Office:
         folder = self.folder / uuid.uuid4().hex
         folder.mkdir()
         dice = random.Random(5)  # noqa: S311 - the same delays in each run
-        with (
-            Behind(self.server, self.tls, dice, lag).running() as proxy,
-            nursery(kubeconfig(proxy, folder / "config"), folder) as running,
-        ):
-            yield proxy, running
+        with Behind(self.server, self.tls, dice, lag).running() as proxy:
+            yield proxy, Nursery(kubeconfig(proxy, folder / "config"), folder)
 
 
 @pytest.fixture
@@ -87,7 +84,7 @@ def lived_through(office: Office, lag: Lag | None) -> tuple[Ending, Counter[str]
                 for edit in EDITS.values():
                     edit(world)
                     rest(world, behind)
-                assert not operator.has_ended
+                assert operator.ended is None
                 return ending(world), happened()
 
 

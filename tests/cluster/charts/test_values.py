@@ -119,6 +119,7 @@ RARELY = settings(
 )
 
 
+@pytest.mark.long
 @RARELY
 @given(text=st.text(st.characters(exclude_categories=("Cs", "Cc", "Cn", "Co")), min_size=1, max_size=20))
 def test_any_text_arrives_as_it_is(check: Callable[[str], None], text: str) -> None:

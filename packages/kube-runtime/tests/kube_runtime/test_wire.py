@@ -116,13 +116,16 @@ def test_an_empty_list_may_be_null() -> None:
     assert None is decode_list(Deployment.KIND, b'{"items":null}').items
 
 
-@pytest.mark.parametrize("raw", [b"<html>", b'{"items":{}}', b"[]", b'{"items":"\xff"}'])
+DEEP = b"[" * 15_000 + b"]" * 15_000
+ODD = (b"<html>", b'{"items":{}}', b"[]", b'{"items":"\xff"}', DEEP)
+
+
+@pytest.mark.parametrize("raw", [*ODD, b'{"items":[{"x":%s}' % DEEP, b'{"items":{"x":%s}}' % DEEP])
 def test_what_is_no_list_is_an_error(raw: bytes) -> None:
     with pytest.raises(DecodeError, match=r"^deployments\.apps: list: "):
         decode_list(Deployment.KIND, raw)
 
 
-DEEP = b"[" * 15_000 + b"]" * 15_000
 """Deeper than any version of Python goes."""
 
 
@@ -165,9 +168,3 @@ def test_an_object_that_is_nested_too_deeply_does_not_hide_the_others_of_its_lis
     good, broken = decode_items(Deployment, page.items or [])
     assert [it.decode() for it in names] == [it.metadata.name for it in good]
     assert 1 == len(broken)
-
-
-@pytest.mark.parametrize("raw", [DEEP, b'{"items":[{"x":%s}' % DEEP, b'{"items":{"x":%s}}' % DEEP])
-def test_a_deep_answer_that_is_not_a_list_is_a_decode_error(raw: bytes) -> None:
-    with pytest.raises(DecodeError, match="list"):
-        decode_list(Deployment.KIND, raw)

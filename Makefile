@@ -3,12 +3,14 @@ PYTHON ?= python3
 UV := .make/bin/uv
 RUN := $(UV) run --locked --no-sync
 REALNODE := PYTHONPATH=tests $(RUN) python -m realnode
-# The parts of the suite, the longest first, so that none runs alone at the end. Each has one control plane: the
-# folders of a part share it, so they leave its CRDs and webhooks as they were. `+` separates folders.
+# The parts of the suite with one control plane each: the folders of a part share it, so they leave its CRDs and
+# webhooks as they were. `+` separates folders.
 PARTS := tests/cluster/charts tests/cluster/graph requests+profiler+scaling+rollout tests/adversary tests/faults \
 	tests/conformance takeover+tenancy+models+permissions journeys controlplane kube+legacy+api admission multinode epp+grove
 # The parts that need no control plane.
-UNITS := $(addprefix packages/,dynamo-operator dynamo-graphs kube-runtime dynamoctl) tests/repository $(addprefix packages/,dynamo-profiler dynamo-legacy devcluster) $(addprefix tests/,golden lifecycle budget)
+UNITS := $(addprefix packages/,dynamo-operator kube-runtime dynamoctl dynamo-graphs dynamo-profiler dynamo-legacy devcluster) $(addprefix tests/,repository golden lifecycle budget)
+# All of them start in this order, the longest first, so that none runs alone at the end.
+ORDER := packages/dynamo-operator $(PARTS) notebooks types lint $(UNITS)
 # Most tests of the parts wait for a cluster, so there are more of them than processors.
 JOBS ?= 8
 AT_ONCE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
@@ -36,7 +38,7 @@ demo: .venv/.synced ## Local control plane, operator and a graph that becomes re
 
 test: .venv/.synced ## Everything CI runs (TIMES=1: and a table of what took how long)
 	@$(RUN) dynamoctl dev build
-	@$(if $(TIMES),rm -rf dist/times; DYNAMO_TEST_TIMES=$(CURDIR)/dist/times) $(AT_ONCE) $(wordlist 1,7,$(PARTS)) $(firstword $(UNITS)) $(PARTS) notebooks types lint $(UNITS)
+	@$(if $(TIMES),rm -rf dist/times; DYNAMO_TEST_TIMES=$(CURDIR)/dist/times) $(AT_ONCE) $(ORDER)
 	@$(if $(TIMES),$(RUN) python tools/times.py dist/times)
 
 fmt: .venv/.synced ## Format the code

@@ -43,7 +43,7 @@ class Fork:
         if self._code is None and is_readable(self._status.fileno(), seconds):
             with self._lock:
                 if self._code is None:
-                    self._code = int(self._status.recv(_LONGEST))
+                    self._code = int(self._status.recv(_LONGEST) or -signal.SIGKILL)  # with its keeper
                     self._status.close()
                     os.close(self._descriptor)
         return self._code
@@ -93,6 +93,7 @@ def _serve() -> None:
         pkgutil.resolve_name(name)
     requests = socket.socket(fileno=0)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for keepers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for pytest, which ends what it started
     while True:
         body, descriptors, *_ = socket.recv_fds(requests, _LONGEST, 4)
         if not body:
@@ -101,6 +102,7 @@ def _serve() -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             pid = os.fork()
             if pid == 0:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
                 requests.detach()
                 for target, source in enumerate(descriptors[:3]):
                     os.dup2(source, target)

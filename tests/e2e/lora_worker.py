@@ -11,8 +11,8 @@ import os
 from collections.abc import AsyncIterator
 from typing import Any
 
-import uvloop  # type: ignore[import-not-found,unused-ignore] # pyright: ignore[reportMissingImports]
-from dynamo.runtime import dynamo_worker  # type: ignore[import-not-found] # pyright: ignore[reportMissingImports]
+import uvloop  # type: ignore[import-not-found,unused-ignore]
+from dynamo.runtime import dynamo_worker  # type: ignore[import-not-found]
 
 loaded: dict[str, str] = {}
 
@@ -54,4 +54,4 @@ async def main(runtime: Any) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(main())  # pyright: ignore[reportCallIssue] # the decorator gives it the runtime
+    uvloop.run(main())  # the decorator gives it the runtime

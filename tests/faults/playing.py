@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from faults.crash import Point
 from faults.scenarios import Scenario
@@ -22,9 +21,10 @@ def chosen(scenario: Scenario, points: Sequence[Point]) -> Sequence[Point]:
     return [points[int.from_bytes(digest[:4], "big") % len(points)]]
 
 
-def every_second(scenarios: Sequence[Scenario]) -> list[ParameterSet]:
-    """Parameters of a test: all scenarios, of which every second is for `make crash` only."""
-    return [pytest.param(each, marks=[pytest.mark.long][: n % 2]) for n, each in enumerate(scenarios)]
+def every_second(scenarios: Sequence[Scenario]) -> pytest.MarkDecorator:
+    """Parametrizes a test by all scenarios, of which every second is for `make crash` only."""
+    rows = [pytest.param(each, marks=[pytest.mark.long][: n % 2]) for n, each in enumerate(scenarios)]
+    return pytest.mark.parametrize("scenario", rows, ids=str)
 
 
 @dataclass(frozen=True)

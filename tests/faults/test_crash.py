@@ -14,7 +14,7 @@ from faults.scenarios import SCENARIOS, Scenario
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 
-@pytest.mark.parametrize("scenario", every_second(SCENARIOS), ids=str)
+@every_second(SCENARIOS)
 def test_whenever_it_is_killed_the_end_is_the_same(
     scenario: Scenario, survives: Callable[[Scenario], None]
 ) -> None:

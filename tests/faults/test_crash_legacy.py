@@ -182,7 +182,7 @@ SCENARIOS = (
 )
 
 
-@pytest.mark.parametrize("scenario", every_second(SCENARIOS), ids=str)
+@every_second(SCENARIOS)
 def test_builds_and_deployments_end_the_same_whenever_the_operator_is_killed(
     scenario: Scenario, survives: Callable[[Scenario], None]
 ) -> None:

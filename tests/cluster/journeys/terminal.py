@@ -1,8 +1,7 @@
 """A user at a terminal of so many columns: the screen when a command has ended.
 
-What differs from run to run is fixed here. Each time that `dynamoctl` prints is the same one, five minutes
-ago, before the text is laid out. Times in the operator's messages, and what is random in names, are replaced
-by texts of the same length.
+What differs from run to run is fixed here and in `frozen`. Times in the operator's messages, and what is
+random in names, are replaced by texts of the same length.
 """
 
 import fcntl
@@ -11,8 +10,6 @@ import pty
 import re
 import signal
 import struct
-import subprocess
-import sys
 import termios
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +17,9 @@ from pathlib import Path
 
 import pyte
 
+from cluster.journeys.frozen import FOLDER
 from cluster.world import is_readable
+from forks import Fork, fork
 
 LINES = 120
 """More than any command prints, so that nothing scrolls off the screen."""
@@ -28,19 +27,6 @@ LINES = 120
 SECONDS = 300.0
 """Longest time in which a command prints nothing."""
 
-PROGRAM = """
-import signal
-from datetime import UTC, datetime
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a script runs in the background
-from dynamo_graphs import ages
-def frozen(shown):
-    now = datetime(2026, 11, 23, 12, 5, tzinfo=UTC)
-    return lambda time, _: shown(time and "2026-11-23T12:00:00Z", now)
-for name in ("since", "ago", "short_age"):
-    setattr(ages, name, frozen(getattr(ages, name)))
-from dynamoctl.main import main
-main()
-"""
 _SAFE = "[bcdfghjklmnpqrstvwxz2456789]"
 """The letters and digits of which Kubernetes makes names."""
 
@@ -81,24 +67,17 @@ class Terminal:
         fcntl.ioctl(others, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, self.columns, 0, 0))
         screen = pyte.Screen(self.columns, LINES)
         stream = pyte.ByteStream(screen)
-        kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        with subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-c", PROGRAM, *words],
-            stdin=others,
-            stdout=others,
-            stderr=others,
-            cwd=self.folder,
-            env={**kept, "TERM": "xterm-256color", **self.variables},
-        ) as process:
-            os.close(others)
-            while printed := _read(own, process):
-                stream.feed(printed)
-                if seen and seen in "".join(screen.display):
-                    seen = ""
-                    process.send_signal(signal.SIGINT)
+        variables = {"TERM": "xterm-256color", FOLDER: str(self.folder), **self.variables}
+        process = fork("cluster.journeys.frozen:run", words, others, others, variables)
+        os.close(others)
+        while printed := _read(own, process):
+            stream.feed(printed)
+            if seen and seen in "".join(screen.display):
+                seen = ""
+                process.send_signal(signal.SIGINT)
         os.close(own)
         lines = "\n".join(line.rstrip() for line in screen.display).rstrip()
-        return Screen(process.returncode, _normalized(lines), not screen.cursor.hidden)
+        return Screen(process.wait(SECONDS), _normalized(lines), not screen.cursor.hidden)
 
 
 def _normalized(text: str) -> str:
@@ -107,10 +86,10 @@ def _normalized(text: str) -> str:
     return _TIME.sub("2026-11-23T12:00:00Z", _ENDPOINT_SLICE.sub(r"\1*****", text))
 
 
-def _read(terminal: int, process: "subprocess.Popen[bytes]") -> bytes:
+def _read(terminal: int, process: Fork) -> bytes:
     """The next bytes; none when no process has the terminal open, which Linux reports as an error."""
     if not is_readable(terminal, SECONDS):
-        process.kill()
+        process.send_signal(signal.SIGKILL)
     try:
         return os.read(terminal, 1 << 16)
     except OSError:

@@ -12,7 +12,7 @@ import msgspec
 from dynamo_operator.component import api
 from dynamo_operator.graph.api import PersistentVolumeClaimSpec, Restart
 from dynamo_operator.shared.problems import Problem, ProblemKind
-from kube_runtime.errors import ConfigError
+from kube_runtime.errors import ConfigErrors, leaves
 from kube_runtime.types.meta import Metadata, Object, R, Resource
 
 if TYPE_CHECKING:
@@ -62,12 +62,8 @@ class OfflineObject:
         text = text.removeprefix("\ufeff")
         try:
             loaded = [document.value for document in documents("text", text)]
-        except ExceptionGroup as group:
-            raise InvalidObject(
-                Problem(error.source, error.message)
-                for error in group.exceptions
-                if isinstance(error, ConfigError)
-            ) from group
+        except ConfigErrors as group:
+            raise InvalidObject(Problem(error.source, error.message) for error in leaves(group)) from group
         if len(loaded) != 1 or not isinstance(loaded[0], dict):
             message = f"expected one object of kind {cls.TYPE.KIND.name}, found {len(loaded)}"
             raise InvalidObject([Problem("document", message)])

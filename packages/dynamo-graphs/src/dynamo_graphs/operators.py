@@ -65,7 +65,7 @@ def _given(pod: Object) -> dict[str, str]:
 async def running_settings(reading: Reading) -> RenderSettings:
     """The render settings of the running operator.
 
-    Raises: ConfigError unless there is just one; ApiError; ExceptionGroup of ConfigError for its flags.
+    Raises: ConfigError unless there is just one; ApiError; ConfigErrors for its flags.
     """
     deployments = await reading.all(Deployment, labels=SELECTOR)
     if len(deployments) != 1:

@@ -21,7 +21,7 @@ _DASH = re.compile(r" *- +")
 def edited(text: str, before: Object, after: Object) -> str | None:
     """Change the value of a text from `before` to `after`; None if the text must be rewritten.
 
-    Raises: ExceptionGroup of ConfigError, if the text is not YAML.
+    Raises: ConfigErrors, if the text is not YAML.
     """
     if is_same(before, after):
         return text

@@ -45,7 +45,7 @@ from dynamo_legacy.registry import Registry, RegistryError, login_of, registry_s
 from dynamo_legacy.render import MOST_BYTES
 from dynamo_legacy.settings import LegacySettings
 from dynamo_operator.documents import documents
-from kube_runtime.errors import ConfigError
+from kube_runtime.errors import ConfigError, ConfigErrors
 from kube_runtime.types.meta import cut
 
 MOST_ARCHIVE_BYTES: Final = 512 * 1024 * 1024
@@ -343,7 +343,7 @@ def graph_message(folder: Path) -> str:
         loaded = documents(GRAPH_CONFIG_KEY, file.read_text(encoding="utf-8"))
     except (ConfigError, UnicodeError) as error:
         raise BadArchive(f"{GRAPH_CONFIG_KEY}: {error}") from error
-    except ExceptionGroup as group:
+    except ConfigErrors as group:
         raise BadArchive("; ".join(map(str, group.exceptions[:3]))) from group
     if len(loaded) > 1:
         raise BadArchive(f"{GRAPH_CONFIG_KEY}: expected one document, found {len(loaded)}")

@@ -57,7 +57,7 @@ def legacy_kinds(settings: RenderSettings) -> list[Informer[Any]]:
 def legacy_informers(settings: RenderSettings, owners: Owners) -> list[Informer[Any]]:
     """The informers of what these kinds need, beside those that today's kinds need too.
 
-    Raises: ExceptionGroup of ConfigError, if the settings of these kinds are invalid.
+    Raises: ConfigErrors, if the settings of these kinds are invalid.
     """
     namespace = settings.restricted_namespace
     return [

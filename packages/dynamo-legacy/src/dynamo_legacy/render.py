@@ -33,7 +33,7 @@ from dynamo_operator.features.exposure import ingresses, virtual_services
 from dynamo_operator.names import LABEL_LIMIT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, NamespaceDefaults
-from kube_runtime.errors import ConfigError
+from kube_runtime.errors import ConfigError, ConfigErrors
 from kube_runtime.types.kinds import Deployment, HorizontalPodAutoscaler, PersistentVolumeClaim
 from kube_runtime.types.meta import Key, Kind, Object
 
@@ -224,7 +224,7 @@ def parse_graph_config(text: str) -> GraphConfig:
         loaded = documents(GRAPH_CONFIG_KEY, text)
     except ConfigError as error:
         raise GraphConfigError(str(error)) from error
-    except ExceptionGroup as group:
+    except ConfigErrors as group:
         raise GraphConfigError("; ".join(map(str, group.exceptions[:3]))) from group
     if len(loaded) != 1:
         raise GraphConfigError(f"{GRAPH_CONFIG_KEY}: expected one document, found {len(loaded)}")

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dynamo_operator.settings import RenderSettings
-from kube_runtime.errors import ConfigError
+from kube_runtime.errors import ConfigError, ConfigErrors
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -111,7 +111,7 @@ def rows() -> tuple[Setting, ...]:
 def read_legacy_settings(environment: Mapping[str, str]) -> LegacySettings:
     """Read the settings from the environment.
 
-    Raises: ExceptionGroup of ConfigError, one for each invalid variable, without secrets.
+    Raises: ConfigErrors, one for each invalid variable, without secrets.
     """
     problems: list[ConfigError] = []
     values: dict[str, Any] = {}
@@ -124,7 +124,7 @@ def read_legacy_settings(environment: Mapping[str, str]) -> LegacySettings:
             except ValueError as error:
                 problems.append(ConfigError(source, str(error)))
     if problems:
-        raise ExceptionGroup("settings", problems)
+        raise ConfigErrors("settings", problems)
     return LegacySettings(**values)
 
 

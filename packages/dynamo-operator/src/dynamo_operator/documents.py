@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from kube_runtime.errors import ConfigError
+from kube_runtime.errors import ConfigError, ConfigErrors
 from kube_runtime.types.meta import Object
 
 _WORDS: Object = {
@@ -101,12 +101,12 @@ class Document:
 def documents(source: str, text: str, most_values: int = _MOST_VALUES) -> list[Document]:
     """Read the documents of a text, without empty ones. `source` names the text in messages.
 
-    Raises: ExceptionGroup of ConfigError, one for each mistake.
+    Raises: ConfigErrors, one for each mistake.
     """
     reading = _Reading(source, most_values)
     found = [Document(source, reading.value(node), node) for node in _roots(source, text)]
     if reading.mistakes:
-        raise ExceptionGroup(source, reading.mistakes)
+        raise ConfigErrors(source, reading.mistakes)
     return [document for document in found if document.value is not None]
 
 
@@ -152,9 +152,9 @@ def _roots(source: str, text: str) -> Iterator[yaml.Node]:
         mark = error.problem_mark or error.context_mark
         place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
         problem = " ".join(part for part in (error.context, error.problem) if part)
-        raise ExceptionGroup(source, [ConfigError(place, f"unreadable YAML: {problem}")]) from error
+        raise ConfigErrors(source, [ConfigError(place, f"unreadable YAML: {problem}")]) from error
     except yaml.YAMLError as error:
-        raise ExceptionGroup(source, [ConfigError(source, f"unreadable YAML: {error}")]) from error
+        raise ConfigErrors(source, [ConfigError(source, f"unreadable YAML: {error}")]) from error
 
 
 class _Reading:
@@ -170,7 +170,7 @@ class _Reading:
         self._values += 1
         if self._values > self._most:
             message = f"more than {self._most} values, counted wherever an alias repeats them"
-            raise ExceptionGroup(self.source, [ConfigError(self.source, message)])
+            raise ConfigErrors(self.source, [ConfigError(self.source, message)])
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
         if any(node is ancestor for ancestor in self._open):

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final, NamedTuple, NoReturn, Protocol, TextIO, TypeAlias
 
 import structlog
@@ -469,7 +469,6 @@ _FIRST = (
 _HARMLESS = re.compile(r"(?i)(name|names|namespace|ref|count|from[-_]?secret|from)$")
 
 
-@lru_cache(1024)
 def _is_secret(key: str) -> bool:
     return _SECRET.search(key) is not None and _HARMLESS.search(key) is None
 

@@ -1,6 +1,7 @@
 """Metrics are for clients that the API server authorizes, and others cost it little."""
 
 import asyncio
+import errno
 import io
 import json
 import logging
@@ -625,6 +626,28 @@ def test_text_of_users_cannot_forge_lines_or_rule_a_terminal(form: LogFormat) ->
     assert 1 == len(stream.getvalue().splitlines())
     assert stream.getvalue().rstrip("\n").isprintable()
     assert "\\u001b" not in stream.getvalue()
+
+
+class _Full(io.StringIO):
+    def write(self, _text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("is_closed", [False, True], ids=["full", "closed"])
+def test_a_stream_that_takes_no_line_ends_nothing(is_closed: bool) -> None:
+    stream = _Full()
+    configure(LoggingSettings(format="json"), stream)
+    if is_closed:
+        stream.close()
+    structlog.get_logger("ours").warning("hello", size={1})
+
+
+def test_a_value_that_json_does_not_know_is_written_as_text() -> None:
+    stream = io.StringIO()
+    configure(LoggingSettings(format="json"), stream)
+    structlog.get_logger("ours").warning("hello", size={1}, name="\ud800")
+    (line,) = entries(stream)
+    assert "{1}" == line["size"]
 
 
 def test_texts_are_cut() -> None:

@@ -30,7 +30,7 @@ from dynamo_profiler.shape import NodeGpus, best_nodes
 from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
 from kube_runtime.commandline import one_line
-from kube_runtime.errors import ConfigError, OperatorError
+from kube_runtime.errors import ConfigError, ConfigErrors, OperatorError
 from kube_runtime.types.kinds import Node
 from kube_runtime.types.meta import Fields, Object, fitted
 
@@ -169,12 +169,8 @@ def _configuration(text: str) -> object:
 def _documents(source: str, text: str) -> list[object]:
     try:
         return [document.value for document in documents(source, text)]
-    except ExceptionGroup as group:
-        mistakes, bugs = group.split(ConfigError)
-        if mistakes is None or bugs is not None:
-            raise
-        texts = [str(mistake) for mistake in mistakes.exceptions]
-        raise Refusal(fitted(texts, REFUSAL_CHARACTERS)) from None
+    except ConfigErrors as group:
+        raise Refusal(fitted([*map(str, group.exceptions)], REFUSAL_CHARACTERS)) from None
 
 
 def _clear(folder: Path) -> None:

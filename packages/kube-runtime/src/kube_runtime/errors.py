@@ -2,6 +2,7 @@
 
 OperatorError
 ├─ ConfigError            unusable kubeconfig, settings or certificate: exit with one clear line
+│                           (ConfigErrors: a group of them, with a line for each)
 ├─ Unreachable            no response: connection refused, TLS failure, timeout
 │  ├─ NoAnswer            connected, but no response in time: the API server may still be at work
 │  └─ Untrusted           the certificate is not trusted; waiting does not help
@@ -33,6 +34,10 @@ class ConfigError(OperatorError):
         super().__init__(f"{source}: {message}")
         self.source = source
         self.message = message
+
+
+class ConfigErrors(ExceptionGroup[ConfigError]):
+    """Every mistake of a text, of files or of settings, to be reported at once."""
 
 
 class Unreachable(OperatorError):

@@ -7,7 +7,9 @@ import asyncio
 from dataclasses import replace as replace_options
 
 import pytest
+import structlog
 from msgspec.structs import replace
+from structlog.testing import capture_logs
 
 from kube_runtime.cache.watch import Broken, Changed, Removed, Started, Synced
 from kube_runtime.controller.controller import DONE, ControllerOptions, Result
@@ -171,6 +173,24 @@ async def test_a_child_that_the_reconcile_created_wakes_only_when_it_has_changed
         world.list(widget(A))
         await asyncio.sleep(1)
     assert runs == world.controller.keys()
+
+
+async def test_the_end_of_an_object_is_the_last_line_of_its_log() -> None:
+    async with running() as world:
+
+        async def deleted_meanwhile() -> Result:
+            world.widgets.on_watch_event(Removed(A, f"uid-{A.name}"))
+            await asyncio.sleep(1)
+            structlog.get_logger().info("written")
+            return DONE
+
+        world.controller.script[A] = iter([deleted_meanwhile, DONE])
+        with capture_logs() as logged:
+            world.list(widget(A))
+            await asyncio.sleep(5)
+    lines = [(each["event"], each.get("key")) for each in logged if each["log_level"] == "info"]
+    assert [("written", None), ("deleted", str(A))] == lines
+    assert [A, A] == world.controller.keys()
 
 
 async def test_no_more_reconciles_run_at_once_than_there_are_workers() -> None:

@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # type: ignore[import-not-found] # pyright: ignore[reportMissingImports]
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # type: ignore[import-not-found]
 
 BEGIN, END = "<|begin|>", "<|end|>"
 TEMPLATE = (

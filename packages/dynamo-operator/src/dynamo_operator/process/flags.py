@@ -20,7 +20,7 @@ from dynamo_operator.documents import Document, documents
 from dynamo_operator.observability import listen_address
 from dynamo_operator.settings import Section, SettingField, Settings, fields
 from dynamo_operator.shared.problems import nearest
-from kube_runtime.errors import ConfigError
+from kube_runtime.errors import ConfigError, ConfigErrors, leaves
 
 _BOOLEANS = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
@@ -129,7 +129,7 @@ def read_settings(
 ) -> Settings:
     """Merge flags (by name, as text), file and environment into settings.
 
-    Raises: ExceptionGroup of ConfigError, one for each problem.
+    Raises: ConfigErrors, one for each problem.
     """
     problems: list[ConfigError] = []
     setting_values: dict[str, object] = {}
@@ -160,7 +160,7 @@ def read_settings(
             settings = _replaced(settings, field.path, setting_values[field.key])
     problems += _contradictions(settings)
     if problems:
-        raise ExceptionGroup("settings", problems)
+        raise ConfigErrors("settings", problems)
     return settings
 
 
@@ -169,7 +169,7 @@ def _from_file(file: Path, problems: list[ConfigError]) -> dict[str, object]:
     try:
         yaml_documents = documents(str(file), text_of(file))
     except* ConfigError as group:
-        problems += (error for error in group.exceptions if isinstance(error, ConfigError))
+        problems += leaves(group)
     if len(yaml_documents) > 1:
         problems.append(ConfigError(yaml_documents[1].place(""), "expected one document in a settings file"))
     by_key = {field.key: field for field in fields()}

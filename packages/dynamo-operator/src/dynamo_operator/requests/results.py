@@ -19,7 +19,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as Req
 from dynamo_operator.requests.render import BASE_FILE, model_cache, placement, worker_variables
 from dynamo_operator.shared.problems import later_version
 from kube_runtime.apply.result import controls
-from kube_runtime.errors import DecodeError
+from kube_runtime.errors import ConfigErrors, DecodeError
 from kube_runtime.types.meta import Key, Object
 from kube_runtime.wire import decode
 
@@ -129,7 +129,7 @@ def named_config_maps(kept: Iterable[Object]) -> Iterator[Object]:
 def _documents(file: str, text: str, most_values: int = _VALUES_LIMIT) -> list[Any]:
     try:
         return [document.value for document in documents(file, text, most_values)]
-    except ExceptionGroup as errors:
+    except ConfigErrors as errors:
         raise _no_graph(file, f"invalid YAML: {errors.exceptions[0]}") from errors
 
 

@@ -35,7 +35,7 @@ from dynamoctl.authoring.render import Manifest
 from dynamoctl.installation.manifests import render_settings
 from dynamoctl.options import ConvertOptions, Where
 from kube_runtime.commandline import ExitCode
-from kube_runtime.errors import ConfigError, DecodeError
+from kube_runtime.errors import ConfigError, ConfigErrors, DecodeError
 from kube_runtime.types.meta import Object, Resource, condition
 from kube_runtime.wire import decode
 
@@ -65,7 +65,7 @@ def convert(
 
     On any error, nothing is printed on stdout. With `--strict`, dropped or guessed fields are a problem.
 
-    Raises: ExceptionGroup of ConfigError.
+    Raises: ConfigErrors.
     """
     context = _context(manifests, choices)
     problems: list[ConfigError] = []
@@ -105,7 +105,7 @@ def convert(
             place = manifest.place(remark.path)
             print(f"{remark.level}: {place}: {remark.path}: {remark.message}", file=sys.stderr)
     if problems:
-        raise ExceptionGroup("manifests", problems)
+        raise ConfigErrors("manifests", problems)
     (write_yaml if choices.output == "yaml" else write_json)(objects, sys.stdout)
     return ExitCode.PROBLEMS if choices.is_strict and lost else ExitCode.OK
 
@@ -113,7 +113,7 @@ def convert(
 async def convert_cluster(where: Where, choices: ConvertOptions) -> ExitCode:
     """Convert the objects in a namespace of a cluster.
 
-    Raises: OperatorError; ExceptionGroup of ConfigError.
+    Raises: OperatorError; ConfigErrors.
     """
     from dynamo_operator.documents import documents
     from dynamoctl.target import cluster

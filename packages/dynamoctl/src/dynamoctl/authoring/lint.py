@@ -33,7 +33,7 @@ from dynamoctl.authoring.render import DEFAULT_NAMESPACE, KINDS, Manifest, kinds
 from dynamoctl.installation.manifests import render_settings
 from dynamoctl.screen import Styled, show, show_json, table
 from kube_runtime.commandline import ExitCode
-from kube_runtime.errors import ConfigError, DecodeError
+from kube_runtime.errors import ConfigError, ConfigErrors, DecodeError
 from kube_runtime.types.meta import Object, Resource
 from kube_runtime.wire import decode
 
@@ -63,14 +63,14 @@ def lint(files: Sequence[str], *, settings: Path | None, namespace: str, output:
 
     A file that cannot be read is a finding, and the others are checked.
 
-    Raises: ExceptionGroup of ConfigError if none can be read.
+    Raises: ConfigErrors if none can be read.
     """
     rendering = render_settings(settings)
     chosen = namespace or DEFAULT_NAMESPACE
     entries = readable(files)
     manifests = [entry for entry in entries if isinstance(entry, Manifest)]
     if not manifests:
-        raise ExceptionGroup("files", [it for it in entries if isinstance(it, ConfigError)])
+        raise ConfigErrors("files", [it for it in entries if isinstance(it, ConfigError)])
     contexts = neighbours(manifests, chosen)
     findings: list[Finding] = []
     for _, group in groupby(entries, key=_file_of):

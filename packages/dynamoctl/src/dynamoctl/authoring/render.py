@@ -26,7 +26,7 @@ from dynamo_operator.shared.cluster import Facts, PullSecret
 from dynamo_operator.shared.problems import nearest
 from dynamo_operator.shared.transforms import registries_only
 from dynamoctl.installation.manifests import render_settings
-from kube_runtime.errors import ConfigError, leaves
+from kube_runtime.errors import ConfigError, ConfigErrors, leaves
 from kube_runtime.schema import definition_of
 from kube_runtime.types.kinds import ServiceAccount
 from kube_runtime.types.meta import Object, Resource
@@ -94,11 +94,11 @@ class Manifest:
 def read_manifests(files: Sequence[str]) -> list[Manifest]:
     """The objects in files, in the YAML and JSON files of folders, and in standard input (`-`).
 
-    Raises: ExceptionGroup of ConfigError, one for each mistake in any of them.
+    Raises: ConfigErrors, one for each mistake in any of them.
     """
     entries = readable(files)
     if mistakes := [entry for entry in entries if isinstance(entry, ConfigError)]:
-        raise ExceptionGroup("manifests", mistakes)
+        raise ConfigErrors("manifests", mistakes)
     return [entry for entry in entries if isinstance(entry, Manifest)]
 
 
@@ -114,10 +114,8 @@ def readable(files: Sequence[str]) -> list[Manifest | ConfigError]:
         for source in sources:
             try:
                 entries += _objects(source)
-            except ConfigError as error:
-                entries.append(error)
-            except ExceptionGroup as group:
-                entries += (error for error in leaves(group) if isinstance(error, ConfigError))
+            except* ConfigError as group:
+                entries += leaves(group)
     if not entries:
         names = ("<stdin>" if file == STANDARD_INPUT else file for file in files)
         entries.append(ConfigError(", ".join(names), "no objects found"))
@@ -209,7 +207,7 @@ class FactsFile(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 def with_facts_file(facts: Facts, file: Path) -> Facts:
     """The facts, overridden by those of a file.
 
-    Raises: ConfigError, or ExceptionGroup of ConfigError, one for each mistake.
+    Raises: ConfigError, or ConfigErrors, one for each mistake.
     """
     parsed = documents(str(file), text_of(file))
     if len(parsed) > 1:
@@ -312,7 +310,7 @@ def print_objects(
     `orchestrator` is what the cluster serves beside Deployments: `lws`, `grove` or `deployment` for none.
     `facts` is a file with more facts about the cluster.
 
-    Raises: ConfigError, or ExceptionGroup of ConfigError, one for each problem.
+    Raises: ConfigError, or ConfigErrors, one for each problem.
     """
     cluster_facts = Facts(
         lws_served=orchestrator == "lws", grove_served=orchestrator == "grove", istio_served=True
@@ -329,7 +327,7 @@ def rendered(
 ) -> list[Object]:
     """Render all manifests together. Among them are the errors of those that could not be read.
 
-    Raises: ExceptionGroup of ConfigError, one for each problem.
+    Raises: ConfigErrors, one for each problem.
     """
     manifests = [entry for entry in entries if isinstance(entry, Manifest)]
     values = [manifest.value for manifest in manifests]
@@ -364,5 +362,5 @@ def rendered(
         for body in expansion.objects:
             objects.setdefault(identity(body), body)
     if problems:
-        raise ExceptionGroup("manifests", problems)
+        raise ConfigErrors("manifests", problems)
     return list(objects.values())

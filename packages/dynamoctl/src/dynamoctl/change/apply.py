@@ -16,7 +16,7 @@ from dynamoctl.inspect.why import print_explanation
 from dynamoctl.options import Where
 from dynamoctl.target import cluster
 from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import ConfigError, NotFound
+from kube_runtime.errors import ConfigError, ConfigErrors, NotFound
 from kube_runtime.types.meta import Kind, Object, key_of
 
 _VERSION = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[a-z0-9]+")
@@ -27,7 +27,7 @@ _PATH_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/%?#\s]+")
 async def bodies_of(manifests: Sequence[Manifest], at: Connection, where: Where) -> list[tuple[Kind, Object]]:
     """The objects with their kinds, each in its namespace.
 
-    Raises: ExceptionGroup of ConfigError, one for each object of a kind that is not served, or of a namespace
+    Raises: ConfigErrors, one for each object of a kind that is not served, or of a namespace
         other than that of the command line.
     """
     bodies: list[tuple[Kind, Object]] = []
@@ -40,7 +40,7 @@ async def bodies_of(manifests: Sequence[Manifest], at: Connection, where: Where)
         except ConfigError as error:
             mistakes.append(error)
     if mistakes:
-        raise ExceptionGroup("manifests", mistakes)
+        raise ConfigErrors("manifests", mistakes)
     return bodies
 
 

@@ -72,7 +72,7 @@ def operator_pod() -> Object:
 def render_settings(file: Path | None) -> RenderSettings:
     """The render settings of the file, else of a default installation.
 
-    Raises: ExceptionGroup of ConfigError.
+    Raises: ConfigErrors.
     """
     if file is not None:
         return read_settings({}, file=file, environment=os.environ).render

@@ -375,15 +375,18 @@ class Controller:
 
     def _enqueue_own(self, change: Change[Resource]) -> None:
         """Queue the key of an object that changed; during its reconcile, keep the change until the end."""
-        state = change.new or change.old
-        if change.new is None and state is not None:
-            about = {"controller": self.kind.name, "namespace": state.key.namespace}
-            _log.info("deleted", key=str(state.key), **about)
-        during = self._own_changes.get(state.key) if state is not None else None
-        if during is not None:
+        if (state := change.new or change.old) is None:
+            return
+        if (during := self._own_changes.get(state.key)) is not None:
             during.append(change)
-        elif state is not None:
-            self._queue.add(state.key, priority=_priority(change))
+        else:
+            self._queue_own(state.key, change)
+
+    def _queue_own(self, key: Key, change: Change[Resource]) -> None:
+        if change.new is None:
+            about = {"controller": self.kind.name, "namespace": key.namespace}
+            _log.info("deleted", key=str(key), **about)
+        self._queue.add(key, priority=_priority(change))
 
     def _enqueue(
         self,
@@ -481,7 +484,7 @@ class Controller:
             if written is not None and _state(written) in states:
                 del changes[: states.index(_state(written)) + 1]
             for change in changes:
-                self._queue.add(key, priority=_priority(change))
+                self._queue_own(key, change)
             created = {(each.metadata.uid, *_state(each)) for each in outcome.created}
             if any((each.metadata.uid, *_state(each)) not in created for each in appeared):
                 self.wake(key)

@@ -2,12 +2,13 @@
 
 import pytest
 
-from cluster.audit import Audit
+from cluster.audit import Audit, Call
 from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
-from cluster.graph.graphs import SERVICES, graph, service, worker
+from cluster.graph.graphs import IMAGE, SERVICES, graph, service, worker
 from cluster.world import COMPONENT, DEPLOYMENT, GRAPH, PODS, SERVICE, World
-from kube_runtime.types.kinds import ServiceAccount
+from dynamo_operator.graph.render import role_binding
+from kube_runtime.types.kinds import PodDisruptionBudget, RoleBinding, ServiceAccount
 from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
@@ -93,3 +94,87 @@ def test_an_edit_is_not_ready_before_its_pods_are(world: World) -> None:
     healed = {"extraPodMetadata": None}
     world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": healed}}})
     world.eventually(GRAPH, "chat", is_ready)
+
+
+def test_a_paused_graph_can_be_deleted(world: World) -> None:
+    body = graph()
+    body["metadata"]["annotations"] = {"nvidia.com/paused": "true"}
+    world.create(GRAPH, body)
+    world.eventually(GRAPH, "chat", lambda body: bool(condition(body, "Progressing")))
+    assert [] == world.list(COMPONENT)
+    world.delete(GRAPH, "chat")
+    world.gone(GRAPH, "chat")
+
+
+def test_a_component_that_is_not_paused_any_more_says_so(world: World) -> None:
+    world.create(GRAPH, graph())
+    world.eventually(GRAPH, "chat", is_ready)
+    name = "chat-frontend"
+    world.patch(COMPONENT, name, {"metadata": {"annotations": {"nvidia.com/paused": "true"}}})
+    world.eventually(COMPONENT, name, lambda body: condition(body, "Paused").get("status") == "True")
+    world.patch(COMPONENT, name, {"metadata": {"annotations": {"nvidia.com/paused": None}}})
+    world.eventually(COMPONENT, name, lambda body: condition(body, "Paused").get("status") == "False")
+
+
+def test_maps_inside_a_pod_spec_can_be_emptied(world: World) -> None:
+    container = {"image": IMAGE, "volumeMounts": [{"name": "work", "mountPath": "/work"}]}
+    pod = {
+        "mainContainer": container,
+        "securityContext": {"fsGroup": 7},
+        "volumes": [{"name": "work", "emptyDir": {"sizeLimit": "1Gi"}}],
+    }
+    world.create(GRAPH, graph(Frontend=service("frontend", extraPodSpec=pod)))
+    world.eventually(GRAPH, "chat", is_ready)
+    emptied = {**pod, "securityContext": {"fsGroup": None}, "volumes": [{"name": "work", "emptyDir": {}}]}
+    world.patch(GRAPH, "chat", {"spec": {"services": {"Frontend": {"extraPodSpec": emptied}}}})
+    world.eventually(GRAPH, "chat", is_ready)
+    spec = world.eventually(DEPLOYMENT, "chat-frontend")["spec"]["template"]["spec"]
+    assert {"name": "work", "emptyDir": {}} in spec["volumes"]
+    assert {} == spec.get("securityContext", {})
+
+
+def test_a_budget_settles_follows_its_graph_and_goes_with_the_wish(world: World, kinds: ControlPlane) -> None:
+    body = graph()
+    body["spec"]["labels"] = {"team": "serving"}
+    key = min(body["spec"]["services"])
+    name = f"chat-{key.lower()}"
+    body["spec"]["services"][key]["disruptionBudget"] = {"maxUnavailable": "25%"}
+    world.create(GRAPH, body)
+    made = world.eventually(
+        PodDisruptionBudget.KIND, name, lambda each: each.get("status", {}).get("observedGeneration") == 1
+    )
+    assert "25%" == made["spec"]["maxUnavailable"]
+    assert "serving" == made["metadata"]["labels"]["team"]
+    Audit(kinds.audit_log).falls_silent(world.namespace)
+    world.patch(
+        GRAPH,
+        "chat",
+        {"spec": {"services": {key: {"disruptionBudget": {"maxUnavailable": None, "minAvailable": 1}}}}},
+    )
+    changed = world.eventually(PodDisruptionBudget.KIND, name, lambda each: "minAvailable" in each["spec"])
+    assert "maxUnavailable" not in changed["spec"]
+    world.patch(GRAPH, "chat", {"spec": {"services": {key: {"disruptionBudget": None}}}})
+    world.gone(PodDisruptionBudget.KIND, name)
+
+
+def test_a_planner_whose_binding_names_another_role_gets_a_new_one(world: World, kinds: ControlPlane) -> None:
+    body = role_binding(
+        world.namespace, "planner-serviceaccount-binding", "planner-serviceaccount", "ClusterRole", "edit"
+    )
+    before = world.create(RoleBinding.KIND, body)
+    audit = Audit(kinds.audit_log)
+    since = audit.now()
+    world.create(GRAPH, graph(Planner=service("planner")))
+    world.eventually(GRAPH, "chat", is_ready)
+    found = world.eventually(RoleBinding.KIND, "planner-serviceaccount-binding")
+    assert "view" == found["roleRef"]["name"]
+    assert before["metadata"]["uid"] != found["metadata"]["uid"]
+    assert ["chat"] == [each["name"] for each in found["metadata"]["ownerReferences"]]
+    calls = audit.calls(namespace=world.namespace, since=since)
+    assert 1 == calls[Call("delete", "rolebindings")]
+    audit.falls_silent(world.namespace)
+    since = audit.now()
+    world.patch(GRAPH, "chat", {"metadata": {"annotations": {"woken": "again"}}})
+    audit.falls_silent(world.namespace)
+    assert Call("delete", "rolebindings") not in audit.calls(namespace=world.namespace, since=since)
+    assert found == world.get(RoleBinding.KIND, "planner-serviceaccount-binding")

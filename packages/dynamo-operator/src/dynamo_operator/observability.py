@@ -513,6 +513,7 @@ def configure(settings: LoggingSettings, stream: TextIO) -> None:
         processors=[about, LinesPerObject(), *before, *last],
         logger_factory=partial(_Lines, stream),
         wrapper_class=structlog.make_filtering_bound_logger(level),
+        cache_logger_on_first_use=True,
     )
 
 

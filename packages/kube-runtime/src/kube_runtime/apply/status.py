@@ -111,13 +111,13 @@ class StatusRateLimit:
     def wait(self, resource: Resource, desired: Status) -> float:
         """Seconds to wait before this status is written; 0 means now."""
         uid, is_busy = resource.metadata.uid, self.activity.is_high
-        patch = difference(resource, desired)
-        if not patch:
+        changed = _changed_fields(*_compared(resource, desired))
+        if not changed:
             self._progress.pop(uid, None)
             return 0.0
         stored = {(old.type, old.status) for old in status_of(resource).conditions}
         flipped = {new.type for new in desired.conditions if (new.type, new.status) not in stored}
-        is_never_delayed = not (patch.keys() | flipped).isdisjoint(self.never_delayed)
+        is_never_delayed = not (changed | flipped).isdisjoint(self.never_delayed)
         if is_never_delayed or not self._may_wait_for_goal(resource, desired):
             self._settling.pop(uid, None)
         elif left := self._settling.left_of_wait(uid, BUSY_SECONDS if is_busy else SETTLE_SECONDS):
@@ -169,9 +169,7 @@ def difference(resource: Resource, desired: Status) -> Object:
     Raises:
         TypeError: the kind has no status with conditions.
     """
-    stored = status_of(resource)
-    conditions = with_transition_times(desired.conditions, stored.conditions, now=rfc3339())
-    desired = msgspec.structs.replace(desired, conditions=conditions)
+    stored, desired = _compared(resource, desired)
     if desired == stored:
         return {}
     # Without fields that have their default, but with all fields of conditions.
@@ -180,6 +178,19 @@ def difference(resource: Resource, desired: Status) -> Object:
         for status in (stored, desired)
     )
     return merge_patch(old, new)
+
+
+def _compared(resource: Resource, desired: Status) -> tuple[Status, Status]:
+    """The stored status and the desired one, with the transition times that it would be written with."""
+    stored = status_of(resource)
+    conditions = with_transition_times(desired.conditions, stored.conditions, now=rfc3339())
+    return stored, msgspec.structs.replace(desired, conditions=conditions)
+
+
+def _changed_fields(stored: Status, desired: Status) -> set[str]:
+    """The fields that differ, by their names on the wire."""
+    names = zip(stored.__struct_fields__, stored.__struct_encode_fields__, strict=True)
+    return {wire for name, wire in names if _differ(getattr(stored, name), getattr(desired, name))}
 
 
 def with_transition_times(
@@ -198,7 +209,11 @@ def with_transition_times(
     return (*conditions, *rest.values())
 
 
-_EMPTY: Final[tuple[object, ...]] = (None, {}, [])
+_EMPTY: Final[tuple[object, ...]] = (None, {}, [], ())
+
+
+def _differ(old: object, new: object) -> bool:
+    return old != new and not (old in _EMPTY and new in _EMPTY)
 
 
 def merge_patch(stored: Fields, desired: Fields) -> Object:
@@ -209,6 +224,6 @@ def merge_patch(stored: Fields, desired: Fields) -> Object:
         if isinstance(old, dict) and isinstance(new, dict):
             if inner := merge_patch(old, new):
                 patch[name] = inner
-        elif old != new and not (old in _EMPTY and new in _EMPTY):
+        elif _differ(old, new):
             patch[name] = new
     return patch

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from kube_runtime.cache.watch import Broken, Changed, Event, Present, Removed, Started, Synced
 from kube_runtime.errors import DecodeError
 from kube_runtime.times import rfc3339
-from kube_runtime.types.meta import EVERYTHING, Key, R, Resource, Selector, equal_but_for_version
+from kube_runtime.types.meta import EVERYTHING, Key, Kind, R, Resource, Selector, equal_but_for_version
 
 
 # The result of a write comes as its response, and on the watch, before or after that. Resource
@@ -475,8 +475,11 @@ class Cache:
     """
 
     def __init__(self, stores: Iterable[Store[Any]] = ()) -> None:
-        self._stores: dict[type[Resource], Store[Any]] = {store.type_: store for store in stores}
+        self._stores: dict[type[Resource], Store[Any]] = {}
+        self._types: dict[Kind, list[type[Resource]]] = {}
         self._derived: dict[tuple[type[Resource], ...], _Derived] = {}
+        for store in stores:
+            self.add(store)
 
     def add(self, store: Store[Any]) -> None:
         """Add the store of one more type.
@@ -487,6 +490,7 @@ class Cache:
         if store.type_ in self._stores:
             raise ValueError(f"{store.type_.__name__} is watched twice")
         self._stores[store.type_] = store
+        self._types.setdefault(store.type_.KIND, []).append(store.type_)
 
     def holds(self, type_: type[Resource]) -> bool:
         """Whether the type is watched."""
@@ -501,9 +505,9 @@ class Cache:
 
     def end_elsewhere(self, type_: type[Resource], key: Key) -> None:
         """Have the stores of the kind's other types show no state that a write through `type_` made old."""
-        for other, store in self._stores.items():
-            if other is not type_ and other.KIND == type_.KIND:
-                store.end_unwatched(key)
+        for other in self._types[type_.KIND]:
+            if other is not type_:
+                self._stores[other].end_unwatched(key)
 
     def get(self, type_: type[R], key: Key) -> R | None:
         """The object with that key, if there is one."""

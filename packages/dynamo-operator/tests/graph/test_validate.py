@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from dynamo_graphs.offline import expanded
+from dynamo_operator.component.api import ComponentSpec
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec
 from dynamo_operator.graph.decide import with_provider
 from dynamo_operator.graph.validate import graph_problems
@@ -208,6 +209,14 @@ def of(field: str, /, value: Any, **others: Any) -> Edit:
     return field, {**others, outer: before}, {**others, outer: after}
 
 
+def plain_edits() -> Iterator[Edit]:
+    """An edit of each switch, number and text of a service."""
+    hints, plain = get_type_hints(ComponentSpec), ((bool, True), (int, 3), (str, "other"))
+    for field in msgspec.structs.fields(ComponentSpec):
+        values = (value for type_, value in plain if hints[field.name] in (type_, type_ | None))
+        yield from (of(field.encode_name, value) for value in values)
+
+
 def side(field: str, value: Any, **others: Any) -> Iterator[Edit]:
     for name in ("requests", "limits"):
         yield of(f"resources.{name}.{field}", value, resources={name: others})
@@ -216,15 +225,9 @@ def side(field: str, value: Any, **others: Any) -> Iterator[Edit]:
 SERVICE = [
     of("annotations", {"example.com/a": "b"}),
     of("labels", MAP),
-    of("componentType", "decode"),
-    of("subComponentType", "decode"),
-    of("dynamoNamespace", "other"),
-    of("globalDynamoNamespace", value=True),
-    of("serviceName", "other"),
+    *plain_edits(),
     of("autoscaling", {"enabled": True}),
     of("envs", ENVS),
-    of("envFromSecret", "tokens"),
-    of("replicas", 3),
     of("extraPodSpec", {**POD, "hostNetwork": True}),
     of("livenessProbe", {"httpGet": {"port": 1}}),
     of("readinessProbe", {"httpGet": {"port": 1}}),

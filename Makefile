@@ -8,12 +8,12 @@ REALNODE := PYTHONPATH=tests $(RUN) python -m realnode
 PARTS := tests/cluster/charts tests/cluster/graph requests+profiler+scaling+rollout tests/adversary tests/faults \
 	tests/conformance takeover+tenancy+models+permissions journeys controlplane kube+legacy+api admission multinode epp+grove
 # Of two parts that take long, what runs beside the rest of them.
-HALVES := packages/dynamo-operator/tests/dynamo_operator tests/adversary/test_growth_of_documents.py
+PIECES := $(addprefix packages/dynamo-operator/tests/,dynamo_operator admission features properties) tests/adversary/test_growth_of_documents.py
 # The parts that need no control plane.
-UNITS := $(HALVES) $(addprefix packages/,dynamo-operator kube-runtime dynamoctl dynamo-graphs dynamo-profiler dynamo-legacy devcluster) $(addprefix tests/,repository golden lifecycle budget)
-BUT_HALVES = $(addprefix --ignore=,$(filter $@/%,$(HALVES)))
+UNITS := $(PIECES) $(addprefix packages/,dynamo-operator kube-runtime dynamoctl dynamo-graphs dynamo-profiler dynamo-legacy devcluster) $(addprefix tests/,repository golden lifecycle budget)
+BUT_PIECES = $(addprefix --ignore=,$(filter $@/%,$(PIECES)))
 # All of them start in this order, the longest first, so that none runs alone at the end.
-ORDER := packages/dynamo-operator $(HALVES) $(PARTS) notebooks types lint $(UNITS)
+ORDER := packages/dynamo-operator $(PIECES) $(PARTS) notebooks types lint $(UNITS)
 # Most tests of the parts wait for a cluster, so there are more of them than processors.
 JOBS ?= 12
 AT_ONCE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
@@ -69,10 +69,10 @@ cluster: .venv/.synced ## Tests on the real control plane, several parts at a ti
 	@$(AT_ONCE) $(PARTS)
 
 $(UNITS): .venv/.synced
-	@$(RUN) pytest $@ $(BUT_HALVES)
+	@$(RUN) pytest $@ $(BUT_PIECES)
 
 $(PARTS): .venv/.synced
-	@$(RUN) pytest $(BUT_HALVES) $(if $(findstring /,$@),$@,$(addprefix tests/cluster/,$(subst +, ,$@)))
+	@$(RUN) pytest $(BUT_PIECES) $(if $(findstring /,$@),$@,$(addprefix tests/cluster/,$(subst +, ,$@)))
 
 crash: .venv/.synced ## Kill the operator before and after each of its writes (20 minutes; ARGS="-k scale")
 	@$(RUN) dynamoctl dev build

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,21 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("patient")
 
 gc.set_threshold(50_000, 20, 50)  # collections took 6 % of the CPU time of unit tests
+
+
+class _ClosingSocket(ssl.SSLSocket):
+    """Closed if it is half made: `wrap_socket` forgets it when the peer resets the connection too early.
+
+    Its ResourceWarning would fail whatever test runs then.
+    """
+
+    def __del__(self) -> None:
+        if not hasattr(self, "_connected"):
+            self.close()
+        super().__del__()  # type: ignore[misc]  # of a type in C
+
+
+ssl.SSLContext.sslsocket_class = _ClosingSocket
 _STEPS = Steps()
 _STEPS.watch()
 

@@ -10,6 +10,7 @@ from dynamo_operator.documents import documents
 from dynamoctl.authoring.convert import convert
 from dynamoctl.authoring.render import read_manifests
 from dynamoctl.options import ConvertOptions
+from kube_runtime.errors import ConfigErrors
 
 OLD = """\
 apiVersion: nvidia.com/v1alpha1
@@ -71,7 +72,7 @@ def converted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Converted:
         try:
             manifests = read_manifests([str(file)])
             code = convert(manifests, ConvertOptions(**options), prints_others=prints_others)
-        except ExceptionGroup as group:
+        except ConfigErrors as group:
             problems = [str(each) for each in group.exceptions]
         out, told = capsys.readouterr()
         remarks = [line.replace(f"{tmp_path}/", "") for line in (*told.splitlines(), *problems)]

@@ -380,9 +380,9 @@ class Controller:
         if (during := self._own_changes.get(state.key)) is not None:
             during.append(change)
         else:
-            self._queue_own(state.key, change)
+            self._own_changed(state.key, change)
 
-    def _queue_own(self, key: Key, change: Change[Resource]) -> None:
+    def _own_changed(self, key: Key, change: Change[Resource]) -> None:
         if change.new is None:
             about = {"controller": self.kind.name, "namespace": key.namespace}
             _log.info("deleted", key=str(key), **about)
@@ -433,6 +433,7 @@ class Controller:
     async def _work(self) -> None:
         while taken := await self._queue.take():
             key, waited_seconds = taken
+            self._waiting.discard(key)
             self._metrics.waited(self.kind.name, waited_seconds)
             structlog.contextvars.clear_contextvars()  # of the previous reconcile
             with structlog.contextvars.bound_contextvars(
@@ -449,9 +450,8 @@ class Controller:
             await asyncio.sleep(0)
 
     async def _reconcile(self, key: Key) -> None:
-        """Reconcile once. This is the only place that catches every exception."""
+        """Reconcile once. Whatever a reconciler raises ends here, as a retry."""
         started = self._started[key] = loop_time()
-        self._waiting.discard(key)
         changes = self._own_changes.setdefault(key, [])
         appeared = self._appeared.setdefault(key, [])
         sent, outcome = RequestCount(), DONE
@@ -484,7 +484,7 @@ class Controller:
             if written is not None and _state(written) in states:
                 del changes[: states.index(_state(written)) + 1]
             for change in changes:
-                self._queue_own(key, change)
+                self._own_changed(key, change)
             created = {(each.metadata.uid, *_state(each)) for each in outcome.created}
             if any((each.metadata.uid, *_state(each)) not in created for each in appeared):
                 self.wake(key)

@@ -95,7 +95,8 @@ def told(live: Object) -> Object:
 
 
 def is_told(world: World, case: Case) -> bool:
-    return case.words in says(world, case)
+    text = says(world, case)  # as long as a service starts, the graph has several reasons
+    return case.words in text and text.startswith("False name_conflict")
 
 
 def says(world: World, case: Case) -> str:
@@ -168,8 +169,7 @@ def test_nothing_of_somebody_else_is_touched(played: Played) -> None:
 
 
 def test_the_graph_says_that_a_name_is_taken(played: Played) -> None:
-    wrong = {k: v for k, v in played.said.items() if not v.startswith("False name_conflict")}
-    assert {} == wrong
+    assert all(words in text for words, text in played.said.items()), played.said
 
 
 def test_the_graph_goes_on_when_the_name_is_free(played: Played) -> None:

@@ -60,10 +60,8 @@ async def test_a_hundred_pods_of_which_thirty_are_of_no_use() -> None:
         status, reason, message = cluster.condition()
         assert ("False", "NotReady") == (status, reason)
         assert message.startswith("Found 70 ready endpoint(s) out of 100 total; 10 of them: ")
-        started = time.monotonic()
         cluster.delete()
         await until(lambda: cluster.model() is None, 30)
-        assert time.monotonic() - started < 30
         assert [{}] * len(good) == [each.loaded for each in good]
 
 

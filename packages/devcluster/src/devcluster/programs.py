@@ -36,9 +36,6 @@ _ATTEMPTS = 3
 _CHUNK = 1 << 20
 
 
-# This is tried first, because a build takes minutes. After any failure, such as no response within
-# two seconds, a stalled download or a wrong checksum, the programs are built. The next attempt
-# continues a partial download.
 class DownloadError(OperatorError):
     """A program could not be downloaded or has the wrong content."""
 
@@ -64,6 +61,9 @@ def pins(table: Path = TABLE) -> tuple[Pin, ...]:
     return msgspec.convert(by_machine.get(machine, ()), tuple[Pin, ...])
 
 
+# This is tried first, because a build takes minutes. After any failure, such as no response within
+# two seconds, a stalled download or a wrong checksum, the programs are built. The next attempt
+# continues a partial download.
 def fetch(names: Collection[str], progress: ProgressReporter, table: Path = TABLE) -> Path | None:
     """The folder with these programs, or None to build them; `progress` reports a failure."""
     platform_pins = pins(table)
@@ -169,8 +169,6 @@ _REMOVED_VARIABLES = frozenset(
 _FIXED_VARIABLES = {"GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
 
 
-# Environments created by uv have no pip to install the package with, so a temporary virtual
-# environment provides it.
 @dataclass(frozen=True, slots=True)
 class Go:
     """A Go toolchain."""
@@ -246,6 +244,8 @@ def _install_toolchain(folder: Path, needed: str) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     python = Path(sys.executable)
     try:
+        # Environments created by uv have no pip to install the package with, so a temporary virtual
+        # environment provides it.
         if importlib.util.find_spec("pip") is None:
             _run(python, "-m", "venv", str(partial / "venv"))
             python = partial / "venv" / "bin" / "python"
@@ -277,9 +277,6 @@ _CACHED = "not installed but available in build cache"
 _MAX_JOBS = 4  # linking the API server takes more than a gigabyte
 
 
-# A cold build takes minutes, so it reports progress, never runs twice at once, and leaves nothing
-# half built when it is killed: it happens in a `.partial` folder under a lock, and one rename at
-# the end makes the result visible.
 @dataclass(frozen=True, slots=True)
 class Pinned:
     """A Go module with pinned versions, in `folder`, whose tools are built together.
@@ -332,6 +329,9 @@ def kubernetes_version() -> str:
     return CONTROL_PLANE.version
 
 
+# A cold build takes minutes, so it reports progress, never runs twice at once, and leaves nothing
+# half built when it is killed: it happens in a `.partial` folder under a lock, and one rename at
+# the end makes the result visible.
 def build(progress: ProgressReporter, pinned: Pinned = CONTROL_PLANE) -> Path:
     """The folder with all programs, built if it is not there yet.
 
@@ -429,12 +429,11 @@ def _go(go: Go, module: Path, *arguments: str) -> Iterator[str]:
         raise ConfigError(f"go {arguments[0]}", last)
 
 
+# Helm's release uses the same Kubernetes libraries as the control plane, so that a machine which has
+# built that has compiled half of this.
 HELM = Pinned(GO_MODULE.with_name("gomodule-helm"), "Helm", "helm.sh/helm/v4")
 
 
-# Its release uses the same Kubernetes libraries as the control plane, so that a machine which has
-# built that has compiled half of this. Helm keeps its state in a home folder, which each caller
-# chooses.
 class HelmError(Exception):
     """Helm failed; the message is what it printed."""
 

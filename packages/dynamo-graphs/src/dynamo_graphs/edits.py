@@ -27,8 +27,6 @@ _MARKS = {
 """Annotations that stop the operator: the state of the object, the command that removes it, the verb."""
 
 
-# A scaling adapter owns the replicas of its service. Otherwise the graph's `spec.replicas`
-# multiplies the service's own number.
 class Unwritable(OperatorError):
     """The object does not allow the requested change."""
 
@@ -153,6 +151,8 @@ class Edited:
     obstacles: tuple[str, ...]
 
 
+# A scaling adapter owns the replicas of its service. Otherwise the graph's `spec.replicas`
+# multiplies the service's own number.
 async def scaled(at: Target[DynamoGraphDeployment], service: str, replicas: int) -> Edited:
     """Set the replicas of a service, of its scaling adapter if it has one.
 

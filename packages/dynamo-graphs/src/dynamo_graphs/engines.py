@@ -21,8 +21,6 @@ _SGLANG_APART = (
 )
 
 
-# The builders of graphs and the profiler's base graphs share it. Source: the backends' examples for
-# Dynamo 0.9, which are also in `examples/`.
 @dataclass(frozen=True, slots=True)
 class Engine:
     """One inference engine of Dynamo.
@@ -59,6 +57,8 @@ def engine_file(name: str) -> tuple[str, str]:
     return "--extra-engine-args", f"./examples/backends/trtllm/engine_configs/qwen3/{name}.yaml"
 
 
+# The builders of graphs and the profiler's base graphs share them. Source: the backends' examples for
+# Dynamo 0.9, which are also in `examples/`.
 ENGINES = {
     engine.name: engine
     for engine in (

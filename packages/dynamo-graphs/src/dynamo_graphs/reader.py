@@ -279,6 +279,8 @@ _OURS = f"{labels.APP_MANAGED_BY}={labels.MANAGER}"
 _OF_MODEL = f"{labels.MANAGED_BY}={labels.MANAGER}"
 """The Service of a base model belongs to every graph that serves it, so it has no graph's label."""
 
+# A namespace may have the pods of a hundred graphs, so each kind is listed by its labels. Objects
+# of Grove and PVCs have none of our labels: there are few of them, and they are listed completely.
 _SELECTED: tuple[tuple[type[Resource], str], ...] = (
     (kinds.ServiceAccount, _OURS),
     (kinds.Role, _OURS),
@@ -311,9 +313,6 @@ ORDER: Mapping[type[Resource], int] = {type_: position for position, (type_, _) 
 """Position of a kind in a tree."""
 
 
-# A namespace may have the pods of a hundred graphs, so each kind is listed by its labels. Objects
-# of Grove and PVCs have none of our labels: there are few of them, and they are listed completely.
-# Kinds of other projects are listed only where they are served.
 @dataclass(frozen=True, slots=True)
 class Members:
     """The objects by the uid of each owner, and a line for whatever could not be read."""

@@ -277,8 +277,7 @@ _RANGES = {"int32": 1 << 31, "int64": 1 << 63}
 _INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
-# It reports all problems at once and in words, while the API server stops at unknown fields. Three passes:
-# drop nulls and fill in defaults, validate the JSON schema, check what a JSON schema cannot express.
+# It reports all problems at once and in words, while the API server stops at unknown fields.
 def schema_problems(document: Object, kinds: Mapping[str, type[Resource]] = KINDS) -> tuple[Problem, ...]:
     """The problems of a document of one of `kinds`, sorted by path; at most `MOST_PROBLEMS`.
 
@@ -322,6 +321,7 @@ def _problem_of_option(document: Object, field: str, options: list[str]) -> Iter
         yield Problem(field, message, ProblemKind.NOT_SUPPORTED)
 
 
+# Three passes: drop nulls and fill in defaults, validate the JSON schema, check what that cannot express.
 def _problems(resource: type[Resource], document: Object) -> Iterator[Problem]:
     schema = whole_schema(resource)
     stored = filled(document, schema)

@@ -95,8 +95,6 @@ RETRY_SECONDS: Final = 60.0
 """Seconds until a store without the graph is queried again."""
 
 
-# A build writes its graph as a ConfigMap too, so a deployment that waits for a build waits for
-# that. If there is no graph, the message says what was tried.
 @dataclass(frozen=True, slots=True)
 class Resolution:
     """The graph of a tag, or why there is none.
@@ -144,6 +142,8 @@ async def _parsed(text: str, *, to_keep: bool) -> Resolution:
     return Resolution(graph, text, to_keep=to_keep)
 
 
+# A build writes its graph as a ConfigMap too, so a deployment that waits for a build waits for
+# that. If there is no graph, the message says what was tried.
 def _waiting(inputs: DeploymentInputs) -> Resolution:
     built = condition(inputs.request.status.conditions, NIM_AVAILABLE) if inputs.request else None
     if built is not None and built.status == "False":
@@ -221,11 +221,11 @@ class DeploymentController:
             [url for component in children.values() for url in urls(component, self.settings, self.legacy)],
             render.unknown_services(deployment, resolution.graph),
         )
-        return await self.reporter.applied(deployment, status, applied)
+        return await self.reporter.finish(deployment, status, applied)
 
     async def _stopped(self, deployment: DynamoDeployment, reason: DeploymentReason, text: str) -> Result:
         status = unresolved_status(deployment, State.FAILED, reason, text)
-        return await self.reporter.applied(deployment, status, Applied())
+        return await self.reporter.finish(deployment, status, Applied())
 
     async def _unresolved(
         self, deployment: DynamoDeployment, inputs: DeploymentInputs, resolution: Resolution
@@ -237,7 +237,7 @@ class DeploymentController:
             await self.applier.apply(deployment, shared, applied=applied)
         reason = DeploymentReason.NO_CONFIG
         status = unresolved_status(deployment, resolution.state, reason, resolution.problem)
-        return await self.reporter.applied(deployment, status, applied, resolution.requeue_after_seconds)
+        return await self.reporter.finish(deployment, status, applied, resolution.requeue_after_seconds)
 
     def _shared(
         self, deployment: DynamoDeployment, inputs: DeploymentInputs, resolution: Resolution

@@ -66,7 +66,6 @@ _LONG_HEADERS: Final = frozenset(
 )
 
 
-# The archive is untrusted. It is read once, as a stream, and never written to disk.
 class ArchiveError(Exception):
     """The archive is invalid or too large; the message says why."""
 
@@ -98,6 +97,7 @@ class _WholeFile(BoundedHeader):
         raise ArchiveError(f"{self.name[:100]} is a sparse file")
 
 
+# The archive is untrusted. It is read once, as a stream, and never written to disk.
 def config_in(archive: io.BufferedIOBase, deadline: float = math.inf) -> str:
     """Read the first `bento.yaml` of an archive, until that time of the monotonic clock.
 
@@ -171,7 +171,6 @@ _OF_NAMES: Final = frozenset(
 """Errors of the file system that names in an archive cause, so a retry fails too."""
 
 
-# The filters of `tarfile` are not used: they need Python 3.11.4, and Debian 12 has 3.11.2.
 class BadArchive(Exception):
     """The archive or the request is invalid; a retry does not help."""
 
@@ -209,6 +208,7 @@ def unpack(archive: BinaryIO, into: Path) -> None:
     _check_links(root)
 
 
+# The filters of `tarfile` are not used: they need Python 3.11.4, and Debian 12 has 3.11.2.
 def _as_checked(member: tarfile.TarInfo, _: str) -> tarfile.TarInfo:
     """The member itself: `_check` and `_settle` did all that a filter of `tarfile` would."""
     return member
@@ -523,13 +523,13 @@ TOTAL_SECONDS: Final = 90.0
 _AT_ONCE = 2
 
 
-# The operator connects to that address only: it refuses redirects, and neither objects nor
-# responses influence the host. A thread reads the archive as a stream, without the event loop and
-# the disk.
 class StoreError(Exception):
     """The store has no such configuration, or the request failed; the message says which."""
 
 
+# The operator connects to the store's address only: it refuses redirects, and neither objects nor
+# responses influence the host. A thread reads the archive as a stream, without the event loop and
+# the disk.
 class ArchiveStore:
     """Reads the configuration of tags from one store, two at a time."""
 

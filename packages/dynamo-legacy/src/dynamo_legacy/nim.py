@@ -150,18 +150,18 @@ class NimController:
         inputs = read_nim(nim, self.cache, self.pods, self.owns)
         find = partial(nim_problems, settings=self.settings, legacy=self.legacy)
         if problems := self.validated.problems_by(nim, find):
-            return await self.reporter.stopped(nim, refusal(nim, problems))
+            return await self.reporter.stop(nim, refusal(nim, problems))
         if inputs.image is None:
             status = imageless_status(nim, inputs.request)
-            return await self.reporter.applied(nim, status, Applied())
+            return await self.reporter.finish(nim, status, Applied())
         if stop := _without_claim(nim, inputs):
-            return await self.reporter.stopped(nim, stop)
+            return await self.reporter.stop(nim, stop)
         applied = await self._apply(nim, inputs, inputs.image.spec)
         deployment = applied.get(Deployment, names.workload_name(nim.metadata.name))
         readiness = deployment_readiness(deployment) if deployment else NO_DEPLOYMENT
         diagnosis = diagnose(inputs.pods, nodes=1, now=datetime.now(UTC))
         status = nim_status(nim, inputs.request, readiness, applied.blocked, diagnosis)
-        return await self.reporter.applied(nim, status, applied, diagnosis.requeue_after_seconds)
+        return await self.reporter.finish(nim, status, applied, diagnosis.requeue_after_seconds)
 
     async def _apply(self, nim: DynamoNimDeployment, inputs: NimInputs, image: DynamoNimSpec) -> Applied:
         around, workloads = self._render(nim, inputs, image)

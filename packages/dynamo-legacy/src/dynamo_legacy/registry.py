@@ -39,8 +39,6 @@ _METADATA: Final = ipaddress.ip_address("168.63.129.16")
 """The metadata service with a public address. Source: the documentation of Azure."""
 
 
-# Each address is checked when its socket is created, so the address that was checked is the one
-# that is connected to, whatever the name server answers next.
 def is_public(address: str, cluster: Sequence[Network] = ()) -> bool:
     """Whether an address belongs to neither this machine, a private network, nor one of the cluster's."""
     try:
@@ -63,6 +61,8 @@ def _connected_to(ip: _IPAddress) -> _IPAddress:
     return ip.ipv4_mapped or ip
 
 
+# Each address is checked when its socket is created, so the address that was checked is the one
+# that is connected to, whatever the name server answers next.
 def public_socket(cluster: Sequence[Network]) -> Callable[[aiohttp.AddrInfoType], socket.socket]:
     """Create sockets for public addresses only; for others it raises PermissionError (EACCES)."""
 

@@ -179,7 +179,6 @@ def _environment(nim: DynamoNimDeployment, plan: ComponentPlan) -> tuple[Object,
     return (*kept, *added)
 
 
-# Unknown fields are ignored; known ones must have the right type.
 class GraphConfigError(ValueError):
     """The configuration is invalid; the message has path and cause."""
 
@@ -216,6 +215,7 @@ class GraphConfig(msgspec.Struct, frozen=True):
     services: tuple[GraphService, ...] = ()
 
 
+# Unknown fields are ignored; known ones must have the right type.
 def parse_graph_config(text: str) -> GraphConfig:
     """Parse a configuration. Raises: GraphConfigError if it is invalid; the message has path and cause."""
     if len(text) > MOST_BYTES:

@@ -205,7 +205,7 @@ class ImageRequestController:
 
     async def _report(self, request: DynamoNimRequest, plan: BuildPlan, applied: Applied) -> Result:
         status = request_status(request, plan, applied.blocked)
-        return await self.reporter.applied(request, status, applied, plan.requeue_after_seconds)
+        return await self.reporter.finish(request, status, applied, plan.requeue_after_seconds)
 
 
 def _shared(secrets: list[Object]) -> Shared:

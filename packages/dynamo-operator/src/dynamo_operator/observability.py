@@ -138,9 +138,6 @@ _REVIEW_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE"})
 
 
-# Gauges of objects are computed from the cache at each scrape: a gauge that is set by events would
-# keep counting deleted objects. Label values are names of graphs, services and models, as many as
-# users create; never pods or messages.
 class Listing(Protocol):
     """The part of the cache that counting needs."""
 
@@ -217,6 +214,9 @@ _COUNTED: Final[tuple[type[Resource], ...]] = (
 )
 
 
+# Gauges of objects are computed from the cache at each scrape: a gauge that is set by events would
+# keep counting deleted objects. Label values are names of graphs, services and models, as many as
+# users create; never pods or messages.
 class ObjectGauges(Collector):
     """The gauges of cached objects: their number by state, and the state of graphs and models."""
 
@@ -359,7 +359,6 @@ _SHUTDOWN_SECONDS = 1.0
 """Seconds that a scrape in progress may take at shutdown."""
 
 
-# A probe must prove progress, not that this server runs: the manager provides the checks.
 class Address(NamedTuple):
     """A listen address. Host None means every interface; port 0 means any free port."""
 
@@ -410,6 +409,7 @@ class HttpServer:
             await listener.close()
 
 
+# A probe must prove progress, not that this server runs: the manager provides the checks.
 def health_server(address: Address, *, alive: Check, ready: Check) -> HttpServer:
     """A server of `/healthz` and `/readyz`, with the responses of Kubernetes components."""
     routes: dict[str, _Handler] = {}
@@ -474,12 +474,6 @@ def _is_secret(key: str) -> bool:
 
 
 # Libraries log through `logging`, the operator through structlog; both produce the same lines.
-# Values of environment variables and of keys that may be secret are redacted, and tracebacks have
-# no local variables. Texts are cut and lose their control characters, since users and other
-# programs write parts of them. Code that raises an error keeps secrets out of its message.
-#
-# Lines about one object are rate-limited, so that an object that fails repeatedly leaves the log
-# readable.
 def configure(settings: LoggingSettings, stream: TextIO) -> None:
     """Send every entry of structlog and of `logging` to the stream. Called once, at start."""
     is_terminal = stream.isatty()
@@ -533,6 +527,9 @@ class _Lines(structlog.WriteLogger):
     log = debug = info = warn = warning = error = critical = fatal = exception = failure = err = msg
 
 
+# Values of environment variables and of keys that may be secret are redacted, and tracebacks have no
+# local variables. Texts are cut and lose their control characters, since users and other programs
+# write parts of them. Code that raises an error keeps secrets out of its message.
 def redacted(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
     """Redact values that may be secret. A structlog processor."""
     return {key: _value(key, value) for key, value in entry.items()}
@@ -570,6 +567,8 @@ class _Tokens(TokenBucket):
     dropped: int = 0
 
 
+# Lines about one object are rate-limited, so that an object that fails repeatedly leaves the log
+# readable.
 @dataclass(slots=True)
 class LinesPerObject:
     """A structlog processor that drops lines about an object above its rate limit; `debug` lines are exempt.

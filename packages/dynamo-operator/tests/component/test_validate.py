@@ -1,4 +1,4 @@
-"""What a component on several nodes must say."""
+"""What a component on several nodes must say. Rules with one bad example are in `tests/reviews/rows.py`."""
 
 from typing import Any
 

@@ -1,12 +1,38 @@
-"""A service of a graph becomes a component that the graph owns, and an autoscaler finds its pods."""
+"""A service of a graph as a component: who decides its replicas, and which pods an autoscaler sees."""
 
+import json
+from datetime import UTC, datetime
 from typing import Any
 
-from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import default_ingress, graph_selector, owned_by, selector
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_operator.component.api import ComponentSpec, ScalingAdapterSwitch
+from dynamo_operator.graph.api import (
+    DynamoGraphDeployment,
+    DynamoGraphDeploymentSpec,
+    DynamoGraphDeploymentStatus,
+)
+from dynamo_operator.graph.render import component_object, graph_objects
+from dynamo_operator.graph.service import (
+    ServiceObserved,
+    base_replicas,
+    default_ingress,
+    effective_replicas,
+    graph_scale,
+    graph_selector,
+    owned_by,
+    selector,
+    sized,
+)
+from dynamo_operator.graph.status import graph_status
+from dynamo_operator.names import COMPONENT, GROVE, on_provider
 from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.kinds import ConfigMap
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Condition, Metadata, Object
 from specs import a_graph, a_service
 
 GRAPH = DynamoGraphDeployment(Metadata("chat", "lab", "uid-of-chat"))
@@ -24,7 +50,7 @@ def test_without_a_class_or_a_gateway_a_host_alone_switches_nothing_on() -> None
 
 GRAPHS = "nvidia.com/dynamo-graph-deployment-name=chat"
 OURS = f"{GRAPHS},nvidia.com/dynamo-component=decode"
-GROVE = {"annotations": {"nvidia.com/workload-provider": "grove"}}
+ON_GROVE = {"annotations": {"nvidia.com/workload-provider": "grove"}}
 
 
 def of(metadata: Any = None, **service: Any) -> DynamoGraphDeployment:
@@ -36,15 +62,15 @@ def test_an_autoscaler_sees_one_pod_of_each_replica() -> None:
     many = {"multinode": {"nodeCount": 2}}
     assert OURS == selector(of(), "decode", 2)
     assert f"{OURS},role=leader" == selector(of(**many), "decode", 2)
-    on_grove = of(GROVE, **many)
+    on_grove = of(ON_GROVE, **many)
     first, second = (f"chat-0-decode-{index}-decode-ldr" for index in (0, 1))
     assert f"{OURS},grove.io/podclique in ({first},{second})" == selector(on_grove, "decode", 2)
     assert f"{OURS},grove.io/podclique in ({first})" == selector(on_grove, "decode", 0)
-    assert OURS == selector(of(GROVE), "decode", 2)
+    assert OURS == selector(of(ON_GROVE), "decode", 2)
 
 
 def test_an_absurd_number_of_replicas_gives_a_short_selector() -> None:
-    on_grove = of(GROVE, multinode={"nodeCount": 2})
+    on_grove = of(ON_GROVE, multinode={"nodeCount": 2})
     assert 64 * 1024 > len(selector(on_grove, "decode", 2**31 - 1))
 
 
@@ -59,7 +85,7 @@ def test_an_autoscaler_of_a_graph_sees_one_pod_of_each_replica_of_all_its_servic
     assert f"{both},role!=worker" == graph_selector(two_services(), {"decode": 3, "many": 2})
     first, second = (f"chat-0-many-{index}-many-wkr" for index in (0, 1))
     assert f"{both},grove.io/podclique notin ({first},{second})" == graph_selector(
-        two_services(metadata=GROVE), {"decode": 3, "many": 2}
+        two_services(metadata=ON_GROVE), {"decode": 3, "many": 2}
     )
     alone = f"{GRAPHS},nvidia.com/dynamo-component in (decode)"
     assert alone == graph_selector(two_services(), {"decode": 1})
@@ -67,3 +93,153 @@ def test_an_autoscaler_of_a_graph_sees_one_pod_of_each_replica_of_all_its_servic
 
 def test_the_selector_of_a_graph_whose_factor_means_nothing_finds_no_pod() -> None:
     assert f"{GRAPHS},!nvidia.com/dynamo-graph-deployment-name" == graph_selector(of(), {})
+
+
+SWITCH = ScalingAdapterSwitch(enabled=True)
+SERVICES = {
+    "Frontend": ComponentSpec(component_type="frontend", replicas=2),
+    "prefill": ComponentSpec(component_type="worker", sub_component_type="prefill", replicas=3),
+    "decode": ComponentSpec(component_type="decode"),
+    "scaled": ComponentSpec(component_type="worker", replicas=1, scaling_adapter=SWITCH),
+    "off": ComponentSpec(component_type="worker", replicas=0),
+}
+
+
+def factored(factor: int | None = None) -> DynamoGraphDeployment:
+    spec = DynamoGraphDeploymentSpec(services=SERVICES, replicas=factor)
+    return DynamoGraphDeployment(Metadata("g"), spec=spec)
+
+
+def test_by_default_the_spec_decides() -> None:
+    wanted = {"Frontend": 2, "prefill": 3, "decode": None, "scaled": 1, "off": 0}
+    assert wanted == effective_replicas(factored(), {}, ())
+    assert wanted | {"decode": 1} == effective_replicas(factored(1), {}, ())
+
+
+def test_a_service_that_had_to_go_to_zero_comes_back_although_nobody_says_a_number() -> None:
+    resumed = DynamoGraphDeploymentStatus(conditions=(Condition("Suspended", "Unknown"),))
+    graph = msgspec.structs.replace(factored(), status=resumed)
+    assert 1 == effective_replicas(graph, {}, ())["decode"]
+    assert 0 == effective_replicas(factored(0), {}, ())["decode"]
+    assert 1 == effective_replicas(factored(1), {}, ())["decode"]
+
+
+def test_the_number_of_the_deployment_config_counts_as_the_users() -> None:
+    config = json.dumps({"w": {"ServiceArgs": {"workers": 3}}})
+    services = {"w": ComponentSpec(component_type="worker")}
+    envs = ({"name": "DYN_DEPLOYMENT_CONFIG", "value": config},)
+    spec = DynamoGraphDeploymentSpec(services=services, envs=envs, replicas=2)
+    graph = DynamoGraphDeployment(Metadata("g"), spec=spec)
+    assert {"w": 6} == effective_replicas(graph, {}, ())
+    assert 2 == graph_scale(graph, {"w": ServiceObserved(replicas=6)})[0]
+
+
+def test_the_factor_multiplies_workers_without_an_adapter() -> None:
+    wanted = {"Frontend": 2, "prefill": 6, "decode": 2, "scaled": 1, "off": 0}
+    assert wanted == effective_replicas(factored(2), {}, ())
+
+
+def test_a_factor_of_zero_leaves_the_frontend() -> None:
+    wanted = {"Frontend": 2, "prefill": 0, "decode": 0, "scaled": 7, "off": 0}
+    assert wanted == effective_replicas(factored(0), {"scaled": 7}, ())
+
+
+def test_an_adapter_wins_over_the_spec_and_a_suspended_graph_over_both() -> None:
+    assert 7 == effective_replicas(factored(3), {"scaled": 7}, ())["scaled"]
+    assert 0 == effective_replicas(factored(3), {"scaled": 7}, ("scaled",))["scaled"]
+
+
+def test_the_scale_is_the_factor_that_all_services_have_reached() -> None:
+    observed = {"prefill": ServiceObserved(replicas=6), "decode": ServiceObserved(replicas=1)}
+    assert 1 == graph_scale(factored(2), observed)[0]
+    observed["decode"] = ServiceObserved(replicas=2)
+    assert 2 == graph_scale(factored(2), observed)[0]
+
+
+def test_the_services_under_the_factor_are_named_with_the_most_replicas_they_may_have() -> None:
+    observed = {"prefill": ServiceObserved(replicas=9)}
+    assert {"decode": 2, "off": 0, "prefill": 9} == graph_scale(factored(2), observed)[1]
+
+
+def test_a_graph_without_such_services_has_the_scale_that_it_asks_for() -> None:
+    spec = DynamoGraphDeploymentSpec(services={"Frontend": SERVICES["Frontend"]}, replicas=3)
+    assert (3, {}) == graph_scale(DynamoGraphDeployment(Metadata("g"), spec=spec), {})
+
+
+@given(st.integers(0, 50))
+def test_once_everything_runs_the_scale_is_the_factor(factor: int) -> None:
+    graph = factored(factor)
+    wanted = effective_replicas(graph, {}, ())
+    observed = {key: ServiceObserved(replicas=number or 0) for key, number in wanted.items()}
+    observed["decode"] = ServiceObserved(replicas=factor)
+    assert factor == graph_scale(graph, observed)[0]
+
+
+SETTINGS = RenderSettings(disruption_budget_max_unavailable="1")
+
+
+def configured(provider: str = COMPONENT, **service: Any) -> DynamoGraphDeployment:
+    """A graph on which the variable gives service W four workers with two GPUs each."""
+    arguments = {"workers": 4, "Resources": {"GPU": "2", "cpu": 1, "custom": {"x/y": "1"}}}
+    value = json.dumps({"W": {"ServiceArgs": arguments}})
+    envs = [{"name": "DYN_DEPLOYMENT_CONFIG", "value": value}]
+    return on_provider(a_graph({"W": a_service(**service)}, envs=envs), provider)
+
+
+def gpus(graph: DynamoGraphDeployment) -> int:
+    """What the status says of GPUs."""
+    found = graph_status(sized(graph), {}, (), now=datetime(2026, 1, 1, tzinfo=UTC))
+    return found.status.gpus or 0
+
+
+def suspended(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
+    """The graph after it was suspended and has come back."""
+    status = DynamoGraphDeploymentStatus(conditions=(Condition("Suspended", "False"),))
+    return msgspec.structs.replace(graph, status=status)
+
+
+def kinds(graph: DynamoGraphDeployment) -> dict[str, Object]:
+    """What is rendered of the graph, by kind."""
+    return {each["kind"]: each for each in graph_objects(graph, Facts(), SETTINGS)}
+
+
+def test_without_grove_all_go_by_it() -> None:
+    graph = configured()
+    rendered = kinds(graph)
+    component = rendered["DynamoComponentDeployment"]["spec"]
+    assert 4 == component["replicas"]
+    assert {"limits", "requests"} == set(component["resources"])
+    assert {"gpu": "2", "custom": {"x/y": "1"}} == component["resources"]["limits"]
+    assert "PodDisruptionBudget" in rendered
+    assert 8 == gpus(graph)
+    assert {"W": 4} == effective_replicas(suspended(graph), {}, ())
+    assert 1 == graph_scale(graph, {"W": ServiceObserved(replicas=4)})[0]
+
+
+def test_on_grove_nobody_does() -> None:
+    graph = configured(GROVE)
+    [clique] = kinds(graph)["PodCliqueSet"]["spec"]["template"]["cliques"]
+    assert 1 == clique["spec"]["replicas"]
+    assert "nvidia.com/gpu" not in str(clique["spec"]["podSpec"]["containers"])
+    assert 0 == gpus(graph)
+    assert {"W": 1} == effective_replicas(suspended(graph), {}, ())
+    assert 1 == graph_scale(graph, {"W": ServiceObserved(replicas=1)})[0]
+
+
+@pytest.mark.parametrize("provider", [COMPONENT, GROVE])
+def test_the_services_own_number_wins(provider: str) -> None:
+    assert 2 == base_replicas(configured(provider, replicas=2), "W")
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100_000, '{"W": []}', '{"W": {"ServiceArgs": 1}}'])
+def test_without_anything_that_can_be_read_there_is_one(text: str) -> None:
+    envs = [{"name": "DYN_DEPLOYMENT_CONFIG", "value": text}]
+    assert 1 == base_replicas(a_graph({"W": a_service()}, envs=envs), "W")
+
+
+def test_its_resources_are_laid_over_the_services_own() -> None:
+    own = {"limits": {"gpu": "8", "memory": "9Gi", "gpuType": "a/b"}, "claims": [{"name": "c"}]}
+    component = component_object(configured(resources=own), "W", SETTINGS)
+    requests = {"gpu": "2", "custom": {"x/y": "1"}}
+    limits = {"memory": "9Gi", "gpuType": "a/b", **requests}
+    assert {**own, "limits": limits, "requests": requests} == component["spec"]["resources"]

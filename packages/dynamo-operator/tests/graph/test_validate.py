@@ -1,4 +1,4 @@
-"""The rules of a graph as a whole."""
+"""The rules of a graph as a whole. Those with one bad example each are in `tests/reviews/rows.py`."""
 
 import re
 from collections.abc import Iterator

@@ -44,7 +44,7 @@ def blocked(*obstacles: Obstacle) -> Applied:
 @on_simulated_clock
 async def test_what_could_not_be_written_is_tried_again(applied: Applied, seconds: float | None) -> None:
     reporter, live, _ = await reporting(Server())
-    result = await reporter.applied(live, live.status, applied)
+    result = await reporter.finish(live, live.status, applied)
     assert seconds == result.requeue_after_seconds
 
 

@@ -14,8 +14,6 @@ _MAX_DECODERS = 8
 """Largest number of decode workers to try; a larger graph is several of these."""
 
 
-# Users feel the first, operators pay for the second, and a graph that is better in one is usually
-# worse in the other. No graph is better in both than one on the front.
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One graph under one load.
@@ -59,6 +57,8 @@ def candidates(
     )
 
 
+# Users feel `per_user`, operators pay for `per_gpu`, and a graph that is better in one is usually
+# worse in the other. No graph is better in both than one on the front.
 def front(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """The Pareto front, from the fastest for a user to the cheapest."""
     kept: list[Candidate] = []

@@ -250,8 +250,6 @@ def _bytes_per_parameter(model: str, config: Fields) -> float:
     return 4 if config.get("torch_dtype", config.get("dtype")) == "float32" else 2
 
 
-# A name is a system of AI Configurator (`h100_sxm`), a node's label (`NVIDIA-H100-80GB-HBM3`) or
-# what people write (`H100 SXM`). Labels omit the usual form factor.
 @dataclass(frozen=True, slots=True)
 class Gpu:
     """One type of GPU.
@@ -306,6 +304,8 @@ _GPU = "nvidia.com/gpu"
 """Node labels of NVIDIA's GPU feature discovery, and the resource that pods request."""
 
 
+# A name is a system of AI Configurator (`h100_sxm`), a node's label (`NVIDIA-H100-80GB-HBM3`) or
+# what people write (`H100 SXM`). Labels omit the usual form factor.
 def gpu_named(name: str, memory_mebibytes: float = 0) -> Gpu:
     """The type of GPU with this name, with a node's `memory_mebibytes` per GPU unless 0.
 
@@ -374,8 +374,7 @@ _QUANTIZED: Mapping[str, Fields] = {
 _FILE = Path(__file__).with_name("models.json")
 
 
-# The size of the weights follows from the shape and the precision of a variant. The profiler and
-# `dynamoctl new` read the same file.
+# The size of the weights follows from the shape and the precision of a variant.
 @dataclass(frozen=True, slots=True)
 class Model:
     """One published model, or one of its quantised variants.

@@ -15,7 +15,6 @@ from cyclopts import App, CycloptsError, Parameter
 from kube_runtime.errors import OperatorError, Unreachable, leaves
 
 
-# Other exceptions are bugs and keep their traceback.
 class ExitCode(IntEnum):
     """Exit codes."""
 
@@ -47,6 +46,7 @@ def exit_on_error() -> Iterator[None]:
         sys.exit(reported([error]))
     except BaseExceptionGroup as group:
         expected, rest = group.split(OperatorError)
+        # Other exceptions are bugs and keep their traceback.
         if rest is not None or expected is None:
             raise
         sys.exit(reported(list(leaves(expected))))

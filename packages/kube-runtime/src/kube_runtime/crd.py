@@ -17,9 +17,6 @@ PATTERN = rf"^(\+|-)?{NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{NUMBER}))?$"
 INT_OR_PERCENT_PATTERN = r"^([0-9]+|(100|[0-9]{1,2})%)$"
 
 
-# The CRD, offline checks and reference pages come from these declarations. Decoding does not
-# enforce them: the API server has validated the object, and one that was stored under an older
-# schema must stay readable.
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A validation rule over several fields of one object.
@@ -46,6 +43,9 @@ class Transition:
     path: str = ""
 
 
+# The CRD, offline checks and reference pages come from these declarations. Decoding does not
+# enforce them: the API server has validated the object, and one that was stored under an older
+# schema must stay readable.
 @dataclass(frozen=True, slots=True)
 class Field:
     """Description and rules of one field, for `Annotated[type, Field(...)]`.

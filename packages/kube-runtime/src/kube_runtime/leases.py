@@ -25,10 +25,6 @@ CONFIRM_SECONDS = 2.0
 """Delay after an expired Lease could not be read."""
 
 
-# A Lease expires without an event. Clocks of two machines never agree, so its duration counts on
-# our own monotonic clock from the moment when we see a renewal; the times in the Lease count only
-# if it existed before the watch. As the watch may be late, an expired Lease is read once more. So
-# there is one timer, for the next expiry, and no request while Leases are renewed.
 class NamespaceExcluded(OperatorError):
     """Another operator owns the namespace; nothing was written."""
 
@@ -41,6 +37,10 @@ class _Mark:
     until: float
 
 
+# A Lease expires without an event. Clocks of two machines never agree, so its duration counts on
+# our own monotonic clock from the moment when we see a renewal; the times in the Lease count only
+# if it existed before the watch. As the watch may be late, an expired Lease is read once more. So
+# there is one timer, for the next expiry, and no request while Leases are renewed.
 @dataclass(slots=True, eq=False)
 class Exclusions:
     """The namespaces with a valid marker Lease, of which `store` has all.
@@ -146,10 +146,6 @@ def _is_renewed(before: Lease, lease: Lease) -> bool:
     return bool(earlier and later) and (later or "") > (earlier or "")
 
 
-# All replicas renew the same Lease, so a replica that stops must not delete it while others run:
-# each has an annotation of its own on it, and the one that finds no other deletes the Lease. A
-# replica that cannot renew the Lease stops writing before it expires, because then another operator
-# begins to act. It continues once the Lease is renewed.
 @dataclass(frozen=True, slots=True)
 class MarkerTerms:
     """Timing of the marker Lease.
@@ -182,6 +178,10 @@ class MarkerTerms:
         return self.lease_seconds - min(self.renew_seconds, spare) / 2
 
 
+# All replicas renew the same Lease, so a replica that stops must not delete it while others run:
+# each has an annotation of its own on it, and the one that finds no other deletes the Lease. A
+# replica that cannot renew the Lease stops writing before it expires, because then another operator
+# begins to act. It continues once the Lease is renewed.
 @dataclass(slots=True, eq=False)
 class NamespaceLease:
     """The marker Lease of a namespace, as one replica holds it.
@@ -311,10 +311,6 @@ class NamespaceLease:
         return tuple(annotations)
 
 
-# Clocks of two machines never agree, so the times in the Lease are for people only. A candidate
-# takes over once it has seen no change of the Lease for its duration, on its own monotonic clock.
-# The holder counts from before it *sent* its last successful renewal, and gives up well before any
-# candidate takes over. The resource version decides a race.
 class LeadershipLost(OperatorError):
     """Another process may lead from now on: exit at once. The identity must not be used again."""
 
@@ -343,6 +339,10 @@ def identity() -> str:
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
+# Clocks of two machines never agree, so the times in the Lease are for people only. A candidate
+# takes over once it has seen no change of the Lease for its duration, on its own monotonic clock.
+# The holder counts from before it *sent* its last successful renewal, and gives up well before any
+# candidate takes over. The resource version decides a race.
 @dataclass(slots=True, eq=False)
 class Election:
     """One candidate for one Lease. Create a new one for each run.

@@ -16,9 +16,6 @@ MAIN_CONTAINER_TEXT = (
 )
 
 
-# They come from the API server's own OpenAPI document (`tools/pod_schema.py` writes the data file),
-# where one type refers to another by name. A CustomResourceDefinition allows no references, so they
-# are inlined here; the parts are shared in memory, hence not to be changed.
 @cache
 def int_or_string(pattern: str = "") -> Object:
     """The schema of an integer or string with that pattern; do not change it."""
@@ -26,6 +23,9 @@ def int_or_string(pattern: str = "") -> Object:
     return {**schema, "pattern": pattern} if pattern else schema
 
 
+# These types come from the API server's own OpenAPI document (`tools/pod_schema.py` writes the data
+# file), where one refers to another by name. A CustomResourceDefinition allows no references, so they
+# are inlined here; the parts are shared in memory, hence not to be changed.
 @cache
 def embedded(name: str) -> Object:
     """The schema of a Kubernetes type by its short name, or of our own `ExtraPodSpec`."""
@@ -71,8 +71,6 @@ REASON_PATTERN = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
 
 # For the schema only: conditions are decoded as `kube_runtime.types.meta.Condition`. Lists of conditions
 # have no merge key, because stored objects were written without one.
-# msgspec's own JSON schema has references and null unions, which a structural schema must not have.
-# An optional field is not required here; the API server drops nulls before validation.
 class ConditionSchema(Struct):
     """One statement about an object, and since when it holds."""
 
@@ -126,6 +124,8 @@ def declared(struct: type[msgspec.Struct]) -> tuple[Declared, ...]:
     return tuple(fields)
 
 
+# msgspec's own JSON schema has references and null unions, which a structural schema must not have.
+# An optional field is not required here; the API server drops nulls before validation.
 def object_schema(struct: type[msgspec.Struct], *, is_open: bool = False) -> Object:
     """The schema of a struct. An open one preserves unknown fields at every level."""
     members = list(declared(struct))

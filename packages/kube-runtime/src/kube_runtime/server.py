@@ -24,7 +24,6 @@ _SITE_BITS: Final = 64
 """A client with one IPv6 address usually has the whole prefix of this length."""
 
 
-# A client is known by its address only, and the number of clients is not known in advance.
 def client_of(address: str | None) -> str:
     """The client of an address: the address itself, or for IPv6 its prefix; "" if it is unknown."""
     try:
@@ -42,6 +41,7 @@ class ShareExhausted(Exception):
     """The client has used its share, or nothing is left."""
 
 
+# A client is known by its address only, and the number of clients is not known in advance.
 class ClientShares:
     """An amount, such as bytes, and how much of it each client holds.
 
@@ -83,11 +83,6 @@ _NO_IPV6: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _log = structlog.get_logger(__name__)
 
 
-# Neither asyncio nor aiohttp counts connections, and each takes 65 to 90 KiB with TLS (decision 82). So each
-# counts here from the moment that it is accepted. At the limit, one is aborted to make room: of the client
-# with the most connections, first one without an answered request, then the one that was silent for the
-# longest time. So a client with few connections keeps them. A complete request that is being answered is
-# safe, but for a limited time: its client may not read the response.
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Limits of one server.
@@ -146,6 +141,11 @@ class _Connection:
             self.opening.cancel()
 
 
+# Neither asyncio nor aiohttp counts connections, and each takes 65 to 90 KiB with TLS (decision 82). So each
+# counts here from the moment that it is accepted. At the limit, one is aborted to make room: of the client
+# with the most connections, first one without an answered request, then the one that was silent for the
+# longest time. So a client with few connections keeps them. A complete request that is being answered is
+# safe, but for a limited time: its client may not read the response.
 class ConnectionLimit:
     """Accepts connections for an application: `listen`, and later `close`."""
 

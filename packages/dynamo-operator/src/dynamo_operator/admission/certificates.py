@@ -39,11 +39,6 @@ _LOCAL: Final = ("localhost", "127.0.0.1")
 _ODD_EXTENSIONS: Final = (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType)
 
 
-# A renewal must not fail a single request. Clients trust a CA bundle (the API server that of the
-# webhook configuration), and notice changes of it with a delay. So a new certificate is *staged*
-# first: the bundle trusts its CA beside the old one, and the old certificate is still served. It is
-# *promoted* when the bundle has been published for a while. Until then, every served certificate
-# and every bundle match, in whatever order replicas and clients see the change.
 @dataclass(frozen=True, slots=True)
 class Hosts:
     """The names of one Service. A certificate must cover `needed`."""
@@ -98,6 +93,11 @@ class RotationStep:
     action: str = ""
 
 
+# A renewal must not fail a single request. Clients trust a CA bundle (the API server that of the
+# webhook configuration), and notice changes of it with a delay. So a new certificate is *staged*
+# first: the bundle trusts its CA beside the old one, and the old certificate is still served. It is
+# *promoted* when the bundle has been published for a while. Until then, every served certificate
+# and every bundle match, in whatever order replicas and clients see the change.
 def decide(
     stored: Stored | None, hosts: Hosts, *, terms: Terms, now: datetime, trusted_for: timedelta
 ) -> RotationStep:
@@ -183,8 +183,6 @@ _RACE_SECONDS: Final = 1.0
 _log = structlog.get_logger(__name__)
 
 
-# Every replica renews the Secret. Each write carries the resourceVersion that it was decided from,
-# so one replica wins, and the others read its certificate at their next check.
 @dataclass(frozen=True, slots=True)
 class StoredCertificates:
     """The certificate to serve. `authorities` None: another controller writes the CA bundle."""
@@ -205,6 +203,8 @@ class CertificateStore(Protocol):
         ...
 
 
+# Every replica renews the Secret. Each write carries the resourceVersion that it was decided from,
+# so one replica wins, and the others read its certificate at their next check.
 @dataclass(frozen=True, slots=True)
 class SecretStore:
     """Issues and renews a certificate in a Secret."""

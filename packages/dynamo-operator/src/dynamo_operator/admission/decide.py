@@ -66,7 +66,6 @@ def _steps(prefix: str, value: Container) -> list[tuple[str, object]]:
     return [(prefix + key, part) for key, part in longest_first]
 
 
-# The rules themselves are in `dynamo_operator.shared.problems`, which the controllers use too.
 @dataclass(frozen=True, slots=True)
 class ReviewContext:
     """Inputs of a validation beside the object.
@@ -137,6 +136,7 @@ def _request_problems(request: DynamoGraphDeploymentRequest, context: ReviewCont
     yield from requests.request_image_problems(request)
 
 
+# The rules themselves are in the `validate` modules, which the controllers use too.
 RULES: tuple[AnyRules, ...] = (
     Rules(
         DynamoGraphDeployment,
@@ -183,9 +183,6 @@ _MOST_COMPARED = 10_000
 """Most problems of an update, more than of a create: an earlier problem must be found to become a warning."""
 
 
-# A stored object may be invalid, because a rule is newer or the webhooks were off. Users must be
-# able to label, scale and repair it step by step. So an update is refused for problems that it
-# adds; earlier problems become warnings.
 class _Metadata(Struct, frozen=True):
     deletion_timestamp: str | None = None
 
@@ -230,6 +227,9 @@ def decide(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewContext) -
         return Decision((_TOO_DEEP,), reason="decode_failed")
 
 
+# A stored object may be invalid, because a rule is newer or the webhooks were off. Users must be
+# able to label, scale and repair it step by step. So an update is refused for problems that it
+# adds; earlier problems become warnings.
 def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, context: ReviewContext) -> Decision:
     try:
         if problem := size_problem(rules.type_, new_text, context.settings):

@@ -24,12 +24,12 @@ _ACCOUNT: Final = "system:serviceaccount:"
 _JWT_PARTS: Final = 3
 
 
-# The API server reports it: reviews contain exactly this name, whatever the ServiceAccount, the
-# release or the kind of credentials.
 class _Claims(msgspec.Struct):
     sub: str = ""
 
 
+# The API server reports the name: reviews contain exactly this one, whatever the ServiceAccount, the
+# release or the kind of credentials.
 async def own_user(client: Client) -> str:
     """Our user name, from a SelfSubjectReview.
 

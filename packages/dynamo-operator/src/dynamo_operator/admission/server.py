@@ -55,10 +55,6 @@ _BODY_SECONDS: Final = 5.0
 """Seconds to receive a body. The API server sends it at once, and waits ten seconds for the response."""
 
 
-# Any client that reaches the port may send requests, so they are refused before their body is read
-# if possible. Concurrent reviews, and the bytes of large bodies, are limited for all clients
-# together and shared among their addresses: those of the API server are unknown, and no client may
-# use up the limit.
 class RequestRefused(Exception):
     """The request is refused. `status` is a 4xx."""
 
@@ -77,6 +73,8 @@ async def _body(http: web.Request) -> bytes:
         raise RequestRefused(400, f"failed to read the body: {error}") from error
 
 
+# Any client that reaches the port may send requests, so they are refused before their body is read if
+# possible.
 def _size(http: web.Request) -> int:
     """The size of a body, from its Content-Length; refuses what the API server would not send."""
     if http.content_type != JSON:
@@ -103,20 +101,6 @@ MOST_REMEMBERED: Final = 1024
 PATH = "spec.deploymentOverrides.namespace"
 
 
-# A DynamoGraphDeploymentRequest may name the namespace of its graph, and the operator, which may
-# create graphs everywhere, creates it. Without this check a user who may write requests could use
-# the quota and the Secrets of every namespace. So the webhook asks the API server whether the
-# author has the permission. That refuses early, in the author's terminal. The controller relies on
-# RBAC of the other namespace, since a webhook is not always called (`requests/cross_namespace.py`).
-#
-# An outsider may send a review with any user in it, and the answer reveals what that user may do.
-# So a client has few queries, only some run at a time, and answers are cached for a moment:
-# outsiders can neither take the capacity of reconciles nor read the permissions of a cluster in
-# bulk.
-#
-# The spec of a request may change until profiling begins, and after each failure. A user who
-# changes it decides what runs in the other namespace, so the check covers them as well as the
-# author.
 class _Reviewed(Struct):
     spec: dict[str, Any] | None = None
     metadata: dict[str, Any] = {}
@@ -129,6 +113,11 @@ class TooManyAccessReviews(OperatorError):
     """The client exceeded its rate; no query was sent."""
 
 
+# A DynamoGraphDeploymentRequest may name the namespace of its graph, and the operator, which may
+# create graphs everywhere, creates it. Without this check a user who may write requests could use
+# the quota and the Secrets of every namespace. So the webhook asks the API server whether the
+# author has the permission. That refuses early, in the author's terminal. The controller relies on
+# RBAC of the other namespace, since a webhook is not always called (`requests/read.py`).
 class AccessReviews:
     """Sends SubjectAccessReviews, for requests whose graphs are in other namespaces.
 
@@ -147,6 +136,10 @@ class AccessReviews:
         """Number of remembered answers and clients."""
         return len(self._answers), len(self._budgets)
 
+    # An outsider may send a review with any user in it, and the answer reveals what that user may do.
+    # So a client has few queries, only some run at a time, and answers are cached for a moment:
+    # outsiders can neither take the capacity of reconciles nor read the permissions of a cluster in
+    # bulk.
     async def allowed(self, spec: Object, client: str) -> bool:
         """Whether the API server allows what the spec of a `SubjectAccessReview` describes.
 
@@ -167,6 +160,9 @@ class AccessReviews:
         self._answers.put(key, (review.status.allowed, loop_time() + KEPT_SECONDS))
         return review.status.allowed
 
+    # The spec of a request may change until profiling begins, and after each failure. A user who
+    # changes it decides what runs in the other namespace, so the check covers them as well as the
+    # author.
     async def problems(self, request: Request, client: str = "") -> tuple[Problem, ...]:
         """A problem if the request leads to a namespace where its author may not create graphs.
 
@@ -280,6 +276,8 @@ class WebhookServer:
         self._access_reviews = access_reviews
         self.decisions = decisions
         self.clients = clients
+        # Concurrent reviews, and the bytes of large bodies, are limited for all clients together and shared
+        # among their addresses: those of the API server are unknown, and no client may use up the limit.
         self._reviews = ClientShares(ALL_REVIEWS)
         self._bytes = ClientShares(ALL_BODIES)
         self._is_ending = False

@@ -279,8 +279,6 @@ class Autoscaling(Struct):
     metrics: Annotated[tuple[Object, ...], Field("Deprecated and ignored.", embeds="MetricSpec")] = ()
 
 
-# The line decides the values of `backendFramework`, the detection from a worker's command, and, by
-# its name, the module of `component/backends` that starts the framework.
 @dataclass(frozen=True, slots=True)
 class BackendName:
     """Properties of a framework that code outside of rendering needs.
@@ -294,6 +292,7 @@ class BackendName:
     needs_ssh_keys: bool = False
 
 
+# Each line is a value of `backendFramework`, a name to find in commands, and a module of `backends`.
 BACKENDS = (
     BackendName("sglang"),
     BackendName("vllm", cache_path="/root/.cache/vllm"),
@@ -550,6 +549,7 @@ def service_reason(reason: str | None, *, updates: bool) -> str | None:
     return None if reason is None else PODS_NOT_READY
 
 
+# During an update pods start, as they do after a failure: only the state before tells the two apart.
 def is_updating(
     before: ServiceReplicaStatus | None, *, is_same: bool, was_ready: bool, is_rolling: bool, has_older: bool
 ) -> bool:

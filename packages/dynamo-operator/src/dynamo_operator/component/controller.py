@@ -1,6 +1,7 @@
 """The controller of DynamoComponentDeployment: one component, its workload, the objects around it.
 
-A reconcile reads once (`read.py`), decides (`decide.py`), applies, and reports (`status.py`).
+A reconcile reads once (`read.py`), decides (`decide.py`), applies, and computes the status (`status.py`);
+the reporter (`shared/report.py`) writes it.
 """
 
 from collections.abc import Iterator
@@ -71,7 +72,7 @@ class ComponentController:
         problems_of = partial(self.validated.problems_by, find=find)
         decision = decide(component, inputs, self.settings, problems_of)
         if decision.stop:
-            return await self.reporter.stopped(component, decision.stop)
+            return await self.reporter.stop(component, decision.stop)
         applied = await self.applier.apply(
             component,
             Shared(decision.models, self.shares, labels.SHARED_MODEL),
@@ -88,7 +89,7 @@ class ComponentController:
         diagnosis = diagnose(inputs.pods, nodes=component.spec.nodes, now=datetime.now(UTC))
         status = applied_status(component, inputs.leaders, applied, diagnosis)
         seconds = diagnosis.requeue_after_seconds
-        return await self.reporter.applied(component, status, applied, seconds)
+        return await self.reporter.finish(component, status, applied, seconds)
 
 
 def _leaders_watch(cache: Cache) -> Watches:

@@ -16,16 +16,9 @@ _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _DOLLARS = re.compile(r"\$[$(]")
 
 
-# Names and ranks are known only inside a pod. The kubelet expands `$(NAME)` in arguments; a shell
-# expands `$NAME` and computes. Orchestrators define these references, backends use them in their
-# launch.
-#
 # Only this module turns arguments into shell text. A user's word, such as `$(cat x)`, must reach
 # the program unchanged and is quoted; shell syntax of the operator is a `Fragment`. An argument of
 # `sh -c` is a script and stays one.
-#
-# Flags are added where a command starts the framework: after the arguments of a program, through a
-# shell if only a shell can express them; in a script after the word that names the framework.
 @dataclass(frozen=True, slots=True)
 class Fragment:
     """Shell syntax of the operator, such as `$((RANK + 1))`; never a user's text.
@@ -63,6 +56,9 @@ def quoted(text: str) -> str:
     return f"'{inner}'"
 
 
+# Names and ranks are known only inside a pod. The kubelet expands `$(NAME)` in arguments; a shell
+# expands `$NAME` and computes. Orchestrators define these references, backends use them in their
+# launch.
 @dataclass(frozen=True, slots=True)
 class Hosts:
     """The addresses of the pods of a group, as its orchestrator defines them.
@@ -106,6 +102,8 @@ def users_words(texts: Iterable[str]) -> list[Word]:
     return [Fragment(flags) if (flags := several_flags(text)) else text for text in texts]
 
 
+# Flags are added where a command starts the framework: after the arguments of a program, through a
+# shell if only a shell can express them; in a script after the word that names the framework.
 def with_flags(container: Object, flags: Sequence[Word], framework: str) -> Object:
     """Add the flags to the command of the container, if it starts the framework."""
     command, args = list(container.get("command", ())), list(container.get("args", ()))

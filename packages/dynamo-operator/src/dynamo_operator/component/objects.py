@@ -19,9 +19,6 @@ HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 """Handlers of a probe, which has exactly one."""
 
 
-# Values are plain JSON, so that unknown fields survive. 0 and false count as set; null, "" and
-# empty lists do not, since typed clients write them for unset fields. Lists are replaced, not
-# merged. A probe with its own handler drops that of the default.
 def canonical(desired: Object) -> Object:
     """Return a deep copy with the keys of every map sorted.
 
@@ -40,6 +37,8 @@ def pruned(value: object) -> Any:
     return value
 
 
+# Values are plain JSON, so that unknown fields survive. 0 and false count as set; null, "" and empty
+# lists do not, since typed clients write them for unset fields. Lists are replaced, not merged.
 def merged(default: object, user: object) -> Any:
     """Merge the user's value over the default."""
     if user is None or user in ("", []):
@@ -126,8 +125,6 @@ def _side(item: ResourceItem, gpu: str) -> dict[str, str]:
     return {name: value for name, value in (fixed | item.custom).items() if value}
 
 
-# On every object the operator's take precedence, then the service's, then the graph's. On pods the
-# user's `extraPodMetadata` overrides the rest, except for labels in selectors.
 def object_metadata(
     namespace: str, name: str, own_labels: Mapping[str, str], own_annotations: Mapping[str, str]
 ) -> Object:
@@ -159,6 +156,7 @@ def service_dynamo_namespace(graph: DynamoGraphDeployment, service: ComponentSpe
     return names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name, revision)
 
 
+# On every object the operator's labels and annotations take precedence, then the service's, then the graph's.
 def service_labels(graph: DynamoGraphDeployment, service: ComponentSpec) -> dict[str, str]:
     """The user's labels of every object of a graph's service; the service's own win."""
     both = graph.spec.labels | service.labels
@@ -203,6 +201,7 @@ def annotations(spec: ComponentSpec) -> dict[str, str]:
     return {key: value for key, value in both.items() if key not in omitted}
 
 
+# On pods the user's `extraPodMetadata` overrides the rest, except for labels in selectors.
 def pod_labels(spec: ComponentSpec) -> dict[str, str]:
     """Labels of pods in addition to those of every object."""
     added: dict[str, str] = {}

@@ -10,10 +10,6 @@ from dynamo_operator.shared.cluster import NamespaceDefaults
 from kube_runtime.types.meta import Object
 
 
-# A role has the defaults of a component type (frontend, worker, …), a backend what its inference
-# framework needs, an orchestrator the workload that runs the pods. Roles are in `component.pod`,
-# orchestrators in `component.render`, and each backend is a module of `component.backends`. The
-# plan has every decision, so that later code needs no defaults.
 @dataclass(frozen=True, slots=True)
 class Mount:
     """A PVC in the main container."""
@@ -31,6 +27,10 @@ class ConfigKey:
     key: str
 
 
+# A role has the defaults of a component type (frontend, worker, …), a backend what its inference
+# framework needs, an orchestrator the workload that runs the pods. Roles are in `component.pod`,
+# orchestrators in `component.render`, and each backend is a module of `component.backends`. The
+# plan has every decision, so that later code needs no defaults.
 @dataclass(frozen=True, slots=True)
 class ComponentPlan:
     """A component's `spec`, and what of it has a default, a name or a choice that is resolved here.

@@ -51,8 +51,6 @@ _EPP_CACHE_FOLDER = "/home/nonroot/.cache"
 _EPP_TERMINATION_GRACE_SECONDS = 130
 
 
-# There are two profiles of default probes: `http` is that of the Go operator; `documented` follows
-# the published API reference to the letter, whose frontend check needs curl and jq in the image.
 def _get(path: str, port: str) -> Object:
     return {"httpGet": {"path": path, "port": port}}
 
@@ -64,6 +62,8 @@ def _probe(handler: Object, *, period: int, timeout: int, failures: int, delay: 
 
 _HEALTHY = 'curl -s http://localhost:${DYNAMO_PORT}/health | jq -e ".status == \\"healthy\\""'
 _WORKER_STARTUP = _probe(_get("/live", "system"), period=10, timeout=5, failures=720)
+# There are two profiles of default probes: `http` is that of the Go operator; `documented` follows
+# the published API reference to the letter, whose frontend check needs curl and jq in the image.
 _PROBES: dict[Literal["http", "documented"], dict[str, dict[str, Object]]] = {
     "http": {
         "frontend": {

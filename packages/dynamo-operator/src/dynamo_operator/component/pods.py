@@ -38,10 +38,6 @@ UNSTARTED = _CREATING | {_WAITING}
 """Words of containers that have not started, and have no log."""
 
 
-# The result must not change while the failure is the same, or each change would be a write. A
-# kubelet alternates between two reasons for one failure, so both give the same word, and a
-# container that waits for its restart is described by its last exit. Messages have points in time,
-# not durations.
 @dataclass(frozen=True, slots=True)
 class Blockage:
     """Why a pod is not ready. `word` is the reason that the kubelet or the scheduler gives.
@@ -104,6 +100,10 @@ def _cannot_pull(pod: Pod) -> bool:
     return any(_waiting(container) in ("ErrImagePull", _PULL_FAILED) for container in _containers(pod))
 
 
+# The result must not change while the failure is the same, or each change would be a write. A
+# kubelet alternates between two reasons for one failure, so both give the same word, and a
+# container that waits for its restart is described by its last exit. Messages have points in time,
+# not durations.
 def pod_report(pod: Pod, now: datetime) -> PodReport:
     """Why the pod is not ready: the first cause that applies."""
     if is_over(pod) or is_ready(pod):
@@ -277,8 +277,6 @@ BLOCKED_LIMIT = 5
 """Most blocked pods in the status of a service."""
 
 
-# A service may have a thousand pods. The status names the worst five, in a fixed order, so that it
-# changes only when they do.
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Why a service is not ready, as far as its pods show. None means unknown.
@@ -297,6 +295,8 @@ UNKNOWN = Diagnosis()
 """The diagnosis of a service whose pods are not watched."""
 
 
+# A service may have a thousand pods. The status names the worst five, in a fixed order, so that it
+# changes only when they do.
 def diagnose(pods: Iterable[Pod], *, nodes: int, now: datetime) -> Diagnosis:
     """Diagnose a service by its pods. `nodes` is the number of pods of one replica."""
     live = [pod for pod in pods if not is_over(pod)]

@@ -27,8 +27,6 @@ def diagnosed(counts: ServiceReplicaStatus, diagnosis: Diagnosis) -> ServiceRepl
     )
 
 
-# Its counts describe the newest template only once its controller has observed the newest
-# generation, and they count old pods as available too.
 @dataclass(frozen=True, slots=True)
 class Readiness:
     """Whether a workload is ready, with the reason and message of its component's `Available`.
@@ -49,6 +47,8 @@ NO_DEPLOYMENT = Readiness(
 )
 
 
+# The counts of a Deployment describe the newest template only once its controller has observed the
+# newest generation, and they count old pods as available too.
 def deployment_readiness(deployment: Deployment) -> Readiness:
     """Whether all desired replicas of a Deployment run its newest template, and no others."""
     status = deployment.status

@@ -53,9 +53,6 @@ _SCHEDULER = "volcano"
 _INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
 
-# Each replica on several nodes is a LeaderWorkerSet of its own, which Volcano schedules as a whole.
-# So the operator decides which replicas a scale-down removes, and every group has one PodGroup of
-# its own name.
 def _deployments(plan: ComponentPlan) -> tuple[Object, ...]:
     serving = _deployment(plan, names.workload_name(plan.name), plan.replicas, is_debug=False)
     if not plan.is_on(labels.STEALING_DEBUG_MODE):
@@ -95,6 +92,9 @@ def _bound(text: str | None) -> object:
 DEPLOYMENT = Orchestrator(_deployments, serving_labels={})
 
 
+# Each replica on several nodes is a LeaderWorkerSet of its own, which Volcano schedules as a whole.
+# So the operator decides which replicas a scale-down removes, and every group has one PodGroup of
+# its own name.
 # All groups share the pod templates, which are nearly all of their size.
 def _groups(plan: ComponentPlan) -> Iterator[Object]:
     group_hosts = hosts(plan.nodes)

@@ -175,8 +175,6 @@ _OBSTACLE_REASONS = {
 }
 
 
-# Programs match the reasons, which are the Go operator's. People need to know which pod fails, and
-# why: that is in the message and in the counts.
 def refused_status(
     component: DynamoComponentDeployment, problems: Sequence[Problem]
 ) -> DynamoComponentDeploymentStatus:
@@ -214,6 +212,8 @@ def applied_status(
     return component_status(component, readiness, replicas, blocked, diagnosis)
 
 
+# Programs match the reasons, which are the Go operator's. People need to know which pod fails, and
+# why: that is in the message and in the counts.
 def component_status(
     component: DynamoComponentDeployment,
     readiness: Readiness,

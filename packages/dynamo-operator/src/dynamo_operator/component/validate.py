@@ -184,7 +184,7 @@ def _update_problems(own: Mapping[str, str], extra: Mapping[str, str], path: str
 _BOUND = re.compile(INT_OR_PERCENT_PATTERN, re.ASCII)
 
 
-# They report all problems at once, and a component that passes renders without an exception. The
+# The rules report all problems at once, and a component that passes renders without an exception. The
 # API server has more rules, for pods above all; the status quotes what it refuses
 # (`Obstacle.REJECTED`).
 def component_problems(

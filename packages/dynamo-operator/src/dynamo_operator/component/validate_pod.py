@@ -274,9 +274,9 @@ POD: Mapping[str, Shape] = {
 _WORDS: dict[type, str] = {str: "text", int: "an integer"}
 
 
-# Those parts stay plain JSON, so that unknown fields survive. The API server checks them against
-# the full schema. Documents that do not come from it get at least this check of the fields that
-# rendering reads.
+# What users write about pods stays plain JSON, so that unknown fields survive. The API server checks
+# it against the full schema. Documents that do not come from there get at least this check of the
+# fields that rendering reads.
 def shape_problems(value: object, shape: Shape, path: str) -> Iterator[Problem]:
     """Report each field whose type is not the one in `shape`; null counts as unset."""
     if value is None:
@@ -336,8 +336,6 @@ def image_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
             yield Problem(f"{at}.image", message)
 
 
-# The operator reads replicas and resources of services from the JSON of `DYN_DEPLOYMENT_CONFIG`; the
-# rest of it belongs to the process.
 def shared_environment_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]:
     """Problems of variables whose JSON types are not checked yet."""
     wrong_types = tuple(shape_problems(entries, ENVIRONMENT, path))
@@ -376,6 +374,8 @@ def _variable_problems(entries: Sequence[Any], path: str, *, is_unique: bool = F
         seen.add(name or "")
 
 
+# The operator reads replicas and resources of services from the JSON of `DYN_DEPLOYMENT_CONFIG`; the
+# rest of it belongs to the process.
 def _config_problems(text: str, path: str) -> Iterator[Problem]:
     """Problems of the JSON in a `DYN_DEPLOYMENT_CONFIG`."""
     try:

@@ -194,10 +194,8 @@ def _not_allowed(path: str, subject: str, expected: str, flag: str) -> Problem:
 _OUTSIDE = (Ingress.KIND.name, VirtualService.KIND.name)
 
 
-# The rules are those of the webhooks. They are checked again here, because an object may be stored
-# while the webhooks are off, or before the administrator restricts exposure. A withheld object is
-# neither written nor deleted: an upgrade of the operator interrupts no traffic and exposes nothing
-# new.
+# A withheld object is neither written nor deleted: an upgrade of the operator interrupts no traffic
+# and exposes nothing new.
 @dataclass(frozen=True, slots=True)
 class Exposure:
     """The objects to apply, the keys to leave alone, and the reasons for the status."""
@@ -207,6 +205,8 @@ class Exposure:
     blocked: tuple[Blocked, ...] = ()
 
 
+# The rules are those of the webhooks. They are checked again here, because an object may be stored
+# while the webhooks are off, or before the administrator restricts exposure.
 def component_exposure(
     component: DynamoComponentDeployment, desired: Sequence[Object], settings: RenderSettings
 ) -> Exposure:
@@ -219,7 +219,10 @@ def component_exposure(
 def graph_exposure(
     graph: DynamoGraphDeployment, desired: Sequence[Object], settings: RenderSettings
 ) -> Exposure:
-    """Split the objects of a graph into those to apply and those that are not allowed."""
+    """Split the objects of a graph into those to apply and those that are not allowed.
+
+    Only a graph on Grove has such objects itself; else its components have them, and split theirs.
+    """
     problems: dict[str, tuple[Problem, ...]] = {}
     for key, service in graph.spec.services.items():
         name, path = names.component_name(graph.metadata.name, key), f"spec.services.{key}"

@@ -122,14 +122,13 @@ _EXPONENT = 65537
 _log = structlog.get_logger(__name__)
 
 
-# New keys would separate the pods of running groups. So the Secret is created once and never
-# changed; to get new keys, delete it. Namespaces never share keys: a tenant who reads their own
-# must not reach pods of another.
 def creates_ssh_keys(settings: RenderSettings) -> bool:
     """Whether the operator creates keys, rather than copying those of an administrator."""
     return bool(settings.mpi_secret_name) and settings.mpi_secret_made
 
 
+# New keys would separate the pods of running groups. So the Secret is created once and never changed;
+# to get new keys, delete it.
 @dataclass(frozen=True, slots=True)
 class SshKeyController:
     """Creates the Secret with the keys of a namespace if a graph needs it.

@@ -1,7 +1,8 @@
 """The controller of DynamoGraphDeployment: one graph, a component for each of its services.
 
-A reconcile reads once (`read.py`), decides (`decide.py`), applies, and reports (`status.py`). Decisions are
-recorded on the graph before anything is applied.
+A reconcile reads once (`read.py`), decides (`decide.py`), applies, and computes the status (`status.py`);
+the reporter (`shared/report.py`) writes it. What must last is recorded on the graph before
+anything is applied.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import decide
 from dynamo_operator.graph.decision import Decision
 from dynamo_operator.graph.read import graph_pod_watch, kind_watches, leaving_pod_watch, pvc_watch, read_graph
-from dynamo_operator.graph.status import report
+from dynamo_operator.graph.status import applied_status
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.labels import FINALIZER
 from dynamo_operator.names import on_provider
@@ -97,13 +98,13 @@ class GraphController:
         decision = decide(stored, inputs, settings, datetime.now(UTC), problems_of)
         decision = await self._record(decision)
         if decision.stop:
-            return await self.reporter.stopped(decision.graph, decision.stop)
+            return await self.reporter.stop(decision.graph, decision.stop)
         applied = await self._apply(decision)
         if decision.closing:
             decision = await self._patched(decision, {"annotations": decision.closing})
-        computed = report(decision, applied, datetime.now(UTC))
+        computed = applied_status(decision, applied, datetime.now(UTC))
         seconds = computed.requeue_after_seconds
-        return await self.reporter.applied(decision.graph, computed.status, applied, seconds)
+        return await self.reporter.finish(decision.graph, computed.status, applied, seconds)
 
     async def _record(self, decision: Decision) -> Decision:
         # The same write removes the finalizer of an earlier operator: together they are the evidence for what

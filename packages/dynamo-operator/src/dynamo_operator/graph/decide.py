@@ -44,7 +44,7 @@ def decide(
     now: datetime,
     problems_of: Callable[[DynamoGraphDeployment], tuple[Problem, ...]],
 ) -> Decision:
-    """Decide what to write for a stored graph. `problems_of` validates it, with its provider recorded."""
+    """Decide what to write for a stored graph. `problems_of` validates it, as it runs on its provider."""
     graph = on_provider(stored, inputs.provider)
     stop = graph_stop(graph, inputs.facts, problems_of(graph))
     if stop is None:
@@ -172,7 +172,7 @@ def to_record(
 
 
 def with_provider(graph: DynamoGraphDeployment, facts: Facts) -> DynamoGraphDeployment:
-    """Return a graph without objects with its provider recorded."""
+    """Return a graph that has no objects yet, on the provider that it would get."""
     return on_provider(graph, workload_provider(graph, facts))
 
 
@@ -220,7 +220,10 @@ ACCOUNTS = Feature(
     ),
 )
 FEATURES = (HISTORY, ADAPTERS, ROLLOUTS, RESTART, SUSPENSION, CLAIMS, ACCOUNTS, EXPOSURE)
-"""What a graph may use beside its services, in the order of the writes; `features/__init__.py` has a map."""
+"""What a graph may use beside its services; `features/__init__.py` has a map.
+
+Each sees what those before it have decided: a restart waits for a rollout.
+"""
 
 
 def is_available(provider: str, facts: Facts) -> bool:

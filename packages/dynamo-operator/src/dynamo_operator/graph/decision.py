@@ -189,7 +189,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """What one part of a graph that not every graph has adds to the decision.
+    """What one part of a graph adds to the decision; most graphs use few of them.
 
     `applies` sees the user's graph with its record. `plan` comes before the replicas of the services are
     known, `settle` after that, `render` after the objects are rendered, `status` after all is applied.

@@ -110,7 +110,7 @@ def leaving_pods(components: Iterable[DynamoComponentDeployment], pods: PodIndex
 
 
 def service_snapshot(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
-    """The observed state of the services that have a workload. `graph` has its provider recorded."""
+    """The observed state of the services that have a workload. `graph` is on its provider."""
     if is_on_grove(graph):
         return _services_on_grove(graph, cache)
     return {key: _observed(parts) for key, parts in components_of(graph, cache).items()}

@@ -46,8 +46,8 @@ S = TypeVar("S", bound=ComponentSpec)
 VARIABLE = "DYN_DEPLOYMENT_CONFIG"
 
 
-# It is an environment variable of the user that acts as part of the spec, so all code that needs
-# the replicas or GPUs of a service reads them here. It has no effect on Grove.
+# `DYN_DEPLOYMENT_CONFIG` is a variable of the user that acts as part of the spec, so all code that
+# needs the replicas or GPUs of a service reads them here. It has no effect on Grove.
 def as_configured(graph: DynamoGraphDeployment, service: str) -> ComponentSpec:
     """Return a service with the replicas and resources from the variable; `replicas` in the spec wins."""
     spec = graph.spec.services[service]
@@ -127,8 +127,6 @@ Observed: TypeAlias = Mapping[str, ServiceObserved]
 """By service; a service without a workload may be missing."""
 
 
-# During an update the pods of a service start, as they do after a failure. What distinguishes an
-# update is the state before: pods of an older revision, or a service that was ready.
 @dataclass(frozen=True, slots=True)
 class ServiceView:
     """The live state of a service, which the object `name` runs, with the number of `desired` replicas.

@@ -69,6 +69,7 @@ _LONGEST_ORDER: Final = 100
 _ORDER: Final = "spec.restart.strategy.order"
 
 
+# Once a graph passes, names are few and short: other rules may compare them, and repeat them in messages.
 def graph_size_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Report a graph with too many services or too long names."""
     if len(graph.metadata.name) > names.SUBDOMAIN_LIMIT:
@@ -273,9 +274,8 @@ _FLAGGED: Final = frozenset(("vllm", "sglang"))
 """Frameworks whose multinode launch consists of flags in the user's arguments."""
 
 
-# The Go operator accepts them, so they are warnings. Each rule reports only what never works,
-# because the warning stays in the status for as long as the spec has the cause
-# (`graph/status.py`).
+# The Go operator accepts such settings, so these are warnings. Each rule reports only what never works,
+# because the warning stays in the status for as long as the spec has the cause (`graph/status.py`).
 def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Warnings of a graph and all of its services."""
     for key, service in sorted(graph.spec.services.items()):
@@ -490,9 +490,6 @@ def _annotation_problems(annotations: Mapping[str, str]) -> Iterator[Problem]:
 ROLLING = ("Pending", "InProgress")
 
 
-# The replicas of a service with a scaling adapter belong to the adapter, yet users apply the whole
-# graph again and again. A manifest without replicas is fine. One with another number than the
-# current would revert the autoscaler, so it is refused, and the message says what to do instead.
 def may_scale(user: str, namespace: str, operator: str) -> bool:
     """Whether that user may change replicas that a scaling adapter owns.
 
@@ -530,6 +527,9 @@ def graph_update_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment
         yield Problem("spec.restart.id", message, ProblemKind.FORBIDDEN)
 
 
+# The replicas of a service with a scaling adapter belong to the adapter, yet users apply the whole
+# graph again and again. A manifest without replicas is fine. One with another number than the
+# current would revert the autoscaler, so it is refused, and the message says what to do instead.
 def adapter_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
     """Refuse changes of replicas that a scaling adapter owns; `may_scale` names the exceptions."""
     for key, service in sorted(new.spec.services.items()):

@@ -38,9 +38,6 @@ _UNABLE: Final = frozenset((HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED,
 _NOT_ENABLED: Final = "; check that this worker has DYN_LORA_ENABLED=true and, if it runs vLLM, --enable-lora"
 
 
-# A worker responds with 200 even if the engine could not load a LoRA, and with 404, 405 or 501 if
-# it has no such API, which is not a failure of the LoRA. No response raises an exception: each call
-# ends in a `Reply`.
 @dataclass(frozen=True, slots=True)
 class LoraApi:
     """The LoRA API of all workers. `dial` maps an endpoint's base URL to the one to connect to, for tests."""
@@ -102,6 +99,9 @@ async def worker_api(
         yield LoraApi(session, timeout_seconds, dial)
 
 
+# A worker responds with 200 even if the engine could not load a LoRA, and with 404, 405 or 501 if
+# it has no such API, which is not a failure of the LoRA. No response raises an exception: each call
+# ends in a `Reply`.
 def understood(verb: LoraVerb, status: int, body: bytes) -> Reply:
     """Interpret the response to a call."""
     answer = _parsed(body)

@@ -30,11 +30,6 @@ _SHORT_FAILURES = 14
 _JITTER = 0.2
 
 
-# A loaded LoRA is not loaded again, even after a restart of the operator. Each endpoint has its own
-# backoff. A new URI of the weights is rolled out to a part of the endpoints at a time: until those
-# serve the new weights, which may not exist, the others keep the old ones. The operator may be
-# killed between a call and its record, so the possible effect of a call is recorded first
-# (`pending`).
 class LoraVerb(StrEnum):
     """Requests of a worker's LoRA API."""
 
@@ -123,6 +118,9 @@ class Work:
     calls: tuple[Call, ...]
 
 
+# A loaded LoRA is not loaded again, even after a restart of the operator. Each endpoint has its own
+# backoff. A new URI of the weights is rolled out to a part of the endpoints at a time: until those
+# serve the new weights, which may not exist, the others keep the old ones.
 def plan(
     desired: Lora | None,
     endpoints: Iterable[Endpoint],
@@ -176,6 +174,8 @@ def _has_other_weights(lora: Lora | None, desired: Lora) -> bool:
     return lora is not None and lora.name == desired.name and lora != desired
 
 
+# The operator may be killed between a call and its record, so the possible effect of a call is
+# recorded first.
 def pending(endpoint: Endpoint, calls: Sequence[Call]) -> Endpoint:
     """The state to record before these calls, which is true whether or not they take place."""
     for call in calls:
@@ -298,10 +298,6 @@ READ_LABELS = (
 """Labels of pods that this module reads."""
 
 
-# Each pod counts once, and only workers are called. Older operators put the model's label on the
-# Services of components too, so slices of the model's own Service take precedence if there are any.
-# Addresses are taken from a slice only if the pod's status confirms them: a user who may write
-# EndpointSlices can put any address into one, while only the kubelet writes the addresses of a pod.
 def is_follower(pod: Pod) -> bool:
     """Whether the pod is a worker of a group, whose leader alone has a LoRA API."""
     pod_labels = pod.metadata.labels
@@ -332,12 +328,16 @@ def services(base_model: str, slices: Iterable[EndpointSlice]) -> frozenset[str]
     return frozenset(slice_.metadata.labels.get(SERVICE_NAME, "") for slice_ in counted) - {""}
 
 
+# Older operators put the model's label on the Services of components too, so slices of the model's
+# own Service take precedence if there are any.
 def _effective_slices(base_model: str, slices: Iterable[EndpointSlice]) -> list[EndpointSlice]:
     ordered = sorted(slices, key=lambda slice_: slice_.key)
     own = names.model_service_name(base_model)
     return [slice_ for slice_ in ordered if slice_.metadata.labels.get(SERVICE_NAME) == own] or ordered
 
 
+# An address in a slice is called only if the pod's status confirms it: a user who may write
+# EndpointSlices can put any address into one, while only the kubelet writes the addresses of a pod.
 def endpoints(
     base_model: str, slices: Iterable[EndpointSlice], recorded: Mapping[EndpointId, Endpoint], pod_of: PodOf
 ) -> Iterator[Endpoint]:
@@ -436,9 +436,6 @@ def host_of(address: str) -> str:
     return address.removeprefix("http://").removesuffix(f":{SYSTEM_PORT}").strip("[]")
 
 
-# A worker identifies LoRAs by name only, so two models with one name would overwrite and unload
-# each other's. So one model holds the name. When the holder changes, the former one drops its
-# record of the LoRA, and the new one unloads what may be there before it loads its own weights.
 class ModelReason(StrEnum):
     """Reasons of a model's conditions."""
 
@@ -520,6 +517,9 @@ def siblings(model: DynamoModel, models: Iterable[DynamoModel]) -> tuple[DynamoM
     )
 
 
+# A worker identifies LoRAs by name only, so two models with one name would overwrite and unload
+# each other's. So one model holds the name. When the holder changes, the former one drops its
+# record of the LoRA, and the new one unloads what may be there before it loads its own weights.
 def holder(model: DynamoModel, others: Iterable[DynamoModel]) -> DynamoModel | None:
     """The other model that holds the name of this one's LoRA; None if this one holds it.
 

@@ -109,9 +109,9 @@ def control_graphs(parts: Parts) -> PodIndex:
     graph_reporter = parts.reporter("dynamographdeployment", of_graphs)
     graph_reporter = replace(graph_reporter, rolled_out=rollouts.written)
     writer, cache = parts.writer, parts.cache
-    read = (pods, settings, ValidationCache())
-    components = ComponentController(cache, applier, component_reporter, *read)
-    graphs = GraphController(writer, cache, applier, graph_reporter, *read)
+    validated = ValidationCache()  # of both kinds
+    components = ComponentController(cache, applier, component_reporter, pods, settings, validated)
+    graphs = GraphController(writer, cache, applier, graph_reporter, pods, settings, validated)
     # Graphs create components, so they wait while the component controller has a backlog.
     options = parts.options_reporting(components.reconciles, component_reporter)
     options = replace(options, hastens=hastens_component)
@@ -119,7 +119,7 @@ def control_graphs(parts: Parts) -> PodIndex:
     options = parts.options_reporting(graphs.reconciles, graph_reporter)
     options = replace(options, is_ahead=is_ahead, hastens=hastens_graph(cache))
     wake = manager.control(graphs, options).wake
-    memories = (applier.forget, parts.events.forget, graphs.validated.forget)
+    memories = (applier.forget, parts.events.forget, validated.forget)
     for type_ in dict.fromkeys((*components.owns, *graphs.owns, graphs.reconciles)):
         cache.subscribe_deleted(type_, *memories)
     reporter = parts.reporter("dgdscalingadapter", StatusRateLimit())

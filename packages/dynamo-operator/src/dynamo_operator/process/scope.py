@@ -35,8 +35,6 @@ LEASE = "dynamo-operator-namespace-scope"
 _REPLICAS = "replica.dynamo.nvidia.com"
 
 
-# Names and texts are those of the Go operator, so both operators respect each other.
-# `docs/tenancy.md` describes what a forged Lease can do.
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The namespaces that this operator manages.
@@ -85,6 +83,8 @@ class Scope:
             self.exclusions.on_end = manager.wake_namespace
 
 
+# Names and texts are those of the Go operator, so both operators respect each other.
+# `docs/tenancy.md` describes what a forged Lease can do.
 def scope_of(client: Client, settings: Settings) -> Scope:
     """The scope that the settings describe; nothing is written yet."""
     namespace = settings.render.restricted_namespace

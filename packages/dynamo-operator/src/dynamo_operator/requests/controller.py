@@ -32,8 +32,7 @@ from kube_runtime.types.kinds import Job, RoleBinding, ServiceAccount
 from kube_runtime.types.meta import Key, Object, Resource
 
 
-# Names may be taken. An existing object is ours by the uid on it, or stays unchanged. Every action
-# is idempotent: another process may repeat it.
+# Names may be taken: an existing object that is not ours stays unchanged.
 class ActionBlocked(Exception):
     """The action cannot run now; the message has the cause. `is_taken`: another object has the name."""
 

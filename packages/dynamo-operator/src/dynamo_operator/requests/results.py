@@ -35,8 +35,6 @@ _TEXT_LIMIT = 200
 _NAMED = 10
 
 
-# The text comes from a program in an image of the user and is untrusted. Error messages name the
-# file and the place of a value that cannot be used.
 class BadOutput(ValueError):
     """The output of the profiler is unusable; the message is the reason."""
 
@@ -67,6 +65,8 @@ class ProfilingProgress:
     has_failed: bool = False
 
 
+# The text comes from a program in an image of the user and is untrusted. Error messages name the
+# file and the place of a value that cannot be used.
 def parse_results(data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: str) -> ProfilingResult:
     """Parse the data of the output ConfigMap; `name` is for a graph without one.
 
@@ -186,10 +186,6 @@ Form = TypeVar("Form", Object, list[object])
 _REFERENCES = frozenset(("configMap", "configMapRef", "configMapKeyRef"))
 
 
-# Fields that profiling chose for a service take precedence, since they were measured; those of the
-# profiling pods fill in what is unset. The base graph, from which profiling starts, is completed in
-# the same way, because a profiler deploys temporary graphs and has no fields for tolerations and
-# the like.
 def target(request: Request, spec: RequestSpec) -> Key:
     """Namespace and name of the graph, whether or not it exists."""
     metadata, overrides = request.metadata, spec.deployment_overrides
@@ -197,6 +193,8 @@ def target(request: Request, spec: RequestSpec) -> Key:
     return Key((overrides.namespace if overrides else None) or metadata.namespace, name)
 
 
+# Fields that profiling chose for a service take precedence, since they were measured; those of the
+# profiling pods fill in what is unset.
 def completed(graph: Object, spec: RequestSpec, *, may_scale: bool = True) -> Object:
     """Return the graph with the placement of the profiling pod, and the model's PVC.
 
@@ -392,6 +390,8 @@ _UNPRINTABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
 """Characters that JSON allows and YAML requires to be escaped (YAML 1.2, 5.1)."""
 
 
+# The base graph, from which profiling starts, is completed in the same way, because a profiler
+# deploys temporary graphs and has no fields for tolerations and the like.
 def completed_base(text: str, spec: RequestSpec) -> str | None:
     """Return the completed base graph as JSON, which is YAML; None if nothing has to be, or can be, added."""
     try:

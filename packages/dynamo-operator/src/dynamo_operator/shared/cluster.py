@@ -26,8 +26,6 @@ REPLICA_INDEX = "grove.io/podcliquescalinggroup-replica-index"
 """Label of each pod of a multinode replica on Grove."""
 
 
-# PodCliques and PodCliqueScalingGroups have only the fields that readiness and scaling read, so
-# that changes of others do not trigger a reconcile.
 class PodCliqueSetStatus(Struct):
     """Observed state of a set; the hash identifies the template that Grove rolls out."""
 
@@ -102,6 +100,8 @@ class PodCliqueStatus(Struct):
     ready_replicas: int = 0
 
 
+# PodCliques and PodCliqueScalingGroups have only the fields that readiness and scaling read, so
+# that changes of others do not trigger a reconcile.
 class PodClique(Resource):
     """Pods of one template."""
 

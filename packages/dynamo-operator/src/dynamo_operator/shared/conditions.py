@@ -169,13 +169,13 @@ _SUMMARY_TYPES = {
 }
 
 
-# After an edit the conditions still describe the previous spec, so each names its generation. A
-# refused graph has conditions about its newest spec, but an older `observedGeneration`.
 def summary(stated: Stated) -> Condition | None:
     """The condition that sums up the others; None if the operator has not written it yet."""
     return condition(stated.status.conditions, _SUMMARY_TYPES[type(stated)])
 
 
+# After an edit the conditions still describe the previous spec, so each names its generation. A
+# refused graph has conditions about its newest spec, but an older `observedGeneration`.
 def seen_generation(stated: Stated) -> int:
     """The newest generation that the status describes; 0 if none."""
     observed = [entry.observed_generation or 0 for entry in stated.status.conditions]

@@ -69,6 +69,6 @@ async def carry_out(owner: Resource, writes: Iterable[Write], writer: Writer, ap
         except (Refused, ServerFailure) as error:
             part = write.subresource if isinstance(write, Patch) else ""
             name = f"{change.name}/{part}" if part else change.name
-            applied.stopped(change.kind, name, error)
+            applied.refused(change.kind, name, error)
         else:
             applied.record(change)

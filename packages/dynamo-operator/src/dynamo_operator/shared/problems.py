@@ -110,8 +110,6 @@ _order: Final = attrgetter("path", "message", "kind")
 """The order of problems; sorting by it takes a tenth of the time of comparing them."""
 
 
-# `graph_size_problems` comes before all other rules. Once it passes, names are few and short, so
-# the others may compare them with each other and repeat them in each message.
 def first_problems(problems: Iterable[Problem], most: int) -> tuple[Problem, ...]:
     """The problems, sorted by path; of more than `most`, the first ones and one that reports the cut."""
     first = list(islice(problems, most + 1))

@@ -72,7 +72,7 @@ class Reporter:
 
         return Applied(on_change)
 
-    async def stopped(self, resource: Resource, stop: Stop) -> Result:
+    async def stop(self, resource: Resource, stop: Stop) -> Result:
         """End a reconcile that applies nothing. A change of the spec, or of what is missing, requeues it.
 
         Raises:
@@ -82,7 +82,7 @@ class Reporter:
         record_events(self.recorder, resource, stored, stop=stop)
         return Result(written=stored)
 
-    async def applied(
+    async def finish(
         self, resource: Resource, status: Status, applied: Applied, *seconds: float | None
     ) -> Result:
         """End a reconcile after its apply; requeue after the shortest of `seconds`, if not before.
@@ -174,9 +174,6 @@ class ValidationCache:
 _MESSAGE_LIMIT = 1024
 
 
-# An object whose newest state does not fit its type cannot be decoded. It is read again with only
-# its metadata and conditions, and the reason is written to its status. Nothing is applied: its last
-# readable spec is outdated.
 async def load_for_reconcile(
     type_: type[R], key: Key, cache: Cache, reporter: Reporter, *, with_finalizer: bool = False
 ) -> R | Result:
@@ -208,6 +205,9 @@ async def report_paused(resource: Resource, reporter: Reporter) -> Result:
     return Result(written=stored)
 
 
+# An object whose newest state does not fit its type cannot be decoded. It is read again with only
+# its metadata and conditions, and the reason is written to its status. Nothing is applied: its last
+# readable spec is outdated.
 async def report_unreadable(
     type_: type[Resource], key: Key, error: errors.DecodeError, reporter: Reporter
 ) -> Result:
@@ -234,7 +234,7 @@ async def report_unreadable(
         status = structs.replace(
             status, ready_endpoints=status.ready_endpoints or 0, total_endpoints=status.total_endpoints or 0
         )
-    await reporter.stopped(bare, Stop(status, event, [text]))
+    await reporter.stop(bare, Stop(status, event, [text]))
     return DONE
 
 

@@ -138,9 +138,7 @@ OWNED_BYTES = 2 * 1024 * 1024
 _MARKERS = (labels.MANAGED_BY, labels.APP_MANAGED_BY)
 
 
-# Any user may write a label, an owner reference or a name. So an owner counts only if it exists,
-# and what is kept for one owner is bounded: a user who may create ConfigMaps cannot fill the memory
-# with them.
+# Any user may write a label, an owner reference or a name. So an owner counts only if it exists.
 class Owners:
     """The existing objects of our kinds, by uid, from their informers."""
 
@@ -174,6 +172,7 @@ def namespace_of(resource: Resource) -> str:
     return f"namespace {resource.metadata.namespace}"
 
 
+# Bounded, so that a user who may create ConfigMaps cannot fill the memory with them.
 class BoundedContent:
     """A transform of one kind: keeps the content of objects that have an owner, up to `most_bytes` per owner.
 

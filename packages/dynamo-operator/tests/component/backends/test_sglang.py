@@ -28,11 +28,10 @@ def leader_and_worker(nodes: int) -> list[Object]:
 @pytest.mark.parametrize("nodes", [2, 4])
 def test_processes_know_the_leader_and_their_number(nodes: int) -> None:
     leader, worker = leader_and_worker(nodes)
-    for container in (leader, worker):
-        text = " ".join(container["args"])
-        assert "--dist-init-addr" in text
-        assert f"--nnodes {nodes}" in text
-        assert "--node-rank" in text
+    group = ["--dist-init-addr", "$(LWS_LEADER_ADDRESS):29500", "--nnodes", str(nodes), "--node-rank", "0"]
+    assert ["--model", "m", *group] == leader["args"]
+    to_leader = f"--dist-init-addr $LWS_LEADER_ADDRESS:29500 --nnodes {nodes} --node-rank $(LWS_WORKER_INDEX)"
+    assert f"exec python3 -m dynamo.sglang --model m {to_leader}" == worker["args"][-1]
     assert "readinessProbe" in leader
     assert "readinessProbe" not in worker
 

@@ -47,7 +47,6 @@ _LOOPBACK = "127.0.0.1"
 HEALTH_FLAG = "--health-probe-bind-address="
 
 
-# Roles, webhooks and flags are those of the chart; the pod, its Services and the addresses differ.
 @dataclass(frozen=True, slots=True)
 class Ports:
     """Where the operator listens, on the loopback address."""
@@ -57,6 +56,7 @@ class Ports:
     metrics: int
 
 
+# Roles, webhooks and flags are those of the chart; the pod, its Services and the addresses differ.
 def objects(ports: Ports) -> Iterator[Object]:
     """The installation without the operator's pod; the API server calls its webhooks on this machine."""
     for body in manifests(Choices(NAMESPACE)):
@@ -198,7 +198,6 @@ ADMINISTRATOR = "DYNAMO_PLAYGROUND_ADMINISTRATOR"
 """Environment variable with the kubeconfig of the simulated kubelet: the operator may not write pods."""
 
 
-# `python -m dynamoctl.dev.playground run …` takes every flag of the operator.
 @asynccontextmanager
 async def simulated_workers() -> AsyncIterator[Callable[[str], str]]:
     """Serve the LoRA API of workers, where every load and unload succeeds.
@@ -253,6 +252,7 @@ def run(**arguments: str | None) -> None:
     start(arguments, operate)
 
 
+# `python -m dynamoctl.dev.playground run …` takes every flag of the operator.
 run.__signature__ = flags.signature()  # type: ignore[attr-defined]
 
 

@@ -104,8 +104,6 @@ PodName = tuple[str, str]
 """Namespace and name."""
 
 
-# The proxy of Services would reach another pod each time, and a rate is the difference of one pod's
-# counters.
 class _NoMetrics(OperatorError):
     """A frontend did not answer in time, or answered without metrics."""
 
@@ -152,6 +150,8 @@ async def samples(
 
 async def _sample(reading: Reading, pod: PodName, port: int) -> Sample:
     namespace, name = pod
+    # The proxy of Services would reach another pod each time, and a rate is the difference of one pod's
+    # counters.
     path = path_of(Pod.KIND, namespace, f"http:{name}:{port}", "proxy")
     body = bytearray()
     try:

@@ -57,6 +57,7 @@ Kubernetes, of Dynamo's runtime and of the engines."""
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
+# Every repetition in these patterns is bounded, or consumes what it has read, so time is linear in the text.
 _KEY_BLOCK = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----"
     r"(?:.{0,32768}?-----END [A-Z0-9 ]{0,40}-----|.{0,32768})",
@@ -110,8 +111,7 @@ _QUERY = re.compile(r"(?i)(?P<head>[?&](?:code|key|x-(?:amz|goog)-[a-z-]{1,32})=
 _USER_OPTION = re.compile(r"(?P<head>(?:\s-u|--user)[ =]{1,8}[\"']?[^\s:\"']{1,128}:)[^\s\"']+")
 
 
-# In doubt, a value is removed. Every repetition in a pattern is bounded, or consumes what it has
-# read, so the time is linear in the text.
+# In doubt, a value is removed.
 def redacted_text(text: str) -> str:
     """The text without private keys, tokens, passwords and URLs that contain one."""
     cleaned = _without_announced(_KEY_LINE.sub(REDACTED, _KEY_BLOCK.sub(REDACTED, text)))

@@ -56,7 +56,6 @@ _TYPES: Mapping[str, type[Resource]] = {
 }
 
 
-# The live objects are read once into a cache like theirs; the rest is pure and writes nothing.
 class Fate(StrEnum):
     """What happens to the pods of one template."""
 
@@ -76,6 +75,7 @@ class Foreseen:
     live: Resource
 
 
+# The live objects are read once into a cache like the controllers'; `foreseen` is pure and writes nothing.
 async def live_cache(reading: Reading, namespace: str) -> tuple[Cache, dict[Key, Origin]]:
     """The live objects of a namespace ("": of all), and the origins of PodCliqueSets of an earlier operator.
 

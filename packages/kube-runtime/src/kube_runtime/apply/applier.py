@@ -60,7 +60,6 @@ from kube_runtime.types.meta import (
 )
 
 
-# A reconcile passes several such sets to the applier, in the order in which they are needed.
 @dataclass(frozen=True, slots=True)
 class Controlled:
     """Objects that the owner controls: kept as desired, and deleted when they are not desired any more.
@@ -137,6 +136,7 @@ class CreateOnly:
     retained: Container[str] = ()
 
 
+# A reconcile passes several such sets to the applier, in the order in which they are needed.
 DesiredObjects: TypeAlias = Controlled | Shared | CreateOnly
 """Desired objects under one ownership policy."""
 
@@ -451,7 +451,7 @@ class Applier:
             try:
                 verb = await self._remove(owner, policy, live)
             except (Refused, ServerFailure) as error:
-                applied.stopped(kind, name, error)
+                applied.refused(kind, name, error)
                 if isinstance(error, ServerFailure):
                     break  # the next reconcile continues
             else:

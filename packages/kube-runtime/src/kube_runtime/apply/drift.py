@@ -12,9 +12,9 @@ from kube_runtime.crd import definitions
 from kube_runtime.types.meta import Object, is_same_amount
 
 
-# The schema of a field decides. For the Kubernetes types that we write, the schemas come from the
-# API server's OpenAPI document (`tools/pod_schema.py`). For custom resources there are no schemas
-# here; the name of a field determines its type.
+# The schema of a field decides how it is compared. For the Kubernetes types that we write, the
+# schemas come from the API server's OpenAPI document (`tools/pod_schema.py`). For custom resources
+# there are no schemas here; the name of a field determines its type.
 @dataclass(frozen=True, slots=True)
 class FieldSchema:
     """The schema of one value, {} if unknown, and the name of its type, "" if it has none."""

@@ -142,7 +142,7 @@ class Applied:
         self.changes.append(change)
         self.on_change(change)
 
-    def stopped(self, kind: str, name: str, error: Refused | ServerFailure) -> None:
+    def refused(self, kind: str, name: str, error: Refused | ServerFailure) -> None:
         """Add a write that the API server refused, or failed at."""
         self.obstructions.append(rejected(kind, name, error))
         if isinstance(error, ServerFailure):
@@ -207,7 +207,7 @@ async def apply_each(
             if cause is not None:
                 applied.obstructions.append(waits_for(desired, cause))
             else:
-                applied.stopped(kind, name, error)
+                applied.refused(kind, name, error)
             if isinstance(error, ServerFailure):
                 failing[attempt.type_] = applied.obstructions[-1]
         else:

@@ -26,9 +26,6 @@ first of their three services."""
 
 # Compute the desired status from the stored one, `msgspec.structs.replace(live.status, state=...)`,
 # to keep the other fields. A field that has its default is removed.
-#
-# A transition time is the moment when a condition's status flipped: the stored one is kept unless
-# the status changed.
 async def patch_status(
     writer: Writer, resource: R, desired: Status, *, limit: "StatusRateLimit | None" = None
 ) -> R:

@@ -35,10 +35,6 @@ SETTLED_REMEMBERED = 32_768
 """Number of settled objects to remember."""
 
 
-# An annotation of the live object records a hash of the desired one. An apply is due when the hash
-# differs (the desired state changed) or when the live object no longer contains the desired state
-# (drift).
-#
 # What is remembered is in memory only. A restart forgets it, which costs time and a request, and
 # changes no result.
 class Recent(Generic[V]):
@@ -70,6 +66,9 @@ class Recent(Generic[V]):
         self._values.pop(key, None)
 
 
+# An annotation of the live object records a hash of the desired one. An apply is due when the hash
+# differs (the desired state changed) or when the live object no longer contains the desired state
+# (drift).
 @dataclass(frozen=True, slots=True)
 class SettledObjects:
     """Objects that need no write. `hash_annotation` is the annotation with the hash of the desired object."""

@@ -152,8 +152,6 @@ class Informer(Generic[R]):
         return seconds
 
 
-# One watch of the CRDs, without their schemas, tracks which kinds exist. The informer of an
-# optional kind runs only while its CRD exists.
 class _Group(msgspec.Struct):
     name: str
 
@@ -162,6 +160,7 @@ class _Groups(msgspec.Struct):
     groups: tuple[_Group, ...]
 
 
+# One watch of the CRDs, without their schemas, tracks which kinds exist.
 class CrdInformer(Informer[CustomResourceDefinition]):
     """Tracks which custom kinds are installed.
 

@@ -459,8 +459,6 @@ def _version(state: Resource | None) -> str:
 T = TypeVar("T")
 
 
-# A type without an informer raises; it must never look like a type without objects, or a controller
-# would create objects that exist.
 @dataclass(frozen=True, slots=True)
 class _Derived:
     revisions: tuple[int, ...]
@@ -499,6 +497,8 @@ class Cache:
     def store(self, type_: type[R]) -> Store[R]:
         """The store of a type."""
         store = self._stores.get(type_)
+        # A type without an informer raises; it must never look like a type without objects, or a controller
+        # would create objects that exist.
         if store is None:
             raise LookupError(f"{type_.__name__} is not watched")
         return cast("Store[R]", store)

@@ -62,19 +62,6 @@ END_OF_LIST = "k8s.io/initial-events-end"
 """Annotation of the bookmark that ends a streamed list (KEP-3157)."""
 
 
-#             ┌─stream─▶ Streaming ─its end mark─────────────────────┐
-#     Empty ──┤                                                      ▼
-#       ▲     └─pages──▶ Paging ─last page─▶ Listed ─open─▶ Watching ─end, cut, silence─▶ Listed
-#       │                                      │ 410            │ 410
-#       └──────────────────────────────────────┴────────────────┘
-#
-# A list comes as the first events of the stream that continues with its changes: one request, and
-# neither side holds a whole page. An API server that does not support this, or did not finish such
-# a stream, is asked for pages. Source: `docs/decisions/0024-streamed-lists.md`.
-#
-# No change is lost: whatever ends a stream, the next one starts at the last version that was
-# received. Only a compacted history (410) causes a relist. `Started` and `Synced` enclose a list,
-# so that missing objects can be treated as removed.
 class _Marks(Struct, frozen=True):
     annotations: dict[str, str] = {}
 
@@ -172,6 +159,19 @@ class _Unfinished(Unreachable):
     """A stream was accepted but did not complete its list."""
 
 
+#             ┌─stream─▶ Streaming ─its end mark─────────────────────┐
+#     Empty ──┤                                                      ▼
+#       ▲     └─pages──▶ Paging ─last page─▶ Listed ─open─▶ Watching ─end, cut, silence─▶ Listed
+#       │                                      │ 410            │ 410
+#       └──────────────────────────────────────┴────────────────┘
+#
+# A list comes as the first events of the stream that continues with its changes: one request, and
+# neither side holds a whole page. An API server that does not support this, or did not finish such
+# a stream, is asked for pages. Source: `docs/decisions/0024-streamed-lists.md`.
+#
+# No change is lost: whatever ends a stream, the next one starts at the last version that was
+# received. Only a compacted history (410) causes a relist. `Started` and `Synced` enclose a list,
+# so that missing objects can be treated as removed.
 class Watch(Generic[R]):
     """Lists and watches one kind.
 

@@ -50,8 +50,6 @@ _POLICY, _BY_POLICY = "ValidatingAdmissionPolicy '", " denied request: "
 the policy's choice."""
 
 
-# Not every response is a `Status`: a proxy on the way answers with HTML, and the API server itself
-# answers an unknown path with plain text.
 class _Status(Struct, frozen=True):
     code: int = 0
     reason: str = ""
@@ -83,6 +81,8 @@ def error_of_watch(raw: bytes | msgspec.Raw, kind: Kind) -> ApiError:
     return _error(status.code or _GONE, status, kind, None)
 
 
+# Not every response is a `Status`: a proxy on the way answers with HTML, and the API server itself
+# answers an unknown path with plain text.
 def _status(body: bytes | msgspec.Raw) -> _Status | None:
     try:
         status = _STATUS.decode(body)
@@ -135,7 +135,6 @@ MOST_ERROR_BYTES = 1024 * 1024
 """Most bytes of an error; the rest is cut off."""
 
 
-# A response of any status is an `Answer`; everything else is `Unreachable`.
 @dataclass(frozen=True, slots=True)
 class Request:
     """One HTTP request.
@@ -208,8 +207,6 @@ _OK = range(200, 300)
 _NOT_IMPLEMENTED = 501
 
 
-# After a 429 nothing has happened, so every request is retried. After a 5xx or without a response a
-# write may have taken effect, so only an idempotent request is retried.
 @dataclass(slots=True)
 class RequestCount:
     """The number of requests of a reconcile, for its log line."""
@@ -331,9 +328,6 @@ _FROM_NOW = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"
 """Without a version: not older than the newest state now (KEP-3157)."""
 
 
-# A controller decides from a cache, and the object may have been deleted and recreated under the
-# same name since. So a write carries the uid of its object, and a mismatch is a `Conflict`,
-# whatever the API server answers. Source: `docs/decisions/0005-credentials.md`, measured on v1.36.
 @dataclass(frozen=True, slots=True)
 class Page(Generic[R]):
     """One page of a list; `broken` has an error for each object that does not fit its type."""
@@ -568,8 +562,10 @@ class Client:
             try:
                 return await once(self._transport, request, kind, key)
             except Throttled as error:
+                # After a 429 nothing has happened, so every request is retried.
                 failure, harmless = error, True
             except (ServerFailure, Unreachable) as error:
+                # A write may have taken effect, so only an idempotent request is retried.
                 may_pass = self._waits if isinstance(error, Unreachable) else error.code != _NOT_IMPLEMENTED
                 failure, harmless = error, repeatable and may_pass
             pause = _BACKOFF.seconds(tries)
@@ -581,6 +577,9 @@ class Client:
                 raise failure
             await asyncio.sleep(pause)
 
+    # A controller decides from a cache, and the object may have been deleted and recreated under the
+    # same name since. So a write carries the uid of its object, and a mismatch is a `Conflict`,
+    # whatever the API server answers. Source: `docs/decisions/0005-credentials.md`, measured on v1.36.
     async def _write(
         self, request: Request, type_: type[R], key: Key, uid: str | None, *, repeatable: bool
     ) -> R:
@@ -639,7 +638,7 @@ _TOO_MANY_REQUESTS = 429
 _LEASES = url_path("apis", "coordination.k8s.io", "v1")
 
 
-# `retry` waits out a single 429. If many requests do so at once, they all return at once, and the
+# `Client.ask` waits out a single 429. If many requests do so at once, they all return at once, and the
 # API server refuses them again. So the limit of concurrent requests halves with each wave of
 # refusals and grows by one with each wave of successes, as TCP's congestion window does.
 #

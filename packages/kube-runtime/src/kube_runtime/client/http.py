@@ -22,8 +22,6 @@ from kube_runtime.errors import ConfigError, NoAnswer, Unreachable, Untrusted
 from kube_runtime.times import loop_time
 
 
-# OpenSSL reads a client key from a file only, so the key is in a private directory while it is
-# loaded.
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
     """The address of the API server, how to trust it, and the credentials to present."""
@@ -108,6 +106,8 @@ class TlsMaterial:
         return context
 
 
+# OpenSSL reads a client key from a file only, so the key is in a private directory while it is
+# loaded.
 def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes, source: str) -> None:
     with tempfile.TemporaryDirectory(prefix="client-certificate-") as folder:  # 0700
         pair = Path(folder, "pair.pem")
@@ -316,13 +316,13 @@ FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 REREAD_SECONDS = 60.0
 
 
-# The token lives for an hour and the kubelet replaces the file, so it is read again every minute
-# and after a 401.
 def is_in_cluster(environ: Mapping[str, str], folder: Path = FOLDER) -> bool:
     """Whether this process runs in a pod with a ServiceAccount."""
     return "KUBERNETES_SERVICE_HOST" in environ and (folder / "token").exists()
 
 
+# The token lives for an hour and the kubelet replaces the file, so it is read again every minute
+# and after a 401.
 class InCluster:
     """Credentials from the mounted ServiceAccount; ConfigError if a file of it cannot be used."""
 

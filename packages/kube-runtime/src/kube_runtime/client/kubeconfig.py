@@ -33,8 +33,6 @@ _QUOTED = re.compile(r"""['"][^<].*""", re.DOTALL)
 """Content of the file in an error of the YAML reader; its own words look like `'<block end>'`."""
 
 
-# KUBECONFIG may list several files. The first file that names an entry wins, and a relative path is
-# relative to the file that contains it.
 class _Part(msgspec.Struct, frozen=True, rename="kebab"):
     """Base of the parts of a kubeconfig; names in the file have dashes."""
 
@@ -125,6 +123,7 @@ class Named(Generic[T]):
         Raises:
             ConfigError: it cannot be read.
         """
+        # A relative path is relative to the file that contains it.
         path = self.path.parent / Path(file).expanduser()
         try:
             return path.read_bytes()
@@ -141,6 +140,7 @@ class Choice(NamedTuple):
     namespace: str
 
 
+# KUBECONFIG may list several files. The first file that names an entry wins.
 def choose(paths: Sequence[Path], context: str | None) -> Choice:
     """Read the files and resolve a context; by default the current context of the first file that has one.
 

@@ -312,9 +312,6 @@ def is_same_amount(left: object, right: object) -> bool:
     return value is not None and value == amount(right)
 
 
-# The API server selects. For an object that we have just written, the store must know whether the
-# watch will bring it. So label selectors are parsed, and unsupported ones are refused. Field
-# selectors are not parsed: such an object is shown once the watch brings it.
 class SelectorQuery(TypedDict):
     """The arguments of `Client.pages` and `Client.watch`."""
 
@@ -332,6 +329,9 @@ class LabelRule:
     is_negated: bool
 
 
+# The API server selects. For an object that we have just written, the store must know whether the
+# watch will bring it. So label selectors are parsed, and unsupported ones are refused. Field
+# selectors are not parsed: such an object is shown once the watch brings it.
 @dataclass(frozen=True, slots=True)
 class Selector:
     """A namespace ("" for all), a label selector and a field selector.

@@ -35,17 +35,6 @@ _DEFAULT = {"number": "25", "percent": "%"}
 """Also for invalid amounts, which validation accepts where they have no effect."""
 
 
-# All old revisions are one pool, so unavailable pods are deleted first, whichever revision they
-# belong to. Every input is an observed number and every result a desired one, so a step never
-# depends on the one before it, and a step that was applied in part is harmless. With `cap` =
-# desired + surge and `floor` = desired - unavailable:
-#
-# - (a) No step raises the replicas of all revisions above `cap`. If they exceed it already, because the
-#   service was scaled down, no step raises them until they are below.
-# - (b) No step takes the available replicas below `floor`, or below their present number if that is less.
-# - (c) No available replica of the pool is deleted while an unavailable one could be.
-# - (d) If the new pods become available, the rollout ends.
-# - (e) It can stop between any two writes and continues from the observed state.
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Replicas above the desired number that may exist, and below it that may be missing; never both 0."""
@@ -90,6 +79,17 @@ class RolloutStep:
     awaits_settling: bool = False
 
 
+# All old revisions are one pool, so unavailable pods are deleted first, whichever revision they
+# belong to. Every input is an observed number and every result a desired one, so a step never
+# depends on the one before it, and a step that was applied in part is harmless. With `cap` =
+# desired + surge and `floor` = desired - unavailable:
+#
+# - (a) No step raises the replicas of all revisions above `cap`. If they exceed it already, because the
+#   service was scaled down, no step raises them until they are below.
+# - (b) No step takes the available replicas below `floor`, or below their present number if that is less.
+# - (c) No available replica of the pool is deleted while an unavailable one could be.
+# - (d) If the new pods become available, the rollout ends.
+# - (e) It can stop between any two writes and continues from the observed state.
 def rolling_step(
     desired: int, budget: Budget, new: RevisionScale, old: Sequence[RevisionScale], *, is_settled: bool
 ) -> RolloutStep:
@@ -127,10 +127,6 @@ SETTLE_SECONDS = 10.0
 """Time that frontends may take to list workers that have become available."""
 
 
-# Services step independently, but an old revision is deleted as a whole when every service is
-# complete, since its workers find no others. A service that no longer has revisions is replaced by
-# the same steps, by a component with a plain name. Old components are only scaled; their templates
-# never change.
 @dataclass(frozen=True, slots=True)
 class Rollout:
     """The next step of a rollout; `workers` is the revision to render.
@@ -164,6 +160,10 @@ class _Planned:
     wait_seconds: float = 0.0
 
 
+# Services step independently, but an old revision is deleted as a whole when every service is
+# complete, since its workers find no others. A service that no longer has revisions is replaced by
+# the same steps, by a component with a plain name. Old components are only scaled; their templates
+# never change.
 def plan_rollout(
     graph: DynamoGraphDeployment,
     revisions: Revisions,

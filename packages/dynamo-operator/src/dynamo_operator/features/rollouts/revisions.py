@@ -47,10 +47,6 @@ _IGNORED_ANNOTATIONS_V1 = frozenset(
 _GRAPH_ANNOTATIONS_V1 = ("nvidia.com/dynamo-discovery-backend", "nvidia.com/enable-metrics")
 
 
-# The hash covers the user's settings and not the rendered objects, so that a new release of the
-# operator creates no new revision. It has a version, so that a better hash can replace it without
-# rolling running workers. What a version makes of an existing spec must never change; a new field that
-# does not affect pods joins the fields that it leaves out.
 @dataclass(frozen=True, slots=True)
 class WorkerRevision:
     """The desired revision of a graph's workers, and how the other services find them.
@@ -116,6 +112,10 @@ def worker_component_name(graph: DynamoGraphDeployment, key: str, revision: Work
     return names.component_name(graph.metadata.name, key)
 
 
+# The hash covers the user's settings and not the rendered objects, so that a new release of the
+# operator creates no new revision. It has a version, so that a better hash can replace it without
+# rolling running workers. What a version makes of an existing spec must never change; a new field that
+# does not affect pods joins the fields that it leaves out.
 def worker_content(graph: DynamoGraphDeployment, version: int = LATEST) -> str:
     """Hash the user's settings of the workers' pods: `{version}:{eight digits}`."""
     body = _hashed_v1(graph)
@@ -190,9 +190,6 @@ class RevisionScale:
 NOTHING = RevisionScale(0)
 
 
-# Everything is derived from the components, each of which records the revision that it was created
-# for. Annotations of the graph are lost when a user replaces it, and the operator may stop right
-# after it created a component.
 @dataclass(frozen=True, slots=True)
 class Member:
     """An existing component: one service in one revision. `content` is "" if it records none."""
@@ -268,6 +265,9 @@ def members(
     return tuple(sorted(workers, key=_age))
 
 
+# Everything is derived from the components, each of which records the revision that it was created
+# for. Annotations of the graph are lost when a user replaces it, and the operator may stop right
+# after it created a component.
 def revisions(
     graph: DynamoGraphDeployment,
     components: Collection[DynamoComponentDeployment],

@@ -193,7 +193,7 @@ async def apply_adapters(
         try:
             await writer.delete(adapter)
         except (Refused, ServerFailure) as error:
-            applied.stopped(adapter.KIND.name, adapter.metadata.name, error)
+            applied.refused(adapter.KIND.name, adapter.metadata.name, error)
         else:
             applied.record(_deletion(graph, adapter))
 

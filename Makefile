@@ -13,16 +13,16 @@ PIECES := $(addprefix packages/dynamo-operator/tests/,dynamo_operator admission 
 UNITS := $(PIECES) $(addprefix packages/,dynamo-operator kube-runtime dynamoctl dynamo-graphs dynamo-profiler dynamo-legacy devcluster) $(addprefix tests/,repository golden lifecycle budget)
 BUT_PIECES = $(addprefix --ignore=,$(filter $@/%,$(PIECES)))
 # All of them start in this order, the longest first, so that none runs alone at the end.
-ORDER := packages/dynamo-operator $(PIECES) $(PARTS) notebooks types lint $(UNITS)
+ORDER := packages/dynamo-operator mypy pyright $(PIECES) $(PARTS) notebooks lint $(UNITS)
 # Most tests of the parts wait for a cluster, so there are more of them than processors.
-JOBS ?= 12
+JOBS ?= 14
 AT_ONCE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 ENGINE ?= buildah
 IMAGE ?= dynamo-operator
 SBOM ?= dist/sbom.cdx.json
 
 .DEFAULT_GOAL := help
-.PHONY: $(UNITS) $(PARTS) e2e help demo test real fmt lint types unit cluster crash long kernels planted builds conformance golden docs site charts bench image notebooks
+.PHONY: $(UNITS) $(PARTS) e2e help demo test real fmt lint types mypy pyright unit cluster crash long kernels planted builds conformance golden docs site charts bench image notebooks
 
 help: ## List the recipes
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1|/' | column -t -s '|'
@@ -57,9 +57,10 @@ lint: .venv/.synced ## Style, layers, dependencies, spelling, generated pages, l
 	@$(RUN) python -m tools.docs --check
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build # not --quiet, which would hide what `strict` fails for
 
-types: .venv/.synced ## mypy strict and pyright
-	@$(RUN) mypy
-	@$(RUN) pyright
+types: mypy pyright ## mypy strict and pyright
+
+mypy pyright: .venv/.synced
+	@$(RUN) $@
 
 unit: .venv/.synced ## Tests without a control plane
 	@$(AT_ONCE) $(UNITS)

@@ -67,7 +67,11 @@ DOCUMENTS: dict[str, Object] = {
 }
 EMBEDDED_ONCE = "graph"
 """Fields of Kubernetes' own types grow in this document to the bottom, and in the others at the top."""
-JUDGED = [name for name in DOCUMENTS if name != "scaling adapter"]
+LONG = ("graph on Grove", "component")
+"""Documents whose fields are those of another one, in another place."""
+EACH = [
+    pytest.param(name, marks=pytest.mark.long) if name in LONG else pytest.param(name) for name in DOCUMENTS
+]
 METADATA: Object = {
     "description": "What users write of an object's metadata.",
     "type": "object",
@@ -99,14 +103,14 @@ def steep(act: Act, make: Callable[[int], Object]) -> bool:
     return is_suspect(prepared, LETTERS, QUICK_SECONDS) and is_steep(prepared, LETTERS)
 
 
-@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize("name", [each for each in EACH if each.values != ("scaling adapter",)])
 def test_a_review_takes_time_like_the_length_of_each_field(name: str) -> None:
     document = DOCUMENTS[name]
     grows = partial(grown, document, schema_of(document))
     assert [] == [each.name for each in fields_of(name) if steep(judging, partial(grows, each))]
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", EACH)
 def test_a_reconcile_takes_time_like_the_length_of_each_field(name: str) -> None:
     document = DOCUMENTS[name]
     grows = partial(grown, document, schema_of(document))

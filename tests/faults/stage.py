@@ -192,13 +192,14 @@ def at_end(
     world: World, expected: Ending, is_over: Callable[[World], bool], *, more: tuple[Kind, ...] = ()
 ) -> Ending:
     """The state, as soon as it is the expected one; a second operator has to start before that."""
-    deadline = time.monotonic() + 2 * PATIENCE_SECONDS
+    deadline, pause = time.monotonic() + 2 * PATIENCE_SECONDS, 0.2
     while time.monotonic() < deadline:
         if is_over(world):
             found = ending(world, more=more)
             if not expected.difference(found):
                 return found
-        time.sleep(0.2)
+        time.sleep(pause)
+        pause = min(1.2 * pause, 1.0)  # to list everything costs two dozen requests
     how = "another end" if is_over(world) else "it is not over"
     raise AssertionError(f"{how}:\n{expected.difference(ending(world, more=more))}")
 

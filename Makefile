@@ -15,7 +15,7 @@ BUT_PIECES = $(addprefix --ignore=,$(filter $@/%,$(PIECES)))
 # All of them start in this order, the longest first, so that none runs alone at the end.
 ORDER := packages/dynamo-operator mypy pyright $(PIECES) $(PARTS) notebooks lint $(UNITS)
 # Most tests of the parts wait for a cluster, so there are more of them than processors.
-JOBS ?= 14
+JOBS ?= 12
 AT_ONCE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 ENGINE ?= buildah
 IMAGE ?= dynamo-operator

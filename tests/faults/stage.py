@@ -199,7 +199,7 @@ def at_end(
             if not expected.difference(found):
                 return found
         time.sleep(pause)
-        pause = min(1.2 * pause, 1.0)  # to list everything costs two dozen requests
+        pause = min(1.2 * pause, 1.0)  # it lists every kind
     how = "another end" if is_over(world) else "it is not over"
     raise AssertionError(f"{how}:\n{expected.difference(ending(world, more=more))}")
 

@@ -5,7 +5,7 @@ conflicts only every ten seconds, and the cases wait for that together.
 """
 
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -120,21 +120,9 @@ def controller(owner: Object) -> Object:
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid, "controller": True}
 
 
-@dataclass(frozen=True)
-class Played:
-    """What became of all cases: of what is theirs, what the graphs said, which were ready in the end."""
-
-    before: Mapping[str, Object]
-    after: Mapping[str, Object]
-    said: Mapping[str, str]
-    ready: Mapping[str, bool]
-
-
-@pytest.fixture(scope="module")
-def played(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """Every name is taken; then the graphs are made; then the names become free."""
-    folder = tmp_path_factory.mktemp("foreign")
-    nursery = Nursery(kubeconfig(proxy, folder / "config"), folder)
+def test_nothing_of_somebody_else_is_touched(proxy: Proxy, tmp_path: Path) -> None:
+    """Every name is taken; then the graphs are made, and name the conflict; then the names become free."""
+    nursery = Nursery(kubeconfig(proxy, tmp_path / "config"), tmp_path)
     with (
         namespace(proxy) as world,
         nursery.operator(world.namespace, "--epp-cluster-role-name=view") as operator,
@@ -153,27 +141,12 @@ def played(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Played:
             world.create(GRAPH, a_graph(case))
         for case in every:
             world.until(partial(is_told, world, case))
-        said = {case.words: says(world, case) for case in every}
-        after = {case.words: told(world.eventually(case.kind, case.name)) for case in every}
+        assert before == {case.words: told(world.eventually(case.kind, case.name)) for case in every}
         for case in every:
             world.delete(case.kind, case.name)
         for case in every:
             world.eventually(GRAPH, case.graph, is_ready)
         assert operator.ended is None
-        ready = {case.words: is_ready(world.eventually(GRAPH, case.graph)) for case in every}
-        return Played(before, after, said, ready)
-
-
-def test_nothing_of_somebody_else_is_touched(played: Played) -> None:
-    assert played.before == played.after
-
-
-def test_the_graph_says_that_a_name_is_taken(played: Played) -> None:
-    assert all(words in text for words, text in played.said.items()), played.said
-
-
-def test_the_graph_goes_on_when_the_name_is_free(played: Played) -> None:
-    assert all(played.ready.values()), played.ready
 
 
 def test_what_an_earlier_graph_of_the_same_name_left_is_waited_for(proxy: Proxy, tmp_path: Path) -> None:

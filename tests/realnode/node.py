@@ -18,7 +18,7 @@ from devcluster.layout import Layout, Plan, state_folder
 from devcluster.processes import ProcessError, completed, stop
 from devcluster.programs import CONTROL_PLANE, Binaries, Pinned, build, find
 from devcluster.progress import SILENT, ProgressReporter
-from devcluster.startup import COMPANION, Startup, process
+from devcluster.startup import COMPANION, READY_SECONDS, Startup, process
 from kube_runtime.errors import ConfigError
 from realnode.build import build_program_image, saved_image
 from realnode.components import (
@@ -70,7 +70,6 @@ _SERVER = "kube-apiserver"
 _FORWARD = Path(__file__).with_name("forward.py")
 _MANIFEST = Path(__file__).with_name("node.yaml")
 _HIDDEN = (Path("/run"), Path("/var"), Path("/mnt"))
-_READY_SECONDS = 60
 
 
 def namespaces(layout: Layout) -> Namespaces:
@@ -137,7 +136,7 @@ class RealStartup(Startup):
             forwarder.start([sys.executable, "-I", _FORWARD, *arguments], self.environment())
         write_node_settings(self.layout, spaces.groups.name)
         self.launch("containerd")
-        deadline = time.monotonic() + _READY_SECONDS
+        deadline = time.monotonic() + READY_SECONDS
         while self._ctr("version").returncode:
             self.require_running("containerd")
             if time.monotonic() > deadline:

@@ -14,6 +14,7 @@ from pathlib import Path
 from devcluster.processes import ProcessError
 from devcluster.programs import Pinned, build
 from devcluster.progress import SILENT, ProgressReporter
+from devcluster.startup import READY_SECONDS
 from realnode.machine import PATH
 
 HERE = Path(__file__).parent
@@ -23,7 +24,6 @@ BUILDKIT = Pinned(HERE / "gomodule-buildkit", "BuildKit", "github.com/moby/build
 
 USER, PASSWORD = "builder", "word"
 _HASHED = "$2b$04$SSSzGydKCxGJOhvNLwg00.kQeLT7IhDxXSaVpPiScZpJQcOyUS3kq"
-_READY_SECONDS = 60.0
 _STOP_SECONDS = 20.0
 _PAUSE_SECONDS = 0.1
 
@@ -88,12 +88,12 @@ def server_running(command: Sequence[str | Path], log: Path, ready: str) -> Iter
             command, env={"PATH": PATH}, stdout=output, stderr=output
         )
     try:
-        deadline = time.monotonic() + _READY_SECONDS
+        deadline = time.monotonic() + READY_SECONDS
         while ready not in (text := log.read_text(errors="replace")):
             if process.poll() is not None:
                 raise ProcessError(f"{log.stem} ended: {text[-2000:]}")
             if time.monotonic() > deadline:
-                raise ProcessError(f"{log.stem}: not ready after {_READY_SECONDS:.0f} s; log: {log}")
+                raise ProcessError(f"{log.stem}: not ready after {READY_SECONDS} s; log: {log}")
             time.sleep(_PAUSE_SECONDS)
         yield
     finally:

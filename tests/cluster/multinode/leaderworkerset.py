@@ -19,6 +19,7 @@ from devcluster.layout import LOOPBACK, free_ports
 from devcluster.processes import Process, ProcessError, first_ended, stop
 from devcluster.programs import Pinned, build
 from devcluster.progress import SILENT
+from devcluster.startup import READY_SECONDS
 from kube_runtime.types.meta import Object
 
 NAME = "leaderworkerset"
@@ -29,7 +30,6 @@ SOURCE = Pinned(
     named={"cmd": NAME},
 )
 _GROUP = "leaderworkerset.x-k8s.io"
-_READY_SECONDS = 60
 _RETRY_SECONDS = 0.3
 
 _SETS = ({"apiGroups": [_GROUP], "resources": ["leaderworkersets"]}, f"{_GROUP.replace('.', '-')}-v1-{NAME}")
@@ -128,7 +128,7 @@ def _webhook(url: str, authority: bytes, rule: Object, operations: list[str]) ->
 
 def _wait(process: Process, instance: Instance) -> None:
     """Retry a server-side dry run until the webhooks respond."""
-    deadline = time.monotonic() + _READY_SECONDS
+    deadline = time.monotonic() + READY_SECONDS
     while True:
         try:
             instance.kubectl(*("create", "--dry-run=server", "--filename=-"), stdin=json.dumps(_PROBE))

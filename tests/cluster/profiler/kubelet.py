@@ -19,7 +19,7 @@ import yaml
 
 from cluster.conftest import ControlPlane
 from cluster.requests.playing import tell, terminated
-from cluster.world import CONFIG_MAP, PODS, World
+from cluster.world import CONFIG_MAP, PATIENCE_SECONDS, PODS, World
 from dynamo_operator.requests.api import PROFILER
 from kube_runtime.types.meta import Kind, Object
 
@@ -29,7 +29,6 @@ IMAGE = Path(__file__).parents[3] / "packages/dynamo-profiler/src/dynamo_profile
 
 _SECRET = Kind("", "v1", "Secret", "secrets")
 _TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
-_PATIENCE_SECONDS = 60
 _DISRUPTED = {
     "type": "DisruptionTarget",
     "status": "True",
@@ -78,7 +77,7 @@ class Kubelet:
                 return {each: running[each].wait() for each in running}
             # In the order in which they end: the second waits for the first.
             for each in spec["containers"]:
-                code = running[each["name"]].wait(_PATIENCE_SECONDS)
+                code = running[each["name"]].wait(PATIENCE_SECONDS)
                 code = codes[each["name"]] = code if code >= 0 else _SIGNALLED - code
                 log = self._log(each["name"]).read_text(encoding="utf-8")
                 words = self._termination_log(each["name"])

@@ -14,7 +14,7 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.requests.playing import BY_HAND, REQUEST, a_request
-from cluster.world import CONFIG_MAP, PODS, World
+from cluster.world import CONFIG_MAP, PATIENCE_SECONDS, PODS, World
 from devcluster.programs import find
 from devcluster.progress import Silent
 from dynamo_operator.requests.render import script
@@ -84,7 +84,7 @@ def run(
 
 
 def ended(copier: "subprocess.Popen[str]") -> tuple[int, str]:
-    _, said = copier.communicate(timeout=90)
+    _, said = copier.communicate(timeout=PATIENCE_SECONDS)
     return copier.returncode, said
 
 

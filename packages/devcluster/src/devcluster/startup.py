@@ -62,9 +62,10 @@ _COLLECTOR = {"GOGC": "200"}
 COMPANION = "operator"
 """The operator under test, which a user runs on the control plane and which ends first."""
 _STORE = ("etcd", "kube-apiserver")
-_READY_SECONDS = 60
+READY_SECONDS = 180
+"""How long a process may take to become ready. Long, because one that ends is reported at once."""
 _BETWEEN_PROBES_SECONDS = 0.1
-_WAIT_SECONDS = 3  # between checks that all processes still run
+_FIRST_WAIT_SECONDS = 3
 
 
 class Startup:
@@ -173,19 +174,22 @@ class Startup:
     ) -> None:
         """Wait for a condition of objects, as `kubectl wait` does, while these or all processes run.
 
+        Whether they run is checked between waits of kubectl. Each has twice the time of the one before, as a
+        busy machine may need more than the first one's for the requests alone.
+
         Raises: ProcessError.
         """
-        deadline = time.monotonic() + _READY_SECONDS
+        deadline, seconds = time.monotonic() + READY_SECONDS, _FIRST_WAIT_SECONDS
         while True:
             try:
                 self.kubectl(
-                    *("wait", f"--namespace={namespace}", f"--timeout={_WAIT_SECONDS}s"),
-                    *(condition, *objects),
+                    *("wait", f"--namespace={namespace}", f"--timeout={seconds}s"), *(condition, *objects)
                 )
             except components.KubectlError as error:
                 self.require_running(*(running or self.names()))
                 if time.monotonic() > deadline:
                     raise ProcessError(f"{error}; logs: {self.layout.logs}") from error
+                seconds *= 2
             else:
                 return
 
@@ -199,12 +203,12 @@ class Startup:
 
     def _start_api_server(self) -> None:
         self.launch(*_STORE)
-        deadline = time.monotonic() + _READY_SECONDS
+        deadline = time.monotonic() + READY_SECONDS
         while not components.is_ready(self.plan.server_port, self.layout.pki / "ca.crt"):
             self.require_running(*_STORE)
             if time.monotonic() > deadline:
                 log = process(self.layout, "kube-apiserver").log
-                raise ProcessError(f"kube-apiserver: not ready after {_READY_SECONDS} s; log: {log}")
+                raise ProcessError(f"kube-apiserver: not ready after {READY_SECONDS} s; log: {log}")
 
 
 def process(layout: Layout, name: str) -> Process:

@@ -17,6 +17,7 @@ from rich.tree import Tree
 
 from devcluster.instance import Instance
 from devcluster.progress import ProgressReporter, shown
+from devcluster.startup import READY_SECONDS
 from dynamo_graphs.reader import members
 from dynamo_graphs.watching import states
 from dynamo_operator import user_agent
@@ -32,7 +33,6 @@ from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.types.meta import Object, key_of
 
 _NAMESPACE = "default"
-_PATIENCE_SECONDS = 60.0
 
 
 class DemoError(OperatorError):
@@ -108,7 +108,7 @@ async def _ready(client: Client, desired: Object, progress: ProgressReporter) ->
     graph = await client.apply(DynamoGraphDeployment, desired, force=True)
     try:
         async with (
-            asyncio.timeout(_PATIENCE_SECONDS),
+            asyncio.timeout(READY_SECONDS),
             aclosing(states(client, DynamoGraphDeployment, graph.key)) as stream,
         ):
             async for graph in stream:

@@ -24,6 +24,7 @@ from devcluster.instance import Instance
 from devcluster.layout import free_ports
 from devcluster.processes import ProcessError, first_ended, stop
 from devcluster.progress import ProgressReporter
+from devcluster.startup import READY_SECONDS
 from dynamo_operator import labels, user_agent
 from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.process import flags, operator
@@ -267,7 +268,6 @@ if __name__ == "__main__":
     main()
 
 
-_READY_SECONDS = 60.0
 _BETWEEN_PROBES_SECONDS = 0.1
 _TOKEN_LIFE = "8760h"  # noqa: S105  # a year, because nothing renews it
 _PROGRAM = "dynamoctl.dev.playground"
@@ -335,14 +335,14 @@ def _health_port(instance: Instance) -> int | None:
 
 
 def _wait(instance: Instance, health_port: int) -> None:
-    deadline, log = time.monotonic() + _READY_SECONDS, instance.companion.log
+    deadline, log = time.monotonic() + READY_SECONDS, instance.companion.log
     while not _is_ready(health_port):
         if first_ended([instance.companion], within_seconds=_BETWEEN_PROBES_SECONDS):
             lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
             last = lines[-1] if lines else "no output"
             raise ProcessError(f"the operator ended: {last}; log: {log}")
         if time.monotonic() > deadline:
-            raise ProcessError(f"the operator is not ready after {_READY_SECONDS:g} s; log: {log}")
+            raise ProcessError(f"the operator is not ready after {READY_SECONDS} s; log: {log}")
 
 
 def _list(items: Iterable[Object]) -> str:
@@ -351,7 +351,7 @@ def _list(items: Iterable[Object]) -> str:
 
 def _is_ready(port: int) -> bool:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=1):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5):
             return True
     except OSError:  # refused, or a status of 400 and more
         return False

@@ -21,7 +21,7 @@ from bench.user import NAMESPACE, client, graph_body
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.render import component_parts
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.render import graph_objects
+from dynamo_operator.graph.render import component_objects, graph_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.apply.applier import controller_reference
@@ -77,7 +77,8 @@ async def run(kubeconfig: Path, statuses: Statuses | None, count: int) -> Object
 async def create(to: Client, name: str, statuses: Statuses | None) -> None:
     """Create one graph with its objects, then those of its components, then write the statuses, if any."""
     graph = await to.create(DynamoGraphDeployment, graph_body(name))
-    objects = await _create_all(to, graph, graph_objects(graph, _FACTS, _SETTINGS))
+    desired = graph_objects(graph, _SETTINGS, component_objects(graph, _SETTINGS))
+    objects = await _create_all(to, graph, desired)
     components = [component for component in objects if isinstance(component, DynamoComponentDeployment)]
     await asyncio.gather(
         *(

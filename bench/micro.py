@@ -13,7 +13,7 @@ import msgspec
 from bench.objects import component, deployment, graph, pod_json
 from dynamo_operator.component.render import component_parts
 from dynamo_operator.component.validate import component_problems
-from dynamo_operator.graph.render import graph_objects
+from dynamo_operator.graph.render import component_objects, graph_objects
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
@@ -50,7 +50,10 @@ def steps() -> Iterator[Step]:
     yield _per("take a changed pod into the cache", _insertion())
     yield _per("validate a graph", lambda: graph_problems(whole, settings))
     yield _per("validate a component", lambda: component_problems(part, settings))
-    yield _per("render a graph's own objects", lambda: graph_objects(whole, facts, settings))
+    yield _per(
+        "render a graph's own objects",
+        lambda: graph_objects(whole, settings, component_objects(whole, settings)),
+    )
     yield _per("render a component's", lambda: component_parts(part, facts, settings))
     yield _per("hash a desired Deployment", lambda: digest_of(desired))
     yield _per(

@@ -9,7 +9,7 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.render import component_parts
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.render import graph_objects
+from dynamo_operator.graph.render import component_objects, graph_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.apply.applier import controller_reference
@@ -26,8 +26,8 @@ def graph(name: str = "chat") -> DynamoGraphDeployment:
 
 def component(name: str = "chat") -> DynamoComponentDeployment:
     """The decode worker of that graph."""
-    owner = graph(name)
-    objects = graph_objects(owner, Facts(), RenderSettings())
+    owner, settings = graph(name), RenderSettings()
+    objects = graph_objects(owner, settings, component_objects(owner, settings))
     components = [desired for desired in objects if desired["kind"] == DynamoComponentDeployment.KIND.name]
     return _stored(DynamoComponentDeployment, components[0], owner)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from dynamo_graphs.offline import component_tree, graph_tree
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.pods import diagnose
+from dynamo_operator.component.diagnosis import diagnose
 from dynamo_operator.component.readiness import NO_DEPLOYMENT
 from dynamo_operator.component.status import component_status
 from dynamo_operator.component.status import refused_status as refused_component

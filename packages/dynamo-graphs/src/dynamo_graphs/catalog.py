@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from dynamo_operator.component.api import BlockedPod
-from dynamo_operator.component.pods import UNSCHEDULABLE, UNSTARTED
+from dynamo_operator.component.diagnosis import UNSCHEDULABLE, UNSTARTED
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.conditions import GraphReason
 from kube_runtime.types.meta import Condition

@@ -17,7 +17,7 @@ from dynamo_legacy.status import claimless_status, imageless_status, nim_status,
 from dynamo_legacy.translate import as_component, claim_name
 from dynamo_legacy.validation import nim_problems
 from dynamo_operator import names
-from dynamo_operator.component.pods import diagnose
+from dynamo_operator.component.diagnosis import diagnose
 from dynamo_operator.component.read import PodIndex, component_pod_watch, live_objects, read_facts
 from dynamo_operator.component.readiness import NO_DEPLOYMENT, deployment_readiness
 from dynamo_operator.features.exposure import component_exposure

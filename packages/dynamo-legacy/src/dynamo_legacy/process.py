@@ -91,7 +91,8 @@ def control(parts: Parts, pods: PodIndex) -> None:
     parts.manager.control(deployments, of_deployments)
     parts.manager.control(images, of_images)
     validated = (controller.validated.forget for controller in (nims, deployments))
-    memories = (applier.forget, parts.events.forget, *validated)
+    failing = (controller.reporter.failing.forget for controller in (nims, deployments, images))
+    memories = (applier.forget, parts.events.forget, *validated, *failing)
     types: tuple[type[Resource], ...] = (
         *nims.owns,
         *deployments.owns,

@@ -6,7 +6,7 @@ import pytest
 from dynamo_legacy.api import DynamoDeployment, DynamoNimDeployment, DynamoNimRequest
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.status import claimless_status, deployment_status, imageless_status, nim_status, urls
-from dynamo_operator.component.pods import UNKNOWN
+from dynamo_operator.component.diagnosis import UNKNOWN
 from dynamo_operator.component.readiness import NO_DEPLOYMENT, Readiness
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.conditions import ComponentReason

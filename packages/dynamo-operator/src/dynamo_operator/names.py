@@ -240,7 +240,7 @@ def is_on_grove(graph: Resource) -> bool:
 
 
 def on_provider(graph: R, provider: str) -> R:
-    """Return the graph with the annotation that names its provider."""
+    """Return the graph with its provider in the annotation, which is stored only if there is a choice."""
     annotations = {**graph.metadata.annotations, labels.WORKLOAD_PROVIDER: provider}
     return replace(graph, metadata=replace(graph.metadata, annotations=annotations))
 

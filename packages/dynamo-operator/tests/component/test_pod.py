@@ -1,22 +1,125 @@
-"""Terminating workers keep serving until frontends know; other pods, and what users say, are left alone."""
+"""The template of a component's pods: their account, environment, devices, probes, and how workers end."""
 
-import dataclasses
-import re
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from dynamo_graphs.offline import expanded
 from dynamo_operator.component.pod import pod_spec
-from dynamo_operator.component.render import component_plan
-from dynamo_operator.features.takeover.plan import WORKLOADS, units
+from dynamo_operator.component.render import component_parts, component_plan
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.settings import fields as setting_fields
-from dynamo_operator.shared.cluster import GROVE, Facts, LiveTemplate, NamespaceDefaults
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object
 from specs import a_component
+
+SETTINGS = RenderSettings()
+GRAPH = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment", "name": "chat"}
+OWNED = {"ownerReferences": [{**GRAPH, "uid": "u"}]}
+ORPHANED = {"labels": {"nvidia.com/dynamo-graph-deployment-name": "chat"}}
+OF_ANOTHER_GROUP = {"ownerReferences": [{**GRAPH, "apiVersion": "example.com/v1", "uid": "u"}]}
+
+
+def template(facts: Facts | None = None, settings: RenderSettings = SETTINGS, **spec: Any) -> Object:
+    component = a_component(metadata=spec.pop("metadata", OWNED), **spec)
+    _, (workload,) = component_parts(component, facts or Facts(), settings)
+    found: Object = workload["spec"]["template"]
+    return found
+
+
+def pod(facts: Facts | None = None, **spec: Any) -> Object:
+    found: Object = template(facts, **spec)["spec"]
+    return found
+
+
+def main(**spec: Any) -> Object:
+    found: Object = pod(**spec)["containers"][-1]
+    return found
+
+
+def test_a_pvc_with_the_name_of_a_volume_of_the_role_is_the_only_volume_of_that_name() -> None:
+    mounts = [{"name": "hf-cache", "mountPoint": "/models"}]
+    epp: Object = {"config": {"plugins": []}}
+    volumes = pod(componentType="epp", eppConfig=epp, volumeMounts=mounts)["volumes"]
+    [cache] = [volume for volume in volumes if volume["name"] == "hf-cache"]
+    assert {"claimName": "hf-cache"} == cache["persistentVolumeClaim"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "annotations", "facts", "account"),
+    [
+        (OWNED, {}, Facts(), "chat-k8s-service-discovery"),
+        (ORPHANED, {}, Facts(), "chat-k8s-service-discovery"),
+        (OF_ANOTHER_GROUP, {}, Facts(), "default"),
+        (OWNED, {"nvidia.com/dynamo-discovery-backend": "etcd"}, Facts(), "default"),
+        ({}, {}, Facts(), "default"),
+        ({}, {}, Facts(component_service_account="builder"), "builder"),
+    ],
+)
+def test_pods_have_an_account(
+    metadata: Object, annotations: dict[str, str], facts: Facts, account: str
+) -> None:
+    found = pod(facts, metadata=metadata, annotations=annotations)
+    assert account == found["serviceAccountName"]
+
+
+def test_an_account_counts_under_its_old_name_too() -> None:
+    user = {"mainContainer": {"image": "i"}, "serviceAccount": "mine"}
+    found = pod(extraPodSpec=user)
+    assert ("mine", False) == (found["serviceAccountName"], "serviceAccount" in found)
+    both = pod(extraPodSpec={**user, "serviceAccountName": "newer"})
+    assert "newer" == both["serviceAccountName"]
+
+
+def environment(settings: RenderSettings = SETTINGS, **spec: Any) -> dict[str, str]:
+    """The variables with values of the main container."""
+    container = template(settings=settings, **spec)["spec"]["containers"][-1]
+    return {each["name"]: each.get("value", "") for each in container["env"]}
+
+
+EVENTS = {"DYN_EVENT_PLANE", "DYN_LOCAL_INDEXER"}
+
+
+def test_with_an_address_of_nats_nothing_is_said_about_events() -> None:
+    own = [{"name": "NATS_SERVER", "value": "nats://mine:4222"}]
+    assert not EVENTS & environment(RenderSettings(nats_address="nats://n:4222")).keys()
+    assert not EVENTS & environment(envs=own).keys()
+    assert not EVENTS & environment(extraPodSpec={"mainContainer": {"image": "i", "env": own}}).keys()
+
+
+def test_the_users_event_plane_wins() -> None:
+    own = [{"name": "DYN_EVENT_PLANE", "value": "nats"}]
+    found = environment(envs=own)
+    assert ("nats", "true") == (found["DYN_EVENT_PLANE"], found["DYN_LOCAL_INDEXER"])
+
+
+def test_the_cache_of_vllm_is_told_where_it_is_unless_the_user_said_so() -> None:
+    mounts = [{"name": "c", "useAsCompilationCache": True}]
+    found = main(backendFramework="vllm", volumeMounts=mounts)
+    assert {"name": "VLLM_CACHE_ROOT", "value": "/root/.cache/vllm"} == found["env"][-1]
+    own = [{"name": "VLLM_CACHE_ROOT", "value": "/own"}]
+    found = main(backendFramework="vllm", volumeMounts=mounts, envs=own)
+    assert own == [entry for entry in found["env"] if entry["name"] == "VLLM_CACHE_ROOT"]
+
+
+@pytest.mark.parametrize(
+    ("resources", "gpus"),
+    [
+        ({"requests": {"gpu": "2"}}, ("2", "2")),
+        ({"limits": {"gpu": "2"}}, (None, "2")),
+        ({"requests": {"gpu": "2"}, "limits": {"gpu": "2"}}, (None, "2")),
+        ({"requests": {"gpu": "2"}, "limits": {"gpu": "2000m"}}, (None, "2000m")),
+        ({"requests": {"custom": {"nvidia.com/gpu": "3"}}}, ("3", "3")),
+    ],
+)
+def test_a_device_under_requests_is_also_a_limit(resources: Object, gpus: Any) -> None:
+    found = main(resources=resources)["resources"]
+    sides = (found.get("requests", {}), found["limits"])
+    assert gpus == tuple(side.get("nvidia.com/gpu") for side in sides)
+
+
+def test_a_restart_reaches_the_pods() -> None:
+    found = template(annotations={"nvidia.com/restartAt": "r1"})["metadata"]["annotations"]
+    assert {"nvidia.com/restartAt": "r1"} == found
+
 
 TEN = {"preStop": {"sleep": {"seconds": 10}}}
 AT_ONCE: Object = {"exec": {"command": ["true"]}}
@@ -81,128 +184,3 @@ def test_a_probe_of_ones_own_and_those_of_other_roles_are_left_alone() -> None:
     own = {"httpGet": {"path": "/mine", "port": 1}, "failureThreshold": 7}
     assert own == liveness("worker", patient, livenessProbe=own)
     assert liveness("frontend", RenderSettings()) == liveness("frontend", patient)
-
-
-PAGE = (Path(__file__).parents[4] / "docs" / "rollouts.md").read_text("utf-8")
-IMAGE = "nvcr.io/dynamo:1.0"
-
-
-def service(component_type: str, framework: str = "vllm", **fields: Any) -> Object:
-    main = {"image": IMAGE, "command": ["python3", "-m", f"dynamo.{framework}"], "args": ["--x"]}
-    if component_type != "worker":
-        main = {"image": IMAGE}
-    return {"componentType": component_type, "extraPodSpec": {"mainContainer": main}, **fields}
-
-
-GPU: Object = {"resources": {"limits": {"gpu": "1"}}}
-DEBUG: Object = {"annotations": {"nvidia.com/enable-debug-mode": "true"}}
-GRAPH: Object = {
-    "apiVersion": "nvidia.com/v1alpha1",
-    "kind": "DynamoGraphDeployment",
-    "metadata": {"name": "chat", "namespace": "prod"},
-    "spec": {
-        "services": {
-            "Frontend": service("frontend", ingress={"enabled": True, "host": "chat"}),
-            "Decode": service("worker", **GPU, **DEBUG),
-            "Spread": service("worker", **GPU, multinode={"nodeCount": 2}),
-            "Trt": service("worker", "trtllm", **GPU, multinode={"nodeCount": 2}),
-            "Planner": service("planner"),
-            "Etcd": service("", annotations={"nvidia.com/dynamo-discovery-backend": "etcd"}),
-            "Epp": service("epp", eppConfig={"config": {"plugins": [], "schedulingProfiles": []}}),
-        }
-    },
-}
-SETTINGS = RenderSettings(
-    mpi_secret_name="keys", epp_cluster_role_name="epp", planner_cluster_role_name="planner"
-)
-FACTS = Facts(lws_served=True, inference_pools_served=True)
-OTHER_SETTINGS: dict[str, Any] = {
-    "discovery_backend": "etcd",
-    "probe_profile": "documented",
-    "worker_rollout": "managed",
-    "restricted_namespace": "prod",
-    "operator_account": ("prod", "operator"),
-}
-"""Another value of settings for which a generic one would be no value."""
-OTHER_FACTS: dict[str, Any] = {
-    "pull_secrets": {"nvcr.io": ("ngc",)},
-    "component_service_accounts": frozenset(("a",)),
-    "running_defaults": {"chat-decode": NamespaceDefaults(("ngc",))},
-    "withheld": {GROVE: ()},
-    "kai_queues": frozenset(("q",)),
-    "claims": frozenset(("c",)),
-    "live_templates": {"decode": LiveTemplate(restart="r1")},
-}
-KEPT = {
-    "component_service_account",
-    "kai_served",
-    "live_templates",
-    "pull_secrets",
-    "running_defaults",
-    "worker_drain_period_seconds",
-}
-"""Inputs of new pods; running ones do not change for them alone. The last lines of the page's table have the
-tests. `live_templates` and `running_defaults` are read back from what runs."""
-STOPS = {"lws_served"}
-"""Facts without which the operator writes nothing for the graph."""
-
-
-def templates(settings: RenderSettings, facts: Facts) -> Object:
-    """The pod templates of the graph on both providers."""
-    found: Object = {}
-    for provider, grove in (("component", False), ("grove", True)):
-        here = dataclasses.replace(facts, grove_served=grove)
-        annotations = {"nvidia.com/workload-provider": provider}
-        graph = {**GRAPH, "metadata": {**GRAPH["metadata"], "annotations": annotations}}
-        made = expanded(graph, here, settings)
-        if made.problems:
-            return {}
-        for body in made.objects:
-            if body["kind"] in WORKLOADS:
-                found[f"{body['kind']}/{body['metadata']['name']}"] = units(body)
-    return found
-
-
-def other(value: Any) -> Any:
-    match value:
-        case bool():
-            return not value
-        case int():
-            return value + 1
-        case str():
-            return f"other-{value}"
-        case tuple():
-            return ("other.example.com",)
-    raise TypeError(value)
-
-
-def in_the_page() -> set[str]:
-    """The settings of the page's row, by the flags in it."""
-    [row] = [line for line in PAGE.splitlines() if line.startswith("| one of these flags")]
-    return set(re.findall(r"`--([\w-]+)`", row))
-
-
-def test_the_page_lists_the_settings_that_replace_pods() -> None:
-    before = templates(SETTINGS, FACTS)
-    assert len(before) > 5
-    found = set[str]()
-    for field in msgspec.structs.fields(RenderSettings):
-        value = OTHER_SETTINGS.get(field.name, other(getattr(SETTINGS, field.name)))
-        changed = templates(msgspec.structs.replace(SETTINGS, **{field.name: value}), FACTS)
-        assert changed
-        if changed != before and field.name not in KEPT:
-            found.add(flags_of(field)[0])
-    assert in_the_page() == found
-
-
-@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Facts)])
-def test_a_fact_changes_no_template_or_is_one_that_running_pods_keep(field: str) -> None:
-    value = OTHER_FACTS[field] if field in OTHER_FACTS else other(getattr(FACTS, field))
-    changed = templates(SETTINGS, dataclasses.replace(FACTS, **{field: value}))
-    assert (field in STOPS) == (not changed)
-    assert field in KEPT | STOPS or changed == templates(SETTINGS, FACTS)
-
-
-def flags_of(field: msgspec.structs.FieldInfo) -> tuple[str, ...]:
-    by_path = {each.path: each.flags for each in setting_fields()}
-    return by_path["render", field.name]

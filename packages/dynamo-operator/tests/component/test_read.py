@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.pods import is_ready
+from dynamo_operator.component.diagnosis import is_ready
 from dynamo_operator.component.read import SELECTOR, PodIndex, component_pod_watch, hastens_component
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import GROVE, on_provider

@@ -13,7 +13,7 @@ from dynamo_operator.component.api import (
     Multinode,
     ServiceReplicaStatus,
 )
-from dynamo_operator.component.pods import UNKNOWN, Diagnosis
+from dynamo_operator.component.diagnosis import UNKNOWN, Diagnosis
 from dynamo_operator.component.readiness import Readiness
 from dynamo_operator.component.status import Group, component_status, groups_readiness, groups_replicas
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup

@@ -16,9 +16,10 @@ from dynamo_operator.graph.decide import CLAIMS, FEATURES
 from dynamo_operator.graph.decision import Feature, GraphInputs
 from dynamo_operator.graph.service import ServiceObserved
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Metadata, Object
 from specs import a_graph, a_service
 
+ON_GROVE: Object = {"metadata": {"annotations": {labels.WORKLOAD_PROVIDER: "grove"}}}
 PVC = {"name": "cache", "create": False}
 OLD = DynamoComponentDeployment(Metadata("chat-w", labels={labels.WORKER_HASH: "01234567"}))
 
@@ -27,7 +28,7 @@ OLD = DynamoComponentDeployment(Metadata("chat-w", labels={labels.WORKER_HASH: "
     ("service", "graph", "inputs", "feature"),
     [
         ({"scalingAdapter": {"enabled": True}}, {}, {}, ADAPTERS),
-        ({"ingress": {"enabled": True}}, {}, {}, EXPOSURE),
+        ({"ingress": {"enabled": True}}, ON_GROVE, {}, EXPOSURE),
         ({}, {"pvcs": (PVC,)}, {}, CLAIMS),
         ({}, {"restart": {"id": "1"}}, {}, RESTART),
         ({}, {}, {"services": {"w": ServiceObserved(restart="1")}}, RESTART),

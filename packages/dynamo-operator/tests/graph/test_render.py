@@ -6,7 +6,7 @@ import pytest
 
 from dynamo_graphs.offline import graph_tree
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.render import graph_objects, graph_shared_objects
+from dynamo_operator.graph.render import component_objects, graph_objects, graph_shared_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object
@@ -18,7 +18,8 @@ PLANNED = RenderSettings(planner_cluster_role_name="planner")
 def objects(
     services: dict[str, Object], settings: RenderSettings | None = None, **spec: Any
 ) -> tuple[Object, ...]:
-    return graph_objects(a_graph(services, **spec), Facts(), settings or RenderSettings())
+    graph, settings = a_graph(services, **spec), settings or RenderSettings()
+    return graph_objects(graph, settings, component_objects(graph, settings))
 
 
 def components(*args: Any, **spec: Any) -> dict[str, Object]:

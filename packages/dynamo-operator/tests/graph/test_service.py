@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_operator.component.api import ComponentSpec, ScalingAdapterSwitch
+from dynamo_operator.features.grove.render import grove_objects
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
 )
-from dynamo_operator.graph.render import component_object, graph_objects
+from dynamo_operator.graph.render import component_object, component_objects, graph_objects
 from dynamo_operator.graph.service import (
     ServiceObserved,
     base_replicas,
@@ -28,7 +29,7 @@ from dynamo_operator.graph.service import (
     sized,
 )
 from dynamo_operator.graph.status import graph_status
-from dynamo_operator.names import COMPONENT, GROVE, on_provider
+from dynamo_operator.names import COMPONENT, GROVE, is_on_grove, on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.kinds import ConfigMap
@@ -200,7 +201,9 @@ def suspended(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
 
 def kinds(graph: DynamoGraphDeployment) -> dict[str, Object]:
     """What is rendered of the graph, by kind."""
-    return {each["kind"]: each for each in graph_objects(graph, Facts(), SETTINGS)}
+    on_grove = grove_objects(graph, Facts(), SETTINGS)
+    workloads = on_grove if is_on_grove(graph) else component_objects(graph, SETTINGS)
+    return {each["kind"]: each for each in graph_objects(graph, SETTINGS, workloads)}
 
 
 def test_without_grove_all_go_by_it() -> None:

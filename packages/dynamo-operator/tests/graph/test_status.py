@@ -23,7 +23,7 @@ from dynamo_operator.component.api import (
     Resources,
     ServiceReplicaStatus,
 )
-from dynamo_operator.component.pods import Diagnosis
+from dynamo_operator.component.diagnosis import Diagnosis
 from dynamo_operator.component.readiness import NO_DEPLOYMENT, diagnosed
 from dynamo_operator.features.rollouts.plan import Rollout
 from dynamo_operator.features.rollouts.revisions import Member, Revisions, WorkerRevision
@@ -40,7 +40,7 @@ from dynamo_operator.graph.decide import graph_stop
 from dynamo_operator.graph.service import ServiceView
 from dynamo_operator.graph.status import (
     GraphProgress,
-    GraphStatus,
+    TimedStatus,
     component_views,
     goal_hash,
     graph_progress,
@@ -395,21 +395,21 @@ def late(
 READY = ServiceView("chat-frontend", counts(1), 1)
 
 
-def explained(graph: DynamoGraphDeployment | None = None, **services: ServiceView) -> GraphStatus:
+def explained(graph: DynamoGraphDeployment | None = None, **services: ServiceView) -> TimedStatus:
     return graph_status(graph or with_status(), services, (), now=NOW)
 
 
-def reason(status: GraphStatus) -> str:
+def reason(status: TimedStatus) -> str:
     reason: str = status.status.conditions[0].reason
     return reason
 
 
-def message(status: GraphStatus) -> str:
+def message(status: TimedStatus) -> str:
     message: str = status.status.conditions[0].message
     return message
 
 
-def progressing(status: GraphStatus) -> tuple[str, str]:
+def progressing(status: TimedStatus) -> tuple[str, str]:
     condition = status.status.conditions[-1]
     assert "Progressing" == condition.type
     assert 2 == condition.observed_generation

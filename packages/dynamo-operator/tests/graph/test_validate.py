@@ -361,3 +361,13 @@ def nested(hint: Any) -> type[Struct] | None:
 def test_a_source_that_no_model_loads() -> None:
     (warning,) = verdict(model(modelType="base", source={"uri": "hf://m"})).warnings
     assert 'spec.source: has no effect with modelType "base"' == warning
+
+
+def test_what_services_share_counts_once_for_each_of_them() -> None:
+    envs = tuple({"name": f"V{number}", "value": "x" * 90} for number in range(100))
+    services: dict[str, dict[str, str]] = {f"s{number}": {} for number in range(20)}
+    raw = {"metadata": {"name": "g"}, "spec": {"envs": envs, "services": services}}
+    large = msgspec.convert(raw, DynamoGraphDeployment)
+    found = graph_problems(large, RenderSettings(largest_object_bytes=40_000))
+    assert any("in each of 20 services" in str(each) for each in found)
+    assert not any("in each of" in str(each) for each in graph_problems(large, RenderSettings()))

@@ -1,6 +1,8 @@
-"""Optional APIs that are installed and that the operator may not use, as facts."""
+"""Optional APIs that are installed and that the operator may not use, as facts; registries of images."""
 
 from typing import Any
+
+import pytest
 
 from dynamo_operator.component.read import withheld
 from dynamo_operator.graph.warnings import ClusterContext, context_problems
@@ -15,6 +17,8 @@ from dynamo_operator.shared.cluster import (
     PodCliqueSet,
     PodGroup,
     granted_by,
+    registry_of_credential,
+    registry_of_image,
     withheld_text,
 )
 from kube_runtime.cache.store import Cache, Store
@@ -68,3 +72,36 @@ def test_the_text_names_the_project_the_kinds_and_the_value_that_grants_them() -
         assert all(str(each) in text for each in api.kinds)
         assert f"dynamo-operator.optionalApis.{api.key}=true" in text
         assert all(api.value in granted_by(each) for each in api.kinds)
+
+
+@pytest.mark.parametrize(
+    ("image", "registry"),
+    [
+        ("nvcr.io/nvidia/vllm:1", "nvcr.io"),
+        ("registry.example.com:5000/a/b@sha256:0", "registry.example.com:5000"),
+        ("localhost/a", "localhost"),
+        ("localhost:5000/a", "localhost:5000"),
+        ("NVCR.io/a", "nvcr.io"),
+        ("busybox", "docker.io"),
+        ("busybox:1.37", "docker.io"),
+        ("library/busybox", "docker.io"),
+        ("docker.io/lib/y:1", "docker.io"),
+        ("index.docker.io/lib/y", "docker.io"),
+    ],
+)
+def test_an_image_names_its_registry(image: str, registry: str) -> None:
+    assert registry == registry_of_image(image)
+
+
+@pytest.mark.parametrize(
+    ("server", "registry"),
+    [
+        ("nvcr.io", "nvcr.io"),
+        ("https://index.docker.io/v1/", "docker.io"),
+        ("registry-1.docker.io", "docker.io"),
+        ("registry.example.com:5000/path", "registry.example.com:5000"),
+        ("http://localhost:5000", "localhost:5000"),
+    ],
+)
+def test_a_credential_is_for_one_registry(server: str, registry: str) -> None:
+    assert registry == registry_of_credential(server)

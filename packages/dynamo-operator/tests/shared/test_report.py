@@ -1,25 +1,24 @@
 """What controllers share: when a refused write is retried, and that each object is validated once."""
 
+import asyncio
 from dataclasses import dataclass, field
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.validate import graph_problems
-from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import Problem
 from dynamo_operator.shared.report import Reporter, ValidationCache
 from kube_runtime.apply.result import Applied, Blocked, Cause, Change, Obstacle, Verb
 from kube_runtime.apply.status import StatusRateLimit
-from kube_runtime.apply.suppression import CONTEST_SECONDS
+from kube_runtime.apply.suppression import CONTEST_SECONDS, PASSING_SECONDS
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.controller.events import EventWriter
+from kube_runtime.errors import ServerFailure
 from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.kinds import Service
 from kube_runtime.types.meta import Key, OwnerReference
 from kube_runtime.wire import path_of
 from simulated.clock import on_simulated_clock
@@ -49,6 +48,19 @@ async def test_what_could_not_be_written_is_tried_again(applied: Applied, second
 
 
 @on_simulated_clock
+async def test_a_failure_of_the_api_server_is_told_if_it_lasts() -> None:
+    reporter, live, _ = await reporting(Server())
+    failed = Applied()
+    failed.refused("Service", "w", ServerFailure(500, "InternalError", "no", Service.KIND, live.key))
+    for _ in range(2):
+        with pytest.raises(ServerFailure):  # it may pass
+            await reporter.finish(live, live.status, failed)
+        await asyncio.sleep(2 * PASSING_SECONDS)
+        assert failed.failures[0] is (await reporter.finish(live, live.status, failed)).failure
+        await reporter.finish(live, live.status, Applied())
+
+
+@on_simulated_clock
 async def test_what_was_written_is_told_before_the_reconcile_may_stop_halfway() -> None:
     server = Server()
     reporter, live, events = await reporting(server)
@@ -67,16 +79,6 @@ async def reporting(server: Server) -> tuple[Reporter, DynamoComponentDeployment
     events = EventWriter(client, instance="a", metrics=RuntimeMetrics())
     reporter = Reporter(Writer(client, Cache([])), events.recorder("r"), StatusRateLimit(), client)
     return reporter, live, events
-
-
-def test_what_services_share_counts_once_for_each_of_them() -> None:
-    envs = tuple({"name": f"V{number}", "value": "x" * 90} for number in range(100))
-    services: dict[str, dict[str, str]] = {f"s{number}": {} for number in range(20)}
-    raw = {"metadata": {"name": "g"}, "spec": {"envs": envs, "services": services}}
-    large = msgspec.convert(raw, DynamoGraphDeployment)
-    found = graph_problems(large, RenderSettings(largest_object_bytes=40_000))
-    assert any("in each of 20 services" in str(each) for each in found)
-    assert not any("in each of" in str(each) for each in graph_problems(large, RenderSettings()))
 
 
 @dataclass

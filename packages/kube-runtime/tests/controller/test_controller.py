@@ -1,6 +1,7 @@
-"""The runner: from changes in the cache to reconciles, on a simulated clock.
+"""The controller: from changes in the cache to reconciles, on a simulated clock.
 
-`test_every_change_is_reconciled` has the changes of the reconciled objects themselves.
+`test_every_change_is_reconciled` has the changes of the reconciled objects themselves, and
+`test_controller_failures` when a failed reconcile is repeated.
 """
 
 import asyncio

@@ -14,7 +14,7 @@ from typing import ClassVar
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.decide import decide
-from dynamo_operator.component.pods import diagnose
+from dynamo_operator.component.diagnosis import diagnose
 from dynamo_operator.component.read import PodIndex, component_pod_watch, fact_watches, read_component
 from dynamo_operator.component.status import applied_status, reduced
 from dynamo_operator.component.validate import component_problems

@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dynamo_operator.component.api import ServiceReplicaStatus
-from dynamo_operator.component.pods import Diagnosis
+from dynamo_operator.component.diagnosis import Diagnosis
 from dynamo_operator.shared.conditions import ComponentReason
 from kube_runtime.types.kinds import Deployment, DeploymentSpec
 from kube_runtime.types.meta import condition

@@ -14,9 +14,9 @@ from dynamo_operator.component.api import (
     is_updating,
     service_reason,
 )
+from dynamo_operator.component.diagnosis import UNKNOWN, Diagnosis
 from dynamo_operator.component.framework import declared_or_detected
 from dynamo_operator.component.objects import component_labels
-from dynamo_operator.component.pods import UNKNOWN, Diagnosis
 from dynamo_operator.component.readiness import (
     NO_DEPLOYMENT,
     Readiness,

@@ -254,7 +254,7 @@ def _without(desired: Sequence[Object], problems: dict[str, tuple[Problem, ...]]
     return Exposure(tuple(kept), spared, tuple(blocked))
 
 
-def _render(decision: Decision) -> Decision:
+def _render_exposure(decision: Decision) -> Decision:
     exposure = graph_exposure(decision.effective, decision.objects, decision.settings)
     return replace(
         decision,
@@ -265,8 +265,9 @@ def _render(decision: Decision) -> Decision:
 
 
 EXPOSURE = Feature(
-    lambda graph, _: any(
-        service.ingress is not None and service.ingress.enabled for service in graph.spec.services.values()
+    lambda graph, _: (
+        names.is_on_grove(graph)
+        and any(it.ingress is not None and it.ingress.enabled for it in graph.spec.services.values())
     ),
-    render=_render,
+    render=_render_exposure,
 )

@@ -91,7 +91,7 @@ def without_sizes(spec: Object) -> Object:
     return {**rest, "services": kept}
 
 
-def _plan(decision: Decision) -> Decision:
+def _plan_writes(decision: Decision) -> Decision:
     kind = ControllerRevision.KIND.name
     history = plan_history(decision.graph, decision.inputs.former)
     writes: list[Write] = []
@@ -107,4 +107,4 @@ def _plan(decision: Decision) -> Decision:
     return replace(decision, history=history, before=(*decision.before, *writes))
 
 
-HISTORY = Feature(lambda _, __: True, plan=_plan)
+HISTORY = Feature(lambda _, __: True, plan=_plan_writes)

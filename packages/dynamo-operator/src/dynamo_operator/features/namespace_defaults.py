@@ -18,7 +18,7 @@ import msgspec
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.pods import lacks_image
+from dynamo_operator.component.diagnosis import lacks_image
 from dynamo_operator.component.render import namespace_defaults
 from dynamo_operator.features.grove.render import grove_namespace_defaults
 from dynamo_operator.features.takeover.plan import DEPLOYMENT_UNIT, GROUP_UNIT, WORKLOADS, units

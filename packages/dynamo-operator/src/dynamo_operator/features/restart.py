@@ -95,7 +95,7 @@ def _is_restarted(key: str, id_: str, observed: Observed) -> bool:
     return live is not None and live.restart == id_ and live.is_ready
 
 
-def _plan(decision: Decision) -> Decision:
+def _plan_restart(decision: Decision) -> Decision:
     graph, observed = decision.graph, decision.inputs.services
     # A new graph has no pods that a restart could replace.
     is_unknown = not graph.status.observed_generation and graph.status.state is None
@@ -112,6 +112,6 @@ RESTART = Feature(
         or graph.status.restart is not None
         or any(live.restart for live in inputs.services.values())
     ),
-    plan=_plan,
+    plan=_plan_restart,
     status=lambda decision, status: msgspec.structs.replace(status, restart=decision.restart.status),
 )

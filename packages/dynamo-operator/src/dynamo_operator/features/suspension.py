@@ -107,7 +107,7 @@ def _condition(graph: DynamoGraphDeployment, status: str, reason: SuspensionReas
     return Condition(SUSPENDED, status, reason, text, observed_generation=graph.metadata.generation)
 
 
-def _status(decision: Decision, status: DynamoGraphDeploymentStatus) -> DynamoGraphDeploymentStatus:
+def _with_suspended(decision: Decision, status: DynamoGraphDeploymentStatus) -> DynamoGraphDeploymentStatus:
     suspended = decision.suspension.condition
     conditions = status.conditions if suspended is None else (*status.conditions, suspended)
     return msgspec.structs.replace(status, conditions=conditions)
@@ -119,5 +119,5 @@ SUSPENSION = Feature(
         or condition(graph.status.conditions, SUSPENDED) is not None
     ),
     plan=lambda decision: replace(decision, suspension=suspension(decision.graph, decision.inputs.services)),
-    status=_status,
+    status=_with_suspended,
 )

@@ -41,7 +41,11 @@ from kube_runtime.types.meta import Key, Object, Resource
 
 @dataclass(frozen=True, slots=True)
 class GraphController:
-    """Turns a DynamoGraphDeployment into its components and the permissions that they need."""
+    """Turns a DynamoGraphDeployment into its components, or a PodCliqueSet, and what these need.
+
+    `control_graphs` (`process/operator.py`) makes it, and says how often its status is written and what may
+    wake it early.
+    """
 
     writer: Writer
     cache: Cache
@@ -87,7 +91,7 @@ class GraphController:
     async def reconcile(self, key: Key) -> Result:
         """Apply the objects of a graph, and report their state in its status."""
         stored = await load_for_reconcile(
-            DynamoGraphDeployment, key, self.cache, self.reporter, with_finalizer=True
+            DynamoGraphDeployment, key, self.cache, self.reporter, keep_finalizer=True
         )
         if isinstance(stored, Result):
             return stored

@@ -3,7 +3,7 @@
 The controller, `dynamoctl render` and the preview of an upgrade call the same functions.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -18,22 +18,28 @@ from dynamo_operator.features.grove.provider import ON_GROVE
 from dynamo_operator.features.history import HISTORY
 from dynamo_operator.features.restart import RESTART
 from dynamo_operator.features.rollouts.feature import ROLLOUTS
-from dynamo_operator.features.rollouts.revisions import MANAGED, PLAIN, worker_component_name
+from dynamo_operator.features.rollouts.revisions import MANAGED, PLAIN
 from dynamo_operator.features.scaling.feature import ADAPTERS
 from dynamo_operator.features.suspension import SUSPENSION
 from dynamo_operator.features.takeover.evidence import adopted_components
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decision import Decision, Delete, Feature, GraphInputs, Provider
-from dynamo_operator.graph.render import SHARED_ACCOUNTS, graph_objects, graph_shared_objects, pvc_objects
-from dynamo_operator.graph.service import ServiceView, effective_replicas, sized
-from dynamo_operator.graph.status import component_views, refused_status, stopped_status
+from dynamo_operator.graph.render import (
+    SHARED_ACCOUNTS,
+    component_objects,
+    graph_objects,
+    graph_shared_objects,
+    pvc_objects,
+)
+from dynamo_operator.graph.service import effective_replicas, sized
+from dynamo_operator.graph.status import applied_views, refused_status, stopped_status
 from dynamo_operator.names import is_on_grove, on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared import cluster
 from dynamo_operator.shared.cluster import Facts, PodCliqueSet
 from dynamo_operator.shared.conditions import GraphReason, GraphState, Stop, stop_of_problems
 from dynamo_operator.shared.problems import Problem
-from kube_runtime.apply.result import Applied, Cause, Change, Verb, controls
+from kube_runtime.apply.result import Cause, Change, Verb, controls
 from kube_runtime.types.meta import Resource, condition
 
 
@@ -85,8 +91,8 @@ def plan_graph(
     effective = msgspec.structs.replace(graph, spec=spec)
     decision = replace(decision, effective=effective, sized=sized(effective))
     for feature in features:
-        if feature.settle:
-            decision = feature.settle(decision)
+        if feature.plan_sized:
+            decision = feature.plan_sized(decision)
     if inputs.live:
         before = (*decision.before, *_leftovers(decision, provider.replaces))
         decision = replace(decision, before=before)
@@ -188,22 +194,13 @@ def _leftovers(decision: Decision, type_: type[Resource]) -> Iterator[Delete]:
 def _render_components(decision: Decision) -> Decision:
     graph, inputs = decision.effective, decision.inputs
     workers = decision.rollout.workers if decision.rollout else PLAIN
-    rendered = graph_objects(graph, inputs.facts, decision.settings, workers)
+    components = component_objects(graph, decision.settings, workers)
+    rendered = graph_objects(graph, decision.settings, components)
     objects = adopted_components(rendered, inputs.live) if inputs.live else rendered
     return replace(decision, rendered=rendered, objects=objects)
 
 
-def _component_views(decision: Decision, applied: Applied, _: datetime) -> Mapping[str, ServiceView]:
-    graph, rollout = decision.effective, decision.rollout
-    workers, components = rollout.workers if rollout else PLAIN, {}
-    for key in sorted(graph.spec.services):
-        plain = names.component_name(graph.metadata.name, key)
-        name = worker_component_name(graph, key, workers) if workers.suffix else plain
-        components[key] = name, applied.get(DynamoComponentDeployment, name)
-    return component_views(graph, components, rollout)
-
-
-COMPONENTS = Provider(_render_components, _component_views, replaces=PodCliqueSet)
+COMPONENTS = Provider(_render_components, applied_views, replaces=PodCliqueSet)
 PROVIDERS = {names.COMPONENT: COMPONENTS, names.GROVE: ON_GROVE}
 """By the value of the annotation that records the choice."""
 
@@ -220,7 +217,7 @@ ACCOUNTS = Feature(
     ),
 )
 FEATURES = (HISTORY, ADAPTERS, ROLLOUTS, RESTART, SUSPENSION, CLAIMS, ACCOUNTS, EXPOSURE)
-"""What a graph may use beside its services; `features/__init__.py` has a map.
+"""What a graph may use beside its services, and its history, which all have (map: `features/__init__.py`).
 
 Each sees what those before it have decided: a restart waits for a rollout.
 """

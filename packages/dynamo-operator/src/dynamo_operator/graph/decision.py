@@ -192,12 +192,12 @@ class Feature:
     """What one part of a graph adds to the decision; most graphs use few of them.
 
     `applies` sees the user's graph with its record. `plan` comes before the replicas of the services are
-    known, `settle` after that, `render` after the objects are rendered, `status` after all is applied.
+    known, `plan_sized` after that, `render` after the objects are rendered, `status` after all is applied.
     """
 
     applies: Callable[[DynamoGraphDeployment, GraphInputs], bool]
     plan: Callable[[Decision], Decision] | None = None
-    settle: Callable[[Decision], Decision] | None = None
+    plan_sized: Callable[[Decision], Decision] | None = None
     render: Callable[[Decision], Decision] | None = None
     status: Callable[[Decision, DynamoGraphDeploymentStatus], DynamoGraphDeploymentStatus] | None = None
 

@@ -50,7 +50,10 @@ async def read_graph(
 ) -> GraphInputs:
     """Read the inputs of a graph, which controls the kinds `owns`.
 
-    All but the origin of an earlier operator's set is in the cache. Raises: OperatorError if that fails.
+    All is in the cache, but for the origin of an earlier operator's set.
+
+    Raises:
+        OperatorError: that origin could not be read.
     """
     suppression = applier.suppression
     live = live_objects(graph, cache, owns)
@@ -62,9 +65,10 @@ async def read_graph(
     provider = workload_provider(graph, facts, {kind for kind, _ in live})
     graph = on_provider(graph, provider)
     grove: dict[str, GroveMember] = {}
-    services, components = dict[str, ServiceObserved](), tuple[DynamoComponentDeployment, ...]()
+    services: Observed = {}
+    components: tuple[DynamoComponentDeployment, ...] = ()
     if live:
-        services = {**service_snapshot(graph, cache)}
+        services = service_snapshot(graph, cache)
         components = tuple(chain.from_iterable(components_of(graph, cache).values()))
     if is_on_grove(graph):
         grove = grove_members(graph, cache)

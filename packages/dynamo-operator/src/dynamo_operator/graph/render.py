@@ -1,6 +1,7 @@
 """The objects of a graph: RBAC, PVCs, those of its endpoint picker, and its components or PodCliqueSet."""
 
 import json
+from collections.abc import Iterable, Iterator
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.objects import (
@@ -11,15 +12,12 @@ from dynamo_operator.component.objects import (
 )
 from dynamo_operator.component.pod import HTTP_PORT
 from dynamo_operator.features.disruption import graph_disruption_budgets
-from dynamo_operator.features.grove.render import grove_objects
 from dynamo_operator.features.picker import TYPE as PICKER
 from dynamo_operator.features.picker import picker_objects
-from dynamo_operator.features.rollouts.revisions import PLAIN, WorkerRevision, first_revision
+from dynamo_operator.features.rollouts.revisions import PLAIN, WorkerRevision
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import VARIABLE, component_resource, config_of
-from dynamo_operator.names import is_on_grove
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.kinds import PersistentVolumeClaim, Role, RoleBinding, ServiceAccount
 from kube_runtime.types.meta import Kind, Object
 
@@ -72,23 +70,14 @@ def _for_account(kind: Kind, namespace: str, name: str, account: str, **fields: 
 
 
 def graph_objects(
-    graph: DynamoGraphDeployment,
-    facts: Facts,
-    settings: RenderSettings,
-    workers: WorkerRevision | None = None,
+    graph: DynamoGraphDeployment, settings: RenderSettings, workloads: Iterable[Object]
 ) -> tuple[Object, ...]:
     """Return the objects that the graph controls, without owner references, in order of creation.
 
-    `workers` is the desired revision of workers; by default that of a new graph.
+    `workloads` are those of its provider, such as `component_objects`.
     """
-    revision = first_revision(graph) if workers is None else workers
     has_discovery = discovery_backend(graph.metadata.annotations, settings) == "kubernetes"
     discovery = discovery_objects(*graph.key) if has_discovery else ()
-    workloads = (
-        grove_objects(graph, facts, settings)
-        if is_on_grove(graph)
-        else (component_object(graph, key, settings, revision) for key in sorted(graph.spec.services))
-    )
     services = graph.spec.services.values()
     has_budgets = settings.disruption_budget_max_unavailable or any(
         service.disruption_budget is not None for service in services
@@ -98,6 +87,13 @@ def graph_objects(
     picker = picker_objects(graph) if has_picker else ()
     objects = (*discovery, *picker, *budgets, *workloads)
     return tuple(canonical(with_graph_metadata(graph, desired)) for desired in objects)
+
+
+def component_objects(
+    graph: DynamoGraphDeployment, settings: RenderSettings, workers: WorkerRevision = PLAIN
+) -> Iterator[Object]:
+    """The components of a graph, one for each service. `workers` is the desired revision of its workers."""
+    return (component_object(graph, key, settings, workers) for key in sorted(graph.spec.services))
 
 
 SHARED_ACCOUNTS = {"planner": names.PLANNER_SERVICE_ACCOUNT, "epp": names.EPP_SERVICE_ACCOUNT}

@@ -18,6 +18,7 @@ from dynamo_operator.component.api import (
 )
 from dynamo_operator.component.framework import frameworks, gpus
 from dynamo_operator.features.rollouts.plan import Rollout
+from dynamo_operator.features.rollouts.revisions import worker_component_name
 from dynamo_operator.features.rollouts.status import why_it_remains, with_old_revisions
 from dynamo_operator.features.suspension import SuspensionReason
 from dynamo_operator.graph.api import (
@@ -135,14 +136,14 @@ _AT_ZERO = frozenset((SuspensionReason.SUSPENDING, SuspensionReason.SUSPENDED))
 
 
 @dataclass(frozen=True, slots=True)
-class GraphStatus:
+class TimedStatus:
     """A status to write, and when it may differ without a change of any object; None means never."""
 
     status: DynamoGraphDeploymentStatus
     requeue_after_seconds: float | None = None
 
 
-def applied_status(decision: Decision, applied: Applied, now: datetime) -> GraphStatus:
+def applied_status(decision: Decision, applied: Applied, now: datetime) -> TimedStatus:
     """The status of a graph after the decision was applied, and its last annotations were written."""
     graph = decision.graph
     views = decision.provider.views(decision, applied, now) if decision.provider else {}
@@ -161,7 +162,7 @@ def applied_status(decision: Decision, applied: Applied, now: datetime) -> Graph
             status = feature.status(decision, status)
     wait = decision.rollout.wait_seconds if decision.rollout else None
     times = [seconds for seconds in (computed.requeue_after_seconds, wait) if seconds]
-    return GraphStatus(status, min(times, default=None))
+    return TimedStatus(status, min(times, default=None))
 
 
 def graph_status(
@@ -171,7 +172,7 @@ def graph_status(
     *,
     now: datetime,
     suspended: Condition | None = None,
-) -> GraphStatus:
+) -> TimedStatus:
     """The status after an apply of a graph with the desired replicas in its spec; `services` are by its keys.
 
     `suspended` is its condition `Suspended`; None if it was never suspended.
@@ -215,7 +216,7 @@ def graph_status(
         observed_generation=observed if is_blocked else generation,
     )
     times = [progress.requeue_after_seconds, *(view.requeue_after_seconds for view in views.values())]
-    return GraphStatus(status, min((seconds for seconds in times if seconds is not None), default=None))
+    return TimedStatus(status, min((seconds for seconds in times if seconds is not None), default=None))
 
 
 def _state_and_reason(
@@ -316,6 +317,18 @@ def stopped_status(
     ready = new_condition(graph, "Ready", "False", reason, text)
     progressing = structs.replace(ready, type="Progressing", status="False")
     return structs.replace(graph.status, state=str(state), conditions=(ready, progressing), progress=None)
+
+
+def applied_views(decision: Decision, applied: Applied, _: datetime) -> dict[str, ServiceView]:
+    """The services of a graph of components, as they are after the decision was applied."""
+    graph, rollout = decision.effective, decision.rollout
+    components = dict[str, tuple[str, DynamoComponentDeployment | None]]()
+    for key in sorted(graph.spec.services):
+        name = names.component_name(graph.metadata.name, key)
+        if rollout:
+            name = worker_component_name(graph, key, rollout.workers)
+        components[key] = name, applied.get(DynamoComponentDeployment, name)
+    return component_views(graph, components, rollout)
 
 
 # Right after an edit the conditions of a component still describe the old spec. So they count only

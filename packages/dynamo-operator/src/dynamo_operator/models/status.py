@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator, Sequence
 
 import msgspec
 
-from dynamo_operator.component import pods
+from dynamo_operator.component import diagnosis
 from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, DynamoModelStatus, EndpointInfo
 from dynamo_operator.models.plan import (
     Endpoint,
@@ -103,7 +103,7 @@ def model_status(
         former_endpoints=_shortened(unlisted),
         ready_endpoints=sum(info.ready for info in infos),
         total_endpoints=len(infos),
-        ready_pods=sum(pod is not None and pods.is_ready(pod) for pod in serving),
+        ready_pods=sum(pod is not None and diagnosis.is_ready(pod) for pod in serving),
         conditions=(
             new_condition(model, "Valid", "True", ModelReason.VALID, "DynamoModel spec is valid"),
             new_condition(model, "ServicesFound", *_services_found(spec, inputs, infos)),
@@ -148,7 +148,7 @@ def _info(
     message, has_lora = endpoint.message, lora is not None
     if not endpoint.is_callable and has_lora:
         pod = inputs.pods.get(endpoint.pod_name)
-        blockage = pods.pod_report(pod, inputs.now).blockage if pod is not None else None
+        blockage = diagnosis.pod_report(pod, inputs.now).blockage if pod is not None else None
         causes = (
             (" ".join(filter(None, (blockage.container, blockage.word))), blockage.message)
             if blockage

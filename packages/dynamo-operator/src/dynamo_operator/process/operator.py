@@ -119,7 +119,8 @@ def control_graphs(parts: Parts) -> PodIndex:
     options = parts.options_reporting(graphs.reconciles, graph_reporter)
     options = replace(options, is_ahead=is_ahead, hastens=hastens_graph(cache))
     wake = manager.control(graphs, options).wake
-    memories = (applier.forget, parts.events.forget, validated.forget)
+    failing = (component_reporter.failing.forget, graph_reporter.failing.forget)
+    memories = (applier.forget, parts.events.forget, validated.forget, *failing)
     for type_ in dict.fromkeys((*components.owns, *graphs.owns, graphs.reconciles)):
         cache.subscribe_deleted(type_, *memories)
     reporter = parts.reporter("dgdscalingadapter", StatusRateLimit())

@@ -337,7 +337,7 @@ def script() -> str:
     """The text of the copier's script."""
     from importlib.resources import files
 
-    return files("dynamo_operator.component").joinpath(f"scripts/{_SCRIPT}").read_text("utf-8")
+    return files("dynamo_operator.requests").joinpath(f"scripts/{_SCRIPT}").read_text("utf-8")
 
 
 def _present(**fields: object) -> Object:

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dynamo_operator import names
-from dynamo_operator.component.pods import pod_report
+from dynamo_operator.component.diagnosis import pod_report
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests import api
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request

@@ -5,7 +5,7 @@ the last status, specs without problems) only saves work: after a restart it rea
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 from structlog.contextvars import bind_contextvars
@@ -28,7 +28,7 @@ from dynamo_operator.shared.problems import Problem
 from kube_runtime import errors
 from kube_runtime.apply.result import Applied, Blocked, Change, Obstacle, Verb, rejected
 from kube_runtime.apply.status import StatusRateLimit, patch_status
-from kube_runtime.apply.suppression import CONTEST_SECONDS, Recent
+from kube_runtime.apply.suppression import CONTEST_SECONDS, LastingFailures, Recent
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
@@ -59,6 +59,7 @@ class Reporter:
     limit: StatusRateLimit
     client: Client
     rolled_out: Callable[[DynamoGraphDeployment, DynamoGraphDeployment], None] = lambda _, __: None
+    failing: LastingFailures = field(default_factory=LastingFailures)
 
     def applying(self, owner: Resource) -> Applied:
         """The result of the writes for an object, to be filled; each change is an Event at once."""
@@ -88,11 +89,13 @@ class Reporter:
         """End a reconcile after its apply; requeue after the shortest of `seconds`, if not before.
 
         Raises:
+            ServerFailure: the API server failed at an object a moment ago; if that lasts, the status has it.
             OperatorError: the status could not be written.
         """
+        failure = next(iter(applied.failures), None)
+        self.failing.ensure_lasting(resource.metadata.uid, failure)
         for text in applied.contested:
             self.recorder.event(resource, reason="Contested", message=text, warning=True)
-        failure = next(iter(applied.failures), None)
         new = {(change.kind, change.name) for change in applied.changes if change.verb is Verb.CREATE}
         created = tuple(live for live in applied.objects if (live.KIND.name, live.metadata.name) in new)
         if wait := self.limit.wait(resource, status):
@@ -143,14 +146,14 @@ def record_events(
 
 
 REMEMBERED = 16_384
-"""Objects of one controller in a `ValidationCache`."""
+"""Objects in a `ValidationCache`."""
 
 
 class ValidationCache:
     """Remembers which objects have no problems: most reconciles follow a child's status, not a new spec.
 
-    Validation costs a fifth of such a reconcile (`make bench ARGS="--only micro"`). `find` may depend on all
-    of an object but its status, and on settings.
+    Validation costs a fifth of such a reconcile (`make bench ARGS="--only micro"`). `find` may depend on
+    an object's labels, annotations, owners and spec, and on settings.
     """
 
     def __init__(self) -> None:
@@ -175,12 +178,12 @@ _MESSAGE_LIMIT = 1024
 
 
 async def load_for_reconcile(
-    type_: type[R], key: Key, cache: Cache, reporter: Reporter, *, with_finalizer: bool = False
+    type_: type[R], key: Key, cache: Cache, reporter: Reporter, *, keep_finalizer: bool = False
 ) -> R | Result:
     """Return the object to reconcile, or a result if it is deleted, being deleted, paused or unreadable.
 
     The API server deletes what it owns; the last two are written to its status. It has no finalizer of an
-    earlier operator any more, unless `with_finalizer`. Raises OperatorError if a write fails.
+    earlier operator any more, unless `keep_finalizer`. Raises OperatorError if a write fails.
     """
     if unreadable := cache.broken(type_, key):
         return await report_unreadable(type_, key, unreadable, reporter)
@@ -193,7 +196,7 @@ async def load_for_reconcile(
         return DONE
     if resource.metadata.is_true(labels.PAUSED):
         return await report_paused(resource, reporter)
-    return resource if with_finalizer else await without_finalizer(resource, reporter.writer)
+    return resource if keep_finalizer else await without_finalizer(resource, reporter.writer)
 
 
 async def report_paused(resource: Resource, reporter: Reporter) -> Result:

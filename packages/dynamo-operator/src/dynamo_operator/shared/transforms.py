@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import GROUP
-from dynamo_operator.component.pods import READ_CONDITIONS, READY, TEMPLATE_HASHES, is_over, is_ready
+from dynamo_operator.component.diagnosis import READ_CONDITIONS, READY, TEMPLATE_HASHES, is_over, is_ready
 from dynamo_operator.models.plan import READ_LABELS, restarts
 from dynamo_operator.shared.cluster import REPLICA_INDEX, SET_NAME, PullSecret, registry_of_credential
 from kube_runtime.cache.informer import Informer

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynamo_operator.features.grove.render import grove_model_objects
+from dynamo_operator.features.grove.render import grove_model_objects, grove_objects
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.render import graph_objects
 from dynamo_operator.graph.validate import graph_problems
@@ -22,7 +22,8 @@ SETTINGS = RenderSettings(mpi_secret_name="keys", epp_cluster_role_name="epp")
 
 
 def objects(graph: DynamoGraphDeployment, facts: Facts = ON_GROVE) -> tuple[Object, ...]:
-    return graph_objects(on_provider(graph, GROVE), facts, SETTINGS)
+    graph = on_provider(graph, GROVE)
+    return graph_objects(graph, SETTINGS, grove_objects(graph, facts, SETTINGS))
 
 
 def template(graph: DynamoGraphDeployment, facts: Facts = ON_GROVE) -> Object:

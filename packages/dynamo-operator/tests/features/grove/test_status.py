@@ -8,7 +8,7 @@ import pytest
 
 from dynamo_graphs.schema import status_problems
 from dynamo_operator.component.api import ComponentSpec
-from dynamo_operator.component.pods import Diagnosis
+from dynamo_operator.component.diagnosis import Diagnosis
 from dynamo_operator.features.grove.status import GroveMember, grove_view
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,

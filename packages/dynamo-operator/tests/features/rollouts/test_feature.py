@@ -18,9 +18,8 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.rollouts.feature import observed_revisions
 from dynamo_operator.features.rollouts.plan import Rollout, budget, is_recreated, plan_rollout
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.render import graph_objects
+from dynamo_operator.graph.render import component_objects
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object
 from specs import a_graph, a_service
 
@@ -103,8 +102,8 @@ class World:
     def writes(self) -> Iterator[None]:
         """A pass of the operator, write by write."""
         rollout, graph = self.plan(), self.graph()
-        objects = graph_objects(graph, Facts(), SETTINGS, rollout.workers)
-        wanted = {each["metadata"]["name"]: each for each in objects if each["kind"] == KIND}
+        objects = component_objects(graph, SETTINGS, rollout.workers)
+        wanted = {each["metadata"]["name"]: each for each in objects}
         for name, body in wanted.items():
             self._apply(name, body)
             yield

@@ -13,7 +13,7 @@ from rich.tree import Tree
 
 from dynamo_graphs.ages import short_age
 from dynamo_graphs.reader import GRAPHS, ORDER, STATED, Target, members, warn
-from dynamo_operator.component import pods
+from dynamo_operator.component import diagnosis
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.readiness import deployment_readiness
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
@@ -85,7 +85,7 @@ def _is_ready(resource: Resource) -> bool | None:
             ready, desired = _replicas(resource) or (0, 0)
             return ready >= desired
         case Pod() if resource.status.phase != "Succeeded":
-            return pods.is_ready(resource)
+            return diagnosis.is_ready(resource)
         case _:
             return None
 
@@ -101,7 +101,7 @@ def _note(resource: Resource, now: datetime) -> str:
                 state = overall.reason if overall else "no status yet"
         case Pod():
             state = resource.status.phase
-            if blockage := pods.pod_report(resource, now).blockage:
+            if blockage := diagnosis.pod_report(resource, now).blockage:
                 container = f"container {blockage.container}: " if blockage.container else ""
                 message = f": {blockage.message}" if blockage.message else ""
                 state = f"{state}; {container}{blockage.word}{message}"

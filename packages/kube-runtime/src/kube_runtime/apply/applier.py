@@ -36,13 +36,7 @@ from kube_runtime.apply.result import (
     not_served,
     replacement_pending,
 )
-from kube_runtime.apply.suppression import (
-    LastingFailures,
-    SettledObjects,
-    Target,
-    WriteSuppression,
-    digest_of,
-)
+from kube_runtime.apply.suppression import SettledObjects, Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import ManagedFieldsUpgrade, Writer
 from kube_runtime.cache.informer import Watches
 from kube_runtime.client.client import ABSENT
@@ -189,7 +183,6 @@ class Applier:
     take_over: ManagedFieldsUpgrade | None = None
     suppression: WriteSuppression = field(default_factory=WriteSuppression)
     _settled: SettledObjects = field(init=False)
-    _failing: LastingFailures = field(default_factory=LastingFailures)
 
     def __post_init__(self) -> None:
         self._settled = SettledObjects(self.hash_annotation)
@@ -198,7 +191,6 @@ class Applier:
         """Forget an object that is gone."""
         self._settled.forget(uid)
         self.suppression.forget(uid)
-        self._failing.forget(uid)
 
     async def apply(
         self, owner: Resource, *policies: DesiredObjects, applied: Applied | None = None
@@ -211,14 +203,11 @@ class Applier:
 
         Raises:
             Conflict: the object changed meanwhile; the caller retries at once.
-            ServerFailure: the API server failed at an object a moment ago; if that lasts, the result has it.
             OperatorError: the API server is unreachable; nothing more was written.
         """
         applied, desired = applied or Applied(), set[tuple[str, Key]]()
-        failed = len(applied.failures)
         for policy in policies:
             await self._apply_set(owner, policy, applied, desired)
-        self._failing.ensure_lasting(owner.metadata.uid, next(iter(applied.failures[failed:]), None))
         return applied
 
     async def _apply_set(

@@ -108,12 +108,14 @@ class StatusRateLimit:
     def wait(self, resource: Resource, desired: Status) -> float:
         """Seconds to wait before this status is written; 0 means now."""
         uid, is_busy = resource.metadata.uid, self.activity.is_high
-        changed = _changed_fields(*_compared(resource, desired))
+        old, new = _compared(resource, desired)
+        fields = zip(old.__struct_fields__, old.__struct_encode_fields__, strict=True)
+        changed = {wire for name, wire in fields if _differ(getattr(old, name), getattr(new, name))}
         if not changed:
             self._progress.pop(uid, None)
             return 0.0
-        stored = {(old.type, old.status) for old in status_of(resource).conditions}
-        flipped = {new.type for new in desired.conditions if (new.type, new.status) not in stored}
+        stored = {(was.type, was.status) for was in old.conditions}
+        flipped = {it.type for it in desired.conditions if (it.type, it.status) not in stored}
         is_never_delayed = not (changed | flipped).isdisjoint(self.never_delayed)
         if is_never_delayed or not self._may_wait_for_goal(resource, desired):
             self._settling.pop(uid, None)
@@ -182,12 +184,6 @@ def _compared(resource: Resource, desired: Status) -> tuple[Status, Status]:
     stored = status_of(resource)
     conditions = with_transition_times(desired.conditions, stored.conditions, now=rfc3339())
     return stored, msgspec.structs.replace(desired, conditions=conditions)
-
-
-def _changed_fields(stored: Status, desired: Status) -> set[str]:
-    """The fields that differ, by their names on the wire."""
-    names = zip(stored.__struct_fields__, stored.__struct_encode_fields__, strict=True)
-    return {wire for name, wire in names if _differ(getattr(stored, name), getattr(desired, name))}
 
 
 def with_transition_times(

@@ -9,9 +9,9 @@ from operator import itemgetter
 import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.diagnosis import diagnose
 from dynamo_operator.component.objects import canonical
-from dynamo_operator.component.pods import diagnose
-from dynamo_operator.features.grove.render import grove_model_objects
+from dynamo_operator.features.grove.render import grove_model_objects, grove_objects
 from dynamo_operator.features.grove.status import grove_view
 from dynamo_operator.features.namespace_defaults import grove_units, rendered_as_running
 from dynamo_operator.features.takeover.evidence import adopted_set, set_starts_to_drain, without_new_drains
@@ -24,7 +24,7 @@ from kube_runtime.apply.result import Applied, Cause
 from kube_runtime.types.meta import Object
 
 
-def _render(decision: Decision) -> Decision:
+def _render_set(decision: Decision) -> Decision:
     graph, inputs = decision.effective, decision.inputs
     components = grove_units(graph, inputs.facts, decision.settings, inputs.pods)
     rendered, objects = rendered_as_running(
@@ -42,12 +42,12 @@ def _render(decision: Decision) -> Decision:
 def _set_with_facts(decision: Decision, facts: Facts) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
     """The objects as rendered with these facts, and as applied."""
     graph, inputs, settings = decision.effective, decision.inputs, decision.settings
-    rendered = graph_objects(graph, facts, settings)
+    rendered = graph_objects(graph, settings, grove_objects(graph, facts, settings))
     adopted = adopted_set(rendered, inputs.live, inputs.set_origin)
     if not set_starts_to_drain(adopted, inputs.live):
         return rendered, adopted
     undrained = msgspec.structs.replace(settings, worker_drain_period_seconds=0)
-    earlier = graph_objects(graph, facts, undrained)
+    earlier = graph_objects(graph, undrained, grove_objects(graph, facts, undrained))
     return rendered, tuple(without_new_drains(adopted, earlier, inputs.live))
 
 
@@ -61,7 +61,7 @@ def _resized_members(decision: Decision) -> Iterator[Write]:
             yield scaling(live, replicas, Cause.SPEC, type_)
 
 
-def _views(decision: Decision, applied: Applied, now: datetime) -> Mapping[str, ServiceView]:
+def _set_views(decision: Decision, applied: Applied, now: datetime) -> Mapping[str, ServiceView]:
     graph, inputs = decision.effective, decision.inputs
     clique_set, views = applied.get(PodCliqueSet, grove_names_of(graph).set), {}
     for key, member in inputs.members.items():
@@ -72,4 +72,4 @@ def _views(decision: Decision, applied: Applied, now: datetime) -> Mapping[str, 
     return views
 
 
-ON_GROVE = Provider(_render, _views, replaces=DynamoComponentDeployment)
+ON_GROVE = Provider(_render_set, _set_views, replaces=DynamoComponentDeployment)

@@ -50,17 +50,17 @@ def _about_pods(component: Object) -> Object:
     return {"apiVersion": component["apiVersion"], "kind": component["kind"], "spec": spec}
 
 
-def _settle(decision: Decision) -> Decision:
+def _plan_rollout(decision: Decision) -> Decision:
     old = decision.revisions.old
     leaving = {member.name: decision.inputs.leaving.get(member.name, 0) for member in old}
     rollout = plan.plan_rollout(decision.sized, decision.revisions, decision.now, leaving=leaving)
     return replace(decision, rollout=rollout)
 
 
-def _render(decision: Decision) -> Decision:
+def _render_rollout(decision: Decision) -> Decision:
     """Scale old components; when none is left, record on the graph the worker hash that serves now."""
     rollout, annotations = decision.rollout, decision.graph.metadata.annotations
-    assert rollout is not None  # noqa: S101  # `_settle`
+    assert rollout is not None  # noqa: S101  # `_plan_rollout`
     serves, closing = rollout.target_hash, dict[str, str | None]()
     is_recorded = annotations.get(labels.CURRENT_WORKER_HASH, "") == serves
     # Removed with managed rollouts. One of another operator, which this one never managed, stays.
@@ -78,8 +78,8 @@ def _render(decision: Decision) -> Decision:
     return replace(decision, spared=spared, after=after, closing=closing)
 
 
-def _status(decision: Decision, status: DynamoGraphDeploymentStatus) -> DynamoGraphDeploymentStatus:
-    assert decision.rollout is not None  # noqa: S101  # `_settle`
+def _rollout_status(decision: Decision, status: DynamoGraphDeploymentStatus) -> DynamoGraphDeploymentStatus:
+    assert decision.rollout is not None  # noqa: S101  # `_plan_rollout`
     progress = rolling_update(decision.graph, decision.rollout, rfc3339(decision.now))
     return msgspec.structs.replace(status, rolling_update=progress)
 
@@ -95,7 +95,7 @@ ROLLOUTS = Feature(
     plan=lambda decision: replace(
         decision, revisions=observed_revisions(decision.graph, decision.inputs.components, decision.settings)
     ),
-    settle=_settle,
-    render=_render,
-    status=_status,
+    plan_sized=_plan_rollout,
+    render=_render_rollout,
+    status=_rollout_status,
 )

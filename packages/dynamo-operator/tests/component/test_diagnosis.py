@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_operator.component.pods import TEXT_LIMIT, Blockage, PodReport, diagnose, pod_report
+from dynamo_operator.component.diagnosis import TEXT_LIMIT, Blockage, PodReport, diagnose, pod_report
 from dynamo_operator.shared.conditions import GraphReason
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Object

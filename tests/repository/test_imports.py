@@ -4,6 +4,7 @@ The lines are those of our packages that `dynamo-operator run` has loaded when i
 """
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +50,9 @@ def test_a_running_operator_imports_no_more_lines_than_it_did_and_nothing_of_the
     files = {name: path for name, path in names.items() if name.split(".")[0] in OURS}
     lines = sum(len(Path(path).read_text(encoding="utf-8").splitlines()) for path in files.values() if path)
     assert lines <= MOST_LINES, "see CONTRIBUTING.md, What the tests hold the code to"
+
+
+def test_one_module_describes_structs() -> None:
+    describes = re.compile(r"msgspec\.convert\(|json\.Decoder\(|msgspec\.json\.decode\([^)]*type=")
+    sources = Path("packages").glob("*/src/**/*.py")
+    assert ["meta.py"] == [each.name for each in sources if describes.search(each.read_text("utf-8"))]

@@ -24,6 +24,7 @@ from devcluster.processes import Process
 from devcluster.progress import SILENT, ProgressReporter
 from devcluster.startup import COMPANION, Startup, node_name, process
 from kube_runtime.errors import ConfigError, Unreachable
+from kube_runtime.types.meta import from_json
 
 DEFAULT_NAME = "default"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
@@ -231,7 +232,7 @@ class Instance:
 
     def _plan(self) -> Plan:
         try:
-            return msgspec.json.decode(self._layout.plan.read_bytes(), type=Plan)
+            return from_json(self._layout.plan.read_bytes(), Plan)
         except FileNotFoundError:
             advice = f"there is no such instance; make it with: dynamoctl dev up {self.name}"
             raise ConfigError(self.name, advice) from None

@@ -25,6 +25,7 @@ from devcluster.layout import cache_folder, held
 from devcluster.processes import completed, last_line
 from devcluster.progress import SILENT, ProgressReporter
 from kube_runtime.errors import ConfigError, OperatorError
+from kube_runtime.types.meta import from_plain
 
 TABLE = Path(__file__).parent / "prebuilt.toml"
 MIRROR = "DYNAMO_PROGRAMS_MIRROR"
@@ -58,7 +59,7 @@ def pins(table: Path = TABLE) -> tuple[Pin, ...]:
     """The files for this machine's platform."""
     machine = f"{platform.system()}-{platform.machine()}".lower()
     by_machine = tomllib.loads(table.read_text(encoding="utf-8"))
-    return msgspec.convert(by_machine.get(machine, ()), tuple[Pin, ...])
+    return from_plain(by_machine.get(machine, ()), tuple[Pin, ...])
 
 
 # This is tried first, because a build takes minutes. After any failure, such as no response within

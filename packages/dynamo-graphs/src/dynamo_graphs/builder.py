@@ -4,8 +4,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, Self, Unpack, get_args
 
-import msgspec
-
 from dynamo_graphs.engines import ENGINES, Engine, Role, worker_args
 from dynamo_graphs.objects import (
     Backend,
@@ -26,7 +24,7 @@ from dynamo_operator.graph.api import (
     DynamoGraphDeploymentStatus,
 )
 from dynamo_operator.shared.problems import Problem, ProblemKind
-from kube_runtime.types.meta import Object
+from kube_runtime.types.meta import Object, from_plain
 
 Routing = Literal["kv", "round-robin", "random"]
 """How a frontend chooses a worker: by cached prefixes, in turn, or at random."""
@@ -273,7 +271,7 @@ class GraphBuilder(OfflineObject):
 
         if problems := super()._step_problems(document):
             return problems
-        graph = msgspec.convert(defaulted(document), DynamoGraphDeployment)
+        graph = from_plain(defaulted(document), DynamoGraphDeployment)
         return tuple(
             problem
             for problem in graph_problems(graph, installed_settings())

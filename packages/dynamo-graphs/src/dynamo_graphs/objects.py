@@ -13,7 +13,7 @@ from dynamo_operator.component import api
 from dynamo_operator.graph.api import PersistentVolumeClaimSpec, Restart
 from dynamo_operator.shared.problems import Problem, ProblemKind
 from kube_runtime.errors import ConfigErrors, leaves
-from kube_runtime.types.meta import Metadata, Object, R, Resource
+from kube_runtime.types.meta import Metadata, Object, R, Resource, from_plain
 
 if TYPE_CHECKING:
     from dynamo_graphs.offline import Expansion
@@ -139,7 +139,7 @@ class OfflineObject:
     @property
     def metadata(self) -> Metadata:
         """The metadata as a struct."""
-        return msgspec.convert(self._part("metadata"), Metadata)
+        return from_plain(self._part("metadata"), Metadata)
 
     def problems(
         self, settings: "RenderSettings | None" = None, facts: "Facts | None" = None
@@ -192,7 +192,7 @@ class OfflineObject:
         from dynamo_operator.crds import defaulted
 
         try:
-            return msgspec.convert(defaulted(self._document), type_)
+            return from_plain(defaulted(self._document), type_)
         except msgspec.ValidationError as error:
             problems = _schema_problems(self._document)
             raise InvalidObject(problems or [Problem("document", str(error))]) from error

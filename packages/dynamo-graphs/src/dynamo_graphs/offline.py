@@ -45,7 +45,7 @@ from dynamo_operator.requests.validate import request_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import Problem, ProblemKind
-from kube_runtime.types.meta import Object, R, key_of
+from kube_runtime.types.meta import Object, R, from_plain, key_of
 
 Adapters = Mapping[str, DynamoGraphDeploymentScalingAdapter]
 """The existing scaling adapters of a graph, by service."""
@@ -249,7 +249,7 @@ def _component_problems(
 
 def _decoded(type_: type[R], document: Object) -> R:
     """Decode an object as the controller reads it from the API server."""
-    return msgspec.convert(defaulted(document), type_)
+    return from_plain(defaulted(document), type_)
 
 
 def identity(item: Object) -> tuple[str, str, str, str]:

@@ -37,7 +37,7 @@ from kube_runtime.client.kubeconfig import default_namespace
 from kube_runtime.commandline import visible
 from kube_runtime.errors import ApiError, DecodeError, Forbidden, NotFound, OperatorError
 from kube_runtime.types import kinds
-from kube_runtime.types.meta import Key, Kind, Object, R, Resource, key_of
+from kube_runtime.types.meta import Key, Kind, Object, R, Resource, from_json, key_of
 from kube_runtime.wire import UNREADABLE, key_in, path_of
 
 S = TypeVar("S", bound=Stated)
@@ -166,7 +166,7 @@ class Reading:
 def decoded(body: bytes | msgspec.Raw, kind: Kind, key: Key | None) -> Object:
     """The JSON of an object. Raises: DecodeError."""
     try:
-        return msgspec.json.decode(body, type=Object)
+        return from_json(body, Object)
     except UNREADABLE as error:
         raise DecodeError(kind, key, str(error)) from error
 

@@ -28,7 +28,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import VARIABLE, config_of
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.kinds import PersistentVolumeClaim
-from kube_runtime.types.meta import Kind, Metadata, Object
+from kube_runtime.types.meta import Kind, Metadata, Object, from_plain
 
 TAG = "nvidia.com/legacy-nim-tag"
 """Annotation of a converted object: the tag, or the name of the DynamoNim, that it ran."""
@@ -96,7 +96,7 @@ def converted_deployment(
     for document, entry in zip(components(deployment, graph), graph.services, strict=True):
         path = f"spec.services.{entry.name}"
         try:
-            nim = msgspec.convert(document, DynamoNimDeployment)
+            nim = from_plain(document, DynamoNimDeployment)
         except msgspec.ValidationError as error:
             raise ValueError(f"{path}: {error}") from error
         spec, component_remarks = _component(nim, image, at)

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Final
 
-import msgspec
-
 from dynamo_legacy import names, render
 from dynamo_legacy.api import DynamoDeployment, DynamoNim, DynamoNimDeployment, DynamoNimRequest
 from dynamo_legacy.fetch import ArchiveStore, StoreError
@@ -32,7 +30,7 @@ from kube_runtime.apply.result import Applied
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
-from kube_runtime.types.meta import Key, Object, Resource, condition, fitted
+from kube_runtime.types.meta import Key, Object, Resource, condition, fitted, from_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ def read_deployment(deployment: DynamoDeployment, cache: Cache) -> DeploymentInp
     nim_name = names.nim_name(deployment.spec.dynamo_nim)
     config_name = deployment.metadata.annotations.get(names.GRAPH_CONFIG) or nim_name
     config = cache.get(GraphConfigMap, Key(namespace, config_name))
-    data = msgspec.json.decode(config.data, type=dict[str, str]) if config else {}
+    data = from_json(config.data, dict[str, str]) if config else {}
     return DeploymentInputs(
         nim_name,
         config_name,

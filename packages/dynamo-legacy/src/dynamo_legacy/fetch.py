@@ -46,7 +46,7 @@ from dynamo_legacy.render import MOST_BYTES
 from dynamo_legacy.settings import LegacySettings
 from dynamo_operator.documents import documents
 from kube_runtime.errors import ConfigError, ConfigErrors
-from kube_runtime.types.meta import cut
+from kube_runtime.types.meta import cut, from_json
 
 MOST_ARCHIVE_BYTES: Final = 512 * 1024 * 1024
 """Most bytes of an archive, compressed and decompressed."""
@@ -288,7 +288,7 @@ def fetch(into: Path, dockerfile: str = "") -> None:
         Path of the Dockerfile in the archive (default: env/docker/Dockerfile, else Dockerfile).
     """
     try:
-        source = msgspec.json.decode(os.environ["SOURCE"], type=Source)
+        source = from_json(os.environ["SOURCE"], Source)
         with asyncio.Runner() as runner:
             runner.run(_fetched(source, into))
         _require_dockerfile(into, dockerfile)

@@ -7,8 +7,6 @@ from functools import partial
 from operator import itemgetter
 from typing import ClassVar
 
-import msgspec
-
 from dynamo_legacy.api import DynamoNim, DynamoNimDeployment, DynamoNimRequest, DynamoNimSpec
 from dynamo_legacy.names import ServicePodAccount
 from dynamo_legacy.render import claims, nim_namespace_defaults, nim_objects
@@ -41,7 +39,7 @@ from kube_runtime.types.kinds import (
     Pod,
     Service,
 )
-from kube_runtime.types.meta import Key, Object, Resource
+from kube_runtime.types.meta import Key, Object, Resource, from_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ def read_nim(
     deployment = live.get((Deployment.KIND.name, Key(namespace, workload)))
     replicas = None
     if isinstance(deployment, Deployment):
-        replicas = msgspec.json.decode(deployment.spec, type=DeploymentSpec).replicas
+        replicas = from_json(deployment.spec, DeploymentSpec).replicas
     facts = read_facts(namespace, cache)
     marked = (account.metadata.name for account in cache.list(ServicePodAccount, namespace))
     service_account = min(marked, default=facts.component_service_account)

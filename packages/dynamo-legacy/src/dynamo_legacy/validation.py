@@ -35,7 +35,7 @@ from dynamo_operator.shared.problems import (
     is_dns_label,
     name_problems,
 )
-from kube_runtime.types.meta import Metadata, Object, cut
+from kube_runtime.types.meta import Metadata, Object, cut, from_plain
 
 T = TypeVar("T")
 
@@ -193,7 +193,7 @@ def _override_problems(
 
 def _overriding(override: Object) -> api.DynamoNimDeploymentSpec:
     """Without the keys that it sets to null. Raises: msgspec.ValidationError for a wrong type."""
-    return msgspec.convert(merge_patched({}, override), api.DynamoNimDeploymentSpec)
+    return from_plain(merge_patched({}, override), api.DynamoNimDeploymentSpec)
 
 
 def _port_problems(environment: tuple[Object, ...], path: str) -> Iterator[Problem]:

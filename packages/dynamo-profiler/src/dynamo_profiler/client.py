@@ -18,7 +18,7 @@ from aiohttp.http import HttpProcessingError
 
 from dynamo_profiler.configuration import Targets
 from kube_runtime.errors import OperatorError
-from kube_runtime.types.meta import Struct, cut
+from kube_runtime.types.meta import Struct, cut, from_json
 
 PERCENTILE = 0.9
 """The percentile of the times that must be within a target."""
@@ -226,7 +226,7 @@ class Frontend:
                 if len(body) > _MOST_BYTES:
                     raise RequestFailed(f"/v1/models: more than {_MOST_BYTES} bytes")
             try:
-                models = msgspec.json.decode(body, type=_Models).data
+                models = from_json(body, _Models).data
             except msgspec.DecodeError as error:
                 raise RequestFailed(f"/v1/models: {error}") from error
         if not models:
@@ -298,7 +298,7 @@ def _chunk(line: bytes) -> _Chunk | None:
     if prefix != b"data" or not data or data == b"[DONE]":
         return None
     try:
-        chunk = msgspec.json.decode(data, type=_Chunk)
+        chunk = from_json(data, _Chunk)
     except msgspec.DecodeError as error:
         raise RequestFailed(f"an unreadable chunk: {error}") from error
     if chunk.error:

@@ -29,7 +29,7 @@ from kube_runtime.client.client import Client
 from kube_runtime.errors import Conflict, NotFound, OperatorError, ServerFailure, Throttled, Unreachable
 from kube_runtime.times import loop_time
 from kube_runtime.types.kinds import ConfigMap
-from kube_runtime.types.meta import Key, Object, Struct
+from kube_runtime.types.meta import Key, Object, Struct, from_json
 
 SHARES_OF_LOAD = (0.5, 1.0)
 """Shares of the requested load, in order: a graph that fails at half of it need not get all."""
@@ -160,8 +160,8 @@ class _Bench:
         except NotFound:
             return {}
         try:
-            text = msgspec.json.decode(config_map.data, type=dict[str, str]).get(_FILE, "{}")
-            candidates = msgspec.json.decode(text, type=_File).candidates
+            text = from_json(config_map.data, dict[str, str]).get(_FILE, "{}")
+            candidates = from_json(text, _File).candidates
         except msgspec.DecodeError as error:
             raise Refusal(f"ConfigMap {self._file} is unreadable, delete it: {error}") from error
         return {candidate.graph: candidate for candidate in candidates}

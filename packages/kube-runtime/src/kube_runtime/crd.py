@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 import kube_runtime as kube
-from kube_runtime.types.meta import Object
+from kube_runtime.types.meta import Object, from_json
 
 NUMBER = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
 PATTERN = rf"^(\+|-)?{NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{NUMBER}))?$"
@@ -140,4 +140,4 @@ _DATA = Path(kube.__file__).parent / "schemas" / "kubernetes.json"
 @cache
 def definitions() -> dict[str, Object]:
     """The Kubernetes types by their short names, which refer to each other by `$ref`; do not change them."""
-    return msgspec.json.decode(_DATA.read_bytes(), type=dict[str, Object])
+    return from_json(_DATA.read_bytes(), dict[str, Object])

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw, inspect, structs
 
 from kube_runtime.errors import DecodeError, Invalid, TooLarge
-from kube_runtime.types.meta import Key, Kind, R, Struct
+from kube_runtime.types.meta import Key, Kind, R, Struct, decoder_of
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of msgspec for JSON that does not fit the type, is not UTF-8, or is nested too deeply."""
@@ -35,11 +35,11 @@ def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
             text = f"the object has more than {most_bytes} bytes"
             raise TooLarge(type_.KIND, key_in(raw), text)
         try:
-            resource: R = _decoder(type_).decode(raw)
+            resource: R = decoder_of(type_).decode(raw)
         except RecursionError:
             if type_.READ_LEVELS is None or memoryview(raw).nbytes > MOST_SCANNED_BYTES:
                 raise
-            resource = _decoder(type_).decode(shallow(raw, type_.READ_LEVELS))
+            resource = decoder_of(type_).decode(shallow(raw, type_.READ_LEVELS))
         _detach(resource)
     except UNREADABLE as error:
         raise DecodeError(type_.KIND, key_in(raw), str(error)) from error
@@ -151,14 +151,9 @@ class _Frame(Struct, frozen=True):
     status: Raw = Raw(b"")
 
 
-_LIST = msgspec.json.Decoder(ObjectList)
-_FRAME = msgspec.json.Decoder(_Frame)
-_IDENTITY = msgspec.json.Decoder(ObjectIdentity)
-
-
-@cache
-def _decoder(type_: type[R]) -> msgspec.json.Decoder[R]:
-    return msgspec.json.Decoder(type_)
+_LIST = decoder_of(ObjectList)
+_FRAME = decoder_of(_Frame)
+_IDENTITY = decoder_of(ObjectIdentity)
 
 
 def identity(raw: bytes | Raw) -> ObjectIdentity:

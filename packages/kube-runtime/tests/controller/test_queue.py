@@ -73,30 +73,6 @@ async def test_no_priority_keeps_another_out_for_good() -> None:
     assert FAIR_INTERVAL == len(taken)
 
 
-async def test_a_delay_that_ends_during_the_work_counts_as_a_change_during_it() -> None:
-    queue = WorkQueue()
-    queue.add(A)
-    await take(queue)
-    queue.add(A, after_seconds=1)
-    await asyncio.sleep(5)
-    assert 1 == queue.depth
-    queue.done(A)
-    assert A == await take(queue)
-
-
-async def test_of_two_delays_the_shorter_counts() -> None:
-    queue = WorkQueue()
-    start = now()
-    queue.add(A, after_seconds=10)
-    queue.add(A, after_seconds=3)
-    queue.add(A, after_seconds=7)
-    assert A == await take(queue)
-    assert 3 == now() - start
-    queue.done(A)
-    await asyncio.sleep(20)
-    assert queue.is_settled
-
-
 async def test_a_change_does_not_wait_for_a_backoff() -> None:
     queue = WorkQueue()
     queue.add(A)

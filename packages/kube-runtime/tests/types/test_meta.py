@@ -1,5 +1,7 @@
 """What all objects have: kinds, keys, metadata, quantities and texts of limited length."""
 
+import subprocess
+import sys
 from decimal import Decimal
 
 import pytest
@@ -10,6 +12,27 @@ from kube_runtime.types import meta
 from kube_runtime.types.meta import Key, Kind, Metadata, OwnerReference, amount, cut, fitted, key_of
 
 SETS = meta._Owned(meta._OwnedSpec({}))
+IN_THREADS = """
+import sys, threading
+from kube_runtime.types import meta
+sys.setswitchinterval(1e-7)
+for _ in range(100):
+    class Inner(meta.Struct):
+        name: str = ""
+    class Outer(meta.Struct):
+        parts: list[Inner] = []
+    def use(start=threading.Barrier(4), type_=Outer):
+        start.wait()
+        meta.from_plain({"parts": [{"name": "a"}]}, type_)
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for each in (*map(threading.Thread.start, threads), *threads):
+        each and each.join()
+"""
+
+
+def test_threads_may_use_a_type_for_the_first_time_at_once() -> None:
+    ended = subprocess.run([sys.executable, "-c", IN_THREADS], check=False)  # noqa: S603  # our interpreter
+    assert 0 == ended.returncode
 
 
 def test_the_controller_is_one_of_the_owners() -> None:

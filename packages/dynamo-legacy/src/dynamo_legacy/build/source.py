@@ -16,7 +16,7 @@ from dynamo_legacy.settings import LegacySettings
 from dynamo_operator.component.api import ExtraPodMetadata
 from dynamo_operator.documents import documents
 from kube_runtime.errors import ConfigError, ConfigErrors
-from kube_runtime.types.meta import Object, Struct
+from kube_runtime.types.meta import Object, Struct, from_plain
 
 REGISTRY_SECRET = "yatai-regcred"  # noqa: S105  # the name of a Secret
 """The Secret with the administrator's login in each namespace with requests."""
@@ -335,7 +335,7 @@ def builder_settings(data: Mapping[str, str]) -> BuilderSettings:
             try:
                 loaded = [document.value for document in documents(key, text)]
                 if len(loaded) == 1 and loaded[0] is not None:
-                    settings[key] = msgspec.convert(loaded[0], fields[key].type)
+                    settings[key] = from_plain(loaded[0], fields[key].type)
             except ConfigErrors as group:
                 mistakes = "; ".join(map(str, group.exceptions[:3]))
                 raise ValueError(f"ConfigMap {CONFIG_MAP}: {mistakes}") from group

@@ -26,7 +26,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import MOST_PROBLEMS, Problem, service_path
 from kube_runtime.errors import DecodeError
-from kube_runtime.types.meta import R, Resource, Struct
+from kube_runtime.types.meta import R, Resource, Struct, decoder_of
 from kube_runtime.wire import bytes_over, decode, too_large
 
 Container: TypeAlias = dict[str, object] | list[object]
@@ -177,7 +177,7 @@ def rules_of(*, legacy_kinds: bool) -> tuple[AnyRules, ...]:
 
 
 _TOO_DEEP = Problem("document", "is nested too deeply")
-_OBJECTS = msgspec.json.Decoder(dict[str, object])
+_OBJECTS = decoder_of(dict[str, object])
 _AT = " - at `"
 _MOST_COMPARED = 10_000
 """Most problems of an update, more than of a create: an earlier problem must be found to become a warning."""
@@ -191,7 +191,7 @@ class _Frame(Struct, frozen=True):
     metadata: _Metadata = _Metadata()
 
 
-_FRAME = msgspec.json.Decoder(_Frame)
+_FRAME = decoder_of(_Frame)
 
 
 @dataclass(frozen=True, slots=True)

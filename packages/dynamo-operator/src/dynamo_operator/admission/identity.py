@@ -11,6 +11,7 @@ import structlog
 from kube_runtime.client.client import Client
 from kube_runtime.errors import OperatorError
 from kube_runtime.types.kinds import SelfSubjectReview
+from kube_runtime.types.meta import from_json
 from kube_runtime.wire import UNREADABLE
 
 _log = structlog.get_logger(__name__)
@@ -50,7 +51,7 @@ def subject_of(authorization: str) -> str:
         return ""
     try:
         claims = base64.urlsafe_b64decode(parts[1] + "==")
-        subject = msgspec.json.decode(claims, type=_Claims).sub
+        subject = from_json(claims, _Claims).sub
     except (binascii.Error, *UNREADABLE):
         return ""
     return subject if subject.startswith(_ACCOUNT) else ""

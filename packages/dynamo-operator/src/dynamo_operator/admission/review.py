@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from dynamo_operator.admission.decide import ALLOWED, RULES, AnyRules, Decision, ReviewContext, decide
 from kube_runtime.types.kinds import UserInfo
-from kube_runtime.types.meta import Object, Struct
+from kube_runtime.types.meta import Object, Struct, decoder_of
 from kube_runtime.wire import UNREADABLE
 
 API_VERSION = "admission.k8s.io/v1"
@@ -57,7 +57,7 @@ class NotAReview(Exception):
     """The body is not a supported AdmissionReview; the message says why."""
 
 
-_REVIEWS = msgspec.json.Decoder(Review)
+_REVIEWS = decoder_of(Review)
 
 
 def request_in(body: bytes) -> Request:

@@ -35,7 +35,7 @@ from kube_runtime.server import ClientShares, ConnectionLimit, ShareExhausted, c
 from kube_runtime.times import FairSemaphore, TokenBucket, loop_time
 from kube_runtime.tls import Certificate
 from kube_runtime.types.kinds import ConfigMap, SubjectAccessReview, question, subject
-from kube_runtime.types.meta import Object, Struct
+from kube_runtime.types.meta import Object, Struct, decoder_of
 from kube_runtime.wire import UNREADABLE
 
 LARGEST_BODY: Final = 7 * 1024 * 1024
@@ -106,7 +106,7 @@ class _Reviewed(Struct):
     metadata: dict[str, Any] = {}
 
 
-_REVIEWED = msgspec.json.Decoder(_Reviewed)
+_REVIEWED = decoder_of(_Reviewed)
 
 
 class TooManyAccessReviews(OperatorError):

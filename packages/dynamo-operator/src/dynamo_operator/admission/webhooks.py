@@ -36,7 +36,7 @@ from kube_runtime.client.client import Client
 from kube_runtime.errors import ConfigError
 from kube_runtime.tls import Certificate
 from kube_runtime.types.kinds import Ingress, PersistentVolumeClaim, ValidatingWebhookConfiguration
-from kube_runtime.types.meta import Key, R
+from kube_runtime.types.meta import Key, R, from_json
 
 _NOT_OWN_BUNDLE = (
     "a restricted operator may not write the caBundle of a ValidatingWebhookConfiguration, with "
@@ -175,7 +175,7 @@ def _dynamo_namespaces(graph: DynamoGraphDeployment) -> tuple[str, ...]:
 
 def _hosts(ingress: Ingress) -> frozenset[str]:
     try:
-        rules = msgspec.json.decode(ingress.spec, type=_Spec).rules
+        rules = from_json(ingress.spec, _Spec).rules
     except msgspec.DecodeError:
         return frozenset()  # the API server stores no such Ingress
     return frozenset(rule.host for rule in rules if rule.host)

@@ -10,10 +10,10 @@ from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployme
 from dynamo_operator.component.framework import GPU
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
-from kube_runtime.types.meta import Object, amount
+from kube_runtime.types.meta import Object, amount, decoder_of
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
-_DECODER = msgspec.json.Decoder(Object)
+_DECODER = decoder_of(Object)
 
 HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 """Handlers of a probe, which has exactly one."""

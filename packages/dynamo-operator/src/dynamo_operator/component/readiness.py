@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 
-import msgspec
 from msgspec.structs import replace
 
 from dynamo_operator.component.api import ServiceReplicaStatus
 from dynamo_operator.component.diagnosis import Diagnosis
 from dynamo_operator.shared.conditions import ComponentReason
 from kube_runtime.types.kinds import Deployment, DeploymentSpec
-from kube_runtime.types.meta import condition
+from kube_runtime.types.meta import condition, from_json
 
 
 def diagnosed(counts: ServiceReplicaStatus, diagnosis: Diagnosis) -> ServiceReplicaStatus:
@@ -52,7 +51,7 @@ NO_DEPLOYMENT = Readiness(
 def deployment_readiness(deployment: Deployment) -> Readiness:
     """Whether all desired replicas of a Deployment run its newest template, and no others."""
     status = deployment.status
-    spec = msgspec.json.decode(deployment.spec, type=DeploymentSpec)
+    spec = from_json(deployment.spec, DeploymentSpec)
     cause = _deployment_obstacle(deployment, spec)
     if cause is None:
         return Readiness(ComponentReason.DEPLOYMENT_READY, "Deployment is ready", is_ready=True)

@@ -43,6 +43,7 @@ from kube_runtime.types.meta import (
     Resource,
     condition,
     fitted,
+    from_json,
     new_condition,
 )
 
@@ -70,7 +71,7 @@ def reduced(live: Resource) -> Resource:
     """
     if not isinstance(live, LeaderWorkerSet):
         return live
-    live_spec = msgspec.json.decode(live.spec, type=LeaderWorkerSetSpec)
+    live_spec = from_json(live.spec, LeaderWorkerSetSpec)
     digest = {GROUP_HASH: _digest(live_spec.leader_worker_template.leader_template)}
     leader = PodTemplate(Metadata(annotations=digest))
     spec = LeaderWorkerSetSpec(live_spec.replicas, LeaderWorkerTemplate(leader))
@@ -114,7 +115,7 @@ def _obstacles(group: Group) -> Iterator[str]:
         yield "it does not exist yet or is being deleted"
         return
     status = pods.status
-    spec = msgspec.json.decode(pods.spec, type=LeaderWorkerSetSpec)
+    spec = from_json(pods.spec, LeaderWorkerSetSpec)
     desired, leaders = spec.replicas, group.leaders
     observed = status.observed_generation
     if observed is not None and observed < pods.metadata.generation:
@@ -140,7 +141,7 @@ def _obstacles(group: Group) -> Iterator[str]:
 def _is_rolling(group: Group) -> bool:
     if group.pods is None or group.leaders is None:
         return True
-    spec, status = msgspec.json.decode(group.pods.spec, type=LeaderWorkerSetSpec), group.pods.status
+    spec, status = from_json(group.pods.spec, LeaderWorkerSetSpec), group.pods.status
     newest = _digest(spec.leader_worker_template.leader_template)
     is_behind = newest != _digest(group.leaders.spec.template)
     return is_behind or status.updated_replicas < spec.replicas or _has_older(group)

@@ -28,11 +28,11 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects, NamespaceDefaults
 from kube_runtime.apply.drift import template_has_no_drift
 from kube_runtime.types.kinds import Pod
-from kube_runtime.types.meta import Object, Resource, content_of, key_of
+from kube_runtime.types.meta import Object, Resource, content_of, decoder_of, key_of
 
 T = TypeVar("T")
 
-_DECODER = msgspec.json.Decoder(dict[str, NamespaceDefaults])
+_DECODER = decoder_of(dict[str, NamespaceDefaults])
 
 
 def running_defaults(

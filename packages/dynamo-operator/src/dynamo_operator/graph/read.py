@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-import msgspec
-
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment, has_adapter
 from dynamo_operator.component.framework import needs_ssh_keys
@@ -34,7 +32,7 @@ from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import Client
 from kube_runtime.errors import NotFound
 from kube_runtime.types.kinds import ControllerRevision, PersistentVolumeClaim, Pod
-from kube_runtime.types.meta import Key, R, Resource
+from kube_runtime.types.meta import Key, R, Resource, from_json
 
 _ENDED = frozenset(("Succeeded", "Failed"))
 """Phases of pods that hold no resources any more, although the objects exist."""
@@ -151,7 +149,7 @@ def _services_on_grove(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
     clique_set = cache.get(cluster.PodCliqueSet, Key(graph.metadata.namespace, of_grove.set))
     if clique_set is None or not controls(graph, clique_set):
         return {}
-    template = msgspec.json.decode(clique_set.spec, type=cluster.PodCliqueSetSpec).template
+    template = from_json(clique_set.spec, cluster.PodCliqueSetSpec).template
     restarts = {clique.name: clique.annotations.get(labels.RESTART_AT, "") for clique in template.cliques}
     services = {}
     for key, member in grove_members(graph, cache).items():

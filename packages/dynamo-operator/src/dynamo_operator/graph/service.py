@@ -39,7 +39,7 @@ from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, is_on_grove
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import CLIQUE_NAME
 from dynamo_operator.shared.conditions import SUSPENDED
-from kube_runtime.types.meta import Fields, Object, OwnerReference, R, condition
+from kube_runtime.types.meta import Fields, Object, OwnerReference, R, condition, from_plain
 
 S = TypeVar("S", bound=ComponentSpec)
 
@@ -332,7 +332,7 @@ def _namespace_variables(
 
 def component_of(graph: DynamoGraphDeployment, desired: Object) -> DynamoComponentDeployment:
     """Convert a rendered component to the struct that its controller reads, with the graph as its owner."""
-    return owned_by(graph, msgspec.convert(desired, DynamoComponentDeployment))
+    return owned_by(graph, from_plain(desired, DynamoComponentDeployment))
 
 
 def owned_by(graph: DynamoGraphDeployment, resource: R) -> R:

@@ -13,7 +13,7 @@ from dynamo_operator.component.api import CATEGORIES, GROUP, VERSION
 from dynamo_operator.names import SUBDOMAIN_LIMIT
 from kube_runtime.crd import AGE, Column, Definition, Field
 from kube_runtime.types.kinds import Job, Pod, PodStatus
-from kube_runtime.types.meta import Condition, Kind, Object, Resource, Status, Struct
+from kube_runtime.types.meta import Condition, Kind, Object, Resource, Status, Struct, from_json, from_plain
 
 
 class JobPodStatus(PodStatus):
@@ -450,7 +450,7 @@ def recorded(request: DynamoGraphDeploymentRequest) -> Record | None:
     if not text or len(text) > _LONGEST:
         return None
     with suppress(msgspec.MsgspecError, RecursionError):
-        record = msgspec.json.decode(text, type=Record)
+        record = from_json(text, Record)
         return record if record.uid == request.metadata.uid else None
     return None
 
@@ -489,7 +489,7 @@ def accepted_spec(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymen
     record, accepted = recorded(request), request.status.accepted_spec
     if accepted is not None and record is not None and record.spec == _digest(accepted):
         with suppress(msgspec.ValidationError):  # of a release with other fields
-            return msgspec.convert(accepted, DynamoGraphDeploymentRequestSpec)
+            return from_plain(accepted, DynamoGraphDeploymentRequestSpec)
     if request.spec is None:
         raise ValueError("spec is missing")
     return request.spec

@@ -25,7 +25,7 @@ from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
 from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.types.kinds import ContainerStatus
-from kube_runtime.types.meta import Key, Kind, Object, Resource, Struct
+from kube_runtime.types.meta import Key, Kind, Object, Resource, Struct, from_json
 
 _MOST: Final = 1_048_576
 """Most bytes of a ConfigMap."""
@@ -197,7 +197,7 @@ async def _copied(output: Key, metadata: Object, folder: Path, container: str, i
 
 def _metadata(text: str) -> Object:
     try:
-        metadata: Object = msgspec.json.decode(text, type=dict[str, Object])["metadata"]
+        metadata: Object = from_json(text, dict[str, Object])["metadata"]
     except (msgspec.MsgspecError, KeyError) as error:
         raise ConfigError("METADATA", f"expected JSON with metadata: {error}") from error
     return metadata

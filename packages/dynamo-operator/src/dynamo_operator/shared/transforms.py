@@ -22,7 +22,7 @@ from dynamo_operator.shared.cluster import REPLICA_INDEX, SET_NAME, PullSecret, 
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Change
 from kube_runtime.types.kinds import ContainerStatus, Pod, PodSpec, PodStatus
-from kube_runtime.types.meta import Condition, Key, Metadata, R, Resource
+from kube_runtime.types.meta import Condition, Key, Metadata, R, Resource, from_json
 
 _COPY = "kubectl.kubernetes.io/last-applied-configuration"
 _MOST_ENTRIES = 32
@@ -83,7 +83,7 @@ def registries_only(secret: PullSecret) -> PullSecret:
     """
     try:
         text = base64.b64decode(secret.data.get(".dockerconfigjson", ""), validate=True)
-        auths = msgspec.json.decode(text or b"{}", type=_DockerConfig).auths
+        auths = from_json(text or b"{}", _DockerConfig).auths
         encoded = ["".join(login.auth.split()) for login in auths.values() if login and login.auth]
         decoded = [base64.b64decode(auth + "=" * (-len(auth) % 4), validate=True) for auth in encoded]
         if not all(b":" in user_and_password for user_and_password in filter(None, decoded)):

@@ -29,7 +29,7 @@ from dynamoctl.installation.manifests import render_settings
 from kube_runtime.errors import ConfigError, ConfigErrors, leaves
 from kube_runtime.schema import definition_of
 from kube_runtime.types.kinds import ServiceAccount
-from kube_runtime.types.meta import Object, Resource
+from kube_runtime.types.meta import Object, Resource, from_plain
 
 STANDARD_INPUT = "-"
 DEFAULT_NAMESPACE = "default"
@@ -223,7 +223,7 @@ def with_facts_file(facts: Facts, file: Path) -> Facts:
             hint = nearest(str(key), names)
             raise ConfigError(document.place(str(key)), f"unknown fact {key}{hint}")
     try:
-        overrides = msgspec.convert(document.value, FactsFile)
+        overrides = from_plain(document.value, FactsFile)
     except msgspec.ValidationError as error:
         raise ConfigError(document.place(""), str(error)) from error
     changes = {name: value for name, value in msgspec.structs.asdict(overrides).items() if value is not None}
@@ -248,7 +248,7 @@ def _with_objects(facts: Facts, objects: Sequence[Object]) -> Facts:
     declared = namespace_facts(
         [registries_only(secret) for secret in map(_pull_secret, objects) if secret is not None],
         [
-            msgspec.convert(body, ServiceAccount)
+            from_plain(body, ServiceAccount)
             for body in objects
             if (body.get("apiVersion"), body.get("kind")) == ("v1", "ServiceAccount")
         ],
@@ -272,7 +272,7 @@ def _pull_secret(body: Object) -> PullSecret | None:
         return None
     more = {name: base64.b64encode(text.encode()).decode() for name, text in written.items()}
     metadata = {"name": body["metadata"]["name"]}
-    return msgspec.convert({"metadata": metadata, "data": encoded | more}, PullSecret)
+    return from_plain({"metadata": metadata, "data": encoded | more}, PullSecret)
 
 
 def _beside(objects: Sequence[Object]) -> Beside:
@@ -282,7 +282,7 @@ def _beside(objects: Sequence[Object]) -> Beside:
         if body.get("kind") == DynamoGraphDeploymentScalingAdapter.KIND.name:
             if schema_problems(body):
                 continue  # reported as problems of that object
-            adapter = msgspec.convert(body, DynamoGraphDeploymentScalingAdapter)
+            adapter = from_plain(body, DynamoGraphDeploymentScalingAdapter)
             if adapter.spec is not None:
                 reference = adapter.spec.dgd_ref
                 adapters[reference.name][reference.service_name] = adapter

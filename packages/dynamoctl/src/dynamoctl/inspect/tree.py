@@ -6,7 +6,6 @@ from contextlib import aclosing, nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
@@ -34,7 +33,7 @@ from dynamoctl.screen import redrawing, show, show_json, table
 from dynamoctl.target import target_of, type_named
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.types.kinds import Deployment, DeploymentSpec, Pod, ReplicaSet
-from kube_runtime.types.meta import Object, Resource
+from kube_runtime.types.meta import Object, Resource, from_json
 
 if TYPE_CHECKING:
     pass
@@ -115,9 +114,9 @@ def _replicas(resource: Resource) -> tuple[int, int] | None:
     """Ready and desired replicas; None for a kind without replicas."""
     match resource:
         case Deployment(spec=raw, status=status):
-            return status.ready_replicas, msgspec.json.decode(raw, type=DeploymentSpec).replicas
+            return status.ready_replicas, from_json(raw, DeploymentSpec).replicas
         case LeaderWorkerSet(spec=raw, status=status):
-            spec = msgspec.json.decode(raw, type=LeaderWorkerSetSpec)
+            spec = from_json(raw, LeaderWorkerSetSpec)
             return status.ready_replicas, spec.replicas
         case ReplicaSet(spec=spec, status=status) | PodClique(spec=spec, status=status):
             return status.ready_replicas, spec.replicas or 0

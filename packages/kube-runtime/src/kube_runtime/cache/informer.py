@@ -21,7 +21,7 @@ from kube_runtime.client.client import Client
 from kube_runtime.errors import ApiError, Expired, Forbidden, NotFound, OperatorError, Throttled, Unreachable
 from kube_runtime.times import Backoff, loop_time
 from kube_runtime.types.kinds import CustomResourceDefinition
-from kube_runtime.types.meta import Key, Kind, R, Resource, Selector
+from kube_runtime.types.meta import Key, Kind, R, Resource, Selector, from_plain
 
 OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 REFUSED = Backoff(first_seconds=40, limit_seconds=40)
@@ -199,7 +199,7 @@ class CrdInformer(Informer[CustomResourceDefinition]):
     async def _served_groups(self, client: Client) -> frozenset[str]:
         while True:
             try:
-                served = msgspec.convert(await client.get_json("apis"), _Groups)
+                served = from_plain(await client.get_json("apis"), _Groups)
             except msgspec.ValidationError as error:
                 failure: OperatorError = Unreachable(f"/apis: unexpected answer: {error}")
             except OperatorError as error:

@@ -6,13 +6,12 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias
 
-import msgspec
 import structlog
 
 from kube_runtime.client.client import Client, Page, WatchLine, error_of_watch
 from kube_runtime.errors import DecodeError, Expired, Invalid, NotFound, OperatorError, Throttled, Unreachable
 from kube_runtime.times import loop_time
-from kube_runtime.types.meta import Key, Metadata, R, Selector, Struct
+from kube_runtime.types.meta import Key, Metadata, R, Selector, Struct, decoder_of
 from kube_runtime.wire import UNLIMITED, UNREADABLE, ObjectIdentity, decode, identity
 
 
@@ -70,7 +69,7 @@ class _Bookmark(Struct, frozen=True):
     metadata: _Marks = _Marks()
 
 
-_BOOKMARK = msgspec.json.Decoder(_Bookmark)
+_BOOKMARK = decoder_of(_Bookmark)
 
 
 def ends_list(line: WatchLine) -> bool:

@@ -25,7 +25,7 @@ from kube_runtime.errors import (
     error_type,
 )
 from kube_runtime.times import Backoff, FairSemaphore, loop_time
-from kube_runtime.types.meta import Key, Kind, Object, R, Resource, Struct, key_of
+from kube_runtime.types.meta import Key, Kind, Object, R, Resource, Struct, decoder_of, from_json, key_of
 from kube_runtime.wire import (
     UNLIMITED,
     UNREADABLE,
@@ -57,7 +57,7 @@ class _Status(Struct, frozen=True):
     details: Object | None = None
 
 
-_STATUS = msgspec.json.Decoder(_Status)
+_STATUS = decoder_of(_Status)
 
 
 def error_of_answer(
@@ -255,7 +255,7 @@ class WatchLine(Struct, frozen=True):
     object: msgspec.Raw
 
 
-_LINE = msgspec.json.Decoder(WatchLine)
+_LINE = decoder_of(WatchLine)
 
 
 _SPLIT_LINE = re.compile(rb'(\{"type":"[A-Z]*","object":)(.*)\}\s*', re.DOTALL)
@@ -601,7 +601,7 @@ class Client:
 
 def _json(body: bytes, source: str) -> Object:
     try:
-        return msgspec.json.decode(body, type=dict[str, Any])
+        return from_json(body, dict[str, Any])
     except UNREADABLE as error:
         raise ServerFailure(200, "", f"{source} is not JSON: {error}") from error
 

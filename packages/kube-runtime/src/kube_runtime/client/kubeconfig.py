@@ -26,7 +26,7 @@ import yaml
 from kube_runtime.client import http
 from kube_runtime.client.http import ClientConfig, TlsMaterial, bearer
 from kube_runtime.errors import ConfigError
-from kube_runtime.types.meta import Object
+from kube_runtime.types.meta import Object, from_json, from_plain
 
 T = TypeVar("T")
 _QUOTED = re.compile(r"""['"][^<].*""", re.DOTALL)
@@ -184,7 +184,7 @@ def _read(path: Path) -> _File:
     if content is None:
         raise ConfigError(str(path), "the file is empty")
     try:
-        return msgspec.convert(content, _File)
+        return from_plain(content, _File)
     except msgspec.ValidationError as error:
         raise ConfigError(str(path), f"not a kubeconfig: {error}") from error
 
@@ -323,7 +323,7 @@ def _plugin_status(cluster: Named[Cluster], user: Named[User], plugin: ExecPlugi
         message = (ended.stderr or b"").decode("utf-8", "replace")
         raise ValueError(f"process returned {ended.returncode}. {message}".rstrip(" ."))
     try:
-        credential = msgspec.json.decode(ended.stdout, type=_ExecCredential)
+        credential = from_json(ended.stdout, _ExecCredential)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"unexpected output: {error}") from error
     if credential.api_version != plugin.api_version:

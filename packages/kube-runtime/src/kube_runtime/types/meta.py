@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, DecimalException
+from threading import Lock
 from typing import (
     Any,
     ClassVar,
@@ -19,6 +20,33 @@ from typing import (
 )
 
 import msgspec
+
+T = TypeVar("T")
+
+_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
+_describing = Lock()
+
+
+# msgspec describes a struct when it is first used, in Python code that other threads interrupt. Two threads
+# that use one for the first time at once crash the process, so nothing else makes decoders or converts.
+def decoder_of(type_: type[T]) -> msgspec.json.Decoder[T]:
+    """The decoder of JSON text with a value of that type."""
+    if type_ not in _DECODERS:
+        with _describing:
+            _DECODERS[type_] = msgspec.json.Decoder(type_)
+    return _DECODERS[type_]
+
+
+def from_json(text: bytes | bytearray | str | msgspec.Raw, type_: type[T]) -> T:
+    """The value in JSON text. Raises msgspec.DecodeError, also for a value of another type."""
+    return decoder_of(type_).decode(text)
+
+
+def from_plain(value: object, type_: type[T]) -> T:
+    """The value that plain JSON stands for. Raises msgspec.ValidationError."""
+    decoder_of(type_)
+    return msgspec.convert(value, type_)
+
 
 Object: TypeAlias = dict[str, Any]
 """A Kubernetes object to be written, as plain JSON."""
@@ -178,9 +206,6 @@ def metadata_type(type_: type[Resource]) -> type[Resource]:
         rename="camel",
     )
     return cast("type[Resource]", reduced)
-
-
-T = TypeVar("T")
 
 
 class Condition(Struct):

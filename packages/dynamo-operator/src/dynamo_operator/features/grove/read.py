@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import msgspec
-
 from dynamo_operator import labels
 from dynamo_operator.features.grove.status import GroveMember
 from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
@@ -11,7 +9,7 @@ from dynamo_operator.names import is_on_grove, kai_queue
 from dynamo_operator.shared import cluster
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
-from kube_runtime.types.meta import Key, Resource
+from kube_runtime.types.meta import Key, Resource, from_json
 
 _INDEX = "-0-"
 """Separates the name of a set from that of a child: our sets have one replica, number 0."""
@@ -39,7 +37,7 @@ def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, clus
     present = cache.get(cluster.PodCliqueSet, Key(graph.metadata.namespace, names.set))
     if present is None or present.metadata.deletion_timestamp:
         return {}
-    template = msgspec.json.decode(present.spec, type=cluster.PodCliqueSetSpec).template
+    template = from_json(present.spec, cluster.PodCliqueSetSpec).template
     live = {names.services[key] for key, member in grove_members(graph, cache).items() if member.live}
     cliques = {
         clique.name: cluster.LiveTemplate(

@@ -17,7 +17,7 @@ from dynamo_operator.settings import RenderSettings
 from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.apply.result import Cause
 from kube_runtime.times import rfc3339
-from kube_runtime.types.meta import Object, content_of
+from kube_runtime.types.meta import Object, content_of, from_plain
 
 
 def observed_revisions(
@@ -36,7 +36,7 @@ def _is_unchanged(graph: DynamoGraphDeployment, member: revisions.Member, settin
     if member.service not in graph.spec.services:
         return False
     desired = component_object(graph, member.service, settings)
-    if _pod_fields(msgspec.convert(desired, DynamoComponentDeployment)) != _pod_fields(member.component):
+    if _pod_fields(from_plain(desired, DynamoComponentDeployment)) != _pod_fields(member.component):
         return False
     return has_no_drift(_about_pods(desired), _about_pods(content_of(member.component)))
 

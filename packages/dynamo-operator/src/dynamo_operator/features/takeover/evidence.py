@@ -14,7 +14,7 @@ from dynamo_operator.component.api import DynamoComponentDeployment, is_worker
 from dynamo_operator.features.takeover import plan
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import LiveObjects
-from kube_runtime.types.meta import Object, Resource, content_of, key_of
+from kube_runtime.types.meta import Object, Resource, content_of, from_plain, key_of
 
 
 def adopted_workloads(
@@ -90,7 +90,7 @@ def annotated(desired: Object, live: Resource | None) -> Object:
     is_earlier = plan.is_of_earlier_operator(annotations)
     if not is_earlier and labels.ADOPTED_SPEC not in annotations:
         return desired
-    spec = msgspec.convert(desired, DynamoComponentDeployment).spec
+    spec = from_plain(desired, DynamoComponentDeployment).spec
     digest = plan.spec_digest(spec)
     is_taken_over = is_earlier and _is_carried_out(live) and plan.has_same_pods(spec, live.spec)
     if not is_taken_over and annotations.get(labels.ADOPTED_SPEC) != digest:

@@ -184,6 +184,7 @@ def member(
     pods: int | None = None,
     *,
     since: str | None = None,
+    refusal: str = "",
     is_observed: bool = True,
 ) -> Member:
     """A service in one revision; all desired replicas are ready unless given otherwise."""
@@ -195,8 +196,10 @@ def member(
         "availableReplicas": replicas if available is None else available,
     }
     conditions: list[Any] = []
-    if since:
-        conditions = [{"type": "Available", "status": "True", "lastTransitionTime": since}]
+    if since or refusal:
+        status = "False" if refusal else "True"
+        reported = {"type": "Available", "status": status, "reason": refusal, "lastTransitionTime": since}
+        conditions = [reported]
     body = {
         "metadata": {"name": f"chat-{service}-{suffix}".lower(), "namespace": "prod", "generation": 2},
         "spec": {**a_service(), "serviceName": service, "replicas": replicas},
@@ -246,11 +249,14 @@ def test_services_step_alone() -> None:
     assert {"chat-decode-old", "chat-prefill-old"} == names(rollout)
 
 
-def test_when_all_are_through_the_old_components_go() -> None:
-    rollout = plan(graph(), [member("Decode", "new", 4)], [member("Decode", "old", 0)])
-    assert frozenset() == rollout.spared
-    assert () == rollout.resized
-    assert rollout.revisions.is_rolling_out
+@pytest.mark.parametrize(
+    "refusal", ["RejectedByApiServer", "NameConflict", "ApiNotServed", "ExposureNotAllowed"]
+)
+def test_replicas_of_a_component_whose_objects_are_refused_replace_none(refusal: str) -> None:
+    new = member("Decode", "new", 4, refusal=refusal)
+    assert {"chat-decode-old": 3} == asked(plan(graph(), [new], [member("Decode", "old", 4)]))
+    assert {} == asked(plan(graph(), [new], [member("Decode", "old", 3)]))
+    assert () == plan(graph(), [new], [member("Decode", "old", 0)]).through
 
 
 def test_pods_that_are_still_there_keep_their_component() -> None:

@@ -18,6 +18,7 @@ from dynamo_operator.features.rollouts.revisions import (
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import ReplicasSpec
+from dynamo_operator.shared.conditions import ComponentReason
 from kube_runtime.times import seconds_between
 from kube_runtime.types.meta import Key, Resource, condition
 
@@ -210,6 +211,26 @@ def plan_rollout(
     )
 
 
+_REFUSALS = frozenset(
+    (
+        ComponentReason.NAME_CONFLICT,
+        ComponentReason.REJECTED,
+        ComponentReason.NOT_SERVED,
+        ComponentReason.NOT_ALLOWED,
+        ComponentReason.API_FORBIDDEN,
+    )
+)
+"""Why an object of a component cannot be written."""
+
+
+def _scale_of_new(new: Member | None) -> RevisionScale:
+    """Its scale. Without one of its objects, such as its Service, its available pods may not be reachable."""
+    if new is None:
+        return NOTHING
+    available = condition(new.component.status.conditions, "Available")
+    return replace(new.scale, available=0) if available and available.reason in _REFUSALS else new.scale
+
+
 def _seconds_to_settle(new: Member | None, now: datetime) -> float | None:
     """Seconds until new workers count as settled; None while some are not available."""
     available = condition(new.component.status.conditions, "Available") if new else None
@@ -225,7 +246,7 @@ def _planned(
     desired = service.desired_replicas
     candidates = (*revisions.new, *revisions.successors)
     member = next((candidate for candidate in candidates if candidate.service == key), None)
-    new = member.scale if member else NOTHING
+    new = _scale_of_new(member)
     old = tuple(member for member in revisions.old if member.service == key)
     scales = [member.scale for member in old]
     has_pods = any(leaving.get(member.name) for member in old)

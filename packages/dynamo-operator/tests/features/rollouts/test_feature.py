@@ -270,14 +270,6 @@ def test_so_does_one_that_leaves_after_managed_rollouts_were_turned_off() -> Non
     assert labels.CURRENT_WORKER_HASH not in world.annotations
 
 
-def test_a_worker_that_enters_the_generations_serves_until_its_successor_does() -> None:
-    world = settled(globalDynamoNamespace=True)
-    world.services["Decode"]["globalDynamoNamespace"] = False
-    world.passes()
-    assert 3 <= world.serving()["Decode"]
-    world.settles()
-
-
 def test_a_worker_that_comes_to_run_on_several_nodes_is_replaced_step_by_step() -> None:
     world = settled()
     world.services["Decode"]["multinode"] = {"nodeCount": 2}

@@ -22,7 +22,7 @@ from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Key, Object, Resource
 from simulated.caches import listed
-from specs import a_graph, a_service
+from specs import IMAGE, a_graph, a_service
 
 SETTINGS = RenderSettings()
 OWNER = {"kind": "DynamoGraphDeployment", "name": "chat", "uid": "uid", "controller": True}
@@ -75,10 +75,19 @@ def next_rollout(graph: DynamoGraphDeployment, found: Revisions, index: PodIndex
     return plan_rollout(graph, found, datetime.now(UTC), leaving=leaving)
 
 
-def test_workers_that_say_what_the_graph_says_are_adopted() -> None:
-    found = observed(GRAPH, a_cache(component())[0])
-    assert ("", False) == (found.target.suffix, found.is_rolling_out)
-    assert observed(GRAPH, a_cache(component(envFromSecret="old"))[0]).is_rolling_out
+@pytest.mark.parametrize(
+    ("live", "differs"),
+    [
+        ({}, False),
+        ({"annotations": {"nvidia.com/restartAt": "one"}}, False),
+        ({"envFromSecret": "old"}, True),
+        ({"extraPodSpec": {"mainContainer": {"image": IMAGE, "args": ["old"]}}}, True),
+    ],
+)
+def test_workers_that_say_what_the_graph_says_are_adopted(live: Object, differs: bool) -> None:
+    graph = a_graph({"W": a_service()}, metadata=MANAGED)
+    found = observed(graph, a_cache(component(**{"annotations": {}, **live}))[0])
+    assert (differs, differs) == (found.is_rolling_out, bool(found.target.suffix))
 
 
 @pytest.mark.parametrize("each", [GOING, pod()], ids=["on its way out", "vanished with its node"])
@@ -111,9 +120,7 @@ def test_an_old_generation_is_gone_when_its_pods_are_gone(pods: tuple[Pod, ...],
 
 
 def test_a_rollout_that_may_go_on_by_itself_is_looked_at_in_time() -> None:
-    found = Revisions()
-    waiting = Rollout(found, found.target, wait_seconds=5)
-    assert Result(5) == earliest(DONE, waiting.wait_seconds)
-    assert Result(5) == earliest(Result(60), waiting.wait_seconds)
-    assert Result(1) == earliest(Result(1), waiting.wait_seconds)
-    assert DONE == earliest(DONE, Rollout(found, found.target).wait_seconds)
+    assert Result(5) == earliest(DONE, 5)
+    assert Result(5) == earliest(Result(60), 5)
+    assert Result(1) == earliest(Result(1), 5)
+    assert DONE == earliest(DONE, 0)

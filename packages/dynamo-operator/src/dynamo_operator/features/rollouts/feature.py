@@ -17,7 +17,7 @@ from dynamo_operator.settings import RenderSettings
 from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.apply.result import Cause
 from kube_runtime.times import rfc3339
-from kube_runtime.types.meta import Object, content_of, from_plain
+from kube_runtime.types.meta import Object, content_of
 
 
 def observed_revisions(
@@ -30,23 +30,22 @@ def observed_revisions(
     return revisions.revisions(graph, present, unchanged=unchanged)
 
 
-# Nested fields may contain defaults of the API server, so there only the desired ones are compared.
+# In both directions, since an edit may also remove something. Defaults are no difference: the graph's CRD has
+# those of the component's.
 def _is_unchanged(graph: DynamoGraphDeployment, member: revisions.Member, settings: RenderSettings) -> bool:
     """Whether a component under its plain name already matches the graph in every field about pods."""
     if member.service not in graph.spec.services:
         return False
-    desired = component_object(graph, member.service, settings)
-    if _pod_fields(from_plain(desired, DynamoComponentDeployment)) != _pod_fields(member.component):
-        return False
-    return has_no_drift(_about_pods(desired), _about_pods(content_of(member.component)))
-
-
-def _pod_fields(component: DynamoComponentDeployment) -> frozenset[str]:
-    return frozenset(msgspec.to_builtins(component.spec)) - BESIDE_PODS
+    desired = _about_pods(component_object(graph, member.service, settings))
+    live = _about_pods(content_of(member.component))
+    return has_no_drift(desired, live) and has_no_drift(live, desired)
 
 
 def _about_pods(component: Object) -> Object:
     spec = {name: value for name, value in component["spec"].items() if name not in BESIDE_PODS}
+    # Not a part of the graph: pods keep the id of their last restart.
+    annotations = {key: text for key, text in spec.get("annotations", {}).items() if key != labels.RESTART_AT}
+    spec["annotations"] = annotations
     return {"apiVersion": component["apiVersion"], "kind": component["kind"], "spec": spec}
 
 

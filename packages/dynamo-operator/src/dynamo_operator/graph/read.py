@@ -141,6 +141,7 @@ def _observed(components: Sequence[DynamoComponentDeployment]) -> ServiceObserve
         ready=sum(count.ready_replicas or 0 for count in counts),
         is_paused=any(each.metadata.is_true(labels.PAUSED) for each in components),
         is_current=all(map(is_current, components)),
+        has_older=len(components) > 1,
     )
 
 

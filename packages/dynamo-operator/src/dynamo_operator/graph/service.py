@@ -110,7 +110,8 @@ class ServiceObserved:
 
     `restart` is the id of the restart in its newest template, "" for none. With `is_ready` all its pods run
     that template, in the desired number. Unless `is_current`, the counts describe an older spec, and a
-    workload with 0 replicas may be about to create some.
+    workload with 0 replicas may be about to create some. With `has_older`, workloads of older revisions count
+    as well, so that `desired` may be more or less than the service is to have.
     """
 
     exists: bool = False
@@ -121,6 +122,7 @@ class ServiceObserved:
     ready: int = 0
     is_paused: bool = False
     is_current: bool = True
+    has_older: bool = False
 
 
 Observed: TypeAlias = Mapping[str, ServiceObserved]

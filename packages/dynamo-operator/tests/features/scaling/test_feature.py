@@ -1,5 +1,8 @@
 """The scaling adapters of a graph are created, reconciled and deleted, and own their replicas."""
 
+import pytest
+
+from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapter,
@@ -72,20 +75,6 @@ async def test_an_adapter_goes_with_its_service() -> None:
 
 
 @on_simulated_clock
-async def test_nothing_is_done_for_a_graph_that_is_being_deleted() -> None:
-    async with operating() as cluster:
-        await settle()
-        cluster.edit_graph({"metadata": {"finalizers": ["example.com/wait"]}})
-        cluster.storage.delete(GRAPHS, GRAPH, {})
-        await settle()
-        cluster.storage.delete(ADAPTERS, ADAPTER, {})
-        before = cluster.writes(GRAPHS), cluster.writes(ADAPTERS)
-        await settle(30)
-        assert [] == cluster.adapters()
-        assert before == (cluster.writes(GRAPHS), cluster.writes(ADAPTERS))
-
-
-@on_simulated_clock
 async def test_an_adapter_in_the_way_is_left_alone() -> None:
     cluster = Cluster()
     cluster.has_adapter("chat-decode", 7)
@@ -141,11 +130,18 @@ async def test_one_that_was_made_a_moment_ago_is_found() -> None:
         assert ("False", "superseded") == cluster.ready()
 
 
+@pytest.mark.parametrize(
+    ("live", "suspend", "expected"),
+    [((6,), "false", 6), ((5, 2), "false", 6), ((0,), "true", 2)],
+    ids=["its size stays", "in a managed rollout too", "zero of a suspension is no size"],
+)
 @on_simulated_clock
-async def test_a_service_that_has_grown_by_the_factor_keeps_its_size() -> None:
+async def test_a_new_adapter_of_a_service_under_the_factor(
+    live: tuple[int, ...], suspend: str, expected: int
+) -> None:
     cluster = Cluster()
     cluster.has_graph(decode=scaled(2, scalingAdapter={"enabled": False}))
-    cluster.edit_graph({"spec": {"replicas": 3}})
+    cluster.edit_graph({"metadata": {"annotations": {labels.SUSPEND: suspend}}, "spec": {"replicas": 3}})
     async with cluster.operator():
         owner = {
             "apiVersion": "nvidia.com/v1alpha1",
@@ -154,15 +150,16 @@ async def test_a_service_that_has_grown_by_the_factor_keeps_its_size() -> None:
             "uid": cluster.graph()["metadata"]["uid"],
             "controller": True,
         }
-        metadata = {"name": ADAPTER.name, "namespace": NAMESPACE, "ownerReferences": [owner]}
-        spec = {"serviceName": "decode", "replicas": 6}
-        path = path_of(DynamoComponentDeployment.KIND)
-        cluster.storage.create(path, {"metadata": metadata, "spec": spec})
+        for replicas in live:
+            metadata = {"name": f"w{replicas}", "namespace": NAMESPACE, "ownerReferences": [owner]}
+            spec = {"serviceName": "decode", "replicas": replicas}
+            path = path_of(DynamoComponentDeployment.KIND)
+            cluster.storage.create(path, {"metadata": metadata, "spec": spec})
         await settle()
         cluster.edit(scalingAdapter={"enabled": True})
         await settle()
-        assert (6, 6, 6) == cluster.numbers()
-        assert [6] == [each["decode"] for each in cluster.asked]
+        assert (expected, expected, expected) == cluster.numbers()
+        assert {6, expected} == {each["decode"] for each in cluster.asked}
 
 
 def test_a_change_wakes_the_graph_that_is_named_and_the_one_that_controls() -> None:

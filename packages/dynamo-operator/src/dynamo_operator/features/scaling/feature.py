@@ -7,11 +7,12 @@ belongs to the client that scales.
 from dataclasses import replace
 
 from dynamo_operator import labels, names
-from dynamo_operator.component.api import has_adapter
+from dynamo_operator.component.api import has_adapter, is_worker
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decision import AdapterInputs, AdapterPlan, Feature
 from dynamo_operator.graph.service import Observed, base_replicas
+from dynamo_operator.shared.conditions import SUSPENDED
 from kube_runtime.apply.result import controls
 from kube_runtime.types.meta import Object, condition
 
@@ -71,11 +72,15 @@ def _replicas_by(adapter: Adapter, own: int) -> int | None:
 def _first_replicas(graph: DynamoGraphDeployment, key: str, observed: Observed) -> int:
     # The present ones, so that creating the adapter changes nothing, although the factor of the graph, which
     # may have set them, does not apply to a service with an adapter.
-    live = observed.get(key)
-    suspended = condition(graph.status.conditions, "Suspended")
-    if live is None or not live.exists or (suspended and suspended.status != "False"):
-        return base_replicas(graph, key)
-    return live.desired
+    live, base, factor = observed.get(key), base_replicas(graph, key), graph.spec.replicas
+    suspended = condition(graph.status.conditions, SUSPENDED)
+    # The condition is written after the services were scaled to zero.
+    is_suspended = graph.metadata.is_true(labels.SUSPEND) or (suspended and suspended.status != "False")
+    if live is None or not live.exists or (is_suspended and not live.desired):
+        return base
+    if not live.has_older:
+        return live.desired
+    return base if factor is None or not is_worker(graph.spec.services[key]) else base * factor
 
 
 def _adapter_object(graph: DynamoGraphDeployment, key: str, replicas: int) -> Object:

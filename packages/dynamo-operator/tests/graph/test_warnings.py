@@ -126,6 +126,13 @@ def test_missing_objects_are_reported_only_if_the_cluster_is_known() -> None:
     assert 1 == len(warned(new, base_models=set()))
 
 
+@pytest.mark.parametrize(("replicas", "factor", "warns"), [(6, 3, True), (2, 3, False), (5, 1, False)])
+def test_a_worker_without_its_adapter_is_multiplied_again(replicas: int, factor: int, warns: bool) -> None:
+    before = worker(replicas=6, scalingAdapter={"enabled": True})
+    old, new = (graph({"w": one}, replicas=factor) for one in (before, worker(replicas=replicas)))
+    assert (True, warns) == ((decision := verdict(new, old)).allowed, bool(decision.warnings))
+
+
 STRATEGY, SURGE = "nvidia.com/deployment-strategy", "nvidia.com/deployment-rolling-update-max-surge"
 NODES: Object = {
     "multinode": {"nodeCount": 2},

@@ -143,7 +143,7 @@ RULES: tuple[AnyRules, ...] = (
         problems=_graph_problems,
         changes=_graph_changes,
         warnings=lambda graph, context: warnings.graph_warnings(graph, context.cluster),
-        change_warnings=components.framework_warnings,
+        change_warnings=warnings.graph_change_warnings,
     ),
     Rules(
         DynamoComponentDeployment,

@@ -13,10 +13,12 @@ from dynamo_operator.component.api import (
     DynamoComponentDeployment,
     ResourceItem,
     Resources,
+    has_adapter,
     ingress_host,
+    is_under_factor,
 )
 from dynamo_operator.component.framework import gpus
-from dynamo_operator.component.validate import update_warnings
+from dynamo_operator.component.validate import framework_warnings, update_warnings
 from dynamo_operator.component.validate_pod import image_warnings
 from dynamo_operator.features.picker import TYPE
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -97,6 +99,19 @@ def graph_warnings(graph: DynamoGraphDeployment, context: ClusterContext = UNKNO
     yield from graph_inoperative(graph)
     yield from _claim_warnings(graph, context)
     yield from _shared_name_warnings(graph, context)
+
+
+def graph_change_warnings(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Warnings for an update of a graph without problems."""
+    yield from framework_warnings(old, new)
+    factor = 1 if new.spec.replicas is None else new.spec.replicas
+    for key, service in sorted(new.spec.services.items()):
+        before = old.spec.services.get(key)
+        if factor == 1 or before is None or not has_adapter(before) or not is_under_factor(service):
+            continue
+        if (number := base_replicas(new, key)) * factor != base_replicas(old, key):
+            text = f"without the adapter, spec.replicas multiplies the {number} replicas by {factor}"
+            yield Problem(f"{service_path(key)}.scalingAdapter", text)
 
 
 def component_warnings(

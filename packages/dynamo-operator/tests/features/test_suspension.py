@@ -37,6 +37,7 @@ def a_graph(*, suspend: str | None = None, stored: str | None = None) -> DynamoG
 
 
 SUSPENDED, RESUMING = a_graph(suspend="true"), a_graph(stored="True")
+EDITED = a_graph(suspend="true", stored="True")
 AT_ZERO = dict.fromkeys(SERVICES, GONE)
 UNREPORTED = ServiceObserved(exists=True, is_current=False)
 PAUSED = ServiceObserved(exists=True, replicas=1, is_paused=True)
@@ -61,6 +62,9 @@ EVERY = frozenset(SERVICES)
         # Otherwise a graph that is created suspended is reported so before its components, and again after.
         (SUSPENDED, {}, EVERY, "suspending", "decode (not created yet)"),
         (SUSPENDED, AT_ZERO, EVERY, "suspended", "All services have zero replicas"),
+        # An edit of a suspended graph, which also adds a service; then one whose pods exist again.
+        (EDITED, {"decode": UNREPORTED, "Frontend": GONE}, EVERY, "suspended", "All services have zero"),
+        (EDITED, AT_ZERO | {"router": GOING}, EVERY, "suspending", "router"),
         (RESUMING, AT_ZERO, {"decode"}, "resuming", "Workers wait for: Frontend"),
         (RESUMING, {"Frontend": PAUSED}, {"decode"}, "resuming", "Frontend (its component is paused)"),
         (a_graph(stored="Unknown"), AT_ZERO | {"Frontend": RUNS}, set(), "resumed", "All services"),

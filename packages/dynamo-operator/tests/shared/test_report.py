@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.shared.problems import Problem
-from dynamo_operator.shared.report import Reporter, ValidationCache
+from dynamo_operator.shared.report import Reporter, ValidationCache, report_paused
 from kube_runtime.apply.result import Applied, Blocked, Cause, Change, Obstacle, Verb
 from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.suppression import CONTEST_SECONDS, PASSING_SECONDS
@@ -68,6 +68,19 @@ async def test_what_was_written_is_told_before_the_reconcile_may_stop_halfway() 
     await events.flush()
     (event,) = server.storage.objects["/api/v1/events"].values()
     assert ("CreateService", "Created Service w") == (event["reason"], event["message"])
+
+
+@on_simulated_clock
+async def test_an_edit_of_a_paused_object_pauses_nothing() -> None:
+    server = Server()
+    reporter, live, events = await reporting(server)
+    for replicas in (2, 3):
+        await report_paused(live, reporter)
+        server.storage.merge(path_of(live.KIND), live.key, {"spec": {"replicas": replicas}})
+        live = await reporter.client.get(DynamoComponentDeployment, live.key)
+    await events.flush()
+    (event,) = server.storage.objects["/api/v1/events"].values()
+    assert ("Paused", 1) == (event["reason"], event["count"])
 
 
 async def reporting(server: Server) -> tuple[Reporter, DynamoComponentDeployment, EventWriter]:

@@ -50,6 +50,11 @@ def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
     """Scale workers first, then the rest, so that frontends can answer with an error meanwhile."""
     workers, services = _workers(graph), frozenset(graph.spec.services)
     zero, status, reason = services, "Unknown", SuspensionReason.SUSPENDING
+    stored = condition(graph.status.conditions, SUSPENDED)
+    was_suspended = stored is not None and stored.status == "True"
+    # An edit of a suspended graph sets no replicas, so there is no report to wait for.
+    if was_suspended and not any(live.desired or live.replicas for live in observed.values()):
+        observed = dict.fromkeys(services, ServiceObserved(exists=True))
     if left := _with_replicas(workers, observed):
         text = f"Scaling to zero, workers first: {', '.join(left)}"
         # What is at zero stays there, so a graph that is created or edited while suspended starts no pods.

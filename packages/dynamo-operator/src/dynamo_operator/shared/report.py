@@ -201,8 +201,10 @@ async def load_for_reconcile(
 
 async def report_paused(resource: Resource, reporter: Reporter) -> Result:
     """Write to the status that the object is paused. Any change of it wakes the controller."""
-    stored = await patch_status(reporter.writer, resource, paused_status(resource))
-    if stored is not resource:
+    status = paused_status(resource)
+    stored = await patch_status(reporter.writer, resource, status)
+    known = {(was.type, was.reason) for was in status_of(resource).conditions}
+    if any((paused.type, paused.reason) not in known for paused in status.conditions):
         message = f"{labels.PAUSED} is true: the operator writes nothing"
         reporter.recorder.event(resource, reason="Paused", message=message)
     return Result(written=stored)

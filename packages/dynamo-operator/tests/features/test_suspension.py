@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 import pytest
+from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import ComponentSpec
@@ -37,6 +38,8 @@ def a_graph(*, suspend: str | None = None, stored: str | None = None) -> DynamoG
 
 
 SUSPENDED, RESUMING = a_graph(suspend="true"), a_graph(stored="True")
+CONFIG = {"name": "DYN_DEPLOYMENT_CONFIG", "value": '{"Frontend": {"ServiceArgs": {"workers": 0}}}'}
+NO_FRONTEND = replace(RESUMING, spec=replace(RESUMING.spec, envs=(CONFIG,)))
 EDITED = a_graph(suspend="true", stored="True")
 AT_ZERO = dict.fromkeys(SERVICES, GONE)
 UNREPORTED = ServiceObserved(exists=True, is_current=False)
@@ -68,6 +71,7 @@ EVERY = frozenset(SERVICES)
         (RESUMING, AT_ZERO, {"decode"}, "resuming", "Workers wait for: Frontend"),
         (RESUMING, {"Frontend": PAUSED}, {"decode"}, "resuming", "Frontend (its component is paused)"),
         (a_graph(stored="Unknown"), AT_ZERO | {"Frontend": RUNS}, set(), "resumed", "All services"),
+        (NO_FRONTEND, AT_ZERO, set(), "resumed", "All services"),
         # What has come back does not wait again.
         (a_graph(stored="False"), AT_ZERO, set(), "resumed", "All services"),
     ],

@@ -13,7 +13,7 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import is_worker
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.graph.decision import Decision, Feature, Suspension
-from dynamo_operator.graph.service import Observed, ServiceObserved
+from dynamo_operator.graph.service import Observed, ServiceObserved, base_replicas
 from dynamo_operator.shared.conditions import SUSPENDED
 from kube_runtime.types.meta import Condition, condition
 
@@ -99,7 +99,7 @@ def _unready_frontends(graph: DynamoGraphDeployment, observed: Observed) -> list
         _described(key, live)
         for key, service in sorted(graph.spec.services.items())
         if service.component_type == "frontend"
-        and service.replicas != 0
+        and base_replicas(graph, key)
         and not (live := observed.get(key, ServiceObserved())).ready
     ]
 

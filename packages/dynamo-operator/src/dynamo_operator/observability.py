@@ -37,6 +37,7 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.rollouts.status import RolloutResult, rollout_results
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.service import base_replicas, effective_replicas
 from dynamo_operator.models.api import DynamoModel, EndpointInfo
 from dynamo_operator.models.plan import Call, Reply
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
@@ -196,8 +197,9 @@ def _graph_samples(graph: DynamoGraphDeployment, now: datetime) -> _Samples:
             yield "graph_state_seconds", (*graph.key, ready.status.lower()), max(0.0, passed)
     if graph.status.gpus is not None:
         yield "graph_gpus_desired", graph.key, graph.status.gpus
-    for name, service in graph.spec.services.items():
-        yield "graph_replicas_desired", (*graph.key, name), service.desired_replicas
+    for name, number in effective_replicas(graph, {}, ()).items():
+        replicas = base_replicas(graph, name) if number is None else number
+        yield "graph_replicas_desired", (*graph.key, name), replicas
     for name, status in graph.status.services.items():
         ready_replicas, available = status.ready_replicas, status.available_replicas
         counted = available if ready_replicas is None else ready_replicas

@@ -423,10 +423,10 @@ def lines(*objects: Resource) -> list[str]:
 
 
 def a_graph_of_metrics(ready: str, reason: str = "", **annotations: str) -> DynamoGraphDeployment:
-    moment = "2026-01-02T03:03:05Z"
+    moment, worker = "2026-01-02T03:03:05Z", ComponentSpec(component_type="worker", replicas=2)
     return DynamoGraphDeployment(
         Metadata("chat", "lab", annotations=annotations),
-        spec=DynamoGraphDeploymentSpec(services={"decode": ComponentSpec(replicas=4)}),
+        spec=DynamoGraphDeploymentSpec(services={"decode": worker}, replicas=2),
         status=DynamoGraphDeploymentStatus(
             conditions=(Condition("Ready", ready, reason, last_transition_time=moment),),
             services={"decode": ServiceReplicaStatus("Deployment", "chat-decode", 4, 4, 3)},

@@ -93,10 +93,25 @@ def test_without_a_history_nothing_is_kept() -> None:
     assert (None, None, 2) == (none.created, none.renewed, len(none.outdated))
 
 
-@pytest.mark.parametrize("label", ["", "x", "-1", "1e3", "٣", "9" * 5000])
+@pytest.mark.parametrize("label", ["", "x", "-1", "1e3", "٣", "9" * 9, "9" * 5000])
 def test_a_label_that_a_user_broke_is_written_again(label: str) -> None:
     (only,) = after("one")
     assert (numbered(only, label), 1) == plan_history(graph(), [numbered(only, label)]).renewed
+
+
+@pytest.mark.parametrize("label", ["999999998", "9" * 9])
+def test_no_number_is_too_large_to_be_read(label: str) -> None:
+    former = numbered(after("one")[0], label)
+    created = stored(plan_history(graph("two"), [former]).created)
+    assert History() == plan_history(graph("two"), [former, created])
+
+
+@pytest.mark.parametrize("length", [242, 243, 253])
+def test_a_revision_of_a_graph_with_a_long_name_has_a_valid_one(length: int) -> None:
+    graphs = (a_graph({key: a_service()}, name="n" * length) for key in "XY")
+    one, two = (stored(plan_history(each, ()).created).metadata.name for each in graphs)
+    assert one != two
+    assert max(len(one), len(two)) <= 253
 
 
 def test_a_current_revision_that_was_deleted_comes_back() -> None:

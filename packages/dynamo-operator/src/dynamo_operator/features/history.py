@@ -32,8 +32,8 @@ leaves them alone."""
 SIZE_OF_SERVICE = "replicas"
 """The field of a service that does not count either."""
 
-_DIGITS = 9
-"""Most digits of a revision number in a label; larger ones were not written by the operator."""
+_LAST = 999_999_998
+"""The largest revision number. Larger ones were not written by the operator."""
 
 _MOST_OF_CAUSE = 1000
 """Characters of a change cause to copy; all annotations of an object share 256 KiB."""
@@ -56,28 +56,28 @@ def plan_history(graph: DynamoGraphDeployment, former: Sequence[ControllerRevisi
     spec: Object = msgspec.to_builtins(graph.spec)
     # The uid keeps the name apart from those of a deleted graph of the same name.
     content = msgspec.json.encode([graph.metadata.uid, without_sizes(spec)], order="sorted")
-    name = f"{graph.metadata.name}-{hashlib.sha256(content).hexdigest()[:10]}"
+    name = names.dns_subdomain(f"{graph.metadata.name}-{hashlib.sha256(content).hexdigest()[:10]}")
     earlier = [revision for revision in ordered if revision.metadata.name != name]
     current = next((revision for revision in ordered if revision.metadata.name == name), None)
-    newest = max(map(revision_number, earlier), default=0)
+    number = min(max(map(revision_number, earlier), default=0) + 1, _LAST)
     outdated = tuple(earlier[: max(len(earlier) - limit, 0)])
     if current is None:
-        number = newest + 1
         marks = {labels.GRAPH: names.label_value(graph.metadata.name), labels.GRAPH_REVISION: str(number)}
         metadata: Object = {"name": name, "namespace": graph.metadata.namespace, "labels": marks}
         if cause := graph.metadata.annotations.get(CHANGE_CAUSE, "")[:_MOST_OF_CAUSE]:
             metadata["annotations"] = {CHANGE_CAUSE: cause}
         created = ControllerRevision.KIND.manifest(metadata, data={"spec": spec}, revision=number)
         return History(created, outdated=outdated)
-    if revision_number(current) <= newest or not revision_number(current):
-        return History(renewed=(current, newest + 1), outdated=outdated)
+    if revision_number(current) < number:
+        return History(renewed=(current, number), outdated=outdated)
     return History(outdated=outdated)
 
 
 def revision_number(revision: ControllerRevision) -> int:
     """The number of a revision; 0 if a user changed its label."""
     text = revision.metadata.labels.get(labels.GRAPH_REVISION, "")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else 0
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(_LAST))
+    return int(text) if is_number and int(text) <= _LAST else 0
 
 
 def without_sizes(spec: Object) -> Object:

@@ -66,11 +66,6 @@ def test_an_adapter_to_create_asks_for_what_the_service_has() -> None:
     assert 5 == replicas(plan), "creating it changes nothing"
 
 
-def test_an_adapter_that_exists_asks_for_its_own_number() -> None:
-    plan = planned(graph(**SCALED), services=RUNNING, adapters=AdapterInputs({"chat-w": adapter(7)}))
-    assert 7 == replicas(plan)
-
-
 @pytest.mark.parametrize(
     "inputs",
     [
@@ -81,12 +76,6 @@ def test_an_adapter_that_exists_asks_for_its_own_number() -> None:
 )
 def test_without_an_adapter_the_number_of_the_service_counts(inputs: dict[str, Any]) -> None:
     assert 2 == replicas(planned(graph(**SCALED), services=RUNNING, **inputs))
-
-
-def test_an_adapter_that_is_not_enabled_any_more_is_an_orphan() -> None:
-    plan = planned(graph(), adapters=AdapterInputs({"chat-w": adapter(7)}))
-    assert ["chat-w"] == [each.metadata.name for each in plan.adapters.orphans]
-    assert 2 == replicas(plan)
 
 
 def test_a_new_graph_is_planned_with_the_rollouts_that_it_is_to_record() -> None:

@@ -79,8 +79,7 @@ async def test_an_edit_of_a_paused_object_pauses_nothing() -> None:
         server.storage.merge(path_of(live.KIND), live.key, {"spec": {"replicas": replicas}})
         live = await reporter.client.get(DynamoComponentDeployment, live.key)
     await events.flush()
-    (event,) = server.storage.objects["/api/v1/events"].values()
-    assert ("Paused", 1) == (event["reason"], event["count"])
+    assert [1] == [event["count"] for event in server.storage.objects["/api/v1/events"].values()]
 
 
 async def reporting(server: Server) -> tuple[Reporter, DynamoComponentDeployment, EventWriter]:

@@ -246,19 +246,7 @@ def settled(mode: str = "managed", **decode: Any) -> World:
     return world
 
 
-def test_a_worker_that_leaves_the_generations_serves_until_its_successor_does() -> None:
-    world = settled()
-    world.services["Decode"]["globalDynamoNamespace"] = True
-    for _ in range(10):
-        world.passes()
-        for name, each in world.components.items():
-            if name != "chat-decode":
-                each.pods = [True] * len(each.pods)
-    assert {"Decode": 3, "Prefill": 2} == world.serving()
-    world.settles()
-
-
-def test_so_does_one_that_leaves_after_managed_rollouts_were_turned_off() -> None:
+def test_a_worker_that_leaves_after_managed_rollouts_were_turned_off_serves_until_then() -> None:
     world = settled()
     world.annotations[labels.WORKER_ROLLOUT] = "native"
     world.settles()

@@ -132,7 +132,6 @@ def bounds(surge: str, unavailable: str) -> ComponentSpec:
     [
         (spec(), 0, Budget(1, 0)),
         (spec(), 1, Budget(1, 0)),
-        (spec(), 3, Budget(1, 0)),
         (spec(), 4, Budget(1, 1)),
         (spec(), 10, Budget(3, 2)),
         (bounds("34%", "34%"), 5, Budget(2, 1)),
@@ -142,7 +141,7 @@ def bounds(surge: str, unavailable: str) -> ComponentSpec:
         (spec({SURGE: "1"}, {SURGE: "3"}), 4, Budget(3, 1)),
     ],
     ids=[
-        *(f"a quarter of {wanted}" for wanted in (0, 1, 3, 4, 10)),
+        *(f"a quarter of {wanted}" for wanted in (0, 1, 4, 10)),
         "surge is rounded up and unavailable down",
         "numbers as they are",
         "no more than are wanted",
@@ -300,11 +299,3 @@ def test_a_recreated_service_waits_for_the_last_old_pod() -> None:
     leaving = plan(body, [], gone, leaving={"chat-decode-old": 1})
     assert {"Decode": 0} == leaving.workers.replicas
     assert {"Decode": 4} == plan(body, [], gone).workers.replicas
-
-
-def test_a_suspended_graph_is_through_at_zero() -> None:
-    body = graph(Decode=a_service(replicas=0))
-    first = plan(body, [], [member("Decode", "old", 2)])
-    assert {"chat-decode-old": 0} == asked(first)
-    new = member("Decode", "new", 0)
-    assert frozenset() == plan(body, [new], [member("Decode", "old", 0)]).spared

@@ -196,17 +196,6 @@ async def test_it_holds_while_it_is_told_to(patch: str, end: str, expected: tupl
 
 
 @on_simulated_clock
-async def test_a_service_may_go_to_zero_and_come_back_and_its_neighbours_stay() -> None:
-    async with operating(decode=scaled(2), frontend={"componentType": "frontend", "replicas": 2}) as cluster:
-        for replicas in (0, 3):
-            cluster.scale(replicas)
-            await settle()
-            assert (replicas, replicas, replicas) == cluster.numbers()
-            assert ("True", "scaled") == cluster.ready()
-            assert 2 == cluster.asked[-1]["frontend"]
-
-
-@on_simulated_clock
 async def test_an_adapter_that_cannot_be_read_is_told_so() -> None:
     async with operating() as cluster:
         cluster.storage.merge(ADAPTERS, ADAPTER, {"spec": {"replicas": "many"}})

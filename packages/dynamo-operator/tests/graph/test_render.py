@@ -5,14 +5,17 @@ from typing import Any
 import pytest
 
 from dynamo_graphs.offline import graph_tree
+from dynamo_operator import names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.render import component_objects, graph_objects, graph_shared_objects
+from dynamo_operator.names import COMPONENT, GROVE, on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object
 from specs import a_graph, a_service
 
 PLANNED = RenderSettings(planner_cluster_role_name="planner")
+ETCD = RenderSettings(discovery_backend="etcd")
 
 
 def objects(
@@ -104,6 +107,26 @@ def test_the_planners_account_is_shared_and_made_only_where_there_is_a_planner(
     shared = graph_shared_objects(a_graph(services), settings)
     assert kinds == [each["kind"] for each in shared]
     assert "planner-serviceaccount" not in str(objects(services, settings)[:3])
+
+
+@pytest.mark.parametrize(
+    ("graphs", "services", "provider", "is_created"),
+    [
+        ("", "kubernetes", COMPONENT, True),
+        ("etcd", "kubernetes", COMPONENT, False),
+        ("", "kubernetes", GROVE, False),
+    ],
+)
+def test_the_account_for_discovery_exists_where_a_pod_names_it(
+    graphs: str, services: str, provider: str, *, is_created: bool
+) -> None:
+    backend = "nvidia.com/dynamo-discovery-backend"
+    own = {"annotations": {backend: graphs} if graphs else {}}
+    service = a_service(annotations={backend: services})
+    graph = on_provider(a_graph({"F": a_service("frontend"), "W": service}, metadata=own), provider)
+    rendered = graph_tree(graph, Facts(grove_served=provider == GROVE), ETCD)
+    assert is_created == any(each["kind"] == "ServiceAccount" for each in rendered)
+    assert is_created == (f"'serviceAccountName': '{names.discovery_account('chat')}'" in str(rendered))
 
 
 SIZES = '{"W": {"ServiceArgs": {"workers": 5, "Resources": {"GPU": "1"}}}, "F": {"x": 1}}'

@@ -17,6 +17,7 @@ from dynamo_operator.features.picker import picker_objects
 from dynamo_operator.features.rollouts.revisions import PLAIN, WorkerRevision
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import VARIABLE, component_resource, config_of
+from dynamo_operator.names import is_on_grove
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.kinds import PersistentVolumeClaim, Role, RoleBinding, ServiceAccount
 from kube_runtime.types.meta import Kind, Object
@@ -76,9 +77,12 @@ def graph_objects(
 
     `workloads` are those of its provider, such as `component_objects`.
     """
-    has_discovery = discovery_backend(graph.metadata.annotations, settings) == "kubernetes"
+    services, own = graph.spec.services.values(), graph.metadata.annotations
+    switches = [own]
+    if not is_on_grove(graph):  # where a service's annotation has no effect
+        switches += [{**service.annotations, **own} for service in services]
+    has_discovery = any(discovery_backend(texts, settings) == "kubernetes" for texts in switches)
     discovery = discovery_objects(*graph.key) if has_discovery else ()
-    services = graph.spec.services.values()
     has_budgets = settings.disruption_budget_max_unavailable or any(
         service.disruption_budget is not None for service in services
     )

@@ -64,6 +64,7 @@ def test_an_adapter_to_create_asks_for_what_the_service_has() -> None:
     (desired,) = plan.adapters.desired
     assert ("chat-w", 5) == (desired["metadata"]["name"], desired["spec"]["replicas"])
     assert 5 == replicas(plan), "creating it changes nothing"
+    assert 2 == replicas(planned(graph(**SCALED), services={"W": ServiceObserved()})), "nothing runs yet"
 
 
 @pytest.mark.parametrize(

@@ -163,8 +163,8 @@ def _services_on_grove(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
 
 def _member(member: GroveMember, restart: str, clique_set: cluster.PodCliqueSet) -> ServiceObserved:
     live = member.live
-    if live is None:
-        return ServiceObserved(exists=True, restart=restart)
+    if live is None:  # once Grove creates it, it has pods
+        return ServiceObserved(restart=restart)
     return ServiceObserved(
         exists=True,
         restart=restart,
@@ -175,6 +175,7 @@ def _member(member: GroveMember, restart: str, clique_set: cluster.PodCliqueSet)
         ready=live.status.available_replicas
         if isinstance(live, cluster.PodCliqueScalingGroup)
         else live.status.ready_replicas,
+        is_current=(live.status.observed_generation or 0) >= live.metadata.generation,
     )
 
 

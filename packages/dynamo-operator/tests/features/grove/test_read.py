@@ -9,12 +9,15 @@ import pytest
 from dynamo_operator.features.grove.read import grove_members, grove_watches, live_templates
 from dynamo_operator.features.grove.status import GroveMember
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.read import service_snapshot
+from dynamo_operator.graph.service import ServiceObserved
 from dynamo_operator.names import COMPONENT, GROVE, on_provider
 from dynamo_operator.shared.cluster import (
     LiveTemplate,
     PodClique,
     PodCliqueScalingGroup,
     PodCliqueSet,
+    PodCliqueStatus,
     Queue,
     ReplicasSpec,
 )
@@ -36,7 +39,10 @@ TEMPLATE = {
     ],
     "podCliqueScalingGroups": [{"name": "w", "replicas": 2}],
 }
-GRAPH = a_graph({"F": a_service("frontend", replicas=5), "W": a_service(multinode={"nodeCount": 4})})
+GRAPH = a_graph(
+    {"F": a_service("frontend", replicas=5), "W": a_service(multinode={"nodeCount": 4})},
+    metadata={"uid": "uid"},
+)
 
 
 def a_set(**metadata: Any) -> PodCliqueSet:
@@ -79,6 +85,21 @@ def test_a_service_is_run_by_a_clique_or_by_a_group() -> None:
         "F": GroveMember("chat-0-f", is_group=False, live=clique, desired=5),
         "W": GroveMember("chat-0-w", is_group=True, live=None, desired=None),
     } == found
+
+
+@pytest.mark.parametrize(
+    ("live", "observed"),
+    [
+        ([], ServiceObserved(restart="r1")),
+        ([1], ServiceObserved(exists=True, restart="r1", is_current=False)),
+        ([2], ServiceObserved(exists=True, restart="r1", is_ready=True)),
+    ],
+    ids=["not created", "not scaled to zero yet", "at zero"],
+)
+def test_a_clique_is_at_zero_once_grove_has_observed_that(live: list[int], observed: ServiceObserved) -> None:
+    metadata = Metadata("chat-0-f", "prod", generation=2)
+    cliques = [PodClique(metadata, ReplicasSpec(0), PodCliqueStatus(generation)) for generation in live]
+    assert observed == service_snapshot(on_provider(GRAPH, GROVE), cache(a_set(), *cliques))["F"]
 
 
 @pytest.mark.parametrize("type_", [PodClique, PodCliqueScalingGroup])

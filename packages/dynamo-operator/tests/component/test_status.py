@@ -15,10 +15,16 @@ from dynamo_operator.component.api import (
 )
 from dynamo_operator.component.diagnosis import UNKNOWN, Diagnosis
 from dynamo_operator.component.readiness import Readiness
-from dynamo_operator.component.status import Group, component_status, groups_readiness, groups_replicas
+from dynamo_operator.component.status import (
+    Group,
+    applied_status,
+    component_status,
+    groups_readiness,
+    groups_replicas,
+)
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup
 from dynamo_operator.shared.conditions import ComponentReason, GraphReason
-from kube_runtime.apply.result import Blocked, Obstacle
+from kube_runtime.apply.result import Applied, Blocked, Change, Obstacle, Verb
 from kube_runtime.types.kinds import StatefulSet
 from kube_runtime.types.meta import Condition, Metadata, Object, OwnerReference
 
@@ -232,6 +238,26 @@ def test_the_counts_are_those_of_all_groups_together() -> None:
     names = ("w-0", "w-1")
     expected = ServiceReplicaStatus("LeaderWorkerSet", "w-0", 2, 2, 1, component_names=names)
     assert expected == groups_replicas(groups, "w-0")
+
+
+@pytest.mark.parametrize(("desired", "deleted", "counted"), [(0, [], 3), (1, [], 3), (1, [1, 2], 1)])
+def test_groups_that_are_left_count(desired: int, deleted: list[int], counted: int) -> None:
+    component = a_component(nodes=2)
+    component = msgspec.structs.replace(
+        component,
+        metadata=msgspec.structs.replace(component.metadata, uid="c"),
+        spec=msgspec.structs.replace(component.spec, replicas=desired),
+    )
+    owners, pods = (OwnerReference("D", "chat-decode", "c", controller=True),), a_set().pods
+    assert pods is not None
+    sets = [
+        msgspec.structs.replace(pods, metadata=Metadata(f"chat-decode-{n}", "prod", owner_references=owners))
+        for n in range(3)
+    ]
+    live = {(each.KIND.name, each.key): each for each in sets}
+    changes = [Change(Verb.DELETE, "LeaderWorkerSet", f"chat-decode-{n}") for n in deleted]
+    status = applied_status(component, live, {}, Applied(changes=changes), UNKNOWN)
+    assert counted == service_of(status).replicas
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ class ComponentController:
         )
         applied.obstructions += decision.blocked
         diagnosis = diagnose(inputs.pods, nodes=component.spec.nodes, now=datetime.now(UTC))
-        status = applied_status(component, inputs.leaders, applied, diagnosis)
+        status = applied_status(component, inputs.live, inputs.leaders, applied, diagnosis)
         seconds = diagnosis.requeue_after_seconds
         return await self.reporter.finish(component, status, applied, seconds)
 

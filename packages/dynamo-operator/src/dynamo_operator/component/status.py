@@ -30,11 +30,12 @@ from dynamo_operator.shared.cluster import (
     LeaderWorkerSet,
     LeaderWorkerSetSpec,
     LeaderWorkerTemplate,
+    LiveObjects,
     PodGroup,
 )
 from dynamo_operator.shared.conditions import ComponentReason, pause_over, unobserved
 from dynamo_operator.shared.problems import Problem
-from kube_runtime.apply.result import Applied, Blocked, Obstacle
+from kube_runtime.apply.result import Applied, Blocked, Obstacle, Verb, controls
 from kube_runtime.types.kinds import Deployment, PodTemplate, StatefulSet
 from kube_runtime.types.meta import (
     MESSAGE_LIMIT,
@@ -192,25 +193,47 @@ def refused_status(
 
 def applied_status(
     component: DynamoComponentDeployment,
+    live: LiveObjects,
     leaders: Mapping[str, StatefulSet],
     applied: Applied,
     diagnosis: Diagnosis,
 ) -> DynamoComponentDeploymentStatus:
-    """The status of a component after an apply. `leaders` are the StatefulSets of its groups."""
+    """The status of a component after an apply.
+
+    `live` are the objects that it owned before, `leaders` the StatefulSets of its groups.
+    """
     blocked, name = applied.blocked, component.metadata.name
     if component.spec.nodes > 1:
-        sets, placements = applied.by_name(LeaderWorkerSet), applied.by_name(PodGroup)
+        sets, placements = _present_sets(component, live, applied), applied.by_name(PodGroup)
         groups = {
             group: Group(sets.get(group), leaders.get(group), placements.get(group))
             for group in group_names(component)
         }
-        replicas = groups_replicas(groups, names.group_name(name, 0))
+        surplus = {group: Group(left, None, None) for group, left in sets.items() if group not in groups}
+        replicas = groups_replicas(groups | surplus, names.group_name(name, 0))
         return component_status(component, groups_readiness(groups), replicas, blocked, diagnosis)
     deployment = applied.get(Deployment, names.workload_name(name))
     if deployment is None:
         return component_status(component, NO_DEPLOYMENT, None, blocked)
     readiness, replicas = deployment_readiness(deployment), deployment_replicas(deployment)
     return component_status(component, readiness, replicas, blocked, diagnosis)
+
+
+# With those that were neither written nor deleted, because another object is in the way.
+def _present_sets(
+    component: DynamoComponentDeployment, live: LiveObjects, applied: Applied
+) -> dict[str, LeaderWorkerSet]:
+    kind = LeaderWorkerSet.KIND.name
+    deleted = {change.name for change in applied.changes if (change.verb, change.kind) == (Verb.DELETE, kind)}
+    kept = {
+        left.metadata.name: left
+        for left in live.values()
+        if isinstance(left, LeaderWorkerSet)
+        and controls(component, left)
+        and left.metadata.deletion_timestamp is None
+        and left.metadata.name not in deleted
+    }
+    return kept | applied.by_name(LeaderWorkerSet)
 
 
 # Programs match the reasons, which are the Go operator's. People need to know which pod fails, and

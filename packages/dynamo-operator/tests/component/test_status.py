@@ -39,7 +39,7 @@ def a_component(
     *, available: str = "False", reason: str | None = None, nodes: int = 1, observed: int = 3
 ) -> DynamoComponentDeployment:
     owner = OwnerReference("DynamoGraphDeployment", "chat", "u", "nvidia.com/v1alpha1")
-    metadata = Metadata("chat-decode", "prod", generation=3, owner_references=(owner,))
+    metadata = Metadata("chat-decode", "prod", "c", generation=3, owner_references=(owner,))
     spec = DynamoComponentDeploymentSpec(
         service_name="Decode", multinode=Multinode(nodes) if nodes > 1 else None
     )
@@ -243,18 +243,14 @@ def test_the_counts_are_those_of_all_groups_together() -> None:
 @pytest.mark.parametrize(("desired", "deleted", "counted"), [(0, [], 3), (1, [], 3), (1, [1, 2], 1)])
 def test_groups_that_are_left_count(desired: int, deleted: list[int], counted: int) -> None:
     component = a_component(nodes=2)
-    component = msgspec.structs.replace(
-        component,
-        metadata=msgspec.structs.replace(component.metadata, uid="c"),
-        spec=msgspec.structs.replace(component.spec, replicas=desired),
-    )
-    owners, pods = (OwnerReference("D", "chat-decode", "c", controller=True),), a_set().pods
-    assert pods is not None
-    sets = [
-        msgspec.structs.replace(pods, metadata=Metadata(f"chat-decode-{n}", "prod", owner_references=owners))
-        for n in range(3)
-    ]
-    live = {(each.KIND.name, each.key): each for each in sets}
+    spec = msgspec.structs.replace(component.spec, replicas=desired)
+    component = msgspec.structs.replace(component, spec=spec)
+    own = {
+        "namespace": "prod",
+        "ownerReferences": [{"kind": "D", "name": "d", "uid": "c", "controller": True}],
+    }
+    bodies = [{"metadata": {**own, "name": f"chat-decode-{n}"}, "status": {"replicas": 1}} for n in range(3)]
+    live = {(each.KIND.name, each.key): each for each in msgspec.convert(bodies, list[LeaderWorkerSet])}
     changes = [Change(Verb.DELETE, "LeaderWorkerSet", f"chat-decode-{n}") for n in deleted]
     status = applied_status(component, live, {}, Applied(changes=changes), UNKNOWN)
     assert counted == service_of(status).replicas

@@ -333,11 +333,8 @@ def test_a_graph_that_no_other_operator_has_seen_is_not(status: DynamoGraphDeplo
     assert not withheld(graph_of_provider(), status=status)
 
 
-def test_nor_is_one_with_components_or_one_that_refuses_grove_or_is_decided() -> None:
+def test_nor_is_one_with_components_or_without_grove_or_decided() -> None:
     assert not withheld(graph_of_provider(), DCD, status=OF_GO, finalizer=True)
     assert not withheld(graph_of_provider(enable_grove="false"), status=OF_GO, finalizer=True)
     assert not withheld(graph_of_provider(recorded=COMPONENT), status=OF_GO, finalizer=True)
-
-
-def test_where_grove_is_not_installed_nothing_is_guessed() -> None:
     assert not withheld(graph_of_provider(), facts=WITHOUT, status=OF_GO, finalizer=True)

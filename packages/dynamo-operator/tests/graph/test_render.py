@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dynamo_graphs.offline import graph_tree
-from dynamo_operator import names
+from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.render import component_objects, graph_objects, graph_shared_objects
 from dynamo_operator.names import COMPONENT, GROVE, on_provider
@@ -110,20 +110,14 @@ def test_the_planners_account_is_shared_and_made_only_where_there_is_a_planner(
 
 
 @pytest.mark.parametrize(
-    ("graphs", "services", "provider", "is_created"),
-    [
-        ("", "kubernetes", COMPONENT, True),
-        ("etcd", "kubernetes", COMPONENT, False),
-        ("", "kubernetes", GROVE, False),
-    ],
+    ("own", "provider", "is_created"),
+    [({}, COMPONENT, True), ({labels.DISCOVERY_BACKEND: "etcd"}, COMPONENT, False), ({}, GROVE, False)],
 )
 def test_the_account_for_discovery_exists_where_a_pod_names_it(
-    graphs: str, services: str, provider: str, *, is_created: bool
+    own: dict[str, str], provider: str, *, is_created: bool
 ) -> None:
-    backend = "nvidia.com/dynamo-discovery-backend"
-    own = {"annotations": {backend: graphs} if graphs else {}}
-    service = a_service(annotations={backend: services})
-    graph = on_provider(a_graph({"F": a_service("frontend"), "W": service}, metadata=own), provider)
+    services = {"W": a_service(annotations={labels.DISCOVERY_BACKEND: "kubernetes"})}
+    graph = on_provider(a_graph(services, metadata={"annotations": own}), provider)
     rendered = graph_tree(graph, Facts(grove_served=provider == GROVE), ETCD)
     assert is_created == any(each["kind"] == "ServiceAccount" for each in rendered)
     assert is_created == (f"'serviceAccountName': '{names.discovery_account('chat')}'" in str(rendered))

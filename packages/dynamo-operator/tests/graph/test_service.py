@@ -6,8 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dynamo_operator.component.api import ComponentSpec, ScalingAdapterSwitch
 from dynamo_operator.features.grove.render import grove_objects
@@ -111,43 +109,23 @@ def factored(factor: int | None = None) -> DynamoGraphDeployment:
     return DynamoGraphDeployment(Metadata("g"), spec=spec)
 
 
-def test_by_default_the_spec_decides() -> None:
-    wanted = {"Frontend": 2, "prefill": 3, "decode": None, "scaled": 1, "off": 0}
-    assert wanted == effective_replicas(factored(), {}, ())
-    assert wanted | {"decode": 1} == effective_replicas(factored(1), {}, ())
+BY_SPEC = {"Frontend": 2, "prefill": 3, "decode": None, "scaled": 1, "off": 0}
 
 
-def test_a_service_that_had_to_go_to_zero_comes_back_although_nobody_says_a_number() -> None:
-    resumed = DynamoGraphDeploymentStatus(conditions=(Condition("Suspended", "Unknown"),))
-    graph = msgspec.structs.replace(factored(), status=resumed)
-    assert 1 == effective_replicas(graph, {}, ())["decode"]
-    assert 0 == effective_replicas(factored(0), {}, ())["decode"]
-    assert 1 == effective_replicas(factored(1), {}, ())["decode"]
-
-
-def test_the_number_of_the_deployment_config_counts_as_the_users() -> None:
-    config = json.dumps({"w": {"ServiceArgs": {"workers": 3}}})
-    services = {"w": ComponentSpec(component_type="worker")}
-    envs = ({"name": "DYN_DEPLOYMENT_CONFIG", "value": config},)
-    spec = DynamoGraphDeploymentSpec(services=services, envs=envs, replicas=2)
-    graph = DynamoGraphDeployment(Metadata("g"), spec=spec)
-    assert {"w": 6} == effective_replicas(graph, {}, ())
-    assert 2 == graph_scale(graph, {"w": ServiceObserved(replicas=6)})[0]
-
-
-def test_the_factor_multiplies_workers_without_an_adapter() -> None:
-    wanted = {"Frontend": 2, "prefill": 6, "decode": 2, "scaled": 1, "off": 0}
-    assert wanted == effective_replicas(factored(2), {}, ())
-
-
-def test_a_factor_of_zero_leaves_the_frontend() -> None:
-    wanted = {"Frontend": 2, "prefill": 0, "decode": 0, "scaled": 7, "off": 0}
-    assert wanted == effective_replicas(factored(0), {"scaled": 7}, ())
-
-
-def test_an_adapter_wins_over_the_spec_and_a_suspended_graph_over_both() -> None:
-    assert 7 == effective_replicas(factored(3), {"scaled": 7}, ())["scaled"]
-    assert 0 == effective_replicas(factored(3), {"scaled": 7}, ("scaled",))["scaled"]
+@pytest.mark.parametrize(
+    ("factor", "adapters", "zero", "changed"),
+    [
+        (None, {}, (), {}),
+        (1, {}, (), {"decode": 1}),
+        (2, {}, (), {"prefill": 6, "decode": 2}),
+        (0, {"scaled": 7}, (), {"prefill": 0, "decode": 0, "scaled": 7}),
+        (3, {"scaled": 7}, ("scaled",), {"prefill": 9, "decode": 3, "scaled": 0}),
+    ],
+)
+def test_an_adapter_wins_over_the_spec_and_its_factor_and_a_suspended_graph_over_all(
+    factor: int | None, adapters: dict[str, int], zero: tuple[str, ...], changed: dict[str, int]
+) -> None:
+    assert BY_SPEC | changed == effective_replicas(factored(factor), adapters, zero)
 
 
 def test_the_scale_is_the_factor_that_all_services_have_reached() -> None:
@@ -155,6 +133,7 @@ def test_the_scale_is_the_factor_that_all_services_have_reached() -> None:
     assert 1 == graph_scale(factored(2), observed)[0]
     observed["decode"] = ServiceObserved(replicas=2)
     assert 2 == graph_scale(factored(2), observed)[0]
+    assert 0 == graph_scale(factored(0), {})[0]
 
 
 def test_the_services_under_the_factor_are_named_with_the_most_replicas_they_may_have() -> None:
@@ -165,15 +144,6 @@ def test_the_services_under_the_factor_are_named_with_the_most_replicas_they_may
 def test_a_graph_without_such_services_has_the_scale_that_it_asks_for() -> None:
     spec = DynamoGraphDeploymentSpec(services={"Frontend": SERVICES["Frontend"]}, replicas=3)
     assert (3, {}) == graph_scale(DynamoGraphDeployment(Metadata("g"), spec=spec), {})
-
-
-@given(st.integers(0, 50))
-def test_once_everything_runs_the_scale_is_the_factor(factor: int) -> None:
-    graph = factored(factor)
-    wanted = effective_replicas(graph, {}, ())
-    observed = {key: ServiceObserved(replicas=number or 0) for key, number in wanted.items()}
-    observed["decode"] = ServiceObserved(replicas=factor)
-    assert factor == graph_scale(graph, observed)[0]
 
 
 SETTINGS = RenderSettings(disruption_budget_max_unavailable="1")
@@ -216,7 +186,9 @@ def test_without_grove_all_go_by_it() -> None:
     assert "PodDisruptionBudget" in rendered
     assert 8 == gpus(graph)
     assert {"W": 4} == effective_replicas(suspended(graph), {}, ())
-    assert 1 == graph_scale(graph, {"W": ServiceObserved(replicas=4)})[0]
+    doubled = msgspec.structs.replace(graph, spec=msgspec.structs.replace(graph.spec, replicas=2))
+    assert {"W": 8} == effective_replicas(doubled, {}, ())
+    assert 1 == graph_scale(doubled, {"W": ServiceObserved(replicas=4)})[0]
 
 
 def test_on_grove_nobody_does() -> None:

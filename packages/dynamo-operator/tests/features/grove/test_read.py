@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_operator.features.grove.read import grove_members, grove_watches, live_templates
-from dynamo_operator.features.grove.status import GroveMember
+from dynamo_operator.features.grove.read import grove_watches, live_templates
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import service_snapshot
 from dynamo_operator.graph.service import ServiceObserved
@@ -94,7 +93,6 @@ def test_a_service_is_run_by_a_clique_or_by_a_group() -> None:
         ([1], ServiceObserved(exists=True, restart="r1", is_current=False)),
         ([2], ServiceObserved(exists=True, restart="r1", is_ready=True)),
     ],
-    ids=["not created", "not scaled to zero yet", "at zero"],
 )
 def test_a_clique_is_at_zero_once_grove_has_observed_that(live: list[int], observed: ServiceObserved) -> None:
     metadata = Metadata("chat-0-f", "prod", generation=2)

@@ -13,6 +13,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.api import RequestConditionType as Type
 from dynamo_operator.requests.api import RequestReason as Reason
+from dynamo_operator.requests.decide import Stage
 from dynamo_operator.requests.read import GpuDiscoveryRbac, request_informers
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.watch import Changed
@@ -158,32 +159,39 @@ async def test_the_pods_of_a_job_are_bounded() -> None:
         await world.reader._live_pods(api.JobPodInFull, job)
 
 
-async def test_only_graphs_that_are_younger_than_the_profiling_are_temporary() -> None:
-    world = World()
-    job = Job(Metadata(JOB, "lab", creation_timestamp="2026-11-25T10:00:00Z"))
+@pytest.mark.parametrize(
+    ("owner", "left"),
+    [("ours", ["temporary"]), ("theirs", ["temporary", "older"]), ("", ["temporary", "older"])],
+    ids=["of a Job that failed", "of a Job that was replaced", "of a Job that was deleted"],
+)
+async def test_only_graphs_that_are_younger_than_the_profiling_are_temporary(
+    owner: str, left: list[str]
+) -> None:
+    world = World(state="Profiling", observedGeneration=1, acceptedSpec={})
+    world.add(ConfigMap.KIND, "lab", names.profiling_output("r"), data={"profiler_status.yaml": "phase: a"})
     request = await world.request()
-    ours = {
-        "uid": request.metadata.uid,
-        "kind": "DynamoGraphDeploymentRequest",
-        "name": "r",
-        "apiVersion": "a/v1",
-    }
-    theirs = {"uid": "x", "kind": "App", "name": "x", "apiVersion": "a/v1"}
+    ours = {"uid": request.metadata.uid, "kind": "R", "name": "r", "apiVersion": "a/v1"}
+    theirs = {**ours, "uid": "x"}
+    if owner:
+        controller = {**(ours if owner == "ours" else theirs), "controller": True}
+        ends = [{"type": "Failed", "status": "True"}] if owner == "ours" else []
+        body: Object = {"name": JOB, "namespace": "lab", "creationTimestamp": "2026-11-25T10:00:00Z"}
+        body = {"metadata": {**body, "ownerReferences": [controller]}, "status": {"conditions": ends}}
+        world.cache.store(Job).on_watch_event(Changed(msgspec.convert(body, Job)))
     for name, time, owners in (
         ("temporary", "2026-11-25T10:00:05Z", [ours]),
         ("older", "2026-11-25T09:59:59Z", [ours]),  # any user who may patch it can write the owner
         ("shared", "2026-11-25T10:00:05Z", [ours, theirs]),
         ("theirs", "2026-11-25T10:00:05Z", []),
     ):
-        body: Object = {"name": name, "namespace": "lab", "creationTimestamp": time}
-        graph = {"metadata": {**body, "ownerReferences": owners}}
-        kept = msgspec.convert(graph, DynamoGraphDeployment)
-        world.cache.store(DynamoGraphDeployment).on_watch_event(Changed(kept))
-    assert ["temporary"] == [it.metadata.name for it in world.reader._temporary(request, job)]
+        body = {"name": name, "namespace": "lab", "creationTimestamp": time, "ownerReferences": owners}
+        graph = msgspec.convert({"metadata": body}, DynamoGraphDeployment)
+        world.cache.store(DynamoGraphDeployment).on_watch_event(Changed(graph))
+    facts = await world.reader.at(request, Stage.PROFILING)
+    assert left == [it.metadata.name for it in facts.temporary]
 
 
 def test_only_a_short_status_of_the_profiler_is_cached() -> None:
-
     [output] = [it for it in request_informers("") if it.type_ is api.Output]
     for size, kept in ((100, 1), (1_000_000, 0)):
         data = {"profiler_status.yaml": "x" * size, "results": "x" * size}

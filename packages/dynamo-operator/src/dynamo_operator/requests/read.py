@@ -290,19 +290,17 @@ class RequestReader:
 
     async def _to_profile(self, request: Request) -> decide.RequestFacts:
         job, key = await self.surely(Job, job_key(request)), output_key(request)
-        end = decide.end_of(job) if job is not None else None
-        if job is not None and end is None:
-            output = self.cache.get(api.Output, key)
-            return decide.RequestFacts(job=job, pods=self._pods(request), output=output)
-        facts = decide.RequestFacts(job=job, output=await self.live(api.Output, key))
         own = job if job is not None and decide.is_job_of(request, job) else None
-        if own is not None and end is not None and end.type == "Failed":
-            pods = await self._live_pods(api.JobPod, own)
+        end = decide.end_of(own) if own is not None else None
+        if own is not None and end is None:
+            output = self.cache.get(api.Output, key)
+            return decide.RequestFacts(job=own, pods=self._pods(request), output=output)
+        facts = decide.RequestFacts(job=job, output=await self.live(api.Output, key))
+        if own is None or end is None or end.type == "Failed":
+            pods = await self._live_pods(api.JobPod, own) if own is not None else ()
             return replace(facts, pods=pods, temporary=self._temporary(request, own))
-        if facts.output is None:
-            return replace(facts, temporary=self._temporary(request, job))
-        live = await self.live(api.JobInFull, own.key, _POD_BYTES) if own is not None else None
-        if own is None or live is None or live.metadata.uid != own.metadata.uid:
+        live = await self.live(api.JobInFull, own.key, _POD_BYTES) if facts.output is not None else None
+        if live is None or live.metadata.uid != own.metadata.uid:
             return facts
         return replace(facts, witnesses=(live, await self._live_pods(api.JobPodInFull, live)))
 

@@ -95,12 +95,10 @@ def graph(uid: str) -> DynamoGraphDeployment:
     return DynamoGraphDeployment(Metadata(name="r", annotations={labels.REQUEST_UID: uid}))
 
 
-def failed(type_: Type, reason: str, *, said_of: int = 1) -> tuple[Condition, ...]:
-    """The conditions of a failure that the status reports for a generation."""
-    return (
-        Condition(type_, "False", reason),
-        Condition(Type.SUCCEEDED, "False", reason, observed_generation=said_of),
-    )
+def failed(type_: Type, reason: str, *, said_of: int = 1, held: str = "") -> tuple[Condition, ...]:
+    """The conditions of a failure that the status reports for a generation; `held` is why it waits since."""
+    succeeded = Condition(Type.SUCCEEDED, "False", held or reason, observed_generation=said_of)
+    return Condition(type_, "False", reason), succeeded
 
 
 CREATED = api.DeploymentStatus(name="r", namespace="n", created=True)
@@ -333,6 +331,8 @@ REFUSED = (Condition(Type.VALIDATION, "False", Reason.VALIDATION_FAILED),)
         # It starts anew only if it was changed after its failure was reported.
         (2, failed(*PROFILING_FAILED, said_of=2), {}, Stage.NOTHING),
         (3, failed(*PROFILING_FAILED, said_of=2), {}, Stage.VALIDATION),
+        *((2, failed(*PROFILING_FAILED, said_of=2, held=it), {}, Stage.VALIDATION) for it in api.HELD),
+        (1, failed(*PROFILING_FAILED, held=Reason.PAUSED), {}, Stage.NOTHING),
         (
             *(2, failed(Type.VALIDATION, Reason.VALIDATION_FAILED)),
             *({"observed_generation": 0}, Stage.VALIDATION),

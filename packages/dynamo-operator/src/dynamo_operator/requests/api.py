@@ -416,6 +416,9 @@ class RequestReason(StrEnum):
 FIXED = frozenset((RequestState.PROFILING, RequestState.DEPLOYING, RequestState.READY, RequestState.DELETED))
 """States in which a change of the spec has no effect."""
 
+HELD = (RequestReason.PAUSED, RequestReason.UNREADABLE, RequestReason.TOO_LARGE, RequestReason.REJECTED)
+"""Reasons of `Succeeded` while the operator does nothing for a request; the next report replaces them."""
+
 
 _LONGEST = 1024
 """Characters of the annotation; a record has less than 400."""

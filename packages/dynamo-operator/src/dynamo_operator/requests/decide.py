@@ -157,7 +157,8 @@ def _after_failure(request: Request, record: api.Record | None) -> Stage:
     if succeeded is None:
         return Stage.NOTHING  # failed under an earlier operator
     is_edited = generation != api.accepted_generation(request)
-    is_new = succeeded.observed_generation != generation  # edited after the failure was reported
+    # Edited after the failure was reported; a report that the request was held processed no edit.
+    is_new = succeeded.observed_generation != generation or succeeded.reason in api.HELD
     was_refused = status.observed_generation == 0
     if is_edited and (is_new or was_refused):
         return Stage.VALIDATION

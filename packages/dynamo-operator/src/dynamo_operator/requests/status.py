@@ -72,8 +72,6 @@ def request_condition(request: Request, type_: Type, value: str, reason: str, te
 
 
 _RUNNING = "Profiling is in progress"
-_HELD = (Reason.PAUSED, Reason.UNREADABLE, Reason.TOO_LARGE, Reason.REJECTED)
-"""Reasons of `Succeeded` while the operator does nothing for a request; `restated` replaces them."""
 
 
 def _reported(
@@ -236,7 +234,7 @@ def restated(request: Request) -> RequestReport | None:
     """`Succeeded` as before, after a pause or a change of the spec that came too late; None without one."""
     status = request.status
     last = condition(status.conditions, Type.SUCCEEDED)
-    was_held = last is not None and last.reason in _HELD
+    was_held = last is not None and last.reason in api.HELD
     if not was_held and not change_rejected(request):
         return None
     if last is None or was_held:

@@ -255,6 +255,7 @@ ANEW = request(State.PENDING, generation=2, observed_generation=2)
 DEPLOYING = request(State.DEPLOYING, deployment=NOT_CREATED, generated_deployment=GRAPH)
 EARLIER: Object = {"annotations": {labels.REQUEST_GENERATION: "1"}}
 DONE = RequestFacts(job=job("Complete"))
+FAILING = api.Output(OUTPUT.metadata, {**OUTPUT.data, "profiler_status.yaml": "status: failed"})
 LABELLED = RequestFacts(
     graph=DynamoGraphDeployment(
         Metadata(name="r", labels={labels.REQUEST: "r", labels.REQUEST_NAMESPACE: "n"})
@@ -288,6 +289,9 @@ OF_EARLIER, OF_ANOTHER = (
         # Results count although their Job was deleted.
         (request(State.PROFILING), RequestFacts(output=OUTPUT), Work.COLLECT),
         (request(State.PROFILING), RequestFacts(), Reason.PROFILING_FAILED),
+        # ... unless the profiler reports that it failed.
+        (request(State.PROFILING), RequestFacts(output=FAILING), Reason.PROFILING_FAILED),
+        (request(State.PROFILING), RequestFacts(job=DONE.job, output=FAILING), Reason.PROFILING_FAILED),
         # Results that another put into the status are read again.
         (DEPLOYING, RequestFacts(), Work.CREATE),
         (DEPLOYING, RequestFacts(graph=graph("u")), Work.CREATE),

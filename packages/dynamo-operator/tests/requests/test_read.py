@@ -160,12 +160,14 @@ async def test_the_pods_of_a_job_are_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "left"),
-    [("ours", ["temporary"]), ("theirs", ["temporary", "older"]), ("", ["temporary", "older"])],
-    ids=["of a Job that failed", "of a Job that was replaced", "of a Job that was deleted"],
+    ("owner", "end", "left"),
+    [
+        *(("ours", end, ["temporary"]) for end in ("Failed", "Complete")),
+        *((owner, "", ["temporary", "older"]) for owner in ("theirs", "")),  # replaced, or deleted
+    ],
 )
 async def test_only_graphs_that_are_younger_than_the_profiling_are_temporary(
-    owner: str, left: list[str]
+    owner: str, end: str, left: list[str]
 ) -> None:
     world = World(state="Profiling", observedGeneration=1, acceptedSpec={})
     world.add(ConfigMap.KIND, "lab", names.profiling_output("r"), data={"profiler_status.yaml": "phase: a"})
@@ -174,7 +176,7 @@ async def test_only_graphs_that_are_younger_than_the_profiling_are_temporary(
     theirs = {**ours, "uid": "x"}
     if owner:
         controller = {**(ours if owner == "ours" else theirs), "controller": True}
-        ends = [{"type": "Failed", "status": "True"}] if owner == "ours" else []
+        ends = [{"type": end, "status": "True"}]
         body: Object = {"name": JOB, "namespace": "lab", "creationTimestamp": "2026-11-25T10:00:00Z"}
         body = {"metadata": {**body, "ownerReferences": [controller]}, "status": {"conditions": ends}}
         world.cache.store(Job).on_watch_event(Changed(msgspec.convert(body, Job)))

@@ -285,30 +285,29 @@ def begun(request: Request, job: Job, now: datetime) -> Decision:
 
 
 def _profile(request: Request, facts: RequestFacts, now: datetime) -> Decision:
-    job = facts.job
+    job, progress = facts.job, progress_of(facts)
     if job is None or not is_job_of(request, job):
         output = facts.output or api.Output()
         owners = {owner.uid for owner in output.metadata.owner_references}
-        is_done = request.metadata.uid in owners and not output.data.keys().isdisjoint(_SIGNED)
-        return Decision(work=Work.COLLECT) if is_done else _failed(request, facts, now, None)
-    end = end_of(job)
-    if end is None:
+        if request.metadata.uid not in owners or output.data.keys().isdisjoint(_SIGNED):
+            name = request.status.profiling_job_name or "of the request"
+            text = f"profiling job {name} was deleted before the operator read its results"
+            return _failed(request, facts, now, f"{text}. Create a new DGDR to profile again")
+    elif (end := end_of(job)) is None:
         text, seconds = status.obstacle(facts.pods, now)
-        report = status.watched(request, progress_of(facts), text)
+        report = status.watched(request, progress, text)
         return Decision(report, requeue_after_seconds=seconds, is_paced=True)
-    return Decision(work=Work.COLLECT) if end.type == "Complete" else _failed(request, facts, now, end)
+    elif end.type == "Failed":
+        return _failed(request, facts, now, status.failure(end, facts.pods, progress))
+    if progress.has_failed:
+        text = f"the profiler reports a failure: {progress.message or 'it gives no cause'}"
+        return _failed(request, facts, now, text)
+    return Decision(work=Work.COLLECT)
 
 
-def _failed(request: Request, facts: RequestFacts, now: datetime, end: Condition | None) -> Decision:
-    """Profiling failed, or, without an `end`, its Job was deleted; the graphs that it measured hold GPUs."""
+def _failed(request: Request, facts: RequestFacts, now: datetime, text: str) -> Decision:
+    """Profiling failed, or its Job was deleted; the graphs that it measured hold GPUs."""
     going = tuple(graph for graph in facts.temporary if not graph.metadata.deletion_timestamp)
-    if end is None:
-        text = (
-            f"profiling job {request.status.profiling_job_name or 'of the request'} was deleted before the "
-            "operator read its results. Create a new DGDR to profile again"
-        )
-    else:
-        text = status.failure(end, facts.pods, progress_of(facts))
     report = status.profiling_failed(request, text, progress_of(facts), rfc3339(now))
     return Decision(report, deletes=going)
 

@@ -295,10 +295,12 @@ class RequestReader:
         if own is not None and end is None:
             output = self.cache.get(api.Output, key)
             return decide.RequestFacts(job=own, pods=self._pods(request), output=output)
-        facts = decide.RequestFacts(job=job, output=await self.live(api.Output, key))
-        if own is None or end is None or end.type == "Failed":
-            pods = await self._live_pods(api.JobPod, own) if own is not None else ()
-            return replace(facts, pods=pods, temporary=self._temporary(request, own))
+        output, temporary = await self.live(api.Output, key), self._temporary(request, own)
+        facts = decide.RequestFacts(job=job, output=output, temporary=temporary)
+        if own is None or end is None:
+            return facts
+        if end.type == "Failed":
+            return replace(facts, pods=await self._live_pods(api.JobPod, own))
         live = await self.live(api.JobInFull, own.key, _POD_BYTES) if facts.output is not None else None
         if live is None or live.metadata.uid != own.metadata.uid:
             return facts

@@ -1,5 +1,6 @@
 """A cluster with the controller of requests, which a test reconciles by hand."""
 
+from collections.abc import Container
 from typing import Any
 
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -47,13 +48,18 @@ _SETTINGS = RenderSettings()
 
 
 def request_controller(
-    client: Client, cache: Cache, settings: RenderSettings = _SETTINGS, *, accepts_all: bool = False
+    client: Client,
+    cache: Cache,
+    settings: RenderSettings = _SETTINGS,
+    *,
+    accepts_all: bool = False,
+    excluded: Container[str] = (),
 ) -> RequestController:
-    """The controller with this client and cache."""
-    writer = Writer(client, cache)
+    """The controller with this client and cache; other operators manage the `excluded` namespaces."""
+    writer = Writer(client, cache, excluded=excluded)
     recorder = EventWriter(client, instance="i", metrics=RuntimeMetrics()).recorder("r")
     return RequestController(
-        RequestReader(client, cache, settings, accepts_all),
+        RequestReader(client, cache, settings, writer.excluded, accepts_all),
         Applier(writer, "hash", "generation"),
         GpuDiscoveryRbac(client, writer, cache, ""),
         Reporter(writer, recorder, StatusRateLimit(), client),

@@ -48,7 +48,7 @@ def a_request(namespace: str | None) -> DynamoGraphDeploymentRequest:
 
 def a_controller(reviews: Reviews, *, accepts_all: bool = False) -> RequestController:
     cache = Cache([Informer(DynamoGraphDeployment).store])
-    return request_controller(Client(reviews), cache, accepts_all=accepts_all)
+    return request_controller(Client(reviews), cache, accepts_all=accepts_all, excluded={"theirs"})
 
 
 def some_facts(reviews: Reviews, *, accepts_all: bool = False) -> RequestReader:
@@ -96,13 +96,14 @@ async def test_the_administrators_choice_and_its_own_namespace_are_not_asked_abo
     [
         (None, "team-b", "accepted for namespace team-b, which it no longer names"),
         ("open", "open", "does not accept graphs"),
+        ("theirs", "theirs", "another operator manages namespace theirs"),
     ],
-    ids=["the spec names it no more", "its grant was withdrawn"],
+    ids=["the spec names it no more", "its grant was withdrawn", "it has an operator of its own"],
 )
 async def test_nothing_is_created_in_a_namespace_that_is_refused_by_now(
     named: str | None, target: str, refusal: str
 ) -> None:
-    controller, request = a_controller(Reviews(frozenset()), accepts_all=named is None), a_request(named)
+    controller, request = a_controller(Reviews(frozenset()), accepts_all=named != "open"), a_request(named)
     there = await controller.reader.destination(request, target, [CURVES])
     with pytest.raises(ActionBlocked, match=refusal):
         await controller.create_graph(request, there)

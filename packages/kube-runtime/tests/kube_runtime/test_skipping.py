@@ -27,7 +27,7 @@ pytestmark = pytest.mark.looptime
 
 @dataclass
 class Copier:
-    """Copies the size of a gadget into its label, after a second of thinking."""
+    """Copies the size of a gadget into its label, or that in the `target`, after a second of thinking."""
 
     operator: "Operator"
 
@@ -42,7 +42,7 @@ class Copier:
         self.operator.reconciled.append(key.namespace)
         await asyncio.sleep(1)
         patch = {"metadata": {"labels": {"size": str(found.spec.size)}}}
-        await self.operator.writer.merge_patch(Gadget, key, patch)
+        await self.operator.writer.merge_patch(Gadget, Key(self.operator.target or key.namespace, "g"), patch)
         return Result(5)
 
 
@@ -53,6 +53,7 @@ class Operator:
     server: Server
     elects: bool = False
     excluded: set[str] = field(default_factory=set)
+    target: str = ""
     reconciled: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -149,8 +150,11 @@ async def test_a_standby_collects_no_keys_when_a_namespace_comes_back() -> None:
         assert operator.runner.is_settled
 
 
-async def test_a_write_into_a_namespace_of_somebody_else_is_refused_unsent() -> None:
-    operator = Operator(a_server(), excluded={"theirs"})
+async def test_a_write_into_a_namespace_of_somebody_else_is_refused_unsent_and_tried_again() -> None:
+    operator = Operator(a_server(), excluded={"theirs"}, target="theirs")
     with pytest.raises(NamespaceExcluded):
         await operator.writer.merge_patch(Gadget, Key("theirs", "g"), {"spec": {"size": 2}})
     assert [] == operator.server.requests
+    async with operator.running():
+        await asyncio.sleep(20)
+    assert operator.reconciled.count("ours") > 1

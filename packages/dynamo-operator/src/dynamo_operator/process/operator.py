@@ -153,7 +153,7 @@ def control_requests(parts: Parts) -> None:
     """Reconcile DynamoGraphDeploymentRequests."""
     settings = parts.settings.render
     accepts_all = parts.settings.webhooks.graphs_elsewhere
-    reader = RequestReader(parts.client, parts.cache, settings, accepts_all)
+    reader = RequestReader(parts.client, parts.cache, settings, parts.writer.excluded, accepts_all)
     role = settings.dgdr_profiling_nodes_cluster_role_name
     gpu_rbac = GpuDiscoveryRbac(parts.client, parts.writer, parts.cache, role)
     reporter = parts.reporter("dynamographdeploymentrequest", StatusRateLimit())

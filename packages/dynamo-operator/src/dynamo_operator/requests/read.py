@@ -4,7 +4,7 @@ An object that is missing in the cache may exist: the cache may be behind. What 
 cannot be reverted, so it is read from the API server before.
 """
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -146,11 +146,12 @@ def _reduced(output: api.Output) -> api.Output:
 
 @dataclass(frozen=True, slots=True)
 class RequestReader:
-    """Reads the inputs of requests."""
+    """Reads the inputs of requests. `excluded` are the namespaces that other operators manage."""
 
     client: Client
     cache: Cache
     settings: RenderSettings
+    excluded: Container[str]
     accepts_all: bool = False
     """The administrator accepts all requests in all namespaces."""
 
@@ -186,13 +187,19 @@ class RequestReader:
     async def refusal(self, request: Request, namespace: str) -> str:
         """Why the request may not create anything in that namespace; "" if it may.
 
-        Its present spec must name the namespace, as the accepted one does, and RBAC there must accept it now.
+        Its present spec must name the namespace, as the accepted one does, this operator must manage it, and
+        RBAC there must accept the request now.
         """
         source, spec = request.metadata.namespace, request.spec
         if namespace == source:
             return ""
         if spec is None or namespace != target(request, spec).namespace:
             return f"the spec was accepted for namespace {namespace}, which it no longer names"
+        if namespace in self.excluded:
+            return (
+                f"spec.deploymentOverrides.namespace: another operator manages namespace {namespace} "
+                "(expected a namespace that this one manages): remove the field, or name another namespace"
+            )
         missing = [
             f"{resource}.{group}".rstrip(".")
             for resource, group in _CREATED.items()

@@ -466,7 +466,8 @@ class Controller:
             self._failed(key, error)  # a task of the reconcile was cancelled, not the worker
             result = "error"
         except Exception as error:  # noqa: BLE001  # a bug in one reconcile must not end the others
-            if isinstance(error, NamespaceExcluded) or self._is_of_absent(key, error):
+            is_excluded = isinstance(error, NamespaceExcluded) and key.namespace in self._excluded
+            if is_excluded or self._is_of_absent(key, error):
                 _log.debug("nothing is left to do", error=str(error))
                 result = self._ended(key, DONE)
             else:

@@ -211,21 +211,31 @@ NAME = "x-dgdr-profiling-nodes"
 PATH = path_of(ClusterRoleBinding.KIND)
 
 
-def a_request(namespace: str, state: str = "Pending", *, searches: bool = True, account: str = "") -> Request:
+def a_request(
+    namespace: str,
+    state: str = "Pending",
+    *,
+    searches: bool = True,
+    account: str = "",
+    accepted: int = 1,
+    results: str = "",
+) -> Request:
+    """A request whose spec was accepted in that generation, if in any, and its results recorded."""
     spec = a_spec(enable_gpu_discovery=searches, service_account_name=account or None)
-    status = RequestStatus(state=state)
-    return Request(Metadata(name="r", namespace=namespace), spec, status)
+    record = api.annotation(api.Record("u", accepted, "", job="j", results=results)) if accepted else {}
+    metadata = Metadata(name="r", namespace=namespace, uid="u", generation=1, annotations=record)
+    return Request(metadata, spec, RequestStatus(state=state))
 
 
-def could_not_start(namespace: str) -> Request:
-    """A request whose Job was refused, and which the operator retries."""
+def could_not_start(namespace: str, generation: int = 1) -> Request:
+    """A request whose Job was refused, and which the operator retries, with its spec of that generation."""
     conditions = (
         Condition(Type.PROFILING, "False", Reason.JOB_CREATION_FAILED),
         Condition(Type.SUCCEEDED, "False", observed_generation=1),
     )
     status = RequestStatus(state="Failed", observed_generation=1, conditions=conditions)
-    metadata = Metadata(name="r", namespace=namespace, generation=1)
-    return replace(a_request(namespace), metadata=metadata, status=status)
+    request = a_request(namespace)
+    return replace(request, metadata=replace(request.metadata, generation=generation), status=status)
 
 
 class WorldRbac:
@@ -236,19 +246,13 @@ class WorldRbac:
         if has_list:
             self.server.storage.create(PATH, {"metadata": {"name": NAME}, "roleRef": {"name": NAME}})
         cache, client = a_cache([Request], requests), Client(self.server)
-        self.readers = GpuDiscoveryRbac(client, Writer(client, cache), cache, NAME)
+        writer = Writer(client, cache, excluded={"theirs"})
+        self.readers = GpuDiscoveryRbac(client, writer, cache, NAME)
 
     def listed(self) -> list[str]:
         body: Any = self.server.storage.read(PATH, Key("", NAME))
         assert {"dgdr-profiling-job"} >= {each["name"] for each in body.get("subjects", ())}
         return [each["namespace"] for each in body.get("subjects", ())]
-
-
-def forged(namespace: str) -> Request:
-    """A request that was profiled, with the state of one that is profiled now."""
-    ended = a_request(namespace, "Profiling")
-    record = api.Record("u", 1, "", job="j", results="digest")
-    return replace(ended, metadata=replace(ended.metadata, uid="u", annotations=api.annotation(record)))
 
 
 @pytest.mark.parametrize(
@@ -259,9 +263,11 @@ def forged(namespace: str) -> Request:
         # Of two that are tried again, the first has a Job by now, which its status does not report yet.
         (*2 * [[could_not_start("a"), could_not_start("b")]], "ab"),
         ([a_request("b", "Profiling", account="mine")], [a_request("a")], "a"),
-        ([forged("a")], [a_request("b")], "b"),
+        ([a_request("a", "Profiling", results="digest")], [a_request("b")], "b"),  # a forged state
+        # What is not accepted, or not any more, starts no Job; in others' namespaces they start it.
+        ([a_request("a", accepted=0), could_not_start("b", generation=2)], [a_request("c")], "c"),
+        ([a_request("theirs", "Profiling")], [a_request("b")], "b"),
     ],
-    ids=["searching", "tried again", "two tried again", "own account", "forged status"],
 )
 async def test_each_namespace_that_looks_for_gpus_is_listed_once(
     requests: list[Request], admitted: list[Request], listed: str
@@ -275,7 +281,7 @@ async def test_each_namespace_that_looks_for_gpus_is_listed_once(
 async def test_who_has_found_what_he_looked_for_is_taken_out() -> None:
     world = WorldRbac(a_request("b", "Profiling"))
     await world.readers.admit(a_request("a"))
-    ended = WorldRbac(a_request("a", "Ready"), a_request("b", "Failed"))
+    ended = WorldRbac(a_request("a", "Ready", results="digest"), a_request("b", "Failed"))
     ended.server = world.server
     ended.readers = GpuDiscoveryRbac(world.readers.client, world.readers.writer, ended.readers.cache, NAME)
     await ended.readers.admit(a_request("d"))

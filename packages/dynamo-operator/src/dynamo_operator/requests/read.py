@@ -40,7 +40,7 @@ from kube_runtime.types.kinds import (
 )
 from kube_runtime.types.meta import Key, Object, Resource, metadata_type
 
-_BEFORE_THE_END = frozenset((decide.Stage.VALIDATION, decide.Stage.START, decide.Stage.PROFILING))
+_UNTIL_THE_END = frozenset((decide.Stage.START, decide.Stage.PROFILING))
 """The state is not enough: a request that could not start is Failed, and may be starting right now."""
 
 
@@ -97,14 +97,15 @@ class GpuDiscoveryRbac:
 
     def _searching(self, *requests: Request) -> set[str]:
         requests = (*requests, *self.cache.list(Request))
-        return {request.metadata.namespace for request in requests if may_search(request)}
+        searching = {request.metadata.namespace for request in requests if may_search(request)}
+        return {namespace for namespace in searching if namespace not in self.writer.excluded}
 
 
 def may_search(request: Request) -> bool:
-    """Whether the Job of the request discovers GPUs, or may start to."""
+    """Whether the Job of the request, which was accepted, discovers GPUs, or may start to."""
     record = api.recorded(request)
     has_ended = record is not None and (record.created or record.results)
-    if request.spec is None or has_ended or decide.stage(request) not in _BEFORE_THE_END:
+    if request.spec is None or has_ended or decide.stage(request) not in _UNTIL_THE_END:
         return False
     spec = api.accepted_spec(request)
     return bool(spec.enable_gpu_discovery) and not spec.profiling_config.service_account_name

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from dynamo_operator import labels
 from dynamo_operator.requests import results
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import Output
@@ -310,6 +311,7 @@ REQUEST = Request(Metadata(name="r", namespace="n", uid="u"))
 CONTROLLER = OwnerReference(
     api_version="nvidia.com/v1alpha1", kind="DynamoGraphDeploymentRequest", name="r", uid="u", controller=True
 )
+GRAPHS = replace(CONTROLLER, kind="DynamoGraphDeployment", uid="g", controller=None)
 OURS = Output(Metadata(name="curves", namespace="n", labels=results.tracking(REQUEST)))
 
 
@@ -326,8 +328,22 @@ def test_only_a_name_of_another_becomes_a_new_one() -> None:
     assert {"spec": {"services": services}} == renamed.graph
 
 
-def test_labels_alone_do_not_make_a_config_map_ours_that_another_controls() -> None:
-    owned = replace(OURS.metadata, owner_references=(CONTROLLER,))
-    foreign = replace(OURS.metadata, owner_references=(replace(CONTROLLER, uid="other"),))
-    assert results.is_own_config_map(REQUEST, replace(OURS, metadata=owned))
-    assert not results.is_own_config_map(REQUEST, replace(OURS, metadata=foreign))
+@pytest.mark.parametrize(
+    ("made_for", "owner", "is_ours"),
+    [
+        ("", None, True),
+        ("", CONTROLLER, True),
+        ("", replace(CONTROLLER, uid="other"), False),
+        ("u", replace(CONTROLLER, uid="other"), False),
+        ("u", GRAPHS, True),
+        ("former", GRAPHS, False),
+        ("former", None, True),
+    ],
+)
+def test_labels_alone_do_not_make_a_config_map_ours_that_another_owns(
+    made_for: str, owner: OwnerReference | None, is_ours: bool
+) -> None:
+    annotations = {labels.REQUEST_UID: made_for} if made_for else {}
+    owners = (owner,) if owner else ()
+    metadata = replace(OURS.metadata, annotations=annotations, owner_references=owners)
+    assert is_ours == results.is_own_config_map(REQUEST, replace(OURS, metadata=metadata))

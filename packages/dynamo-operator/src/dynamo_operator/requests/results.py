@@ -18,7 +18,6 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.render import BASE_FILE, model_cache, placement, worker_variables
 from dynamo_operator.shared.problems import later_version
-from kube_runtime.apply.result import controls
 from kube_runtime.errors import ConfigErrors, DecodeError
 from kube_runtime.types.meta import Key, Object
 from kube_runtime.wire import decode
@@ -275,11 +274,13 @@ def tracking(request: Request) -> dict[str, str]:
     return {labels.REQUEST: names.label_value(metadata.name), labels.REQUEST_NAMESPACE: metadata.namespace}
 
 
+# One of a former request belongs to the graph that was created for it, if that still exists.
 def is_own_config_map(request: Request, live: api.Output) -> bool:
-    """Whether a ConfigMap was created for a request of this name, present or former."""
-    return tracking(request).items() <= live.metadata.labels.items() and not (
-        live.metadata.controller and not controls(request, live)
-    )
+    """Whether a ConfigMap was created for this request, or for a former one of its name and has no owner."""
+    metadata, uid = live.metadata, request.metadata.uid
+    is_present = metadata.annotations.get(labels.REQUEST_UID) == uid
+    owners = (owner for owner in metadata.owner_references if owner.controller or not is_present)
+    return tracking(request).items() <= metadata.labels.items() and {uid} >= {owner.uid for owner in owners}
 
 
 def with_free_names(

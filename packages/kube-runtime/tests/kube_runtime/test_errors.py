@@ -50,7 +50,7 @@ def test_the_status_code_is_the_class(code: int, type_: type[ApiError]) -> None:
     assert type_ is type(error_of(code, message="m"))
 
 
-@pytest.mark.parametrize("code", [401, 409, 410, 429, 500, 503])
+@pytest.mark.parametrize("code", [400, 401, 409, 410, 422, 429, 500, 503])
 def test_a_denial_of_admission_is_a_refusal_whatever_its_code(code: int) -> None:
     webhook = error_of(code, message='admission webhook "w.example.com" denied the request: no')
     policy = error_of(

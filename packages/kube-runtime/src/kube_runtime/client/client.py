@@ -97,7 +97,7 @@ def _error(code: int, status: _Status, kind: Kind | None, key: Key | None) -> Ap
         # The object has a field that the API does not know, so a retry fails again.
         # Source: v1.36, measured; it answers such an apply with 500 and no reason.
         type_ = Invalid
-    elif not issubclass(type_, Refused):
+    elif type_ is Invalid or not issubclass(type_, Refused):
         by_webhook = status.message.startswith(_WEBHOOK) and _BY_WEBHOOK in status.message
         if by_webhook or (_POLICY in status.message and _BY_POLICY in status.message):
             type_ = Refused

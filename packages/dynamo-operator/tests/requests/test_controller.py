@@ -15,7 +15,7 @@ from dynamo_operator.requests.decide import Destination
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.cache.watch import Removed
 from kube_runtime.types.kinds import Job
-from kube_runtime.types.meta import Condition, Key, Metadata, Object
+from kube_runtime.types.meta import Condition, Key, Metadata, Object, condition
 from kube_runtime.wire import path_of
 from simulated.requests import REQUEST, RequestWorld, a_spec
 
@@ -109,6 +109,21 @@ async def test_names_that_are_taken_change_before_the_graph_is_created(
     assert "ours" == world.content(name)
     assert ["theirs"] * len(taken) == [*map(world.content, taken)]
     assert "ConfigMaps" not in (created.status.message or "")
+
+
+async def test_a_graph_whose_config_map_is_refused_gets_it_as_soon_as_that_is_possible() -> None:
+    world = World(refused_before(Reason.DEPLOYMENT_CREATION_FAILED), "other")
+    denied = {"code": 403, "reason": "Forbidden", "message": "exceeded quota"}
+    world.server.refuse = lambda request, _: denied if request.path.endswith("/curves") else None
+    for reason in (*2 * [Reason.DEPLOYMENT_CREATION_FAILED], Reason.DEPLOYMENT_CREATED):
+        if reason is Reason.DEPLOYMENT_CREATED:
+            world.server.refuse = lambda *_: None
+        request = await world.reconciled()
+        step = condition(request.status.conditions, Type.DEPLOYED)
+        assert step is not None
+        assert ("Deploying", reason) == (request.status.state, step.reason)
+        assert ("exceeded quota" in step.message) == (reason is Reason.DEPLOYMENT_CREATION_FAILED)
+    assert "ours" == world.content("curves")
 
 
 async def test_results_that_another_wrote_into_the_status_create_nothing() -> None:

@@ -55,7 +55,8 @@ def everything_told() -> Iterator[RequestReport]:
                 yield status.generated(
                     request, GRAPH, ProfilingProgress(), target=target, warnings=(), now="now"
                 )
-            yield status.created(request, AT, ())
+            for is_complete in (False, True):
+                yield status.created(request, AT, (), is_complete=is_complete)
             for type_, reason in RETRIED:
                 yield status.blocked(request, type_, reason, "refused")
             for graph in ("", "pending", "failed", "successful"):

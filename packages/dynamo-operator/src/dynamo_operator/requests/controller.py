@@ -34,11 +34,15 @@ from kube_runtime.types.meta import Key, Object, Resource
 
 # Names may be taken: an existing object that is not ours stays unchanged.
 class ActionBlocked(Exception):
-    """The action cannot run now; the message has the cause. `is_taken`: another object has the name."""
+    """The action cannot run now; the message has the cause.
 
-    def __init__(self, text: str, *, is_taken: bool = False) -> None:
+    `is_taken`: another object has the name. `is_invalid`: a retry will be refused too.
+    """
+
+    def __init__(self, text: str, *, is_taken: bool = False, is_invalid: bool = False) -> None:
         super().__init__(text)
         self.is_taken = is_taken
+        self.is_invalid = is_invalid
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +121,10 @@ class RequestController:
                     graph = facts.graph or await self.create_graph(request, facts.destination)
                     config_maps = request.status.additional_resources
                     problems = await self.create_config_maps(request, config_maps, facts.destination, graph)
-                    decision = decide.Decision(
-                        status.created(request, graph.key, problems), partial(api.extended, created=True)
-                    )
+                    is_complete = not any(problems.values())
+                    report = status.created(request, graph.key, (*problems,), is_complete=is_complete)
+                    record = partial(api.extended, created=True)
+                    decision = decide.Decision(report, record) if is_complete else decide.held(report)
         except ActionBlocked as error:
             step, reason = failed
             reason = api.RequestReason.NAME_CONFLICT if error.is_taken else reason
@@ -242,15 +247,15 @@ class RequestController:
         manifests: Iterable[Object],
         destination: decide.Destination,
         graph: DynamoGraphDeployment | None,
-    ) -> tuple[str, ...]:
-        """Create the ConfigMaps that profiling found, and return the errors.
+    ) -> dict[str, bool]:
+        """Create the ConfigMaps that profiling found; return the errors, and whether a retry may succeed.
 
         The graph, which mounts them, owns them. If it is None, the user creates it, and they have no owner.
         """
-        problems: list[str] = []
+        problems: dict[str, bool] = {}
         desired = tuple(results.named_config_maps(manifests))
         if desired and destination.refusal:
-            return (f"Failed to create ConfigMaps from profiling output: {destination.refusal}",)
+            return {f"Failed to create ConfigMaps from profiling output: {destination.refusal}": True}
         for manifest in desired:
             name = manifest["metadata"]["name"]
             try:
@@ -260,8 +265,9 @@ class RequestController:
                 await self._config_map(request, body, destination.config_maps)
             except (results.BadOutput, ActionBlocked) as error:
                 text = f"failed to create ConfigMap {name}: {error}"
-                problems.append(f"Failed to create ConfigMaps from profiling output: {text}")
-        return tuple(problems)
+                may_succeed = isinstance(error, ActionBlocked) and not error.is_invalid
+                problems[f"Failed to create ConfigMaps from profiling output: {text}"] = may_succeed
+        return problems
 
     async def _config_map(self, request: Request, body: Object, present: Mapping[str, api.Output]) -> None:
         live = present.get(body["metadata"]["name"])
@@ -272,7 +278,7 @@ class RequestController:
         try:
             await self.writer.apply(api.Output, body, force=live is not None, uid=uid)
         except Refused as error:
-            raise ActionBlocked(error.message) from error
+            raise ActionBlocked(error.message, is_invalid=isinstance(error, Invalid)) from error
 
     @contextmanager
     def _creating(self, request: Request, kind: str, key: Key, body: Object) -> Iterator[None]:

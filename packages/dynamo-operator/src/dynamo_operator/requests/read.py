@@ -317,7 +317,8 @@ class RequestReader:
     async def _to_deploy(self, request: Request) -> decide.RequestFacts:
         graph_key = decide.target_of(request)
         graph = await self.surely(DynamoGraphDeployment, graph_key)
-        if decide.was_created(request):
+        record = api.recorded(request)
+        if record is None or record.created:
             return decide.RequestFacts(graph=graph)
         config_maps = request.status.additional_resources
         destination = await self.destination(request, graph_key.namespace, config_maps)

@@ -266,16 +266,18 @@ _EXPLAINING = frozenset(GraphReason) - {
 """Reasons of a graph that explain more than that it is not ready yet."""
 
 
-def created(request: Request, at: Key, warnings: tuple[str, ...]) -> RequestReport:
-    """The graph was created."""
+def created(request: Request, at: Key, warnings: tuple[str, ...], *, is_complete: bool) -> RequestReport:
+    """The graph was created, with all of its ConfigMaps that can be created if it `is_complete`."""
     text = f"DGD {at.name} created, waiting for Ready"
+    message = "; ".join((text, *warnings))
+    reason = Reason.DEPLOYMENT_CREATED if is_complete else Reason.DEPLOYMENT_CREATION_FAILED
     return _reported(
         request,
         State.DEPLOYING,
-        (Type.DEPLOYED, "False", Reason.DEPLOYMENT_CREATED, text),
+        (Type.DEPLOYED, "False", reason, text if is_complete else message),
         StatusEvent("DeploymentCreated", f"DynamoGraphDeployment {at.name} created successfully"),
         *(StatusEvent("ConfigMapCreationFailed", warning, is_warning=True) for warning in warnings),
-        message="; ".join((text, *warnings)),
+        message=message,
         deployment=api.DeploymentStatus(at.name, at.namespace, str(GraphState.PENDING), created=True),
     )
 

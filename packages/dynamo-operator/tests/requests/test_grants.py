@@ -9,7 +9,6 @@ import pytest
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests.api import DeploymentOverrides, DynamoGraphDeploymentRequest
 from dynamo_operator.requests.controller import ActionBlocked, RequestController
-from dynamo_operator.requests.read import RequestReader
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Answer, Client, Request
@@ -51,34 +50,30 @@ def a_controller(reviews: Reviews, *, accepts_all: bool = False) -> RequestContr
     return request_controller(Client(reviews), cache, accepts_all=accepts_all, excluded={"theirs"})
 
 
-def some_facts(reviews: Reviews, *, accepts_all: bool = False) -> RequestReader:
-    return a_controller(reviews, accepts_all=accepts_all).reader
-
-
-async def test_a_namespace_that_does_not_accept_requests_is_refused_with_what_to_do() -> None:
-    (problem,) = await some_facts(Reviews()).problems(a_request("team-b"))
-    assert problem.startswith("spec.deploymentOverrides.namespace: namespace team-b does not accept")
-    for part in ("RoleBinding in team-b", "system:serviceaccounts:lab", "configmaps"):
+@pytest.mark.parametrize(
+    ("reviews", "namespace", "missing"),
+    [
+        (Reviews(), "team-b", "create dynamographdeployments.nvidia.com and configmaps)"),
+        (Reviews(frozenset({"dynamographdeployments"})), "open", "create configmaps)"),
+        (Reviews(code=403), "open", "create dynamographdeployments.nvidia.com and configmaps)"),
+    ],
+    ids=["nothing is granted", "graphs are not enough", "the operator may not ask"],
+)
+async def test_a_namespace_that_does_not_accept_requests_is_refused_with_what_to_do(
+    reviews: Reviews, namespace: str, missing: str
+) -> None:
+    (problem,) = await a_controller(reviews).reader.problems(a_request(namespace))
+    assert problem.startswith(f"spec.deploymentOverrides.namespace: namespace {namespace} does not accept")
+    for part in (f"RoleBinding in {namespace}", "system:serviceaccounts:lab", missing):
         assert part in problem
 
 
 async def test_every_service_account_of_the_requests_namespace_is_asked_about_and_nobody_else() -> None:
     reviews = Reviews()
-    assert () == await some_facts(reviews).problems(a_request("open"))
+    assert () == await a_controller(reviews).reader.problems(a_request("open"))
     groups = ["system:serviceaccounts", "system:serviceaccounts:lab", "system:authenticated"]
     assert [groups, groups] == [each["groups"] for each in reviews.asked]
     assert not any("user" in each for each in reviews.asked)
-
-
-async def test_graphs_without_config_maps_are_not_enough() -> None:
-    reviews = Reviews(frozenset({"dynamographdeployments"}))
-    (problem,) = await some_facts(reviews).problems(a_request("open"))
-    assert "create configmaps)" in problem
-
-
-async def test_an_operator_that_may_not_ask_accepts_nothing() -> None:
-    (problem,) = await some_facts(Reviews(code=403)).problems(a_request("open"))
-    assert "does not accept" in problem
 
 
 @pytest.mark.parametrize(("namespace", "accepts_all"), [("team-b", True), ("lab", False), (None, False)])
@@ -86,8 +81,8 @@ async def test_the_administrators_choice_and_its_own_namespace_are_not_asked_abo
     namespace: str | None, accepts_all: bool
 ) -> None:
     reviews = Reviews()
-    facts = some_facts(reviews, accepts_all=accepts_all)
-    assert () == await facts.problems(a_request(namespace))
+    reader = a_controller(reviews, accepts_all=accepts_all).reader
+    assert () == await reader.problems(a_request(namespace))
     assert [] == reviews.asked
 
 

@@ -329,21 +329,18 @@ def test_only_a_name_of_another_becomes_a_new_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made_for", "owner", "is_ours"),
+    ("made_for", "owners", "is_ours"),
     [
-        ("", None, True),
-        ("", CONTROLLER, True),
-        ("", replace(CONTROLLER, uid="other"), False),
-        ("u", replace(CONTROLLER, uid="other"), False),
-        ("u", GRAPHS, True),
-        ("former", GRAPHS, False),
-        ("former", None, True),
+        ("", (CONTROLLER,), True),
+        ("u", (replace(CONTROLLER, uid="other"),), False),
+        ("u", (GRAPHS,), True),
+        ("former", (GRAPHS,), False),
+        ("former", (), True),
     ],
 )
 def test_labels_alone_do_not_make_a_config_map_ours_that_another_owns(
-    made_for: str, owner: OwnerReference | None, is_ours: bool
+    made_for: str, owners: tuple[OwnerReference, ...], is_ours: bool
 ) -> None:
     annotations = {labels.REQUEST_UID: made_for} if made_for else {}
-    owners = (owner,) if owner else ()
     metadata = replace(OURS.metadata, annotations=annotations, owner_references=owners)
     assert is_ours == results.is_own_config_map(REQUEST, replace(OURS, metadata=metadata))

@@ -100,37 +100,20 @@ def test_every_reported_condition_has_its_row() -> None:
 
 @pytest.mark.parametrize("held", [Reason.PAUSED, Reason.UNREADABLE])
 @pytest.mark.parametrize(
-    ("state", "verdict"),
+    ("state", "step", "verdict"),
     [
-        (State.READY, ("True", State.READY)),
-        (State.FAILED, ("False", Reason.PROFILING_FAILED)),
-        (State.PENDING, ("Unknown", State.PENDING)),
+        (State.READY, ("True", Reason.PROFILING_COMPLETED), ("True", State.READY)),
+        (State.FAILED, ("False", Reason.PROFILING_FAILED), ("False", Reason.PROFILING_FAILED)),
+        (State.PENDING, ("Unknown", Reason.STARTED_ANEW), ("Unknown", State.PENDING)),
     ],
 )
 def test_what_was_true_before_is_said_again_when_nothing_holds_a_request_any_more(
-    held: Reason, state: State, verdict: tuple[str, str]
+    held: Reason, state: State, step: tuple[str, str], verdict: tuple[str, str]
 ) -> None:
     value = "Unknown" if held is Reason.PAUSED else "False"
-    profiling = {
-        State.READY: Condition(Type.PROFILING, "True", Reason.PROFILING_COMPLETED),
-        State.FAILED: Condition(Type.PROFILING, "False", Reason.PROFILING_FAILED),
-        State.PENDING: Condition(Type.PROFILING, "Unknown", Reason.STARTED_ANEW),
-    }
-    request = a_request(state, profiling[state], Condition(Type.SUCCEEDED, value, held))
+    profiling, succeeded = Condition(Type.PROFILING, *step), Condition(Type.SUCCEEDED, value, held)
+    request = a_request(state, profiling, succeeded)
     report = status.restated(request)
     assert report is not None
     (last,) = report.status.conditions
     assert (Type.SUCCEEDED, *verdict) == (last.type, last.status, last.reason)
-
-
-def test_a_wait_for_an_earlier_job_is_reported_in_every_condition() -> None:
-    reported = status.waiting(a_request(State.FAILED), "Job profile-r is being deleted").status
-    text = "Profiling waits for an earlier Job to terminate: Job profile-r is being deleted"
-    assert (State.PENDING, text) == (reported.state, reported.message)
-    assert [
-        (Type.PROFILING, "False", Reason.WAITING, text),
-        (Type.SUCCEEDED, "Unknown", Reason.WAITING, text),
-    ] == [
-        (condition.type, condition.status, condition.reason, condition.message)
-        for condition in reported.conditions
-    ]

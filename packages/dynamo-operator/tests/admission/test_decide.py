@@ -1,5 +1,6 @@
 """Decisions on objects, and which problems an update may keep."""
 
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from dynamo_operator.graph.warnings import ClusterContext
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.meta import Object
 from reviews.asking import SETTINGS, rules_of, verdict
-from reviews.rows import ROWS, Row, adapted, document, graph, model, request, with_service, worker
+from reviews.rows import ROWS, Row, adapted, document, graph, model, profiling, request, with_service, worker
 
 BAD = with_service(ingress={"enabled": True})
 HOST = "spec.services[w].ingress.host is required when ingress is enabled"
@@ -28,10 +29,18 @@ def rolling(of: Object, phase: str | None) -> Object:
     return with_status(of, rollingUpdate={"phase": phase})
 
 
-def test_an_object_that_was_wrong_before_may_be_labelled() -> None:
-    found = verdict(labelled(BAD, labels={"team": "a"}), BAD)
+def test_an_object_that_was_wrong_before_may_be_labelled_whatever_its_status_holds() -> None:
+    reserved = {"batch.kubernetes.io/" + "x" * 900: ""}
+    wrong = request(profilingConfig={**profiling(), "labels": reserved})
+    stored = with_status(wrong, **{"b" * 800: [1] * 100_000})
+    assert not verdict(wrong).allowed
+    tracemalloc.start()
+    found = verdict(labelled(wrong, labels={"team": "a"}), stored)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     assert found.allowed
-    assert (f"{HOST} (as before)",) == found.warnings
+    assert found.warnings[0].endswith("(as before)")
+    assert peak < 10_000_000
 
 
 def test_an_update_is_refused_for_what_it_makes_wrong_only() -> None:
@@ -177,6 +186,7 @@ def test_a_stored_object_over_the_limit_may_shrink_be_labelled_and_go_but_not_gr
     assert sized(large(4000), stored).allowed
     assert "(as before)" in sized(stored, stored).warnings[0]
     assert not sized(large(5001), stored).allowed
+    assert not sized(BAD, {**stored, **BAD, "rest": "x" * 5000}).allowed
     assert sized(labelled(large(6000), deletionTimestamp="2026-01-01T00:00:00Z"), stored).allowed
 
 

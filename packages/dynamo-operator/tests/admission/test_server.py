@@ -363,7 +363,7 @@ async def test_a_large_review_holds_up_nobody() -> None:
             now = time.monotonic()
             longest, last = max(longest, now - last), now
         assert {200} == {each.result() for each in asked}
-    # A whole review of this size takes seconds; the loop is never away for as long as that.
+    # To validate objects of this size would take seconds; the loop is never away for as long as that.
     assert longest < 1.0
 
 

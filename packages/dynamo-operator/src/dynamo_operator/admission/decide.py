@@ -1,5 +1,6 @@
 """Decide on an object: the rules of each kind, and what an update inherits from the state before it."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -36,34 +37,38 @@ _SCALARS: Final = (str, int, float, bool)
 # Keys may contain dots, and paths have no quotes: `metadata.annotations.nvidia.com/x` has three
 # steps, not four. So at each step the longest matching key wins: it is visited last.
 #
-# A document may have as many problems as fields, so one walk over it looks for all paths. Paths over
-# `_LONGEST_PATH` are not followed, which bounds the text that is built for each value.
+# A document may have as many problems as fields, so one walk over it looks for all paths, and only where one
+# of them leads: the status may have megabytes. Paths over `_LONGEST_PATH` are not followed, which bounds the
+# text that is built for each value.
 _LONGEST_PATH: Final = 1000
 
 
 def scalars_at(document: Container, paths: Collection[str]) -> dict[str, object]:
     """The string, number or boolean at each path; other and very long paths are left out."""
-    wanted = frozenset(paths)
-    longest = min(max(map(len, wanted), default=0), _LONGEST_PATH)
+    wanted = frozenset(path for path in paths if len(path) <= _LONGEST_PATH)
+    ordered = sorted(wanted)
+
+    def leads(step: tuple[str, object]) -> bool:
+        index = bisect_left(ordered, step[0])
+        return index < len(ordered) and ordered[index].startswith(step[0])
+
     scalars: dict[str, object] = {}
-    visits = _steps("", document)
+    visits = [*filter(leads, _steps("", document))]
     while visits:
         path, value = visits.pop()
-        if len(path) > longest:
-            continue
         if isinstance(value, dict | list):
-            visits += _steps(f"{path}." if isinstance(value, dict) else path, value)
+            visits += filter(leads, _steps(f"{path}." if isinstance(value, dict) else path, value))
         elif path in wanted and isinstance(value, _SCALARS):
             scalars[path] = value
     return scalars
 
 
-def _steps(prefix: str, value: Container) -> list[tuple[str, object]]:
+def _steps(prefix: str, value: Container) -> Iterator[tuple[str, object]]:
     """The children of a value with their paths, the one with the longest key first."""
     if isinstance(value, list):
-        return [(f"{prefix}[{index}]", part) for index, part in enumerate(value)]
+        return ((f"{prefix}[{index}]", part) for index, part in enumerate(value))
     longest_first = sorted(value.items(), key=lambda step: len(step[0]), reverse=True)
-    return [(prefix + key, part) for key, part in longest_first]
+    return ((prefix + key, part) for key, part in longest_first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +234,7 @@ def decide(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewContext) -
 
 # A stored object may be invalid, because a rule is newer or the webhooks were off. Users must be
 # able to label, scale and repair it step by step. So an update is refused for problems that it
-# adds; earlier problems become warnings.
+# adds; earlier problems become warnings. What was too large was not validated, so it had no others.
 def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, context: ReviewContext) -> Decision:
     try:
         if problem := size_problem(rules.type_, new_text, context.settings):
@@ -250,7 +255,7 @@ def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, context: Revi
             context = replace(context, most=_MOST_COMPARED)
     problems = tuple(islice(rules.problems(new, context), context.most))
     inherited: tuple[Problem, ...] = ()
-    if problems and old is not None and old_text is not None:
+    if problems and old and old_text and not size_problem(rules.type_, old_text, context.settings):
         recurring = frozenset(islice(rules.problems(old, context), context.most)).intersection(problems)
         inherited = _unchanged(recurring, new_text, old_text) if recurring else ()
         recurring = recurring.intersection(inherited)

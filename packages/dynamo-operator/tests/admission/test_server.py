@@ -272,7 +272,7 @@ async def test_another_client_ca_counts_for_the_next_connection(tmp_path: Path) 
     async with running(clients=Clients(ours.file)) as there:
         pair = there.certificate.pair
         assert pair is not None
-        await there.certificate.load(pair, other.pem)
+        await there.certificate.load(pair, "# Főtanúsítvány\n".encode() + other.pem)
         assert 0 == await status_with(there, ours.issue("kube-apiserver"))
         assert 200 == await status_with(there, other.issue("kube-apiserver"))
         with pytest.raises(ssl.SSLError):

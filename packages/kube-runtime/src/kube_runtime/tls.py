@@ -104,7 +104,8 @@ def server_context(pair: Pair, client_authorities: bytes | None = None) -> ssl.S
     context = _bare_context()
     if client_authorities is not None:
         context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(cadata=client_authorities.decode("ascii", "replace"))
+        # Comments between certificates may have any letters; Python takes ASCII only.
+        context.load_verify_locations(cadata=client_authorities.decode("ascii", "backslashreplace"))
     # OpenSSL reads keys from files only; this one is never on a disk.
     descriptor = os.memfd_create("certificate")
     try:

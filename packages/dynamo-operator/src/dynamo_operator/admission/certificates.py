@@ -516,9 +516,9 @@ class CertificateRotation(Rotation):
 
 def _trusting(bundle: str) -> ssl.SSLContext:
     try:
-        text = base64.b64decode(bundle, validate=True).decode("ascii")
+        text = base64.b64decode(bundle, validate=True).decode("ascii", "backslashreplace")
         context = ssl.create_default_context(cadata=text or None)
-    except (binascii.Error, UnicodeDecodeError, ssl.SSLError) as error:
+    except (binascii.Error, ssl.SSLError) as error:
         raise ValueError(f"the caBundle is not readable: {error}") from error
     accept_lax_certificates(context)
     return context

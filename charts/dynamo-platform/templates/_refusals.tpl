@@ -36,6 +36,11 @@
 {{- if and (include "dynamo.servesWebhooks" .) (eq "external" (include "dynamo.certificates" .)) (not $webhook.caBundle) }}
 {{- fail "VALIDATION ERROR: webhook.certificateSecret.external requires webhook.caBundle, the CA of that certificate" }}
 {{- end }}
+{{- with $webhook.clientCA }}
+{{- if and .commonName (not .configMap) }}
+{{- fail "VALIDATION ERROR: webhook.clientCA.commonName requires webhook.clientCA.configMap, the CA of that client certificate" }}
+{{- end }}
+{{- end }}
 {{- $legacy := $operator.legacyKinds }}
 {{- if and $legacy.enabled $legacy.buildkitd.enabled (not (and $legacy.buildkitd.tls.secret $legacy.buildkitd.tls.clientSecret)) }}
 {{- fail "VALIDATION ERROR: legacyKinds.buildkitd.enabled requires legacyKinds.buildkitd.tls.secret and tls.clientSecret, the certificates of the daemon and of its clients (docs/reference/legacy.md). To build without a daemon set legacyKinds.settings.BENTO_IMAGE_BUILD_ENGINE=buildkit-rootless instead" }}

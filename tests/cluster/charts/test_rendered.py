@@ -116,6 +116,7 @@ def test_all_pods_pass_the_restricted_standard(kinds: ControlPlane) -> None:
         ),
         ("dynamo-operator.dynamo.dockerRegistry.useKubernetesSecret=true", "server is required"),
         ("dynamo-operator.webhook.certificateSecret.external=true", "requires webhook.caBundle"),
+        ("dynamo-operator.webhook.clientCA.commonName=x", "requires webhook.clientCA.configMap"),
         ("dynamo-operator.dynamo.istio.enabled=true", "requires dynamo.istio.gateway"),
         (
             "dynamo-operator.legacyKinds.enabled=true,dynamo-operator.legacyKinds.buildkitd.enabled=true",

@@ -242,6 +242,7 @@ def _contradictions(settings: Settings) -> Iterator[ConfigError]:
     lease = int(election.lease_duration_seconds)  # a Lease has whole seconds
     deadline, retry = election.renew_deadline_seconds, election.retry_period_seconds
     order = f"leaseDuration > renewDeadline > retryPeriod > 0, got {lease}s and {deadline:g}s and {retry:g}s"
+    webhooks = settings.webhooks
     scope_lease, renew = scope.lease_duration_seconds, scope.renew_interval_seconds
     scope_order = f"leaseDuration > renewInterval > 0, got {scope_lease:g}s and {renew:g}s"
     for source, is_valid, message in (
@@ -252,7 +253,8 @@ def _contradictions(settings: Settings) -> Iterator[ConfigError]:
         ("resyncPeriod", settings.resync_period_seconds >= 1, "must be at least 1s"),
         ("leaderElection.id", election.id or not election.enabled, "missing (leader election is on)"),
         ("leaderElection", lease > deadline > retry > 0, f"expected {order}"),
-        ("webhooks.certificateLife", settings.webhooks.certificate_life_seconds > 0, "must be more than 0"),
+        ("webhooks.certificateLife", webhooks.certificate_life_seconds > 0, "must be more than 0"),
+        ("webhooks.clientCa", webhooks.client_ca or not webhooks.client_name, "missing (clientName is set)"),
         ("models.callTimeout", settings.models.call_timeout_seconds > 0, "must be more than 0"),
         ("models.callsAtOnce", settings.models.calls_at_once >= 1, "must be at least 1"),
         ("namespaceScope", scope_lease > renew > 0, f"expected {scope_order}"),

@@ -279,6 +279,30 @@ async def test_of_two_models_with_one_name_the_first_has_it_until_it_gives_it_up
         assert "True" == cluster.condition(name="one")[0]
 
 
+@on_simulated_clock
+async def test_a_name_that_a_paused_or_new_model_wants_is_unloaded_by_the_one_that_had_it() -> None:
+    async with loaded("one") as (cluster, (worker,)):
+        for name, wanted in (("two", "legal-v2"), ("three", "other")):
+            cluster.has_model(name, modelName=wanted, source={"uri": f"s3://vault/{name}"})
+            cluster.annotate({labels.PAUSED: "true"}, name)
+        cluster.edit("one", modelName="other")
+        await asyncio.sleep(10)
+        assert {"other": URI} == worker.loaded
+        cluster.delete("one")
+        await asyncio.sleep(10)
+        assert {} == worker.loaded
+        for name in ("two", "three"):
+            cluster.annotate({labels.PAUSED: None}, name)
+        await asyncio.sleep(10)
+        assert {"legal-v2": "s3://vault/two", "other": "s3://vault/three"} == worker.loaded
+        worker.takes_seconds = 5
+        cluster.delete("two")
+        await asyncio.sleep(1)
+        cluster.has_model("four")
+        await asyncio.sleep(30)
+        assert {"legal-v2": URI, "other": "s3://vault/three"} == worker.loaded
+
+
 class WithoutList(Worker):
     """A worker of an image that cannot list its adapters."""
 

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from dynamo_operator.models import plan as planning
 from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, DynamoModelStatus
-from dynamo_operator.models.plan import Endpoint, Lora, ModelInputs, ModelReason, Work
+from dynamo_operator.models.plan import Endpoint, Lora, ModelInputs, Work
 from dynamo_operator.models.status import invalid_status, model_status, recorded_places
 from dynamo_operator.models.validate import model_problems
-from kube_runtime.types.meta import condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +62,9 @@ def _endpoints(
     model: DynamoModel, spec: DynamoModelSpec, lora: Lora | None, inputs: ModelInputs
 ) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...]]:
     """The present and the former endpoints, without LoRAs that other models hold now."""
-    given_up = planning.desired_lora_names(inputs.siblings) - {lora.name if lora else ""}
-    ready = condition(model.status.conditions, "EndpointsReady")
-    was_waiting = ready is not None and ready.reason == ModelReason.CONFLICT
+    taken = planning.held_names(inputs.siblings) | planning.awaited_names(inputs.siblings)
+    given_up = taken - {lora.name if lora else ""}
+    was_waiting = planning.is_waiting(model)
 
     def settled(endpoint: Endpoint) -> Endpoint:
         if endpoint.id in inputs.running:

@@ -12,6 +12,7 @@ from dynamo_operator.models.api import DynamoModel, DynamoModelSpec
 from dynamo_operator.names import WORKER_SUFFIX
 from dynamo_operator.shared.cluster import CLIQUE_NAME, REPLICA_INDEX, SET_NAME
 from kube_runtime.types.kinds import EndpointSlice, Pod, SliceEndpoint, TargetReference
+from kube_runtime.types.meta import condition
 
 MAX_CONCURRENT_CALLS = 20
 """Maximum of concurrent calls."""
@@ -482,7 +483,7 @@ class ModelInputs:
 
 def plan_unloading(model: DynamoModel, inputs: ModelInputs) -> tuple[Endpoint, ...]:
     """Every running endpoint, ready or not, that may have a LoRA of a model that is being deleted."""
-    given_up = desired_lora_names(inputs.siblings)
+    given_up = held_names(inputs.siblings)
     base = model.spec.base_model_name if model.spec else ""
     present = endpoints(base, inputs.slices, inputs.recorded, inputs.pods.get)
     every = {**inputs.recorded, **{endpoint.id: endpoint for endpoint in present}}
@@ -519,7 +520,9 @@ def siblings(model: DynamoModel, models: Iterable[DynamoModel]) -> tuple[DynamoM
 
 # A worker identifies LoRAs by name only, so two models with one name would overwrite and unload
 # each other's. So one model holds the name. When the holder changes, the former one drops its
-# record of the LoRA, and the new one unloads what may be there before it loads its own weights.
+# record of the LoRA, and the one that waited for the name unloads what may be there before it loads
+# its own weights. If none waits, the former one unloads the LoRA; so does one that is being deleted,
+# which does not take long, and the others wait for that.
 def holder(model: DynamoModel, others: Iterable[DynamoModel]) -> DynamoModel | None:
     """The other model that holds the name of this one's LoRA; None if this one holds it.
 
@@ -533,14 +536,30 @@ def holder(model: DynamoModel, others: Iterable[DynamoModel]) -> DynamoModel | N
         if desired_lora_name(sibling) == name:
             if (not _holds(sibling, name), *_age(sibling)) < claim:
                 return sibling
-        elif not sibling.metadata.deletion_timestamp and _holds(sibling, name):
+        elif claim[0] and _holds(sibling, name) and not _has_unloaded(sibling):
             return sibling
     return None
 
 
-def desired_lora_names(others: Iterable[DynamoModel]) -> frozenset[str]:
-    """The names of the LoRAs that these models want to load."""
-    return frozenset(filter(None, map(desired_lora_name, others)))
+def held_names(others: Iterable[DynamoModel]) -> frozenset[str]:
+    """The names of the LoRAs that these models want and may have loaded."""
+    desired = ((other, desired_lora_name(other)) for other in others)
+    return frozenset(name for other, name in desired if name and _holds(other, name))
+
+
+def awaited_names(others: Iterable[DynamoModel]) -> frozenset[str]:
+    """The names of the LoRAs that these models wait for, to unload them before they load their own."""
+    return frozenset(filter(None, map(desired_lora_name, filter(is_waiting, others))))
+
+
+def is_waiting(model: DynamoModel) -> bool:
+    """Whether the model's status says that another model holds the name of its LoRA."""
+    ready = condition(model.status.conditions, "EndpointsReady")
+    return ready is not None and ready.reason == ModelReason.CONFLICT
+
+
+def _has_unloaded(model: DynamoModel) -> bool:  # or has tried: the status still lists what it had
+    return bool(model.metadata.deletion_timestamp) and labels.FINALIZER not in model.metadata.finalizers
 
 
 def _age(model: DynamoModel) -> tuple[str, str]:

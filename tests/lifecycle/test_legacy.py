@@ -9,6 +9,7 @@ from cluster.legacy.deployments import (
     DEPLOYMENT,
     NIM,
     REQUEST,
+    condition_of,
     disagg,
     graph_config,
     image,
@@ -80,6 +81,17 @@ async def test_two_deployments_of_a_tag_own_its_build_together() -> None:
         assert operator.names(REQUEST) == ["frontend--jh2o6dqzpsgfued4", "frontend--v2"]
         owners = operator.read(REQUEST, "frontend--jh2o6dqzpsgfued4")["metadata"]["ownerReferences"]
         assert {entry["name"] for entry in owners} == {"two"}
+        operator.create(DEPLOYMENT, disagg("three", "Frontend:jh2o6dqzpsgfued4"))
+        await asyncio.sleep(REST_SECONDS)
+        text = condition_of(operator.read(DEPLOYMENT, "three"), "Ready")[2]
+        assert 'builds "frontend:jh2o6dqzpsgfued4" of DynamoDeployment two' in text
+        before = operator.writes()
+        await asyncio.sleep(REST_SECONDS)
+        assert operator.writes() == before
+        operator.change(DEPLOYMENT, "two", {"spec": {"dynamoNim": "frontend:v2"}})
+        await asyncio.sleep(REST_SECONDS)
+        tag = operator.read(REQUEST, "frontend--jh2o6dqzpsgfued4")["spec"]["bentoTag"]
+        assert tag == "Frontend:jh2o6dqzpsgfued4"
 
 
 @on_simulated_clock

@@ -26,7 +26,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import LiveObjects
 from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile
 from kube_runtime.apply.applier import Applier, Controlled, Shared, shared_watch
-from kube_runtime.apply.result import Applied
+from kube_runtime.apply.result import Applied, Blocked, Obstacle
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
@@ -39,7 +39,8 @@ class DeploymentInputs:
 
     `nim_name` is the object name of its tag. `image` and `request` are the DynamoNim and the
     DynamoNimRequest of that name. `config` is the configuration in the ConfigMap `config_name`; None if
-    that does not exist. `is_config_kept`: the operator has written it. `live` are the components that the
+    that does not exist. `is_config_kept`: the operator has written it. `rival` is another deployment, whose
+    tag has the same object name and is the one that `request` builds. `live` are the components that the
     deployment owns.
     """
 
@@ -49,6 +50,7 @@ class DeploymentInputs:
     is_config_kept: bool = False
     image: DynamoNim | None = None
     request: DynamoNimRequest | None = None
+    rival: DynamoDeployment | None = None
     live: LiveObjects = field(default_factory=dict)
 
 
@@ -59,13 +61,17 @@ def read_deployment(deployment: DynamoDeployment, cache: Cache) -> DeploymentInp
     config_name = deployment.metadata.annotations.get(names.GRAPH_CONFIG) or nim_name
     config = cache.get(GraphConfigMap, Key(namespace, config_name))
     data = from_json(config.data, dict[str, str]) if config else {}
+    request = cache.get(DynamoNimRequest, Key(namespace, nim_name))
+    built = request.spec.bento_tag if request else ""
+    others = cache.list(DynamoDeployment, namespace) if built not in ("", deployment.spec.dynamo_nim) else ()
     return DeploymentInputs(
         nim_name,
         config_name,
         data.get(names.GRAPH_CONFIG_KEY, "") if config else None,
         config is not None and names.SHARED_BY in config.metadata.labels,
         cache.get(DynamoNim, Key(namespace, nim_name)),
-        cache.get(DynamoNimRequest, Key(namespace, nim_name)),
+        request,
+        next((other for other in others if other.spec.dynamo_nim == built), None),
         live_objects(deployment, cache, (DynamoNimDeployment,)),
     )
 
@@ -196,6 +202,8 @@ class DeploymentController:
             text = fitted([str(problem) for problem in problems], MESSAGE_LIMIT)
             return await self._stopped(deployment, reason, text)
         inputs = read_deployment(deployment, self.cache)
+        if inputs.rival is not None:
+            return await self._in_conflict(deployment, inputs, inputs.rival)
         resolution = await resolve(deployment, inputs, self.store)
         if resolution.graph is None:
             return await self._unresolved(deployment, inputs, resolution)
@@ -224,6 +232,20 @@ class DeploymentController:
     async def _stopped(self, deployment: DynamoDeployment, reason: DeploymentReason, text: str) -> Result:
         status = unresolved_status(deployment, State.FAILED, reason, text)
         return await self.reporter.finish(deployment, status, Applied())
+
+    async def _in_conflict(
+        self, deployment: DynamoDeployment, inputs: DeploymentInputs, rival: DynamoDeployment
+    ) -> Result:
+        """End a reconcile without a build: each would replace that of the other. Running components stay."""
+        kind, applied = DynamoNimRequest.KIND.name, self.reporter.applying(deployment)
+        text = (
+            f'{kind} {inputs.nim_name} builds "{rival.spec.dynamo_nim}" of '
+            f'DynamoDeployment {rival.metadata.name}, and "{deployment.spec.dynamo_nim}" has the same name: '
+            "choose another tag"
+        )
+        applied.obstructions.append(Blocked(Obstacle.NAME_CONFLICT, kind, inputs.nim_name, text))
+        status = unresolved_status(deployment, State.FAILED, DeploymentReason.REQUEST_NOT_SYNCED, text)
+        return await self.reporter.finish(deployment, status, applied)
 
     async def _unresolved(
         self, deployment: DynamoDeployment, inputs: DeploymentInputs, resolution: Resolution

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from cluster.graph.graphs import graph, service, worker
 from cluster.legacy.deployments import (
     COMPONENT,
@@ -14,7 +16,9 @@ from cluster.legacy.deployments import (
     graph_config,
     image,
 )
-from kube_runtime.types.kinds import Deployment, Service
+from dynamo_legacy.build.job import FORCE
+from dynamo_legacy.names import SharedSecret
+from kube_runtime.types.kinds import Deployment, Job, Service
 from lifecycle.running import GRAPH, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 
@@ -92,6 +96,25 @@ async def test_two_deployments_of_a_tag_own_its_build_together() -> None:
         await asyncio.sleep(REST_SECONDS)
         tag = operator.read(REQUEST, "frontend--jh2o6dqzpsgfued4")["spec"]["bentoTag"]
         assert tag == "Frontend:jh2o6dqzpsgfued4"
+
+
+@on_simulated_clock
+async def test_the_token_of_the_store_is_gone_after_a_build_that_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("YATAI_ENDPOINT", "YATAI_API_TOKEN", "INTERNAL_IMAGES_BENTO_DOWNLOADER", "BUILDKIT_URL"):
+        monkeypatch.setenv(name, "https://set.example")
+    metadata = {"name": "a", "annotations": {FORCE: "true"}}
+    async with running(legacy_kinds=True) as operator:
+        operator.create(REQUEST, {"metadata": metadata, "spec": {"bentoTag": "a:1", "image": "r.example/a"}})
+        await asyncio.sleep(REST_SECONDS)
+        assert operator.names(SharedSecret.KIND) == ["yatai-api-token"]
+        (job,) = operator.names(Job.KIND)
+        failed = {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}
+        operator.change(Job.KIND, job, failed, "status")
+        await asyncio.sleep(REST_SECONDS)
+        assert condition_of(operator.read(REQUEST, "a"), "ImageBuilding")[1] == "BuildFailed"
+        assert operator.names(SharedSecret.KIND) == []
 
 
 @on_simulated_clock

@@ -179,7 +179,9 @@ class ImageRequestController:
             await self.applier.apply(request, *desired, Controlled([nim], (DynamoNim,)), applied=applied)
             return plan
         if plan.step is not Next.BUILD:
-            await self.applier.apply(request, *_config(request, snapshot), applied=applied)
+            # A build that has failed needs the token of the store no longer.
+            ended = [_shared(logins)] if plan.step is Next.NOTHING else []
+            await self.applier.apply(request, *ended, *_config(request, snapshot), applied=applied)
             return plan
         if snapshot.builder_error:
             return refused(Reason.VALIDATION_FAILED, snapshot.builder_error)

@@ -115,12 +115,3 @@ async def test_the_token_of_the_store_is_gone_after_a_build_that_failed(
         await asyncio.sleep(REST_SECONDS)
         assert condition_of(operator.read(REQUEST, "a"), "ImageBuilding")[1] == "BuildFailed"
         assert operator.names(SharedSecret.KIND) == []
-
-
-@on_simulated_clock
-async def test_off_none_of_its_kinds_is_asked_for() -> None:
-    async with running() as operator:
-        operator.create(DEPLOYMENT, disagg())
-        await asyncio.sleep(REST_SECONDS)
-        paths = [request.path for request in operator.server.requests]
-        assert not [path for path in paths if "dynamonim" in path or "dynamodeployments" in path]

@@ -206,19 +206,6 @@ async def test_a_deletion_lets_a_load_end_before_it_unloads() -> None:
 
 
 @on_simulated_clock
-async def test_a_model_that_was_made_invalid_keeps_what_it_has_and_can_be_deleted() -> None:
-    async with loaded() as (cluster, (worker,)):
-        cluster.edit(source={"uri": "http://elsewhere"})
-        await asyncio.sleep(5)
-        assert ("False", "ValidationFailed") == cluster.condition("Valid")[:2]
-        assert {"legal-v2": URI} == worker.loaded
-        cluster.delete()
-        await asyncio.sleep(5)
-        assert cluster.model() is None
-        assert {} == worker.loaded
-
-
-@on_simulated_clock
 async def test_what_an_earlier_operator_loaded_is_taken_over_and_unloaded_at_the_end() -> None:
     cluster = Cluster()
     (worker,) = cluster.has_pods(1)
@@ -234,22 +221,6 @@ async def test_what_an_earlier_operator_loaded_is_taken_over_and_unloaded_at_the
         await asyncio.sleep(10)
     assert cluster.model() is None
     assert {} == worker.loaded
-
-
-@on_simulated_clock
-async def test_several_models_on_one_base_do_not_meet() -> None:
-    cluster = Cluster()
-    workers = cluster.has_pods(2)
-    cluster.has_model("one", modelName="a")
-    cluster.has_model("two", modelName="b", source={"uri": "hf://org/b@v1"})
-    cluster.has_model("three", modelName="c", source={"uri": "file:///weights/c"})
-    async with cluster.operator():
-        await asyncio.sleep(10)
-        wanted = {"a": URI, "b": "hf://org/b@v1", "c": "file:///weights/c"}
-        assert [wanted] * 2 == [each.loaded for each in workers]
-        cluster.delete("two")
-        await asyncio.sleep(5)
-        assert [{"a": URI, "c": "file:///weights/c"}] * 2 == [each.loaded for each in workers]
 
 
 @on_simulated_clock

@@ -65,6 +65,7 @@ COMPONENT = DynamoComponentDeployment(
     Metadata("chat-decode", generation=4), status=DynamoComponentDeploymentStatus(observed_generation=1)
 )
 COUNTS = ServiceReplicaStatus("Deployment", "chat-decode", 2, 2, 1, 1)
+CONTESTED = Blocked(Obstacle.CONTESTED, "Service", "chat-decode", "another client reverts it")
 TAKEN = Blocked(Obstacle.NAME_CONFLICT, "Service", "chat-decode", "Service chat-decode is taken")
 MISTAKES = [Problem("spec.a", "is wrong"), Problem("spec.b", "is missing")]
 
@@ -175,11 +176,20 @@ def test_a_paused_component_that_is_behind_is_named() -> None:
     )
 
 
-def test_a_taken_name_fails_the_graph_and_is_no_observation() -> None:
-    status = of(component("True"), blocked=(TAKEN,))
-    assert ("False", "name_conflict", TAKEN.message) == ready(status)
-    assert "failed" == status.state
-    assert 1 == status.observed_generation
+@pytest.mark.parametrize(
+    ("blocked", "state", "reason"),
+    [(TAKEN, "failed", "name_conflict"), (CONTESTED, "pending", "some_resources_are_not_ready")],
+)
+def test_what_was_not_applied_is_not_ready_and_is_no_observation(
+    blocked: Blocked, state: str, reason: str
+) -> None:
+    status = of(component("True"), blocked=(blocked,))
+    assert ("False", reason, blocked.message) == ready(status)
+    assert (state, 1) == (status.state, status.observed_generation)
+    own = component_statuses.component_status(
+        COMPONENT, replace(NO_DEPLOYMENT, is_ready=True), None, (blocked,)
+    )
+    assert (1, "False") == (own.observed_generation, own.conditions[1].status)
 
 
 def test_a_refused_spec_is_no_observation_and_its_conditions_name_it() -> None:

@@ -37,7 +37,7 @@ def blocked(*obstacles: Obstacle) -> Applied:
         (blocked(Obstacle.REJECTED), 120.0),
         (blocked(Obstacle.NAME_CONFLICT), 10.0),
         (blocked(Obstacle.NAME_CONFLICT, Obstacle.REJECTED), 120.0),
-        (Applied(contested=["another client changes it"]), CONTEST_SECONDS),
+        (Applied(contested=[*blocked(Obstacle.CONTESTED).blocked]), CONTEST_SECONDS),
     ],
 )
 @on_simulated_clock

@@ -57,14 +57,17 @@ async def test_a_refusal_is_not_asked_for_again_before_its_time() -> None:
 
 async def test_a_contest_with_another_client_is_given_up_for_a_while() -> None:
     async with a_scene() as scene:
-        last = await scene.apply(gadget("a", 1))
-        for _ in range(50):
+        last = await scene.apply(gadget("a", 0))
+        scene.world.server.faults.append(Fault(501, times=CONTEST_WRITES, method="PATCH"))
+        for _ in range(CONTEST_WRITES):
+            assert (await scene.apply(gadget("a", 1))).failures, "a failed write counts as reverted"
+        for _ in range(30):
             scene.world.has("a", 7)
             await settle()
             last = await scene.apply(gadget("a", 1))
-        assert CONTEST_WRITES + 1 == len(scene.writes())
+        assert 2 * CONTEST_WRITES + 1 == len(scene.writes())
         assert {"a": 7} == scene.world.sizes()
-        assert "another client reverts Gadget a" in last.contested[0]
+        assert "another client reverts Gadget a" in last.blocked[0].message
         assert ("a",) == tuple(each.metadata.name for each in last.objects)
         await asyncio.sleep(CONTEST_SECONDS)
         await scene.apply(gadget("a", 1))

@@ -174,6 +174,7 @@ _OBSTACLE_REASONS = {
     Obstacle.NOT_ALLOWED: ComponentReason.NOT_ALLOWED,
     Obstacle.FORBIDDEN: ComponentReason.API_FORBIDDEN,
     Obstacle.PREDECESSOR: ComponentReason.DEPLOYMENT_NOT_READY,
+    Obstacle.CONTESTED: ComponentReason.DEPLOYMENT_NOT_READY,
 }
 
 

@@ -213,7 +213,7 @@ def graph_status(
         ),
         progress=progress.stored,
         # The newest spec that was applied without an obstacle.
-        observed_generation=observed if is_blocked else generation,
+        observed_generation=observed if blocked else generation,
     )
     times = [progress.requeue_after_seconds, *(view.requeue_after_seconds for view in views.values())]
     return TimedStatus(status, min((seconds for seconds in times if seconds is not None), default=None))

@@ -158,7 +158,7 @@ class RequestController:
         applied = await self.applier.apply(request, Shared(desired, types, labels.SHARED))
         if applied.failures:
             raise applied.failures[0]
-        causes = [*(blocked.message for blocked in applied.blocked), *applied.contested]
+        causes = [blocked.message for blocked in applied.blocked]
         if causes:
             raise ActionBlocked(f"failed to ensure profiling job RBAC: {'; '.join(causes)}")
         reads_nodes = self.gpu_rbac.name and spec.enable_gpu_discovery

@@ -94,8 +94,8 @@ class Reporter:
         """
         failure = next(iter(applied.failures), None)
         self.failing.ensure_lasting(resource.metadata.uid, failure)
-        for text in applied.contested:
-            self.recorder.event(resource, reason="Contested", message=text, warning=True)
+        for contested in applied.contested:
+            self.recorder.event(resource, reason="Contested", message=contested.message, warning=True)
         new = {(change.kind, change.name) for change in applied.changes if change.verb is Verb.CREATE}
         created = tuple(live for live in applied.objects if (live.KIND.name, live.metadata.name) in new)
         if wait := self.limit.wait(resource, status):

@@ -334,10 +334,12 @@ class Applier:
         # If the process is killed in between, the next reconcile of any owner creates the binding.
         if live.metadata.deletion_timestamp:
             raise Obstructed(replacement_pending(live))
-        if self._is_contested(attempt, live, f"{live.KIND.name} {live.key}"):
+        name = f"{live.KIND.name} {live.key}"
+        if self._is_contested(attempt, live, name):
             return
         await self.writer.ensure_newest(owner)
         await self.writer.delete(live)
+        self.suppression.count_write(name, attempt.digest)
         await self._create(attempt, body)
         attempt.verb, attempt.cause = Verb.UPDATE, Cause.INPUTS
 
@@ -388,6 +390,7 @@ class Applier:
         attempt.present = applied = await self._write(body, live)
         self._settled.accept(applied, body, attempt.digest)
         if applied.metadata.resource_version != live.metadata.resource_version:
+            self.suppression.count_write(live.metadata.uid, attempt.digest)
             ours = (self.hash_annotation, self.generation_annotation)
             is_scaled = differ_in_size_only(live, applied, but_for=ours)
             attempt.verb = Verb.SCALE if is_scaled else Verb.UPDATE

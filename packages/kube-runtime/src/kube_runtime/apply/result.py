@@ -77,6 +77,7 @@ class Obstacle(StrEnum):
     FORBIDDEN = "api_forbidden"
     PREDECESSOR = "predecessor_is_going"
     PREREQUISITE = "prerequisite_is_blocked"
+    CONTESTED = "contested"
     NOT_ALLOWED = "exposure_not_allowed"
 
 
@@ -91,8 +92,8 @@ class Blocked:
 
     @property
     def passes_by_itself(self) -> bool:
-        """Whether waiting is enough, for another object or for the end of another obstacle."""
-        return self.obstacle in (Obstacle.PREDECESSOR, Obstacle.PREREQUISITE)
+        """Whether waiting is enough: for another object, another client or the end of another obstacle."""
+        return self.obstacle in (Obstacle.PREDECESSOR, Obstacle.PREREQUISITE, Obstacle.CONTESTED)
 
 
 class Obstructed(Exception):
@@ -108,8 +109,8 @@ class Applied:
     """The result of the writes of a reconcile so far. A status is computed from it.
 
     `objects` are as the API server holds them. `on_change` is called after each change, because a reconcile
-    that fails halfway does not return them. `obstructions` are what could not be written, `contested` has a
-    message for each object that another client keeps reverting. `failures` are those of the API server, which
+    that fails halfway does not return them. `obstructions` are what could not be written, `contested` the
+    objects that another client keeps reverting. `failures` are those of the API server, which
     the next attempt may not have, `failing` the kinds of the objects.
     """
 
@@ -117,14 +118,14 @@ class Applied:
     objects: list[Resource] = field(default_factory=list[Resource])
     changes: list[Change] = field(default_factory=list[Change])
     obstructions: list[Blocked] = field(default_factory=list[Blocked])
-    contested: list[str] = field(default_factory=list[str])
+    contested: list[Blocked] = field(default_factory=list[Blocked])
     failures: list[ServerFailure] = field(default_factory=list[ServerFailure])
     failing: dict[type[Resource], Blocked] = field(default_factory=dict[type[Resource], Blocked])
 
     @property
     def blocked(self) -> tuple[Blocked, ...]:
         """The causes, in the order in which they were met, then what waits for others."""
-        return tuple(sorted(self.obstructions, key=attrgetter("passes_by_itself")))
+        return tuple(sorted((*self.obstructions, *self.contested), key=attrgetter("passes_by_itself")))
 
     def get(self, type_: type[R], name: str) -> R | None:
         """The applied object of that kind and name, if it exists."""
@@ -158,7 +159,7 @@ class Attempt:
     present: Resource | None = None
     verb: Verb | None = None
     cause: str = ""
-    contested: str = ""
+    contested: Blocked | None = None
     digest: str = ""
 
     def is_stopped_by(self, error: Refused | ServerFailure) -> bool:
@@ -213,7 +214,7 @@ async def apply_each(
         else:
             if attempt.verb is not None:
                 applied.record(Change(attempt.verb, kind, name, attempt.cause))
-            if attempt.contested:
+            if attempt.contested is not None:
                 applied.contested.append(attempt.contested)
         if attempt.present is not None:
             applied.objects.append(attempt.present)
@@ -248,12 +249,14 @@ def replacement_pending(live: Resource) -> Blocked:
     return Blocked(Obstacle.PREDECESSOR, kind, name, text)
 
 
-def manager_conflict(live: Resource) -> str:
-    """The message for an object that another client keeps reverting."""
-    return (
-        f"another client reverts {live.KIND.name} {live.metadata.name} each time the operator "
-        "applies it; the operator leaves it alone for a minute (see its managedFields)"
+def manager_conflict(live: Resource) -> Blocked:
+    """Another client keeps reverting the object."""
+    kind, name = live.KIND.name, live.metadata.name
+    text = (
+        f"another client reverts {kind} {name} each time the operator applies it; the operator leaves it "
+        "alone for a minute (see its managedFields)"
     )
+    return Blocked(Obstacle.CONTESTED, kind, name, text)
 
 
 def rejected(kind: str, name: str, error: ApiError) -> Blocked:

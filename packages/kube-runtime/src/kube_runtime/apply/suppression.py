@@ -181,17 +181,21 @@ class WriteSuppression:
         self._writes.forget(uid)
 
     def is_contested(self, object_: str, digest: str) -> bool:
-        """Whether another client keeps reverting this write. If not, counts the write.
+        """Whether another client keeps reverting this write.
 
         `object_` is the uid of the object, or its name where each write creates another uid.
         """
-        writes, now = self._writes.get(object_), loop_time()
-        if writes is None or writes.digest != digest or now - writes.since > CONTEST_SECONDS:
-            writes = _Writes(digest, 0, now)
-        if writes.times >= CONTEST_WRITES:
-            return True
+        return self._recent_writes(object_, digest).times >= CONTEST_WRITES
+
+    def count_write(self, object_: str, digest: str) -> None:
+        """Count a write that changed the object: one that failed was not reverted."""
+        writes = self._recent_writes(object_, digest)
         self._writes.put(object_, writes._replace(times=writes.times + 1))
-        return False
+
+    def _recent_writes(self, object_: str, digest: str) -> _Writes:
+        writes, now = self._writes.get(object_), loop_time()
+        is_recent = writes is not None and writes.digest == digest and now - writes.since <= CONTEST_SECONDS
+        return writes if writes is not None and is_recent else _Writes(digest, 0, now)
 
 
 def digest_of(desired: Object) -> str:

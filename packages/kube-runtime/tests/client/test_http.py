@@ -430,7 +430,8 @@ async def test_the_token_is_presented_and_read_again_when_it_is_old(tmp_path: Pa
 
 async def test_a_refusal_makes_token_and_authority_be_read_again_at_once(tmp_path: Path) -> None:
     credentials = InCluster(POD, a_service_account(tmp_path))
-    before = await credentials.config()
+    before, same = await asyncio.gather(credentials.config(), credentials.config())
+    assert before is same, "two reads at once mix the old authority with the new one"
     (tmp_path / "token").write_text("two")
     (tmp_path / "ca.crt").write_bytes(an_authority(tmp_path / "new").pem)
     await credentials.refresh()

@@ -83,6 +83,8 @@ async def test_a_plugin_is_run_once_for_a_token_that_does_not_expire(tmp_path: P
     user = a_plugin(tmp_path)
     user["exec"]["apiVersion"] = f"client.authentication.k8s.io/{version}"
     credentials = Kubeconfig([write_config(tmp_path, user)])
+    with pytest.raises(TimeoutError):  # a request that gives up meanwhile loses no login
+        await asyncio.wait_for(token_of(credentials), 0.001)
     assert {"Bearer token-1"} == set(await asyncio.gather(*(token_of(credentials) for _ in range(10))))
     assert "Bearer token-1" == await token_of(credentials)
     assert [f"client.authentication.k8s.io/{version}"] == [call["apiVersion"] for call in calls(tmp_path)]

@@ -8,11 +8,11 @@ import socket
 import ssl
 import tempfile
 from asyncio.sslproto import SSLProtocol
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import aiohttp
 from yarl import URL
@@ -312,6 +312,23 @@ def _failure(error: Exception, server: str, request: Request) -> Unreachable:
     return type_(" ".join(f"{server}: {line}".split()))
 
 
+T = TypeVar("T")
+
+
+class OneAtATime(Generic[T]):
+    """Work whose result all share who ask for it meanwhile; it ends even if they are cancelled."""
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+
+    async def __call__(self) -> T:
+        """The result of the work that runs, or is started now; raises what the work raises."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work())
+        return await asyncio.shield(self._task)
+
+
 FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 REREAD_SECONDS = 60.0
 
@@ -337,16 +354,17 @@ class InCluster:
         self._material: TlsMaterial | None = None
         self._config: ClientConfig | None = None
         self._read_at = float("-inf")
+        self._renew = OneAtATime(self._renewed)
 
     async def config(self) -> ClientConfig:
         """The configuration for the next request, its token read within the last minute."""
         if self._config is None or loop_time() - self._read_at >= self._reread_seconds:
-            return await self._renewed()
+            return await self._renew()
         return self._config
 
     async def refresh(self) -> None:
         """Read the token and the CA again."""
-        await self._renewed()
+        await self._renew()
 
     async def _renewed(self) -> ClientConfig:
         self._config = await asyncio.to_thread(self._read)

@@ -359,7 +359,7 @@ class Kubeconfig:
         self._paths = tuple(paths)
         self._context = context
         self._loaded: _Loaded | None = None
-        self._loading = asyncio.Lock()
+        self._load_once = http.OneAtATime(self._renewed)
 
     async def config(self) -> ClientConfig:
         """The configuration for the next request, renewed first if it is about to expire.
@@ -383,14 +383,16 @@ class Kubeconfig:
         Raises:
             ConfigError: a file or a login cannot be used.
         """
-        async with self._loading:
-            self._loaded = await asyncio.to_thread(self._load)
+        await self._load_once()
 
     async def _current(self) -> "_Loaded":
-        async with self._loading:  # one login for all requests that wait
-            if self._loaded is None or self._loaded.is_due(datetime.now(UTC)):
-                self._loaded = await asyncio.to_thread(self._load)
-            return self._loaded
+        if self._loaded is None or self._loaded.is_due(datetime.now(UTC)):
+            return await self._load_once()
+        return self._loaded
+
+    async def _renewed(self) -> "_Loaded":
+        self._loaded = await asyncio.to_thread(self._load)
+        return self._loaded
 
     def _load(self) -> "_Loaded":
         before = self._loaded

@@ -268,7 +268,13 @@ async def test_every_user_is_an_owner_and_the_last_one_takes_it_along() -> None:
         assert (users, 2) == (scene.owners("shared"), len(scene.writes()))
         await scene.apply_sets(shared())
         assert users[1:] == scene.owners("shared")
-        await scene.apply_sets(shared(), owner=two)
+        scene.world.has("shared", 1, finalizers=["example.com/wait"])
+        await settle()
+        for _ in range(3):
+            await scene.apply_sets(shared(), owner=two)
+        assert 1 == scene.writes().count("DELETE")
+        scene.world.has("shared", 1, finalizers=None)
+        await settle()
         assert {} == scene.world.sizes()
 
 

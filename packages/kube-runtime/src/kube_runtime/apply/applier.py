@@ -431,10 +431,9 @@ class Applier:
         uid, namespace = owner.metadata.uid, owner.metadata.namespace
         unwanted = list[Resource]()
         for live in self.writer.cache.owned_by(uid, types, namespace):
-            is_ours = controls(owner, live) and live.metadata.deletion_timestamp is None
-            if isinstance(policy, Shared):
-                is_ours = policy.is_shared(live)
-            if is_ours and (live.KIND.name, live.key) not in kept:
+            is_ours = policy.is_shared(live) if isinstance(policy, Shared) else controls(owner, live)
+            is_unwanted = is_ours and (live.KIND.name, live.key) not in kept
+            if is_unwanted and live.metadata.deletion_timestamp is None:
                 unwanted.append(live)
         if unwanted:
             await self.writer.ensure_newest(owner)

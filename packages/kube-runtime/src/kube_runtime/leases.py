@@ -143,7 +143,7 @@ class Exclusions:
 
 def _is_renewed(before: Lease, lease: Lease) -> bool:
     earlier, later = before.spec.renew_time, lease.spec.renew_time
-    return bool(earlier and later) and (later or "") > (earlier or "")
+    return bool(earlier and later) and earlier != later  # the clock of its holder may be set back
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +200,8 @@ class NamespaceLease:
     _own: str = field(init=False)
     _renewed_at: float = field(default=float("-inf"), init=False)
     _stale: tuple[str, ...] = field(default=(), init=False)
+    _seen: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float], init=False)
+    """The newest renewals of other replicas, by annotation and value, and since when, on our clock."""
     _is_ours: bool = field(default=True, init=False)
     """Whether the last log line says that the namespace is ours."""
 
@@ -300,15 +302,14 @@ class NamespaceLease:
         return await self.client.create(Lease, body)
 
     def _others(self, lease: Lease, *, are_fresh: bool) -> tuple[str, ...]:
-        now = self.wall_clock()
-        annotations: list[str] = []
-        for name, renewed in lease.metadata.annotations.items():
-            if name.startswith(f"{self.replicas}/") and name != self._own:
-                age = seconds_between(renewed, now)
-                is_fresh = age is not None and abs(age) <= self.terms.lease_seconds
-                if is_fresh is are_fresh:
-                    annotations.append(name)
-        return tuple(annotations)
+        now, before = loop_time(), self._seen
+        self._seen = {
+            (name, renewed): before.get((name, renewed), now)
+            for name, renewed in lease.metadata.annotations.items()
+            if name.startswith(f"{self.replicas}/") and name != self._own
+        }
+        fresh_since = now - self.terms.lease_seconds
+        return tuple(name for (name, _), since in self._seen.items() if (since >= fresh_since) is are_fresh)
 
 
 class LeadershipLost(OperatorError):

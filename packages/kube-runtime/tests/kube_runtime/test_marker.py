@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 
 import pytest
 from structlog.testing import capture_logs
@@ -25,11 +26,10 @@ LEASES = path_of(Lease.KIND)
 class Replica:
     """One process of a restricted operator."""
 
-    def __init__(self, server: Server, holder: str = "v1") -> None:
+    def __init__(self, server: Server, clock_error: float = 0.0) -> None:
         self.line = Line(server)
-        self.marker = NamespaceLease(
-            *(Client(self.line), KEY), holder=holder, replicas="replica.test", wall_clock=wall_clock
-        )
+        clock, client = partial(wall_clock, clock_error), Client(self.line)
+        self.marker = NamespaceLease(client, KEY, holder="v1", replicas="replica.test", wall_clock=clock)
 
     async def start(self) -> "Replica":
         await self.marker.claim()
@@ -87,7 +87,8 @@ async def test_a_marker_that_somebody_deleted_is_there_again_at_the_next_renewal
 
 async def test_only_the_last_replica_takes_the_marker_away() -> None:
     server = Server()
-    first, second = await Replica(server).start(), await Replica(server).start()
+    first, second = await Replica(server).start(), await Replica(server, clock_error=-60.0).start()
+    await asyncio.sleep(45)
     await first.stop()
     assert lease(server) is not None
     await second.stop()

@@ -128,9 +128,9 @@ def causes(details: Object | None) -> list[Object]:
 
 
 ANSWER_SECONDS = 30.0
-MOST_ANSWER_BYTES = 8 * 1024 * 1024
+MOST_ANSWER_BYTES = 10 * 1024 * 1024
 """Most bytes of a response. etcd stores 1.5 MiB per object; its JSON has up to six times as many, because the
-API server escapes `<`, `>` and `&`."""
+API server escapes `<`, `>` and `&`. The rest is for the line of a watch, or the list, around it."""
 MOST_ERROR_BYTES = 1024 * 1024
 """Most bytes of an error; the rest is cut off."""
 

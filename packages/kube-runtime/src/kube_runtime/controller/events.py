@@ -76,6 +76,7 @@ class _Pending:
     count: int = 0
     messages: list[str] = field(default_factory=list[str])
     attempts: int = 0
+    may_exist: bool = False  # the answer to a creation was lost
 
     @property
     def key(self) -> Key:
@@ -117,7 +118,7 @@ class EventWriter:
     )  # by uid
     _arrived: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    """Held during one request, never during a pause, so that `flush` can start at once."""
+    """Held while one Event is written, with the client's retries; not during a pause between two attempts."""
     _paused_until: float = field(default=0.0, init=False)
     _has_logged_forbidden: bool = field(default=False, init=False)
 
@@ -149,8 +150,8 @@ class EventWriter:
             await asyncio.sleep(max(0.0, self._paused_until - loop_time()))
 
     def give_up(self) -> int:
-        """Drop all pending Events, and return their number."""
-        left = sum(map(len, self._pending.values()))
+        """Drop all pending Events, and return their number, with the one that is being written."""
+        left = sum(map(len, self._pending.values())) + self._writing.locked()
         for _ in range(left):
             self.metrics.event_dropped("stopped")
         for pending in self._pending.values():
@@ -226,6 +227,9 @@ class EventWriter:
             self._put_back(pending)
         except OperatorError as error:
             self._on_refusal(pending, error)
+        except asyncio.CancelledError:
+            self._put_back(pending)
+            raise
 
     def _put_back(self, pending: _Pending) -> None:
         same = self._pending[pending.series.warning]
@@ -247,9 +251,14 @@ class EventWriter:
                 return
         try:
             await self.client.create(Event, self._new(pending))
-        except Conflict:  # created before a restart; the answer to the first patch has its count
+        except Conflict:  # created before a restart, or by us; the answer to the first patch has its count
             event = await self._raise_count(pending, None)
-            await self._raise_count(pending, event.count + pending.count)
+            earlier = max(0, event.count - pending.count) if pending.may_exist else event.count
+            self._remember(pending.series, earlier)
+            await self._raise_count(pending, earlier + pending.count)
+        except (Unreachable, ServerFailure, asyncio.CancelledError):
+            pending.may_exist = True
+            raise
         else:
             self._remember(pending.series, pending.count)
 

@@ -133,7 +133,7 @@ class RuntimeMetrics:
         self._events_dropped = self._counter(
             "events_dropped",
             "Kubernetes Events dropped without being written; `cause` is unreachable, refused, queue_full, "
-            "budget (25 for an object, then one in 12 s), namespace_gone or stopped.",
+            "budget (25 for an object, then one in 300 s), namespace_gone or stopped.",
             "cause",
         )
 

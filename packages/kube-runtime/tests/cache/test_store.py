@@ -5,6 +5,7 @@ import weakref
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import OWN_WRITE_SECONDS, Cache, Change, Store
@@ -99,8 +100,10 @@ def test_who_asked_gets_the_uids_of_objects_that_are_gone() -> None:
     cache, store = a_cache(gadget)
     cache.subscribe_deleted(Gadget, deleted.append)
     assert [] == deleted
-    store.on_watch_event(Removed(gadget.key, gadget.metadata.uid))
-    assert [gadget.metadata.uid] == deleted
+    successor = Gadget(replace(gadget.metadata, uid="2", resource_version="2"))
+    store.on_watch_event(Changed(successor))
+    store.on_watch_event(Removed(gadget.key, "2"))
+    assert [gadget.metadata.uid, "2"] == deleted
 
 
 def test_an_object_is_reduced_before_it_is_stored() -> None:

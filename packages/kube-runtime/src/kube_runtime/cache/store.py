@@ -568,9 +568,10 @@ class Cache:
         """Call the handlers with the uid of each deleted object of that type."""
 
         def on_change(change: Change[Any]) -> None:
-            if change.new is None and change.old is not None:
+            gone = change.old.metadata.uid if change.old is not None else ""
+            if gone and (change.new is None or change.new.metadata.uid != gone):
                 for handler in handlers:
-                    handler(change.old.metadata.uid)
+                    handler(gone)
 
         self.subscribe(type_, on_change)
 

@@ -438,8 +438,9 @@ async def test_an_own_write_is_reduced_like_everything_else() -> None:
 async def test_nothing_is_sent_by_a_process_that_does_not_lead_any_more() -> None:
     world = a_world()
     world.has("a", 1)
-    writer = Writer(world.client, world.cache, leases=[LeaseFor(writes=1)])
+    writer = Writer(world.client, world.cache, leases=[LeaseFor(writes=2)])
     async with world.synced():
+        world.server.faults.append(Fault(429))  # the second try needs the Lease, too
         await writer.merge_patch(Gadget, key("a"), {"spec": {"size": 2}})
         sent = len(world.server.requests)
         for attempt in (

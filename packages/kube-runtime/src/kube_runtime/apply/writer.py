@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import structlog
 
 from kube_runtime.cache.store import FETCHED_SECONDS, Cache, InFlightWrite
-from kube_runtime.client.client import Client
+from kube_runtime.client.client import Client, only_while
 from kube_runtime.errors import Conflict, Forbidden, NotFound, OperatorError
 from kube_runtime.leases import LeadershipLost, NamespaceExcluded
 from kube_runtime.times import Backoff
@@ -35,8 +35,8 @@ class Writer:
     """A client for writes; what it returns is already in the cache, if the type is watched.
 
     Raises, besides the errors of `Client`, after which the watch brings the result:
-        LeadershipLost: this process does not hold one of the `leases`; nothing was sent.
-        NamespaceExcluded: the namespace is among those `excluded`; nothing was sent.
+        LeadershipLost: this process does not hold one of the `leases`; nothing was sent, or not again.
+        NamespaceExcluded: the namespace is among those `excluded`; the same.
     """
 
     client: Client
@@ -150,16 +150,19 @@ class Writer:
 
     @asynccontextmanager
     async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[InFlightWrite[R]]:
-        async with self._turns.setdefault((type_.KIND, key), asyncio.Lock()):
+        def ensure_allowed() -> None:
             if not all(lease.holds_lease() for lease in self.leases):
                 raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")
             if key.namespace in self.excluded:
                 raise NamespaceExcluded(f"{type_.KIND} {key}: not written, another operator's namespace")
-            if not self.cache.holds(type_):
-                yield InFlightWrite()
-                return
-            with self.cache.store(type_).writing(key) as flight:
-                yield flight
+
+        async with self._turns.setdefault((type_.KIND, key), asyncio.Lock()):
+            with only_while(ensure_allowed):
+                if not self.cache.holds(type_):
+                    yield InFlightWrite()
+                    return
+                with self.cache.store(type_).writing(key) as flight:
+                    yield flight
 
     def _show(self, flight: InFlightWrite[R], written: R) -> R:
         if self.cache.holds(type(written)):

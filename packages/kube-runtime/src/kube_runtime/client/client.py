@@ -229,11 +229,25 @@ def counting_requests() -> Iterator[RequestCount]:
         _count.reset(token)
 
 
+_ensure_allowed: ContextVar[Callable[[], None]] = ContextVar("_ensure_allowed", default=lambda: None)
+
+
+@contextmanager
+def only_while(ensure_allowed: Callable[[], None]) -> Iterator[None]:
+    """Call `ensure_allowed` right before each request of the block, or retry; what it raises prevents it."""
+    token = _ensure_allowed.set(ensure_allowed)
+    try:
+        yield
+    finally:
+        _ensure_allowed.reset(token)
+
+
 async def once(transport: Transport, request: Request, kind: Kind | None, key: Key | None) -> bytes:
     """Send a request once, and return the body of the response.
 
     Raises ApiError, Unreachable, or TooLarge for a response of more than `request.most_bytes`.
     """
+    _ensure_allowed.get()()
     if count := _count.get():
         count.requests += 1
     answer = await transport.send(request)
@@ -668,6 +682,7 @@ class Congestion:
         if request.timeout_seconds is None or request.path.startswith(_LEASES):
             return await self._transport.send(request)
         async with self._slots.slot(""):
+            _ensure_allowed.get()()  # it may have waited for long
             started = loop_time()
             answer = await self._transport.send(request)
             self._adjust_limit(answer.status, started)

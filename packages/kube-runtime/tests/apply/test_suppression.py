@@ -1,16 +1,18 @@
 """What is settled, was refused, or is kept reverted is not written again. On a simulated API server."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_runtime.apply.applier import CreateOnly
+from kube_runtime.apply.applier import Controlled, CreateOnly, DesiredObjects, Shared
 from kube_runtime.apply.result import Obstacle, Verb
 from kube_runtime.apply.suppression import CONTEST_SECONDS, CONTEST_WRITES, REFUSED_SECONDS, Recent
 from kube_runtime.types.meta import Object
-from simulated.applying import TYPES, a_scene, verbs
+from simulated.applying import MARKER, TYPES, a_scene, verbs
 from simulated.gadget import GADGETS, gadget, key
 from simulated.server import Fault
 from simulated.world import settle
@@ -25,7 +27,10 @@ def reordered(value: object) -> object:
     return [reordered(item) for item in value] if isinstance(value, list) else value
 
 
-async def test_a_server_that_insists_costs_one_write_and_no_loop() -> None:
+@pytest.mark.parametrize(("policy", "writes"), [(Controlled, 1), (partial(Shared, marker=MARKER), 2)])
+async def test_a_server_that_insists_costs_one_write_and_no_loop(
+    policy: Callable[..., DesiredObjects], writes: int
+) -> None:
     async with a_scene() as scene:
         storage = scene.world.server.storage
         plain = storage.apply
@@ -35,9 +40,9 @@ async def test_a_server_that_insists_costs_one_write_and_no_loop() -> None:
 
         storage.apply = insistent  # type: ignore[method-assign]  # as a mutating webhook does
         for _ in range(5):
-            await scene.apply(gadget("a", 1))
-            await settle()
-        assert ["PATCH"] == scene.writes()
+            applied = await scene.apply_sets(policy([gadget("a", 1)], TYPES))
+        assert [] == verbs(applied)
+        assert ["PATCH"] * writes == scene.writes()
         assert {"a": 9} == scene.world.sizes()
 
 

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from kube_runtime.apply.drift import has_no_drift, without_emptied
+from kube_runtime.apply.drift import without_emptied
 from kube_runtime.apply.result import (
     Applied,
     Attempt,
@@ -308,16 +308,20 @@ class Applier:
                 await self._create(attempt, body)
             return
         attempt.present = live
-        if upgrade is None and has_no_drift(content(body), content_of(live)):
+        digest = digest_of(content(body))  # with its owners: each has an apply of its own
+        if upgrade is None and self._settled.is_as_applied(live, body, digest):
             return
         with self._suppressing_repeats(owner, attempt, live):
-            # Other kinds than bindings have no `roleRef`.
-            if content_of(live).get("roleRef") != attempt.desired.get("roleRef"):
+            # There is none in other kinds than bindings, and where the cache has only metadata.
+            role = content_of(live).get("roleRef")
+            if role is not None and role != attempt.desired.get("roleRef"):
                 await self._replace(owner, attempt, body, live)
                 return
             uid = live.metadata.uid
-            attempt.present = await self.writer.apply(type(live), body, force=True, uid=uid)
-        attempt.verb, attempt.cause = Verb.UPDATE, Cause.OWNERS
+            attempt.present = applied = await self.writer.apply(type(live), body, force=True, uid=uid)
+        self._settled.accept(applied, body, digest)
+        if applied.metadata.resource_version != live.metadata.resource_version:
+            attempt.verb, attempt.cause = Verb.UPDATE, Cause.OWNERS
 
     def _upgrade_for(
         self, owner: Resource, policy: Shared, live: Resource | None

@@ -89,14 +89,18 @@ class SettledObjects:
         uid, fingerprint = live.metadata.uid, fingerprint_of(live)
         if self._fingerprints.get(uid) == fingerprint:
             return True
-        live_content = content_of(live)
-        if not has_no_drift(content(body), live_content) and self._accepted.get(uid) != (
-            digest,
-            msgspec.json.encode(live_content),
-        ):
+        if not self.is_as_applied(live, body, digest):
             return False
         self._fingerprints.put(uid, fingerprint)
         return True
+
+    def is_as_applied(self, live: Resource, body: Object, digest: str) -> bool:
+        """Whether the live object has the desired state, or what the API server made of it before."""
+        live_content = content_of(live)
+        return has_no_drift(content(body), live_content) or self._accepted.get(live.metadata.uid) == (
+            digest,
+            msgspec.json.encode(live_content),
+        )
 
     def accept(self, applied: Resource, body: Object, digest: str) -> None:
         """Record the answer to an apply. It counts as settled, even if it lacks some of the desired state."""

@@ -297,16 +297,18 @@ async def test_what_is_not_wanted_any_more_is_found_at_the_start_and_goes() -> N
         assert key("theirs") in world.server.storage.objects[GADGETS]
 
 
-async def test_what_others_change_after_the_look_goes_at_the_second_try() -> None:
+@pytest.mark.parametrize("desired", [[], [wanted()]])
+async def test_what_others_change_after_the_look_is_written_at_the_second_try(desired: list[Object]) -> None:
     """No watch brings the change, so without another read each try would meet the same conflict."""
     async with a_scene() as (world, applier, owner):
         world.has("a", 1, ownerReferences=[controller_reference(owner)])
         async with looking(world, owner):
-            world.server.storage.merge(GADGETS, key("a"), {"spec": {"size": 2}})
+            world.has_no("a")
+            world.has("a", 2, ownerReferences=[controller_reference(owner)])
             with pytest.raises(Conflict):
-                await applier.apply(owner, Controlled([], TYPES))
-            await applier.apply(owner, Controlled([], TYPES))
-            assert key("a") not in world.server.storage.objects[GADGETS]
+                await applier.apply(owner, Controlled(desired, TYPES))
+            await applier.apply(owner, Controlled(desired, TYPES))
+            assert bool(desired) == (key("a") in world.server.storage.objects[GADGETS])
 
 
 async def test_a_label_that_the_watch_tells_of_before_the_answer_is_known() -> None:

@@ -101,22 +101,16 @@ class Writer:
             Conflict: the object changed since it was read; the caller decides again.
         """
         type_, key, uid = type(live), live.key, live.metadata.uid
-        async with self._turn(type_, key) as flight:
+        async with self._turn(type_, key):
             # The store of another type of the kind may have seen writes that this one has not.
             version = live.metadata.resource_version
-            try:
-                await self.client.delete(type_, key, uid=uid, resource_version=version)
-            except Conflict:
-                await self._read_again(type_, key, flight)
-                raise
+            await self.client.delete(type_, key, uid=uid, resource_version=version)
             if self.cache.holds(type_):
                 self.cache.store(type_).deleted(key, uid)
                 self.cache.end_elsewhere(type_, key)
 
-    async def _read_again(self, type_: type[Resource], key: Key, flight: InFlightWrite[Resource]) -> None:
-        """Show the newest state, which the watch never brings if its selector leaves the object out."""
-        if not self.cache.holds(type_):
-            return
+    async def _read_again(self, type_: type[R], key: Key, flight: InFlightWrite[R]) -> None:
+        """Show the newest state of an object that the watch never brings: its selector leaves it out."""
         store = self.cache.store(type_)
         try:
             store.fetched(flight, await self.client.get(type_, key))
@@ -161,8 +155,14 @@ class Writer:
                 if not self.cache.holds(type_):
                     yield InFlightWrite()
                     return
-                with self.cache.store(type_).writing(key) as flight:
-                    yield flight
+                store = self.cache.store(type_)
+                with store.writing(key) as flight:
+                    try:
+                        yield flight
+                    except Conflict:
+                        if store.is_unwatched(key):
+                            await self._read_again(type_, key, flight)
+                        raise
 
     def _show(self, flight: InFlightWrite[R], written: R) -> R:
         if self.cache.holds(type(written)):

@@ -398,9 +398,12 @@ class Store(Generic[R]):
 
     def end_unwatched(self, key: Key) -> None:
         """Stop showing an object that the watch does not bring; it was written through another type."""
-        overlay = self._overlays.get(key)
-        if overlay is not None and overlay.watched is None:
+        if self.is_unwatched(key):
             self._expire_overlay(key)
+
+    def is_unwatched(self, key: Key) -> bool:
+        """Whether an object is shown that the watch has not brought."""
+        return key in self._overlays and self._overlays[key].watched is None
 
     def _show_overlay(
         self, key: Key, shown: R, older: set[str], seconds: float, *, is_deletion: bool = False

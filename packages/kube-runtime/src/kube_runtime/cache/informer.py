@@ -25,6 +25,8 @@ from kube_runtime.types.meta import Key, Kind, R, Resource, Selector, from_plain
 
 OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 REFUSED = Backoff(first_seconds=40, limit_seconds=40)
+MOST_REFUSALS = 3
+"""After so many, within two seconds, a watch of the CRDs counts as not permitted."""
 TEXTS = 20
 """Number of different errors of one outage that are logged."""
 
@@ -175,6 +177,7 @@ class CrdInformer(Informer[CustomResourceDefinition]):
             transform=lambda crd: replace(crd, metadata=replace(crd.metadata, annotations={})),
         )
         self._forbidden = asyncio.Event()
+        self._refusals = 0
         self._groups: frozenset[str] | None = None
 
     def has(self, kind: Kind) -> bool:
@@ -213,9 +216,14 @@ class CrdInformer(Informer[CustomResourceDefinition]):
         return super().silent_seconds() if self._groups is None else 0.0
 
     def _record_failure(self, error: OperatorError) -> float:
-        if isinstance(error, Forbidden) and not self.synced.is_set():
+        seconds = super()._record_failure(error)
+        if not isinstance(error, Forbidden) or self.synced.is_set():
+            return seconds
+        # An API server that has just started, or a role that has just been created, refuses for a moment.
+        self._refusals += 1
+        if self._refusals == MOST_REFUSALS:
             self._forbidden.set()
-        return super()._record_failure(error)
+        return OUTAGE.seconds(self._refusals)
 
 
 class OptionalInformer(Informer[R]):

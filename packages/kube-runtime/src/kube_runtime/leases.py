@@ -363,6 +363,7 @@ class Election:
     """Set once this candidate has been elected."""
     _seen: Lease | None = field(default=None, init=False)
     _seen_at: float = field(default=0.0, init=False)
+    _deleted: Lease | None = field(default=None, init=False)  # the last state of one that is gone
     _leader: str | None = field(default=None, init=False)  # the last leader that was logged
     _renewed_at: float = field(default=0.0, init=False)
     _may_hold: bool = field(default=False, init=False)
@@ -430,10 +431,11 @@ class Election:
     async def _try_to_take(self) -> bool:
         """Take the Lease if it is free or has expired. False: another candidate holds it, or was faster."""
         await self._read()
-        if self._seen and self._seen.spec.holder_identity not in (None, "", self.identity):
-            duration = self._seen.spec.lease_duration_seconds or self.terms.lease_seconds
+        last = self._seen or self._deleted
+        if last and last.spec.holder_identity not in (None, "", self.identity):
+            duration = last.spec.lease_duration_seconds or self.terms.lease_seconds
             if loop_time() < self._seen_at + duration:
-                holder = self._seen.spec.holder_identity
+                holder = last.spec.holder_identity
                 if holder != self._leader:
                     self._leader = holder
                     _log.info("standby: another replica leads", lease=str(self.key), holderIdentity=holder)
@@ -477,8 +479,9 @@ class Election:
             self._observe(None)
 
     def _observe(self, lease: Lease | None) -> None:
-        if lease is None or self._seen is None or lease.spec != self._seen.spec:
+        if (lease and lease.spec) != (self._seen and self._seen.spec):
             self._seen_at = loop_time()
+            self._deleted = self._seen
         self._seen = lease
         self._detect_rival(lease)
 

@@ -117,6 +117,18 @@ async def test_a_short_outage_is_borne() -> None:
         assert {"lease not renewed"} == {entry["event"] for entry in logs}
 
 
+async def test_the_deletion_of_a_lease_that_a_candidate_has_seen_makes_no_second_leader() -> None:
+    async with a_world() as world:
+        first, second = await leader_and_standby(world)
+        await asyncio.sleep(5)
+        first.line.is_cut = True
+        world.server.storage.delete(LEASES, KEY, {})
+        for _ in range(30):
+            await asyncio.sleep(1)
+            assert not (first.leads and second.leads)
+        assert second.leads
+
+
 @pytest.mark.parametrize("event", ["an answer is lost", "it is deleted", "others write on it"])
 async def test_what_happens_to_a_lease_is_no_loss_of_leadership(event: str) -> None:
     async with a_world() as world:

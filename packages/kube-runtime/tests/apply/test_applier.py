@@ -292,15 +292,6 @@ async def test_a_user_that_has_not_seen_the_other_does_not_remove_it() -> None:
         assert [(uid, False) for uid in uids] == scene.owners("shared")
 
 
-async def test_an_object_without_our_marker_is_left_alone() -> None:
-    async with a_scene() as scene:
-        scene.world.has("shared", 5)
-        await settle()
-        applied = await scene.apply_sets(shared(gadget("shared", 1)))
-        assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
-        assert {"shared": 5} == scene.world.sizes()
-
-
 def all_policies(size: int = 1, *, last: str = "ours") -> tuple[DesiredObjects, ...]:
     """Data, something shared and something controlled."""
     return (

@@ -147,7 +147,7 @@ async def test_a_restarted_process_goes_on_with_the_event_of_the_one_before() ->
         world.restart()
         lost = Fault(NO_ANSWER, method="PATCH", after=True)
         is_lost, world.server.faults = lost.matches, [lost]
-        lost.matches = lambda it: is_lost(it) and b"count" in (it.body or b"")  # type: ignore[method-assign]
+        lost.matches = lambda request: is_lost(request) and b"count" in (request.body or b"")  # type: ignore[method-assign]
         async with running_writer(world):
             world.happens("twice")
             await asyncio.sleep(5)

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from kube_runtime.client.client import MOST_AT_ONCE, Answer, Congestion, Request, only_while
+from kube_runtime.client.client import MOST_AT_ONCE, Answer, Congestion, Request, ensure_allowed
 from kube_runtime.errors import OperatorError
 from kube_runtime.types.kinds import Lease
 from kube_runtime.wire import path_of, url_path
@@ -103,8 +103,10 @@ def test_watches_and_leases_never_wait(request_: Request) -> None:
         waiting = [asyncio.create_task(congestion.send(GRAPHS)) for _ in range(3)]
         await asyncio.sleep(0.5)
         await congestion.send(request_)
-        with only_while(Mock(side_effect=OperatorError)), pytest.raises(OperatorError):
+        token = ensure_allowed.set(Mock(side_effect=OperatorError))
+        with pytest.raises(OperatorError):
             await congestion.send(GRAPHS)  # not allowed any more when its turn comes
+        ensure_allowed.reset(token)
         await asyncio.gather(*waiting)
         assert [GRAPHS.path, request_.path, GRAPHS.path, GRAPHS.path] == server.paths
 

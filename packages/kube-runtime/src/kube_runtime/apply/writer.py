@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import structlog
 
 from kube_runtime.cache.store import FETCHED_SECONDS, Cache, InFlightWrite
-from kube_runtime.client.client import Client, only_while
+from kube_runtime.client.client import Client, ensure_allowed
 from kube_runtime.errors import Conflict, Forbidden, NotFound, OperatorError
 from kube_runtime.leases import LeadershipLost, NamespaceExcluded
 from kube_runtime.times import Backoff
@@ -144,14 +144,15 @@ class Writer:
 
     @asynccontextmanager
     async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[InFlightWrite[R]]:
-        def ensure_allowed() -> None:
+        def ensure_ours() -> None:
             if not all(lease.holds_lease() for lease in self.leases):
                 raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")
             if key.namespace in self.excluded:
                 raise NamespaceExcluded(f"{type_.KIND} {key}: not written, another operator's namespace")
 
         async with self._turns.setdefault((type_.KIND, key), asyncio.Lock()):
-            with only_while(ensure_allowed):
+            token = ensure_allowed.set(ensure_ours)
+            try:
                 if not self.cache.holds(type_):
                     yield InFlightWrite()
                     return
@@ -163,6 +164,8 @@ class Writer:
                         if store.is_unwatched(key):
                             await self._read_again(type_, key, flight)
                         raise
+            finally:
+                ensure_allowed.reset(token)
 
     def _show(self, flight: InFlightWrite[R], written: R) -> R:
         if self.cache.holds(type(written)):

@@ -320,7 +320,7 @@ class Store(Generic[R]):
 
     def _changed(self, key: Key, heard: R) -> Change[R] | None:
         if flight := self._flights.get(key):
-            flight.known_versions.add(_version(heard))
+            flight.known_versions.add(heard.metadata.resource_version)
         overlay = self._overlays.get(key)
         if overlay is not None and not overlay.ends_with(heard):
             overlay.watched = heard
@@ -343,7 +343,7 @@ class Store(Generic[R]):
             return event
         resource, have = event.resource, self._watched(event.resource.key)
         try:
-            if have is not None and _version(have) == _version(resource):
+            if have is not None and have.metadata.resource_version == resource.metadata.resource_version:
                 kept = have
             else:
                 kept = self._transform(resource) if self._transform else resource
@@ -376,7 +376,7 @@ class Store(Generic[R]):
         """
         watched = self._watched(read.key)
         kept = self._transform(read) if self._transform else read
-        if watched is not None and _version(watched) == _version(read):
+        if watched is not None and watched.metadata.resource_version == read.metadata.resource_version:
             # The transform may have dropped the content because the owner was not known yet.
             if _is_bare(watched) and not _is_bare(kept):
                 self._notify(self._show(read.key, kept))
@@ -419,7 +419,7 @@ class Store(Generic[R]):
         """The known versions of an object that a list may still bring."""
         overlay = self._overlays.get(key)
         states = (self.shown.get(key), self._watched(key))
-        versions = {_version(state) for state in states if state is not None}
+        versions = {state.metadata.resource_version for state in states if state is not None}
         return versions | overlay.older if overlay else versions
 
     def _expire_overlay(self, key: Key) -> None:
@@ -453,10 +453,6 @@ class Store(Generic[R]):
 
 def _is_bare(state: Resource) -> bool:
     return state == type(state)(metadata=state.metadata)
-
-
-def _version(state: Resource | None) -> str:
-    return state.metadata.resource_version if state else ""
 
 
 T = TypeVar("T")
@@ -509,7 +505,7 @@ class Cache:
     def end_elsewhere(self, type_: type[Resource], key: Key) -> None:
         """Have the stores of the kind's other types show no state that a write through `type_` made old."""
         for other in self._types[type_.KIND]:
-            if other is not type_:
+            if other is not type_ and self._stores[other].is_unwatched(key):
                 self._stores[other].end_unwatched(key)
 
     def get(self, type_: type[R], key: Key) -> R | None:

@@ -229,17 +229,8 @@ def counting_requests() -> Iterator[RequestCount]:
         _count.reset(token)
 
 
-_ensure_allowed: ContextVar[Callable[[], None]] = ContextVar("_ensure_allowed", default=lambda: None)
-
-
-@contextmanager
-def only_while(ensure_allowed: Callable[[], None]) -> Iterator[None]:
-    """Call `ensure_allowed` right before each request of the block, or retry; what it raises prevents it."""
-    token = _ensure_allowed.set(ensure_allowed)
-    try:
-        yield
-    finally:
-        _ensure_allowed.reset(token)
+ensure_allowed: ContextVar[Callable[[], None]] = ContextVar("ensure_allowed", default=lambda: None)
+"""What is called right before each request, or retry, of the context; what it raises prevents it."""
 
 
 async def once(transport: Transport, request: Request, kind: Kind | None, key: Key | None) -> bytes:
@@ -247,7 +238,7 @@ async def once(transport: Transport, request: Request, kind: Kind | None, key: K
 
     Raises ApiError, Unreachable, or TooLarge for a response of more than `request.most_bytes`.
     """
-    _ensure_allowed.get()()
+    ensure_allowed.get()()
     if count := _count.get():
         count.requests += 1
     answer = await transport.send(request)
@@ -682,7 +673,7 @@ class Congestion:
         if request.timeout_seconds is None or request.path.startswith(_LEASES):
             return await self._transport.send(request)
         async with self._slots.slot(""):
-            _ensure_allowed.get()()  # it may have waited for long
+            ensure_allowed.get()()  # it may have waited for long
             started = loop_time()
             answer = await self._transport.send(request)
             self._adjust_limit(answer.status, started)

@@ -38,7 +38,6 @@ from dynamo_operator.shared.cluster import ServingSecret
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
-from kube_runtime.errors import ConfigError
 from kube_runtime.tls import Certificate, Pair
 from kube_runtime.types.kinds import ValidatingWebhookConfiguration
 from kube_runtime.types.meta import Key
@@ -238,16 +237,6 @@ async def test_a_secret_of_others_is_taken_over_key_by_key() -> None:
     found = server.storage.read(SECRETS, KEY)
     assert {"a": "b"} == found["metadata"]["labels"]
     assert {"tls.crt", "tls.key", "ca.crt", "user.txt"} == found["data"].keys()
-
-
-async def test_files_are_read_again(tmp_path: Path) -> None:
-    keeper = FileStore(tmp_path)
-    with pytest.raises(ConfigError, match=r"tls\.crt: No such file"):
-        await keeper.step(timedelta())
-    for _ in range(2):
-        pair = new_certificate().serving
-        write(tmp_path, pair.certificate, pair.key)
-        assert pair == (await keeper.step(timedelta())).pair
 
 
 def write(folder: Path, certificate: bytes, key: bytes) -> None:

@@ -102,7 +102,6 @@ JSON: SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
     max_leaves=4,
 )
-OBJECTS = st.dictionaries(st.text(max_size=5), JSON, max_size=3)
 SCALARS: dict[Any, SearchStrategy[Any]] = {
     str: st.text(max_size=8),
     bool: st.booleans(),

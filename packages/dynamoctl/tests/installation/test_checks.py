@@ -138,7 +138,6 @@ OURS = "reg.example.com:5000/a:1"
         (authorities(bundle(30), bundle(3)), WARNING, "expires on 2026-01-04", "is running"),
         (authorities(bundle(-1)), FAIL, "expires on 2025-12-31", "is running"),
         (authorities(), OK, "no Dynamo webhook is registered", ""),
-        (checks.authorities([], NOW), OK, "no Dynamo webhook is registered", ""),
         (authorities(""), FAIL, "c/v.kb.io has no caBundle", "see the log of the operator"),
         (authorities("bm8="), FAIL, "has a caBundle that is not PEM", "see the log of the operator"),
         (checks.admission("failed calling webhook: x509", is_expected=False), FAIL, "x509", "is ready"),

@@ -71,11 +71,6 @@ def gadget(**spec: Any) -> Object:
     return {"apiVersion": "example.com/v1", "kind": "Gadget", "spec": spec}
 
 
-@given(MAPS)
-def test_everything_contains_itself(value: Any) -> None:
-    assert has_no_drift(value, value)
-
-
 @given(MAPS, MAPS)
 def test_fields_that_others_add_to_a_custom_resource_do_not_matter(
     ours: dict[str, Any], theirs: dict[str, Any]
@@ -269,14 +264,7 @@ def test_a_long_list_is_compared_in_time_that_grows_with_its_length() -> None:
     assert seconds(16_000) < 20 * seconds(2000) + 0.2
 
 
-JSON_EMPTIED: st.SearchStrategy[Any] = st.recursive(
-    st.integers(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=12,
-)
-
-
-@given(JSON_EMPTIED)
+@given(JSON)
 def test_what_is_the_same_stays_the_same(value: Any) -> None:
     for live in ({"spec": value}, {}):
         assert {"spec": value} == without_emptied({"spec": value}, live)

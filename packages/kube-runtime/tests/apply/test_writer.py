@@ -111,17 +111,7 @@ def test_what_the_earlier_operator_owned_is_ours_and_nothing_of_others_changes(
     assert wanted == members(result["fieldsV1"])
     assert all(each in after for each in others)
     assert len(others) + 1 == len(after)
-
-
-@given(paths, paths)
-def test_a_second_time_there_is_nothing_to_move(theirs: Paths, foreign: Paths) -> None:
-    once = with_manager(
-        [entry("manager", "Update", with_books(theirs)), entry("x", "Update", fields(foreign))],
-        mark=MARK,
-        manager=OURS,
-    )
-    assert once is not None
-    assert with_manager(once, mark=MARK, manager=OURS) is None
+    assert with_manager(after, mark=MARK, manager=OURS) is None
 
 
 @given(st.lists(paths, max_size=3))
@@ -166,18 +156,6 @@ async def test_an_object_is_taken_over_once_with_one_read_and_one_patch_before_t
         assert [read, take, apply, apply] == requests
         stored = world.server.storage.read(GADGETS, key("a"))["metadata"]["managedFields"]
         assert [(OURS, "Apply")] == [(each["manager"], each["operation"]) for each in stored]
-
-
-async def test_what_we_made_ourselves_is_not_read_first() -> None:
-    world = a_world()
-    async with world.synced():
-        writer = Writer(world.client, world.cache)
-        take_over = ManagedFieldsUpgrade(writer, MARK)
-        applier = Applier(writer, HASH, GENERATION, take_over)
-        world.server.requests.clear()
-        for size in (1, 2):
-            await applier.apply(OWNER, Controlled([gadget("a", size)], (Gadget,)))
-        assert ["PATCH", "PATCH"] == [each.method for each in world.server.requests]
 
 
 LABEL = "example.com/part-of"

@@ -35,18 +35,6 @@ def asked(world: World) -> list[str]:
     ]
 
 
-async def test_a_list_and_its_changes_are_one_request() -> None:
-    world = a_world()
-    for number in range(1203):
-        world.has(f"g{number}", number)
-    async with world.synced():
-        assert 1203 == len(world.sizes())
-        world.has("new", 7)
-        await settle()
-        assert 7 == world.sizes()["new"]
-    assert ["stream of all"] == asked(world)
-
-
 async def test_nobody_sees_a_list_before_its_end() -> None:
     world = a_world()
     world.has("a")

@@ -241,11 +241,6 @@ async def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         await loaded(tmp_path)
 
 
-async def test_an_unknown_context_that_was_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no context 'b'; known: a"):
-        await loaded(write(tmp_path / "config", a_config()), context="b")
-
-
 SECRETS = (
     "users:\n- name: a\n  user:\n    token: hunter2 : x\n",
     "users: [{name: a, user: {token: 'hunter2}}]\n",

@@ -73,19 +73,6 @@ async def test_no_priority_keeps_another_out_for_good() -> None:
     assert FAIR_INTERVAL == len(taken)
 
 
-async def test_a_change_does_not_wait_for_a_backoff() -> None:
-    queue = WorkQueue()
-    queue.add(A)
-    await take(queue)
-    queue.failed(A, Backoff(first_seconds=300, limit_seconds=300))
-    queue.done(A)
-    start = now()
-    queue.add(A)
-    assert A == await take(queue)
-    assert 0 == now() - start
-    assert 1 == queue.failures(A)
-
-
 async def test_the_backoff_doubles_to_its_limit_and_a_success_resets_it() -> None:
     queue = WorkQueue()
     backoff = Backoff(first_seconds=1, limit_seconds=6)

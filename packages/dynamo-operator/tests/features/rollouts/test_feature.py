@@ -27,7 +27,6 @@ SETTINGS = RenderSettings()
 OWNER = {"kind": "DynamoGraphDeployment", "name": "chat", "uid": "uid", "controller": True}
 LONG_AGO = "2026-01-01T00:00:00Z"
 WORKERS = ("Decode", "Prefill")
-KIND = DynamoComponentDeployment.KIND.name
 STRATEGIES: tuple[dict[str, str], ...] = (
     {},
     {labels.STRATEGY: "Recreate"},

@@ -105,14 +105,6 @@ def test_a_step_of_a_rollout(new: RevisionScale, old: list[RevisionScale], expec
     assert expected == rolling_step(4, Budget(1, 1), new, old, is_settled=False)
 
 
-def test_it_waits_only_for_the_last_replica() -> None:
-    new = RevisionScale(4, 4, 4)
-    first = rolling_step(4, Budget(1, 1), new, [RevisionScale(1, 1, 1)], is_settled=False)
-    assert RolloutStep(4, (1,), awaits_settling=True) == first
-    then = rolling_step(4, Budget(1, 1), new, [RevisionScale(1, 1, 1)], is_settled=True)
-    assert RolloutStep(4, (0,)) == then
-
-
 SURGE = "nvidia.com/deployment-rolling-update-max-surge"
 UNAVAILABLE = "nvidia.com/deployment-rolling-update-max-unavailable"
 

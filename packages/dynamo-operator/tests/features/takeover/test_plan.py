@@ -21,7 +21,6 @@ from kube_runtime.types.meta import Object
 GO = {labels.LAST_APPLIED_GENERATION: "1"}
 OURS = {"name": "main", "image": "a:1", "args": ["new"]}
 THEIRS = {"name": "main", "image": "a:1", "args": ["old"]}
-DIGEST = "0123456789abcdef"
 
 
 def deployment(container: Object, **annotations: str) -> Object:

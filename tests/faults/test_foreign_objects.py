@@ -120,7 +120,7 @@ def controller(owner: Object) -> Object:
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid, "controller": True}
 
 
-def test_nothing_of_somebody_else_is_touched(proxy: Proxy, tmp_path: Path) -> None:
+def test_objects_of_others_are_not_touched(proxy: Proxy, tmp_path: Path) -> None:
     """Every name is taken; then the graphs are made, and name the conflict; then the names become free."""
     nursery = Nursery(kubeconfig(proxy, tmp_path / "config"), tmp_path)
     with (

@@ -150,7 +150,7 @@ async def test_a_standby_collects_no_keys_when_a_namespace_comes_back() -> None:
         assert operator.runner.is_settled
 
 
-async def test_a_write_into_a_namespace_of_somebody_else_is_refused_unsent_and_tried_again() -> None:
+async def test_a_write_into_a_namespace_of_another_operator_is_refused_unsent_and_tried_again() -> None:
     operator = Operator(a_server(), excluded={"theirs"}, target="theirs")
     with pytest.raises(NamespaceExcluded):
         await operator.writer.merge_patch(Gadget, Key("theirs", "g"), {"spec": {"size": 2}})

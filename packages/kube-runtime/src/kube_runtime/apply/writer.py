@@ -115,7 +115,8 @@ class Writer:
         try:
             store.fetched(flight, await self.client.get(type_, key))
         except (NotFound, Forbidden):
-            store.end_unwatched(key)
+            if store.is_unwatched(key):
+                store.end_overlay(key)
 
     async def read_existing(
         self,

@@ -396,11 +396,6 @@ class Store(Generic[R]):
             going, older = replace(shown, metadata=metadata), self._known_versions(key)
             self._show_overlay(key, going, older, OWN_WRITE_SECONDS, is_deletion=True)
 
-    def end_unwatched(self, key: Key) -> None:
-        """Stop showing an object that the watch does not bring; it was written through another type."""
-        if self.is_unwatched(key):
-            self._expire_overlay(key)
-
     def is_unwatched(self, key: Key) -> bool:
         """Whether an object is shown that the watch has not brought."""
         return key in self._overlays and self._overlays[key].watched is None
@@ -410,7 +405,7 @@ class Store(Generic[R]):
     ) -> None:
         watched = self._watched(key)
         change = self._show(key, shown)
-        timer = asyncio.get_running_loop().call_later(seconds, self._expire_overlay, key)
+        timer = asyncio.get_running_loop().call_later(seconds, self.end_overlay, key)
         is_selected = self._selector.covers(shown, is_watched=watched is not None)
         self._overlays[key] = Overlay(shown, watched, older, timer, is_deletion, is_selected)
         self._notify(change)
@@ -422,7 +417,8 @@ class Store(Generic[R]):
         versions = {state.metadata.resource_version for state in states if state is not None}
         return versions | overlay.older if overlay else versions
 
-    def _expire_overlay(self, key: Key) -> None:
+    def end_overlay(self, key: Key) -> None:
+        """Show the state of the watch again, instead of one that a response brought."""
         self._notify(self._show(key, self._overlays[key].watched))
 
     def _show(self, key: Key, new: R | None) -> Change[R] | None:
@@ -506,7 +502,7 @@ class Cache:
         """Have the stores of the kind's other types show no state that a write through `type_` made old."""
         for other in self._types[type_.KIND]:
             if other is not type_ and self._stores[other].is_unwatched(key):
-                self._stores[other].end_unwatched(key)
+                self._stores[other].end_overlay(key)
 
     def get(self, type_: type[R], key: Key) -> R | None:
         """The object with that key, if there is one."""

@@ -196,14 +196,8 @@ def harvesting(text: str) -> Callable[[], object]:
         progress(data)
         with suppress(BadOutput):
             harvested = parse_results(data, "output", is_mocked=False, name="x")
-            request_status.generated(
-                _A_REQUEST,
-                harvested,
-                ProfilingProgress(),
-                target=None,
-                warnings=(),
-                now="2026-01-01T00:00:00Z",
-            )
+            now = "2026-01-01T00:00:00Z"
+            request_status.generated(_A_REQUEST, harvested, ProfilingProgress(), target=None, now=now)
 
     return harvest
 

@@ -24,7 +24,7 @@ from kube_runtime.client.client import Client
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import Job, PersistentVolumeClaim
-from kube_runtime.types.meta import Key, Kind
+from kube_runtime.types.meta import Key, Kind, Object
 from kube_runtime.wire import path_of
 from simulated.caches import a_cache
 from simulated.server import Server
@@ -85,6 +85,10 @@ class RequestWorld:
     def stored(self, kind: Kind, namespace: str, name: str) -> Any:
         """The stored object; None if it does not exist."""
         return self.server.storage.objects.get(path_of(kind), {}).get(Key(namespace, name))
+
+    def edit(self, patch: Object, subresource: str = "") -> None:
+        """Merge a patch into the request."""
+        self.server.storage.merge(path_of(DynamoGraphDeploymentRequest.KIND), REQUEST, patch, subresource)
 
     async def reconciled(self) -> DynamoGraphDeploymentRequest:
         await self.request()

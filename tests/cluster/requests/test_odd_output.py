@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cluster.conditions import condition
-from cluster.requests.playing import REQUEST, Player, a_graph, a_request
+from cluster.requests.playing import REQUEST, Player, a_graph, a_request, state
 from cluster.world import World
 from kube_runtime.types.meta import Object
 
@@ -50,8 +50,9 @@ def test_a_namespace_that_is_not_there_is_named(is_applied: bool, world: World, 
     overrides = {"namespace": "nowhere"}
     world.create(REQUEST, a_request(autoApply=is_applied, deploymentOverrides=overrides))
     player.finds(a_graph(), curves())
-    body = player.is_in("Failed" if is_applied else "Ready")
-    assert 'namespaces "nowhere" not found' in body["status"]["message"]
+    cause = 'namespaces "nowhere" not found'
+    body = world.eventually(REQUEST, "chat", lambda it: cause in it.get("status", {}).get("message", ""))
+    assert ("Failed" if is_applied else "Deploying") == state(body)
 
 
 @pytest.mark.parametrize(

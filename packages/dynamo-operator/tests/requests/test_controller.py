@@ -1,23 +1,25 @@
-"""ConfigMaps whose names were taken while the target namespace accepted no graphs get new names."""
+"""What a request creates: once, as recorded, and never in place of what others created."""
+
+import hashlib
+from dataclasses import replace
 
 import msgspec
 import pytest
-from msgspec.structs import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests import api
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.api import RequestConditionType as Type
 from dynamo_operator.requests.api import RequestReason as Reason
-from dynamo_operator.requests.decide import Destination
 from dynamo_operator.settings import RenderSettings
+from kube_runtime.apply.applier import controller_reference
+from kube_runtime.apply.suppression import WriteSuppression
 from kube_runtime.cache.watch import Removed
-from kube_runtime.types.kinds import Job
-from kube_runtime.types.meta import Condition, Key, Metadata, Object, condition
+from kube_runtime.types.kinds import Job, Pod
+from kube_runtime.types.meta import Key, Object, condition
 from kube_runtime.wire import path_of
-from simulated.requests import REQUEST, RequestWorld, a_spec
+from simulated.requests import REQUEST, RequestWorld
 
 ELSEWHERE = "serving"
 
@@ -35,42 +37,15 @@ def mounting(config_map: str) -> Object:
     }
 
 
-def refused_before(refusal: Reason) -> Request:
-    """A request that was profiled, and whose graph could not be created in the other namespace."""
-    curves = {"kind": "ConfigMap", "metadata": {"name": "curves"}, "data": {"a": "ours"}}
-    overrides = api.DeploymentOverrides(namespace=ELSEWHERE)
-    spec = a_spec(auto_apply=True, deployment_overrides=overrides)
-    conditions = (
-        Condition(Type.DEPLOYED, "False", refusal),
-        Condition(Type.SUCCEEDED, "False", refusal, observed_generation=1),
-    )
-    status = RequestStatus(
-        state="Failed",
-        observed_generation=1,
-        conditions=conditions,
-        generated_deployment=mounting("curves"),
-        additional_resources=(curves,),
-        deployment=api.DeploymentStatus(name="r", namespace=ELSEWHERE),
-    )
-    metadata = Metadata(name="r", namespace="lab", uid="u", generation=1)
-    request = Request(metadata, spec, status)
-    results = api.with_results(request)
-    return replace(request, metadata=replace(metadata, annotations=api.annotation(results)))
+def mounted(graph: Object | None) -> str:
+    assert graph is not None
+    (volume,) = graph["spec"]["services"]["w"]["extraPodSpec"]["volumes"]
+    name: str = volume["configMap"]["name"]
+    return name
 
 
 class World(RequestWorld):
-    """A cluster with that request, where the other namespace has these ConfigMaps already."""
-
-    def __init__(self, request: Request, *taken: str) -> None:
-        super().__init__()
-        body = msgspec.json.decode(msgspec.json.encode(request))
-        self.add(request.KIND, *REQUEST, spec=body["spec"], status=body["status"])
-        uid = self.stored(request.KIND, *REQUEST)["metadata"]["uid"]
-        if (record := api.recorded(request)) is not None:
-            annotated = {"metadata": {"annotations": api.annotation(replace(record, uid=uid))}}
-            self.server.storage.merge(path_of(request.KIND), REQUEST, annotated)
-        for name in taken or ("curves",):
-            self.add(api.Output.KIND, ELSEWHERE, name, data={"a": "theirs"})
+    """A cluster whose request creates its graph, or ConfigMaps for it, in another namespace."""
 
     def graph(self, namespace: str = ELSEWHERE) -> Object | None:
         """The graph of the request."""
@@ -82,81 +57,75 @@ class World(RequestWorld):
         return str(self.stored(api.Output.KIND, ELSEWHERE, config_map)["data"]["a"])
 
 
-def mounted(graph: Object | None) -> str:
-    assert graph is not None
-    (volume,) = graph["spec"]["services"]["w"]["extraPodSpec"]["volumes"]
-    name: str = volume["configMap"]["name"]
-    return name
+async def profiled(auto_apply: bool = True) -> World:
+    """The cluster after a Job whose results are a graph that mounts ConfigMap `curves`."""
+    world, namespace, job = World(), REQUEST.namespace, names.profiling_job("r")
+    spec: Object = {"model": "m", "backend": "vllm", "profilingConfig": {"profilerImage": "p:1"}}
+    spec |= {"autoApply": auto_apply, "deploymentOverrides": {"namespace": ELSEWHERE}}
+    status: Object = {"state": "Profiling", "observedGeneration": 1}
+    world.add(Request.KIND, *REQUEST, spec=spec, status=status)
+    owners = {"ownerReferences": [controller_reference(await world.request())]}
+    status = {"conditions": [{"type": "Complete", "status": "True"}]}
+    pod = {"containers": [{"name": api.COPIER}]}
+    world.add(Job.KIND, namespace, job, **owners, spec={"template": {"spec": pod}}, status=status)
+    curves = api.Output.KIND.manifest({"name": "curves"}, data={"a": "ours"})
+    text = "\n---\n".join(msgspec.json.encode(it).decode() for it in (mounting("curves"), curves))
+    data = {api.RESULTS_FILE: text}
+    world.add(api.Output.KIND, namespace, names.profiling_output("r"), **owners, data=data)
+    digest = f"{hashlib.sha256(text.encode()).hexdigest()}  {api.RESULTS_FILE}"
+    ended = {"terminated": {"exitCode": 0, "message": digest}}
+    status = {"containerStatuses": [{"name": api.COPIER, "state": ended}]}
+    owners = {"ownerReferences": [controller_reference(await world.client.get(Job, Key(namespace, job)))]}
+    world.add(Pod.KIND, namespace, "p", labels={"job-name": job}, **owners, spec=pod, status=status)
+    return world
 
 
 @pytest.mark.parametrize(
-    ("refusal", "taken", "name"),
-    [
-        (Reason.DEPLOYMENT_CREATION_FAILED, ("curves",), "curves-r"),
-        (Reason.NAME_CONFLICT, ("curves", "curves-r"), "curves-r-r"),
-    ],
+    ("auto_apply", "path", "state"),
+    [(True, "/curves", "Deploying"), (False, "/curves", "Deploying"), (True, "deployments", "Failed")],
 )
-async def test_names_that_are_taken_change_before_the_graph_is_created(
-    refusal: Reason, taken: tuple[str, ...], name: str
+async def test_what_is_refused_is_created_as_soon_as_that_is_possible(
+    auto_apply: bool, path: str, state: str
 ) -> None:
-    world = World(refused_before(refusal), *taken)
-    *_, renamed = [await world.reconciled() for _ in taken]
-    assert name == mounted(renamed.status.generated_deployment)
-    created = await world.reconciled()
-    assert created.status.deployment is not None
-    assert created.status.deployment.created
-    assert name == mounted(world.graph())
-    assert "ours" == world.content(name)
-    assert ["theirs"] * len(taken) == [*map(world.content, taken)]
-    assert "ConfigMaps" not in (created.status.message or "")
-
-
-async def test_a_graph_whose_config_map_is_refused_gets_it_as_soon_as_that_is_possible() -> None:
-    world = World(refused_before(Reason.DEPLOYMENT_CREATION_FAILED), "other")
+    world = await profiled(auto_apply)
     denied = {"code": 403, "reason": "Forbidden", "message": "exceeded quota"}
-    world.server.refuse = lambda request, _: denied if request.path.endswith("/curves") else None
-    for reason in (*2 * [Reason.DEPLOYMENT_CREATION_FAILED], Reason.DEPLOYMENT_CREATED):
-        if reason is Reason.DEPLOYMENT_CREATED:
-            world.server.refuse = lambda *_: None
+    world.server.refuse = lambda request, _: denied if request.path.endswith(path) else None
+    for _ in range(3):
         request = await world.reconciled()
-        step = condition(request.status.conditions, Type.DEPLOYED)
-        assert step is not None
-        assert ("Deploying", reason) == (request.status.state, step.reason)
-        assert ("exceeded quota" in step.message) == (reason is Reason.DEPLOYMENT_CREATION_FAILED)
+    step = condition(request.status.conditions, Type.DEPLOYED if auto_apply else Type.SUCCEEDED)
+    assert step is not None
+    reason = Reason.DEPLOYMENT_CREATION_FAILED if auto_apply else state
+    assert (state, reason) == (request.status.state, step.reason)
+    assert "exceeded quota" in step.message
+    world.server.refuse = lambda *_: None
+    world.controller = replace(world.controller, suppression=WriteSuppression())  # the time has passed
+    request = await world.reconciled()
+    assert ("Deploying" if auto_apply else "Ready") == request.status.state
+    assert "exceeded quota" not in (request.status.message or "")
     assert "ours" == world.content("curves")
 
 
 async def test_results_that_another_wrote_into_the_status_create_nothing() -> None:
-    """The operator reads them again, from a ConfigMap that is gone here."""
-    request = refused_before(Reason.DEPLOYMENT_CREATION_FAILED)
     planted = {"kind": "ConfigMap", "metadata": {"name": "planted"}}
-    for change in (
-        {"additional_resources": (planted,)},
-        {"generated_deployment": mounting("planted"), "additional_resources": ()},
-        {"accepted_spec": {"model": "m", "backend": "vllm", "autoApply": True}},
+    for forged in (
+        {"additionalResources": [planted]},
+        {"generatedDeployment": mounting("planted"), "additionalResources": []},
+        {"acceptedSpec": {"model": "m", "backend": "vllm", "autoApply": True}},
+        {"deployment": {"name": "r", "namespace": "victim", "created": False}},
     ):
-        status = replace(request.status, state="Deploying", **change)
-        world = World(replace(request, status=status))
+        world = await profiled()
+        await world.reconciled()
+        world.edit({"status": forged}, "status")
         for _ in range(3):
             await world.reconciled()
-        assert world.stored(api.Output.KIND, ELSEWHERE, "planted") is None
-        graph = world.graph()
-        assert graph is None or "curves-r" == mounted(graph)
-
-
-async def test_a_forged_status_takes_no_graph_to_another_namespace() -> None:
-    request = refused_before(Reason.DEPLOYMENT_CREATION_FAILED)
-    elsewhere = api.DeploymentStatus(name="r", namespace="victim")
-    status = replace(request.status, state="Deploying", deployment=elsewhere)
-    world = World(replace(request, status=status))
-    for _ in range(3):
-        await world.reconciled()
-    assert world.graph("victim") is None
-    assert world.graph() is not None
+        for name, namespace in (("planted", ELSEWHERE), ("curves", "victim")):
+            assert world.stored(api.Output.KIND, namespace, name) is None
+        assert world.graph("victim") is None
+        assert "curves" == mounted(world.graph())
 
 
 async def test_what_was_created_is_recorded_so_that_no_status_creates_it_again() -> None:
-    world = World(refused_before(Reason.DEPLOYMENT_CREATION_FAILED))
+    world = await profiled()
     await world.reconciled()
     request = await world.reconciled()
     record = api.recorded(request)
@@ -165,9 +134,7 @@ async def test_what_was_created_is_recorded_so_that_no_status_creates_it_again()
     graph = await world.client.get(DynamoGraphDeployment, Key(ELSEWHERE, "r"))
     world.server.storage.delete(path_of(DynamoGraphDeployment.KIND), graph.key, {})
     world.cache.store(DynamoGraphDeployment).on_watch_event(Removed(graph.key, graph.metadata.uid))
-    forged = {"state": "Deploying", "deployment": None}
-    path = path_of(Request.KIND)
-    world.server.storage.merge(path, REQUEST, {"status": forged}, "status")
+    world.edit({"status": {"state": "Deploying", "deployment": None}}, "status")
     request = await world.reconciled()
     assert "DeploymentDeleted" == request.status.state
     assert world.graph() is None
@@ -187,10 +154,10 @@ async def test_the_results_of_an_earlier_job_are_gone_before_the_next_one_starts
 
 
 async def test_a_config_map_of_others_stays_as_it_is() -> None:
-    world = World(refused_before(Reason.DEPLOYMENT_CREATION_FAILED))
+    world = await profiled()
+    world.add(api.Output.KIND, ELSEWHERE, "curves", data={"a": "theirs"})
     request, curves = await world.request(), {"kind": "ConfigMap", "metadata": {"name": "curves"}}
-    theirs = await world.client.get(api.Output, Key(ELSEWHERE, "curves"))
-    there = Destination(ELSEWHERE, config_maps={"curves": theirs})
+    there = await world.controller.reader.destination(request, ELSEWHERE, [curves])
     (problem,) = await world.controller.create_config_maps(request, [curves], there, None)
     assert problem.endswith("curves: it exists and has another owner; the operator leaves it alone")
     assert "theirs" == world.content("curves")

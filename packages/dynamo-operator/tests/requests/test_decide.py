@@ -253,6 +253,7 @@ PENDING = request(State.PENDING)
 EDITED = request(State.PENDING, generation=2)
 ANEW = request(State.PENDING, generation=2, observed_generation=2)
 DEPLOYING = request(State.DEPLOYING, deployment=NOT_CREATED, generated_deployment=GRAPH)
+MANUAL = request(State.READY, accepted_spec=api.as_accepted(a_spec()), generated_deployment=GRAPH)
 EARLIER: Object = {"annotations": {labels.REQUEST_GENERATION: "1"}}
 DONE = RequestFacts(job=job("Complete"))
 FAILING = api.Output(OUTPUT.metadata, {**OUTPUT.data, "profiler_status.yaml": "status: failed"})
@@ -295,6 +296,7 @@ OF_EARLIER, OF_ANOTHER = (
         # Results that another put into the status are read again.
         (DEPLOYING, RequestFacts(), Work.CREATE),
         (DEPLOYING, RequestFacts(graph=graph("u")), Work.CREATE),
+        (MANUAL, RequestFacts(), ""),
         (forged(generated_deployment={**GRAPH, "metadata": {"name": "forged"}}), DONE, Work.COLLECT),
         (forged(generated_deployment=None), DONE, Work.COLLECT),
         (forged(additional_resources=({"kind": "ConfigMap"},)), DONE, Work.COLLECT),

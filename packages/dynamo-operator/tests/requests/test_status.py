@@ -52,17 +52,15 @@ def everything_told() -> Iterator[RequestReport]:
             yield status.profiling_failed(request, "crash", ProfilingProgress(), "now")
             yield status.not_generated(request, "no graph", ProfilingProgress(), "now")
             for target in (None, AT):
-                yield status.generated(
-                    request, GRAPH, ProfilingProgress(), target=target, warnings=(), now="now"
-                )
-            for is_complete in (False, True):
-                yield status.created(request, AT, (), is_complete=is_complete)
+                yield status.generated(request, GRAPH, ProfilingProgress(), target=target, now="now")
+                for is_complete in (False, True):
+                    made = a_graph("") if target else None
+                    yield status.created(request, made, (), is_complete=is_complete)
             for type_, reason in RETRIED:
                 yield status.blocked(request, type_, reason, "refused")
             for graph in ("", "pending", "failed", "successful"):
                 yield status.mirrored(request, a_graph(graph))
             yield status.lost(request)
-            yield status.settled(request)
             for reason in (Reason.PAUSED, Reason.TOO_LARGE):
                 yield status.stopped(request, reason, "text")
         paused = Condition(Type.SUCCEEDED, "Unknown", Reason.PAUSED)

@@ -118,12 +118,14 @@ class RequestController:
                     return await self._collect(request, facts)
                 case decide.Work.CREATE:
                     failed = api.RequestConditionType.DEPLOYED, api.RequestReason.DEPLOYMENT_CREATION_FAILED
-                    graph = facts.graph or await self.create_graph(request, facts.destination)
+                    graph = facts.graph
+                    if graph is None and api.accepted_spec(request).auto_apply:
+                        graph = await self.create_graph(request, facts.destination)
                     config_maps = request.status.additional_resources
                     problems = await self.create_config_maps(request, config_maps, facts.destination, graph)
                     is_complete = not any(problems.values())
-                    report = status.created(request, graph.key, (*problems,), is_complete=is_complete)
-                    record = partial(api.extended, created=True)
+                    report = status.created(request, graph, (*problems,), is_complete=is_complete)
+                    record = partial(api.extended, created=graph is not None)
                     decision = decide.Decision(report, record) if is_complete else decide.held(report)
         except ActionBlocked as error:
             step, reason = failed
@@ -204,27 +206,12 @@ class RequestController:
             raise results.BadOutput(
                 f"output ConfigMap {name} not found - profiling may not have completed yet"
             )
-        graph_key, data = results.target(request, spec), facts.output.data
+        data = facts.output.data
         decide.require_confirmed(request, spec, *facts.witnesses, data)
         output = await parsed(sum(map(len, data.values())), results.read_output, request, spec, data)
-        destination = await self.reader.destination(request, graph_key.namespace, output.config_maps)
-        free = results.with_free_names(request, output, destination.config_maps)
-        if free is not output:
-            output = free
-            destination = await self.reader.destination(request, graph_key.namespace, output.config_maps)
         results.require_small(output.config_maps)
-        warnings = [("DocumentsIgnored", warning) for warning in output.warnings]
-        if not spec.auto_apply:
-            problems = await self.create_config_maps(request, output.config_maps, destination, None)
-            warnings += [("ConfigMapCreationFailed", problem) for problem in problems]
-        report = status.generated(
-            request,
-            output,
-            decide.progress_of(facts),
-            target=graph_key if spec.auto_apply else None,
-            warnings=tuple(warnings),
-            now=rfc3339(),
-        )
+        target = results.target(request, spec) if spec.auto_apply else None
+        report = status.generated(request, output, decide.progress_of(facts), target=target, now=rfc3339())
         return decide.Decision(report, api.with_results)
 
     async def create_graph(self, request: Request, destination: decide.Destination) -> DynamoGraphDeployment:

@@ -36,7 +36,7 @@ class Stage(Enum):
     VALIDATION = "validation of its spec"
     START = "start of profiling"
     PROFILING = "profiling"
-    DEPLOYMENT = "creation of its graph, and the graph's state"
+    DEPLOYMENT = "creation of its graph or only the graph's ConfigMaps, and the graph's state"
     NOTHING = "nothing"
 
 
@@ -133,7 +133,8 @@ def _due(request: Request, record: api.Record) -> Stage:
     if was_interrupted:  # after the status of a newer spec, before its record
         return Stage.VALIDATION
     if api.has_results(request):
-        return Stage.DEPLOYMENT if api.accepted_spec(request).auto_apply else Stage.NOTHING
+        is_due = status.state == api.RequestState.DEPLOYING or api.accepted_spec(request).auto_apply
+        return Stage.DEPLOYMENT if is_due else Stage.NOTHING
     return Stage.PROFILING if record.job or record.results else Stage.START
 
 
@@ -191,7 +192,7 @@ class Work(Enum):
 
     START = "create the Job"
     COLLECT = "read the results of profiling, and record them"
-    CREATE = "create the graph unless it exists, and its ConfigMaps"
+    CREATE = "create the graph unless it exists or the user creates it, and its ConfigMaps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,7 @@ def decide(request: Request, facts: RequestFacts, now: datetime) -> Decision:
             return _deploy(request, facts)
         case Stage.NOTHING:
             if request.status.state == api.RequestState.DEPLOYING:
-                return Decision(status.settled(request))
+                return Decision(status.created(request, None, (), is_complete=True))
             # A change of the spec that comes too late, or the end of a pause.
             return Decision(status.restated(request))
 

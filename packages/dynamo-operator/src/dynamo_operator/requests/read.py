@@ -315,10 +315,11 @@ class RequestReader:
         return replace(facts, witnesses=(live, await self._live_pods(api.JobPodInFull, live)))
 
     async def _to_deploy(self, request: Request) -> decide.RequestFacts:
-        graph_key = decide.target_of(request)
-        graph = await self.surely(DynamoGraphDeployment, graph_key)
-        record = api.recorded(request)
-        if record is None or record.created:
+        graph_key, record = decide.target_of(request), api.recorded(request)
+        is_created = record is None or record.created
+        is_ours = is_created or api.accepted_spec(request).auto_apply
+        graph = await self.surely(DynamoGraphDeployment, graph_key) if is_ours else None
+        if is_created:
             return decide.RequestFacts(graph=graph)
         config_maps = request.status.additional_resources
         destination = await self.destination(request, graph_key.namespace, config_maps)

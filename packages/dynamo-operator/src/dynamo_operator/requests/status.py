@@ -174,25 +174,22 @@ def not_generated(request: Request, text: str, progress: ProfilingProgress, now:
 
 
 def generated(
-    request: Request,
-    result: ProfilingResult,
-    progress: ProfilingProgress,
-    *,
-    target: Key | None,
-    warnings: tuple[tuple[str, str], ...],
-    now: str,
+    request: Request, result: ProfilingResult, progress: ProfilingProgress, *, target: Key | None, now: str
 ) -> RequestReport:
-    """Profiling produced a graph. `target` is where to create it; None if that was not requested."""
+    """Profiling produced a graph. `target` is where to create it; None if that was not requested.
+
+    The request is ready for the user once the ConfigMaps that the graph mounts exist too.
+    """
     event = "DynamoGraphDeployment spec generated successfully"
     text = event if target else "Generated spec is available in status.generatedDeployment"
+    text = "; ".join((text, *result.warnings))
     planned = api.DeploymentStatus(target.name, target.namespace) if target else None
     return _reported(
         request,
-        State.DEPLOYING if target else State.READY,
+        State.DEPLOYING if target or result.config_maps else State.READY,
         (Type.GENERATED, "True", Reason.GENERATED, text),
         StatusEvent("SpecGenerated", event),
-        *(StatusEvent(reason, warning, is_warning=True) for reason, warning in warnings),
-        message="; ".join((text, *(warning for _, warning in warnings))),
+        *(StatusEvent("DocumentsIgnored", warning, is_warning=True) for warning in result.warnings),
         earlier=(_completed(request),),
         generated_deployment=result.graph,
         additional_resources=tuple(result.config_maps),
@@ -200,11 +197,6 @@ def generated(
         deployment=planned or request.status.deployment,
         **_ended(request, progress, now),
     )
-
-
-def settled(request: Request) -> RequestReport:
-    """The generated graph is ready for the user to apply; the operator does not create it."""
-    return RequestReport(request_status(request, State.READY, message=request.status.message or ""))
 
 
 def stopped(request: Request, reason: Reason, text: str) -> RequestReport:
@@ -266,17 +258,28 @@ _EXPLAINING = frozenset(GraphReason) - {
 """Reasons of a graph that explain more than that it is not ready yet."""
 
 
-def created(request: Request, at: Key, warnings: tuple[str, ...], *, is_complete: bool) -> RequestReport:
-    """The graph was created, with all of its ConfigMaps that can be created if it `is_complete`."""
+def created(
+    request: Request, graph: DynamoGraphDeployment | None, warnings: tuple[str, ...], *, is_complete: bool
+) -> RequestReport:
+    """The graph was created, with all of its ConfigMaps that can be created if it `is_complete`.
+
+    If it is None, only these were, and the user creates it.
+    """
+    events = tuple(StatusEvent("ConfigMapCreationFailed", warning, is_warning=True) for warning in warnings)
+    if graph is None:
+        step = condition(request.status.conditions, Type.GENERATED)
+        message = "; ".join((step.message if step is not None else "", *warnings))
+        state = State.READY if is_complete else State.DEPLOYING
+        return RequestReport(request_status(request, state, message=message), events)
+    at, reason = graph.key, Reason.DEPLOYMENT_CREATED if is_complete else Reason.DEPLOYMENT_CREATION_FAILED
     text = f"DGD {at.name} created, waiting for Ready"
     message = "; ".join((text, *warnings))
-    reason = Reason.DEPLOYMENT_CREATED if is_complete else Reason.DEPLOYMENT_CREATION_FAILED
     return _reported(
         request,
         State.DEPLOYING,
         (Type.DEPLOYED, "False", reason, text if is_complete else message),
         StatusEvent("DeploymentCreated", f"DynamoGraphDeployment {at.name} created successfully"),
-        *(StatusEvent("ConfigMapCreationFailed", warning, is_warning=True) for warning in warnings),
+        *events,
         message=message,
         deployment=api.DeploymentStatus(at.name, at.namespace, str(GraphState.PENDING), created=True),
     )

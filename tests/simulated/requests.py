@@ -77,7 +77,7 @@ class RequestWorld:
 
     def add(self, kind: Kind, namespace: str, name: str, **fields: Any) -> None:
         """Create an object; some fields are of its metadata."""
-        of_metadata = ("labels", "ownerReferences")
+        of_metadata = ("labels", "annotations", "ownerReferences")
         metadata = {field: fields.pop(field) for field in of_metadata if field in fields}
         metadata |= {"name": name, "namespace": namespace}
         self.server.storage.create(path_of(kind), kind.manifest(metadata, **fields))

@@ -8,7 +8,7 @@ import pytest
 
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests import api
+from dynamo_operator.requests import api, results
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import RequestConditionType as Type
 from dynamo_operator.requests.api import RequestReason as Reason
@@ -103,6 +103,19 @@ async def test_what_is_refused_is_created_as_soon_as_that_is_possible(
     assert ("Deploying" if auto_apply else "Ready") == request.status.state
     assert "exceeded quota" not in (request.status.message or "")
     assert "ours" == world.content("curves")
+
+
+@pytest.mark.parametrize("auto_apply", [True, False])
+async def test_config_maps_of_a_former_request_of_that_name_stay_as_they_are(auto_apply: bool) -> None:
+    world = await profiled(auto_apply)
+    marks = {"labels": results.tracking(await world.request()), "annotations": {labels.REQUEST_UID: "former"}}
+    for name in ("curves", "curves-r"):
+        world.add(api.Output.KIND, ELSEWHERE, name, **marks, data={"a": "theirs"})
+    for _ in range(4):
+        request = await world.reconciled()
+    assert ("Deploying" if auto_apply else "Ready") == request.status.state
+    assert "curves-r-r" == mounted(request.status.generated_deployment)
+    assert ["theirs", "theirs", "ours"] == [*map(world.content, ("curves", "curves-r", "curves-r-r"))]
 
 
 async def test_results_that_another_wrote_into_the_status_create_nothing() -> None:

@@ -332,15 +332,18 @@ def test_only_a_name_of_another_becomes_a_new_one() -> None:
     ("made_for", "owners", "is_ours"),
     [
         ("", (CONTROLLER,), True),
+        ("", (GRAPHS,), False),
         ("u", (replace(CONTROLLER, uid="other"),), False),
         ("u", (GRAPHS,), True),
         ("former", (GRAPHS,), False),
-        ("former", (), True),
+        ("former", (), False),
     ],
 )
-def test_labels_alone_do_not_make_a_config_map_ours_that_another_owns(
+def test_labels_alone_do_not_make_a_config_map_ours(
     made_for: str, owners: tuple[OwnerReference, ...], is_ours: bool
 ) -> None:
     annotations = {labels.REQUEST_UID: made_for} if made_for else {}
     metadata = replace(OURS.metadata, annotations=annotations, owner_references=owners)
     assert is_ours == results.is_own_config_map(REQUEST, replace(OURS, metadata=metadata))
+    later = replace(REQUEST, metadata=replace(REQUEST.metadata, creation_timestamp="2026-01-01T00:00:00Z"))
+    assert (made_for == "u" and is_ours) == results.is_own_config_map(later, replace(OURS, metadata=metadata))

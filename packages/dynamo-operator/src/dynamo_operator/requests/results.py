@@ -274,13 +274,17 @@ def tracking(request: Request) -> dict[str, str]:
     return {labels.REQUEST: names.label_value(metadata.name), labels.REQUEST_NAMESPACE: metadata.namespace}
 
 
-# One of a former request belongs to the graph that was created for it, if that still exists.
+# A graph may mount one of a former request, also a graph that its user created, which owns nothing.
 def is_own_config_map(request: Request, live: api.Output) -> bool:
-    """Whether a ConfigMap was created for this request, or for a former one of its name and has no owner."""
-    metadata, uid = live.metadata, request.metadata.uid
-    is_present = metadata.annotations.get(labels.REQUEST_UID) == uid
-    owners = (owner for owner in metadata.owner_references if owner.controller or not is_present)
-    return tracking(request).items() <= metadata.labels.items() and {uid} >= {owner.uid for owner in owners}
+    """Whether a ConfigMap was created for this request, and not for a former one of its name."""
+    metadata, own = live.metadata, request.metadata
+    made_for = metadata.annotations.get(labels.REQUEST_UID)
+    if made_for is None:  # by an earlier operator: a former request's is older than this request
+        is_present = (metadata.creation_timestamp or "") >= (own.creation_timestamp or "")
+    else:
+        is_present = made_for == own.uid
+    owners = {owner.uid for owner in metadata.owner_references if owner.controller or made_for is None}
+    return is_present and tracking(request).items() <= metadata.labels.items() and {own.uid} >= owners
 
 
 def with_free_names(

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -57,15 +58,15 @@ class World(RequestWorld):
         return str(self.stored(api.Output.KIND, ELSEWHERE, config_map)["data"]["a"])
 
 
-async def profiled(auto_apply: bool = True) -> World:
-    """The cluster after a Job whose results are a graph that mounts ConfigMap `curves`."""
+async def profiled(auto_apply: bool = True, end: str = "Complete") -> World:
+    """The cluster after a Job that ended so; its results are a graph that mounts ConfigMap `curves`."""
     world, namespace, job = World(), REQUEST.namespace, names.profiling_job("r")
     spec: Object = {"model": "m", "backend": "vllm", "profilingConfig": {"profilerImage": "p:1"}}
     spec |= {"autoApply": auto_apply, "deploymentOverrides": {"namespace": ELSEWHERE}}
     status: Object = {"state": "Profiling", "observedGeneration": 1}
     world.add(Request.KIND, *REQUEST, spec=spec, status=status)
     owners = {"ownerReferences": [controller_reference(await world.request())]}
-    status = {"conditions": [{"type": "Complete", "status": "True"}]}
+    status = {"conditions": [{"type": end, "status": "True"}]}
     pod = {"containers": [{"name": api.COPIER}]}
     world.add(Job.KIND, namespace, job, **owners, spec={"template": {"spec": pod}}, status=status)
     curves = api.Output.KIND.manifest({"name": "curves"}, data={"a": "ours"})
@@ -174,3 +175,18 @@ async def test_a_config_map_of_others_stays_as_it_is() -> None:
     (problem,) = await world.controller.create_config_maps(request, [curves], there, None)
     assert problem.endswith("curves: it exists and has another owner; the operator leaves it alone")
     assert "theirs" == world.content("curves")
+
+
+async def test_a_rejected_edit_is_reported_once_and_takes_no_effect_after_a_pause_either() -> None:
+    world = await profiled(auto_apply=False, end="Failed")
+    paused, resumed = ({"metadata": {"annotations": {labels.PAUSED: it}}} for it in ("true", None))
+    with capture_logs() as logs:
+        for patch in ({**paused, "spec": {"model": "rejected"}}, resumed, paused, resumed):
+            world.edit(patch)
+            request = await world.reconciled()
+    assert ("Failed", 2) == (request.status.state, request.metadata.generation)
+    assert 1 == [log.get("reason") for log in logs].count("SpecChangeRejected")
+    for patch in ({**paused, "spec": {"model": "other"}}, resumed):
+        world.edit(patch)
+        request = await world.reconciled()
+    assert ("Pending", "other") == (request.status.state, api.accepted_spec(request).model)

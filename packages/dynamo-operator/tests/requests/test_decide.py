@@ -337,8 +337,8 @@ REFUSED = (Condition(Type.VALIDATION, "False", Reason.VALIDATION_FAILED),)
         # It starts anew only if it was changed after its failure was reported.
         (2, failed(*PROFILING_FAILED, said_of=2), {}, Stage.NOTHING),
         (3, failed(*PROFILING_FAILED, said_of=2), {}, Stage.VALIDATION),
-        *((2, failed(*PROFILING_FAILED, said_of=2, held=it), {}, Stage.VALIDATION) for it in api.HELD),
-        (1, failed(*PROFILING_FAILED, held=Reason.PAUSED), {}, Stage.NOTHING),
+        (2, failed(*PROFILING_FAILED, held=Reason.PAUSED), {}, Stage.VALIDATION),
+        *((2, failed(*PROFILING_FAILED, said_of=2, held=it), {}, Stage.NOTHING) for it in api.HELD),
         (
             *(2, failed(Type.VALIDATION, Reason.VALIDATION_FAILED)),
             *({"observed_generation": 0}, Stage.VALIDATION),

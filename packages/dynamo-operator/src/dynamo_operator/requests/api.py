@@ -420,6 +420,12 @@ HELD = (RequestReason.PAUSED, RequestReason.UNREADABLE, RequestReason.TOO_LARGE,
 """Reasons of `Succeeded` while the operator does nothing for a request; the next report replaces them."""
 
 
+def held_generation(conditions: tuple[Condition, ...], generation: int) -> int:
+    """The generation of `Succeeded` while a request is held: as before, since no spec is processed then."""
+    before = (it.observed_generation for it in conditions if it.type == RequestConditionType.SUCCEEDED)
+    return next(before, None) or generation
+
+
 _LONGEST = 1024
 """Characters of the annotation; a record has less than 400."""
 

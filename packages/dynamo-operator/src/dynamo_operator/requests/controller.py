@@ -290,7 +290,8 @@ class RequestController:
         late = status.change_rejected(request)
         stored = await patch_status(self.writer, request, report.status, limit=limit)
         if stored is not request:
-            for event in (*report.events, *late):
+            is_processed = not status.change_rejected(stored)
+            for event in (*report.events, *(late if is_processed else ())):
                 self.reporter.recorder.event(
                     request, reason=event.reason, message=event.message, warning=event.is_warning
                 )

@@ -158,8 +158,8 @@ def _after_failure(request: Request, record: api.Record | None) -> Stage:
     if succeeded is None:
         return Stage.NOTHING  # failed under an earlier operator
     is_edited = generation != api.accepted_generation(request)
-    # Edited after the failure was reported; a report that the request was held processed no edit.
-    is_new = succeeded.observed_generation != generation or succeeded.reason in api.HELD
+    # Edited after the failure was reported: an edit that was rejected before stays so, also after a pause.
+    is_new = succeeded.observed_generation != generation
     was_refused = status.observed_generation == 0
     if is_edited and (is_new or was_refused):
         return Stage.VALIDATION

@@ -203,7 +203,9 @@ def stopped(request: Request, reason: Reason, text: str) -> RequestReport:
     """The operator does nothing for the request: it is paused, or it names something too large."""
     is_wanted = reason is Reason.PAUSED
     value = "Unknown" if is_wanted else "False"
+    generation = api.held_generation(request.status.conditions, request.metadata.generation)
     held = request_condition(request, Type.SUCCEEDED, value, reason, text)
+    held = replace(held, observed_generation=generation)
     event = StatusEvent(str(reason), text, is_warning=not is_wanted)
     return RequestReport(request.status.with_conditions([held]), (event,))
 

@@ -14,7 +14,7 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.models.plan import ModelReason
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, RequestReason
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, RequestReason, held_generation
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.types.meta import Condition, Kind, Resource, Status, condition, new_condition, status_of
 
@@ -297,6 +297,8 @@ def bare_type(kind: Kind) -> type[_Bare]:
 
 def failed_status(type_: type[Resource], status: S, generation: int, reason: str, text: str) -> S:
     """The status of an object of that type for which the operator can do nothing."""
+    if type_ is DynamoGraphDeploymentRequest:
+        generation = held_generation(status.conditions, generation)
     status = status.with_conditions(
         Condition(condition, "False", reason, text, observed_generation=generation)
         for condition in FAILURE_REASONS[type_].conditions

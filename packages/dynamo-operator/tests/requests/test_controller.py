@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -41,17 +42,15 @@ def mounting(config_map: str) -> Object:
 def mounted(graph: Object | None) -> str:
     assert graph is not None
     (volume,) = graph["spec"]["services"]["w"]["extraPodSpec"]["volumes"]
-    name: str = volume["configMap"]["name"]
-    return name
+    return str(volume["configMap"]["name"])
 
 
 class World(RequestWorld):
     """A cluster whose request creates its graph, or ConfigMaps for it, in another namespace."""
 
-    def graph(self, namespace: str = ELSEWHERE) -> Object | None:
-        """The graph of the request."""
-        graph: Object | None = self.stored(DynamoGraphDeployment.KIND, namespace, "r")
-        return graph
+    def graph(self, namespace: str = ELSEWHERE) -> Any:
+        """The graph of the request; None if it does not exist."""
+        return self.stored(DynamoGraphDeployment.KIND, namespace, "r")
 
     def content(self, config_map: str) -> str:
         """What a ConfigMap in the other namespace contains."""
@@ -74,9 +73,9 @@ async def profiled(auto_apply: bool = True, end: str = "Complete") -> World:
     data = {api.RESULTS_FILE: text}
     world.add(api.Output.KIND, namespace, names.profiling_output("r"), **owners, data=data)
     digest = f"{hashlib.sha256(text.encode()).hexdigest()}  {api.RESULTS_FILE}"
-    ended = {"terminated": {"exitCode": 0, "message": digest}}
-    status = {"containerStatuses": [{"name": api.COPIER, "state": ended}]}
+    ended = {"name": api.COPIER, "state": {"terminated": {"exitCode": 0, "message": digest}}}
     owners = {"ownerReferences": [controller_reference(await world.client.get(Job, Key(namespace, job)))]}
+    status = {"containerStatuses": [ended]}
     world.add(Pod.KIND, namespace, "p", labels={"job-name": job}, **owners, spec=pod, status=status)
     return world
 
@@ -141,16 +140,14 @@ async def test_results_that_another_wrote_into_the_status_create_nothing() -> No
 async def test_what_was_created_is_recorded_so_that_no_status_creates_it_again() -> None:
     world = await profiled()
     await world.reconciled()
-    request = await world.reconciled()
-    record = api.recorded(request)
+    record = api.recorded(await world.reconciled())
     assert record is not None
     assert record.created
     graph = await world.client.get(DynamoGraphDeployment, Key(ELSEWHERE, "r"))
     world.server.storage.delete(path_of(DynamoGraphDeployment.KIND), graph.key, {})
     world.cache.store(DynamoGraphDeployment).on_watch_event(Removed(graph.key, graph.metadata.uid))
     world.edit({"status": {"state": "Deploying", "deployment": None}}, "status")
-    request = await world.reconciled()
-    assert "DeploymentDeleted" == request.status.state
+    assert "DeploymentDeleted" == (await world.reconciled()).status.state
     assert world.graph() is None
 
 

@@ -5,7 +5,7 @@ import pytest
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.models.api import DynamoModel, DynamoModelStatus
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestStatus
-from dynamo_operator.shared.conditions import Stated, is_behind, is_ready
+from dynamo_operator.shared.conditions import Stated, failed_status, is_behind, is_ready
 from kube_runtime.types.meta import Condition, Metadata
 
 NEWEST = Metadata("chat", generation=4)
@@ -52,3 +52,8 @@ def test_a_condition_counts_for_the_spec_that_it_is_about(
     stated: Stated, *, ready: bool, behind: bool
 ) -> None:
     assert (ready, behind) == (is_ready(stated), is_behind(stated))
+
+
+def test_a_request_that_is_held_keeps_the_generation_of_its_last_report() -> None:
+    held = failed_status(DynamoGraphDeploymentRequest, request(1).status, 4, "r", "m")
+    assert 1 == held.conditions[0].observed_generation

@@ -37,6 +37,7 @@ class Figures(msgspec.Struct):
     rounds: int = 1
     successful_seconds: float = 0.0
     half_successful_seconds: float = 0.0
+    successful_cpu_seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_mib: float = 0.0
     start_mib: float = 0.0
@@ -99,6 +100,7 @@ async def _creation(plane: Plane, running: Operator, user: User, figures: Figure
     limit = 60 + 2.0 * figures.graphs
     ended = await user.until(lambda: user.all_successful(figures.graphs), within_seconds=limit)
     figures.successful_seconds = ended - started
+    figures.successful_cpu_seconds = running.process.cpu_seconds() - cpu
     figures.half_successful_seconds = median(user.successful_at.values()) - started
     await running.quiet()
     figures.cpu_seconds = running.process.cpu_seconds() - cpu

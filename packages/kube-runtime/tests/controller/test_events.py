@@ -10,8 +10,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from kube_runtime.client.client import Client
-from kube_runtime.controller.events import ATTEMPTS, COLLECT_SECONDS, PENDING_LIMIT, EventWriter, Recorder
+from kube_runtime.controller.events import (
+    ATTEMPTS,
+    BUSY_SECONDS,
+    COLLECT_SECONDS,
+    PENDING_LIMIT,
+    EventWriter,
+    Recorder,
+)
 from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.times import MANY_A_SECOND
 from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Metadata, Object
 from kube_runtime.wire import path_of
@@ -195,6 +203,26 @@ async def test_when_too_many_wait_the_oldest_is_dropped() -> None:
     assert PENDING_LIMIT == len(world.events)
     assert 10 == world.dropped("queue_full")
     assert "10" == world.events[0]["involvedObject"]["name"]
+
+
+async def test_in_busy_times_warnings_are_written_and_others_wait_for_their_end_or_a_minute() -> None:
+    async def busy(world: World, seconds: float) -> set[str]:
+        for _ in range(int(2 * seconds)):
+            for _ in range(MANY_A_SECOND):
+                world.writer.activity.record()
+            await asyncio.sleep(0.5)
+        return {each["reason"] for each in world.events}
+
+    async with running() as world:
+        await busy(world, 1)
+        world.happens("x")
+        world.recorder.event(a_gadget(), reason="Broke", message="y", warning=True)
+        assert {"Broke"} == await busy(world, BUSY_SECONDS - 2)
+        assert {"Broke", "Created"} == await busy(world, 4)
+        world.happens("x", reason="Deleted")
+        assert {"Broke", "Created"} == await busy(world, 20)
+        await asyncio.sleep(2.1)
+        assert 3 == len(world.events)
 
 
 async def test_what_happens_as_an_object_goes_is_written() -> None:

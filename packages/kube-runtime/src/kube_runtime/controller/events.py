@@ -1,7 +1,7 @@
 """Kubernetes Events about our objects, for `kubectl describe`.
 
 An Event must never delay or fail a reconcile. So it waits for a moment, is merged with others of the same
-reason, and is written by a task of its own, Warnings first.
+reason, and is written by a task of its own: Warnings first, the others after busy times.
 
 There is one Event object for each object, component, type and reason. Its name is a hash of these, so that
 the process finds it again after a restart.
@@ -31,13 +31,15 @@ from kube_runtime.errors import (
     Unreachable,
 )
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.times import Backoff, TokenBucket, loop_time, rfc3339, wall_clock
+from kube_runtime.times import Backoff, TokenBucket, WriteActivity, loop_time, rfc3339, wall_clock
 from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Key, Object, Resource, fitted
 
 _log = structlog.get_logger(__name__)
 
 COLLECT_SECONDS: Final = 0.3
+BUSY_SECONDS: Final = 60.0
+"""Longest wait of a Normal Event for the end of busy times: its request would delay what users wait for."""
 PENDING_LIMIT: Final = 10_000
 """As many as the creation of a thousand graphs of three services records."""
 WRITTEN_LIMIT: Final = 16_384
@@ -109,6 +111,7 @@ class EventWriter:
     instance: str
     metrics: RuntimeMetrics
     wall_clock: Callable[[], datetime] = wall_clock
+    activity: WriteActivity = field(default_factory=WriteActivity)
     # By whether they are warnings; the oldest first.
     _pending: dict[bool, OrderedDict[_Series, _Pending]] = field(
         default_factory=lambda: {warning: OrderedDict() for warning in (True, False)}, init=False
@@ -163,12 +166,17 @@ class EventWriter:
         self._objects.pop(uid, None)
 
     def _seconds_until_next(self) -> float | None:
-        waits = [
-            max(0.0, next(iter(pending.values())).due - loop_time(), self._paused_until - loop_time())
-            for pending in self._pending.values()
-            if pending
-        ]
+        firsts = (next(iter(pending.values())) for pending in self._pending.values() if pending)
+        waits = (
+            max(0.0, self._due(first) - loop_time(), self._paused_until - loop_time()) for first in firsts
+        )
         return min(waits, default=None)
+
+    def _due(self, pending: _Pending) -> float:
+        """When it may be written, as far as is known now: busy times may last longer than a second."""
+        if pending.series.warning or not self.activity.is_high:
+            return pending.due
+        return max(pending.due, min(pending.due + BUSY_SECONDS, loop_time() + 1.0))
 
     def add(self, series: _Series, regarding: Resource, message: str) -> None:
         """Add one occurrence: merged with a pending Event of its series, or dropped if there are too many."""
@@ -207,7 +215,7 @@ class EventWriter:
     async def _write_next(self, *, ignore_due: bool = False) -> None:
         for same in self._pending.values():
             first = next(iter(same.values()), None)
-            if first is not None and (ignore_due or first.due <= loop_time()):
+            if first is not None and (ignore_due or self._due(first) <= loop_time()):
                 del same[first.series]
                 await self._write_or_pause(first)
                 return

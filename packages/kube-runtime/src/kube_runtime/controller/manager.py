@@ -24,7 +24,7 @@ from kube_runtime.controller.events import EventWriter
 from kube_runtime.errors import OperatorError, leaves
 from kube_runtime.leases import Election, identity
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.times import WriteActivity, loop_time
+from kube_runtime.times import loop_time
 from kube_runtime.types.meta import Resource
 
 _log = structlog.get_logger(__name__)
@@ -84,7 +84,7 @@ class Manager:
         self.cache = cache
         self._metrics = metrics or RuntimeMetrics()
         self.events = events or EventWriter(client, instance=identity(), metrics=self._metrics)
-        self.activity = WriteActivity()
+        self.activity = self.events.activity
         self._election = election
         self._limits = limits
         self._leases = (*leases, election) if election else leases

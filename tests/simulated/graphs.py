@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from dynamo_operator import FIELD_MANAGER
 from dynamo_operator.component.api import DynamoComponentDeployment, ServiceReplicaStatus
+from dynamo_operator.features.rollouts.revisions import Revisions
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.features.scaling.controller import (
     ScalingController,
@@ -70,7 +71,7 @@ class _GraphController:
             return DONE
         inputs = read_adapters(graph, cluster.cache, cluster.restraint)
         observed = service_snapshot(graph, cluster.cache)
-        plan = plan_adapters(graph, observed, inputs)
+        plan = plan_adapters(graph, observed, inputs, Revisions())
         applied = cluster.reporter.applying(graph)
         await apply_adapters(graph, plan, inputs, cluster.writer, cluster.restraint, applied)
         replicas = effective_replicas(graph, plan.replicas, ())

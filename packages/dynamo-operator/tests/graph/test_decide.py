@@ -9,7 +9,7 @@ import pytest
 from dynamo_operator import labels
 from dynamo_operator.component.api import ServiceReplicaStatus
 from dynamo_operator.features.history import HISTORY
-from dynamo_operator.features.rollouts.revisions import MANAGED
+from dynamo_operator.features.rollouts.revisions import MANAGED, digits, worker_content
 from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
@@ -32,7 +32,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import GROVE as GROVE_API
 from dynamo_operator.shared.cluster import INFERENCE_POOL, LEADER_WORKER_SET, Facts, PodCliqueSet
 from kube_runtime.types.meta import Condition, Metadata, OwnerReference, ScaledMetadata
-from specs import a_graph, a_service
+from specs import a_component, a_graph, a_service
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SCALED: dict[str, Any] = {"scalingAdapter": {"enabled": True}}
@@ -64,7 +64,21 @@ def test_an_adapter_to_create_asks_for_what_the_service_has() -> None:
     (desired,) = plan.adapters.desired
     assert ("chat-w", 5) == (desired["metadata"]["name"], desired["spec"]["replicas"])
     assert 5 == replicas(plan), "creating it changes nothing"
-    assert 2 == replicas(planned(graph(**SCALED), services={"W": ServiceObserved()})), "nothing runs yet"
+
+
+@pytest.mark.parametrize(("was_scaled", "expected"), [({}, 6), (SCALED, 2)])
+def test_in_a_rollout_the_factor_counts_unless_the_newest_workers_have_an_adapter(
+    was_scaled: dict[str, Any], expected: int
+) -> None:
+    metadata = {"uid": "uid", "annotations": {labels.WORKER_ROLLOUT: MANAGED}}
+    found = a_graph({"W": a_service(replicas=2, **SCALED)}, metadata=metadata, replicas=3)
+    components = []
+    for hash_, scaled in (("1:0", {} if was_scaled else SCALED), (worker_content(found), was_scaled)):
+        suffix = digits(hash_)
+        marks = {"labels": {labels.WORKER_HASH: suffix}, "annotations": {labels.WORKER_CONTENT: hash_}}
+        components.append(a_component(suffix, metadata=marks, serviceName="W", **scaled))
+    rolling = {"W": ServiceObserved(exists=True, desired=7, has_older=True)}
+    assert expected == replicas(planned(found, services=rolling, components=tuple(components)))
 
 
 @pytest.mark.parametrize(
@@ -136,15 +150,12 @@ def stopped(graph: DynamoGraphDeployment) -> Any:
     return stop.status
 
 
-def test_a_graph_of_its_own_lacks_nothing() -> None:
-    assert [] == lacks(Facts(), pvcs=[{"name": "made", "create": True}])
-
-
 def test_a_pvc_that_is_not_created_must_exist() -> None:
     pvcs = [{"name": "mine"}]
     [message] = lacks(Facts(claims=frozenset(("other",))), pvcs=pvcs)
     assert "PersistentVolumeClaim mine not found" in message
     assert [] == lacks(Facts(claims=frozenset(("mine",))), pvcs=pvcs)
+    assert [] == lacks(Facts(), pvcs=[{"name": "made", "create": True}])
 
 
 def test_an_endpoint_picker_needs_the_api_of_pools() -> None:
@@ -259,15 +270,7 @@ def test_a_choice_is_recorded_once_where_there_is_one(chosen: str, present: tupl
     assert {labels.WORKLOAD_PROVIDER: chosen} == record
     recorded = graph_of_provider(recorded=chosen)
     assert {} == to_record(recorded, chosen, WITH_GROVE, NATIVE, present)
-
-
-def test_without_a_choice_nothing_is_recorded() -> None:
-    assert {} == to_record(graph_of_provider(), COMPONENT, WITHOUT, NATIVE, ())
-
-
-def test_a_graph_on_grove_gets_no_managed_rollouts() -> None:
-    on_grove = to_record(graph_of_provider(), GROVE, WITH_GROVE, MANAGED_PROVIDER, ())
-    assert labels.WORKER_ROLLOUT not in on_grove
+    assert {} == to_record(graph_of_provider(), COMPONENT, WITHOUT, NATIVE, present)
 
 
 def reported(kind: Literal["Deployment", "LeaderWorkerSet", "PodClique"]) -> DynamoGraphDeployment:
@@ -277,8 +280,8 @@ def reported(kind: Literal["Deployment", "LeaderWorkerSet", "PodClique"]) -> Dyn
     return msgspec.structs.replace(graph_of_provider(), status=status)
 
 
-def rollouts(graph: DynamoGraphDeployment, *present: str) -> bool:
-    record = to_record(graph, COMPONENT, WITHOUT, MANAGED_PROVIDER, present)
+def rollouts(graph: DynamoGraphDeployment, *present: str, chosen: str = COMPONENT) -> bool:
+    record = to_record(graph, chosen, WITH_GROVE, MANAGED_PROVIDER, present)
     return labels.WORKER_ROLLOUT in record
 
 
@@ -288,6 +291,7 @@ def test_only_a_graph_that_has_not_begun_gets_the_rollouts_of_the_setting() -> N
     assert not rollouts(graph_of_provider(recorded=COMPONENT))
     assert not rollouts(reported("Deployment"))
     assert rollouts(graph_of_provider(), "Role", "ServiceAccount")
+    assert not rollouts(graph_of_provider(), chosen=GROVE)
 
 
 @pytest.mark.parametrize(

@@ -216,10 +216,10 @@ ACCOUNTS = Feature(
         decision, accounts=graph_shared_objects(decision.effective, decision.settings)
     ),
 )
-FEATURES = (HISTORY, ADAPTERS, ROLLOUTS, RESTART, SUSPENSION, CLAIMS, ACCOUNTS, EXPOSURE)
+FEATURES = (HISTORY, ROLLOUTS, ADAPTERS, RESTART, SUSPENSION, CLAIMS, ACCOUNTS, EXPOSURE)
 """What a graph may use beside its services, and its history, which all have (map: `features/__init__.py`).
 
-Each sees what those before it have decided: a restart waits for a rollout.
+Each sees what those before it have decided: a new adapter and a restart depend on the rollout.
 """
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import has_adapter, is_worker
+from dynamo_operator.features.rollouts.revisions import Revisions
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decision import AdapterInputs, AdapterPlan, Feature
@@ -17,7 +18,9 @@ from kube_runtime.apply.result import controls
 from kube_runtime.types.meta import Object, condition
 
 
-def plan_adapters(graph: DynamoGraphDeployment, observed: Observed, inputs: AdapterInputs) -> AdapterPlan:
+def plan_adapters(
+    graph: DynamoGraphDeployment, observed: Observed, inputs: AdapterInputs, revisions: Revisions
+) -> AdapterPlan:
     """Plan the adapters of a graph.
 
     `replicas` omits services whose adapter is paused or cannot be created: they keep the number in the spec.
@@ -28,7 +31,7 @@ def plan_adapters(graph: DynamoGraphDeployment, observed: Observed, inputs: Adap
     for key, service in sorted(graph.spec.services.items()):
         if not has_adapter(service):
             continue
-        first = _first_replicas(graph, key, observed)
+        first = _first_replicas(graph, key, observed, revisions)
         desired.append(_adapter_object(graph, key, first))
         name = names.component_name(graph.metadata.name, key)
         adapter = present.get(name)
@@ -69,7 +72,7 @@ def _replicas_by(adapter: Adapter, own: int) -> int | None:
     return own if own == adapter.status.desired_replicas else adapter.spec.replicas
 
 
-def _first_replicas(graph: DynamoGraphDeployment, key: str, observed: Observed) -> int:
+def _first_replicas(graph: DynamoGraphDeployment, key: str, observed: Observed, revisions: Revisions) -> int:
     # The present ones, so that creating the adapter changes nothing, although the factor of the graph, which
     # may have set them, does not apply to a service with an adapter.
     live, base, factor = observed.get(key), base_replicas(graph, key), graph.spec.replicas
@@ -80,7 +83,13 @@ def _first_replicas(graph: DynamoGraphDeployment, key: str, observed: Observed) 
         return base
     if not live.has_older:
         return live.desired
-    return base if factor is None or not is_worker(graph.spec.services[key]) else base * factor
+    # In a rollout, those that its new component is to reach: if that has an adapter, one was deleted, and the
+    # number in the graph is a copy of its own.
+    members = (*revisions.old, *revisions.new, *revisions.successors)
+    has_had_one = [has_adapter(member.component.spec) for member in members if member.service == key][-1:]
+    if factor is None or not is_worker(graph.spec.services[key]) or any(has_had_one):
+        return base
+    return base * factor
 
 
 def _adapter_object(graph: DynamoGraphDeployment, key: str, replicas: int) -> Object:
@@ -99,7 +108,7 @@ ADAPTERS = Feature(
     lambda graph, inputs: (
         bool(inputs.adapters.present) or any(map(has_adapter, graph.spec.services.values()))
     ),
-    plan=lambda decision: replace(
-        decision, adapters=plan_adapters(decision.graph, decision.inputs.services, decision.inputs.adapters)
+    plan=lambda it: replace(
+        it, adapters=plan_adapters(it.graph, it.inputs.services, it.inputs.adapters, it.revisions)
     ),
 )

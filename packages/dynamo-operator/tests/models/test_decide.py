@@ -5,12 +5,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import pytest
 
-from dynamo_operator.models.api import DynamoModel, DynamoModelSpec
+from dynamo_operator.labels import PAUSED
+from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, DynamoModelStatus, ModelSource
 from dynamo_operator.models.decide import ModelDecision, decide
 from dynamo_operator.models.plan import Endpoint, Lora, LoraVerb, ModelInputs, plan_unloading
 from kube_runtime.types.kinds import EndpointSlice, Pod
-from kube_runtime.types.meta import Metadata
+from kube_runtime.types.meta import Condition, Metadata
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HASH = {"nvidia.com/dynamo-base-model-hash": "52e17085"}
@@ -74,6 +76,29 @@ def test_an_endpoint_with_a_running_call_is_seen_with_what_that_may_do() -> None
     found = decided(slices=(SLICE,), recorded={LOADED.id: LOADED}, running={LOADED.id: running})
     (info,) = found.status.endpoints
     assert ((), "s3://other") == (found.due, info.tried_uri)
+
+
+@pytest.mark.parametrize(
+    ("reason", "paused", "uri", "is_left"),
+    [
+        ("AdapterNameTaken", "", "s3://other", True),
+        ("NoReadyEndpoints", "", "s3://other", False),
+        ("AdapterNameTaken", "true", "s3://other", False),
+        ("AdapterNameTaken", "", "https://other", False),
+    ],
+)
+def test_only_to_a_model_that_waits_for_the_name_and_can_load_it_a_lora_is_left(
+    reason: str, paused: str, uri: str, *, is_left: bool
+) -> None:
+    other = DynamoModel(
+        Metadata("other", "team-b", "u2", annotations={PAUSED: paused}),
+        msgspec.structs.replace(SPEC, source=ModelSource(uri)),
+        DynamoModelStatus(conditions=(Condition("EndpointsReady", "False", reason=reason),)),
+    )
+    renamed = msgspec.structs.replace(SPEC, model_name="new")
+    found = decided(renamed, slices=(SLICE,), siblings=(other,), recorded={LOADED.id: LOADED})
+    unloaded = {call.name for work in found.due for call in work.calls if call.verb is LoraVerb.UNLOAD}
+    assert (set() if is_left else {"support"}) == unloaded
 
 
 def test_an_invalid_model_changes_nothing_and_calls_nobody() -> None:

@@ -23,7 +23,6 @@ from kube_runtime.types.meta import Condition, Metadata
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BASE = "orion/base-13b"
 LOADED = Lora("legal-v2", "s3://vault/legal-v2")
-NONE_FOUND = f"No endpoint slices found for base model {BASE}"
 
 
 def spec(type_: Literal["base", "lora", "adapter"] = "lora") -> DynamoModelSpec:
@@ -95,14 +94,6 @@ def test_endpoints_of_a_base_model_are_found_and_never_ready(type_: Literal["bas
     assert (0, 2) == (status.ready_endpoints, status.total_endpoints)
     text = "Found 2 endpoint(s) for base model"
     assert ("True", "EndpointsDiscovered", text) == ready(status)
-
-
-def test_without_endpoints_both_conditions_say_so() -> None:
-    status = status_of()
-    assert ("False", "NoEndpoints", NONE_FOUND) == ready(status)
-    services_found = status.conditions[1]
-    assert ("NoServicesFound", NONE_FOUND) == (services_found.reason, services_found.message)
-    assert (0, 0, ()) == (status.ready_endpoints, status.total_endpoints, status.endpoints)
 
 
 def test_an_invalid_model_reports_its_problems() -> None:

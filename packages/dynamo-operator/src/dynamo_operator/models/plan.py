@@ -9,6 +9,7 @@ from enum import StrEnum
 from dynamo_operator import labels, names
 from dynamo_operator.component.pod import SYSTEM_PORT
 from dynamo_operator.models.api import DynamoModel, DynamoModelSpec
+from dynamo_operator.models.validate import model_problems
 from dynamo_operator.names import WORKER_SUFFIX
 from dynamo_operator.shared.cluster import CLIQUE_NAME, REPLICA_INDEX, SET_NAME
 from kube_runtime.types.kinds import EndpointSlice, Pod, SliceEndpoint, TargetReference
@@ -521,8 +522,8 @@ def siblings(model: DynamoModel, models: Iterable[DynamoModel]) -> tuple[DynamoM
 # A worker identifies LoRAs by name only, so two models with one name would overwrite and unload
 # each other's. So one model holds the name. When the holder changes, the former one drops its
 # record of the LoRA, and the one that waited for the name unloads what may be there before it loads
-# its own weights. If none waits, the former one unloads the LoRA; so does one that is being deleted,
-# which does not take long, and the others wait for that.
+# its own weights. If none waits that can do so now, the former one unloads the LoRA; so does one that is
+# being deleted, which does not take long, and the others wait for that.
 def holder(model: DynamoModel, others: Iterable[DynamoModel]) -> DynamoModel | None:
     """The other model that holds the name of this one's LoRA; None if this one holds it.
 
@@ -548,8 +549,13 @@ def held_names(others: Iterable[DynamoModel]) -> frozenset[str]:
 
 
 def awaited_names(others: Iterable[DynamoModel]) -> frozenset[str]:
-    """The names of the LoRAs that these models wait for, to unload them before they load their own."""
-    return frozenset(filter(None, map(desired_lora_name, filter(is_waiting, others))))
+    """The names of the LoRAs that these models wait for, to unload them before they load their own.
+
+    A paused or invalid model does neither, and may be deleted before it does.
+    """
+    waiting = filter(is_waiting, others)
+    able = (one for one in waiting if not one.metadata.is_true(labels.PAUSED) and not model_problems(one))
+    return frozenset(filter(None, map(desired_lora_name, able)))
 
 
 def is_waiting(model: DynamoModel) -> bool:

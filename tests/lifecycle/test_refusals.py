@@ -8,9 +8,13 @@ import asyncio
 
 import pytest
 
+from cluster.graph.graphs import graph, worker
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.cluster import LEADER_WORKER_SET, LeaderWorkerSet, PodGroup
+from kube_runtime.types.kinds import Service
 from kube_runtime.types.meta import Object
 from lifecycle.refusing import TEXT, Admission, cases, created
-from lifecycle.running import REST_SECONDS
+from lifecycle.running import REST_SECONDS, running
 from simulated.clock import on_simulated_clock
 from simulated.server import status
 
@@ -116,6 +120,19 @@ def test_a_refused_kind_is_the_cause_that_the_user_reads(name: str, plural: str)
 @pytest.mark.parametrize("plural", ["roles", "dynamocomponentdeployments", "deployments"])
 def test_each_refusal_is_the_cause_that_the_user_reads(plural: str, refusal: str) -> None:
     refused("scaled", plural, refusal)
+
+
+@on_simulated_clock
+async def test_groups_over_the_desired_number_are_deleted_although_a_name_is_taken() -> None:
+    async with running(installed=LEADER_WORKER_SET.kinds) as world:
+        kind, spread = DynamoGraphDeployment.KIND, worker("decode", replicas=3, multinode={"nodeCount": 2})
+        world.create(kind, graph(Decode=spread))
+        await asyncio.sleep(WITHIN_SECONDS)
+        world.change(Service.KIND, "chat-decode", {"metadata": {"ownerReferences": None}})
+        world.change(kind, "chat", {"spec": {"services": {"Decode": {"replicas": 1}}}})
+        await asyncio.sleep(WITHIN_SECONDS)
+        assert "name_conflict" == world.read(kind, "chat")["status"]["conditions"][0]["reason"]
+        assert ["chat-decode-0"] == world.names(LeaderWorkerSet.KIND) == world.names(PodGroup.KIND)
 
 
 @on_simulated_clock

@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dynamo_operator import labels
-from dynamo_operator.component.render import component_parts, component_shared_objects
+from dynamo_operator.component.render import component_parts, component_shared_objects, is_surplus_group
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import Facts
-from kube_runtime.types.meta import Object
+from dynamo_operator.shared.cluster import Facts, LeaderWorkerSet, PodGroup
+from kube_runtime.types.meta import Metadata, Object, from_plain
 from specs import a_component
 
 SETTINGS = RenderSettings()
@@ -50,9 +51,14 @@ def test_components_of_one_model_share_its_service() -> None:
     assert ["dynamo-model-8a58cea0"] == [each["metadata"]["name"] for each in one]
 
 
-def test_each_replica_has_two_objects() -> None:
-    component = a_component("c", replicas=3, multinode={"nodeCount": 2})
-    _, workloads = component_parts(component, Facts(), SETTINGS)
-    groups = [(each["kind"], each["metadata"]["name"]) for each in workloads]
-    assert ["PodGroup", "LeaderWorkerSet"] * 3 == [kind for kind, _ in groups]
-    assert ["c-0", "c-0", "c-1", "c-1", "c-2", "c-2"] == [name for _, name in groups]
+def test_each_replica_has_two_objects_and_those_over_the_number_are_surplus() -> None:
+    several = a_component("c", replicas=3, multinode={"nodeCount": 2})
+    _, workloads = component_parts(several, Facts(), SETTINGS)
+    types = {"PodGroup": PodGroup, "LeaderWorkerSet": LeaderWorkerSet}
+    live = [types[each["kind"]](from_plain(each["metadata"], Metadata)) for each in workloads]
+    groups = [(each.KIND.name, each.metadata.name) for each in live]
+    assert [(kind, f"c-{number}") for number in range(3) for kind in types] == groups
+    for replicas in range(4):
+        fewer = replace(several, spec=replace(several.spec, replicas=replicas))
+        assert live[2 * replicas :] == [each for each in live if is_surplus_group(fewer, each)]
+    assert not any(is_surplus_group(a_component("c"), each) for each in live), "it runs on one node now"

@@ -46,18 +46,20 @@ async def test_a_server_that_insists_costs_one_write_and_no_loop(
         assert {"a": 9} == scene.world.sizes()
 
 
-async def test_a_refusal_is_not_asked_for_again_before_its_time() -> None:
+@pytest.mark.parametrize("policy", [Controlled, CreateOnly])
+async def test_a_refused_write_is_not_repeated_before_its_time(policy: Callable[..., DesiredObjects]) -> None:
     async with a_scene() as scene:
         scene.world.server.faults.append(Fault(422, times=1, method="PATCH"))
-        first = await scene.apply(gadget("a", 1))
         for _ in range(5):
-            assert first.blocked == (await scene.apply(gadget("a", 1))).blocked
+            applied = await scene.apply_sets(policy([gadget("a", 1)], TYPES))
+            assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]
         assert ["PATCH"] == scene.writes()
-        assert [Verb.CREATE] == verbs(await scene.apply(gadget("a", 2)))  # another desired state
+        another = policy([gadget("a", 2)], TYPES)
+        assert [Verb.CREATE] == verbs(await scene.apply_sets(another))
         scene.world.server.faults.append(Fault(403, times=1, method="PATCH"))
-        await scene.apply(gadget("b", 1))
+        await scene.apply_sets(policy([gadget("b", 1)], TYPES))
         await asyncio.sleep(REFUSED_SECONDS)
-        assert [Verb.CREATE] == verbs(await scene.apply(gadget("b", 1)))
+        assert [Verb.CREATE] == verbs(await scene.apply_sets(policy([gadget("b", 1)], TYPES)))
 
 
 async def test_a_contest_with_another_client_is_given_up_for_a_while() -> None:
@@ -88,19 +90,6 @@ async def test_the_order_in_which_fields_were_set_causes_no_write() -> None:
         assert isinstance(same, dict)
         await scene.apply(same)
         assert ["PATCH"] == scene.writes()
-
-
-async def test_a_refused_creation_is_not_requested_again_at_once() -> None:
-    async with a_scene() as scene:
-        scene.world.server.faults.append(Fault(403, times=99, method="PATCH"))
-        desired = CreateOnly([gadget("data", 1)], TYPES)
-        for _ in range(3):
-            applied = await scene.apply_sets(desired)
-            assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]
-        assert 1 == len(scene.writes())
-        await settle(REFUSED_SECONDS)
-        await scene.apply_sets(desired)
-        assert 2 == len(scene.writes())
 
 
 async def test_what_another_client_changes_after_it_was_found_right_is_changed_back_each_time() -> None:

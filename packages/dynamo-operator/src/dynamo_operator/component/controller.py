@@ -16,6 +16,7 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.decide import decide
 from dynamo_operator.component.diagnosis import diagnose
 from dynamo_operator.component.read import PodIndex, component_pod_watch, fact_watches, read_component
+from dynamo_operator.component.render import is_surplus_group
 from dynamo_operator.component.status import applied_status, reduced
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.settings import RenderSettings
@@ -82,6 +83,7 @@ class ComponentController:
                 decision.spared,
                 reduced,
                 decided_with=inputs.live,
+                is_surplus=partial(is_surplus_group, component),
             ),
             applied=self.reporter.applying(component),
         )

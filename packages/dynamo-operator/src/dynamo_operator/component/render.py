@@ -46,7 +46,7 @@ from dynamo_operator.shared.cluster import (
     registry_of_image,
 )
 from kube_runtime.types.kinds import Deployment, Service
-from kube_runtime.types.meta import Object
+from kube_runtime.types.meta import Object, Resource
 
 _DEFAULT_BOUND = "25%"
 _SCHEDULER = "volcano"
@@ -123,6 +123,13 @@ def group_names(component: DynamoComponentDeployment) -> list[str]:
     """The names of the groups: of their LeaderWorkerSets, and of their PodGroups."""
     replicas = range(component.spec.desired_replicas)
     return [names.group_name(component.metadata.name, index) for index in replicas]
+
+
+def is_surplus_group(component: DynamoComponentDeployment, live: Resource) -> bool:
+    """Whether an object is of a group with a number over the desired one: a scale-down removes it."""
+    number = live.metadata.labels.get(labels.INSTANCE, "")
+    is_group = isinstance(live, LeaderWorkerSet | PodGroup) and component.spec.nodes > 1
+    return is_group and number.isdecimal() and int(number) >= component.spec.desired_replicas
 
 
 def hosts(nodes: int) -> Hosts:

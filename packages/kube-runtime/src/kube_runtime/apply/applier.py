@@ -21,6 +21,7 @@ import msgspec
 
 from kube_runtime.apply.drift import without_emptied
 from kube_runtime.apply.result import (
+    FAILING_KINDS,
     Applied,
     Attempt,
     Cause,
@@ -62,7 +63,8 @@ class Controlled:
     owner may control, `spared` the kinds and keys of objects that are neither written nor deleted. `reduced`
     drops fields of each result: with a generator of `objects`, a thousand large ones are never in memory
     together. `decided_with` are the kinds and keys of the owner's live objects on which `objects` depend, if
-    on any: another one in the cache is a Conflict, so that the owner decides again.
+    on any: another one in the cache is a Conflict, so that the owner decides again. What
+    `is_surplus`, such as a replica over the desired number, is deleted even while other objects are blocked.
     """
 
     objects: Iterable[Object]
@@ -70,6 +72,7 @@ class Controlled:
     spared: Collection[tuple[str, Key]] = ()
     reduced: Callable[[Resource], Resource] = lambda live: live
     decided_with: Container[tuple[str, Key]] | None = None
+    is_surplus: Callable[[Resource], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +228,11 @@ class Applier:
 
         before, failed = len(applied.obstructions), len(applied.failures)
         await apply_each(tracked(), types, partial(self._apply_one, owner, policy), applied)
-        if isinstance(policy, CreateOnly) or len(applied.failures) > failed:
-            return
-        # Not while a name is taken or a kind is missing: the old objects may be all that serves.
+        # Not while a name is taken, or a kind is missing or fails: the old objects may be all that serves.
         is_refusal = (refusal.obstacle is Obstacle.REJECTED for refusal in applied.obstructions[before:])
-        if isinstance(policy, Shared) or all(is_refusal):
-            await self._prune(owner, policy, types, kept, applied)
+        is_clear = len(applied.failures) == failed and (isinstance(policy, Shared) or all(is_refusal))
+        if not isinstance(policy, CreateOnly) and (is_clear or len(applied.failing) < FAILING_KINDS):
+            await self._prune(owner, policy, types, kept, applied, is_clear=is_clear)
 
     async def _apply_one(self, owner: Resource, policy: DesiredObjects, attempt: Attempt) -> None:
         desired, type_ = attempt.desired, attempt.type_
@@ -431,12 +433,15 @@ class Applier:
         types: Iterable[type[Resource]],
         kept: Container[tuple[str, Key]],
         applied: Applied,
+        *,
+        is_clear: bool,
     ) -> None:
         uid, namespace = owner.metadata.uid, owner.metadata.namespace
         unwanted = list[Resource]()
         for live in self.writer.cache.owned_by(uid, types, namespace):
             is_ours = policy.is_shared(live) if isinstance(policy, Shared) else controls(owner, live)
             is_unwanted = is_ours and (live.KIND.name, live.key) not in kept
+            is_unwanted &= is_clear or (isinstance(policy, Controlled) and policy.is_surplus(live))
             if is_unwanted and live.metadata.deletion_timestamp is None:
                 unwanted.append(live)
         if unwanted:

@@ -17,7 +17,7 @@ from kube_runtime.types.meta import Object, R, Resource, key_of
 
 _TURN_SECONDS = 0.01
 
-_FAILING_KINDS = 2
+FAILING_KINDS = 2
 """One kind may fail alone, because of a webhook that is down. With two, nothing more is written: a reconcile
 must end before its timeout, although each failure may take the timeout of a webhook."""
 
@@ -192,7 +192,7 @@ async def apply_each(
         kind, name = desired["kind"], desired["metadata"]["name"]
         attempt = Attempt(desired, by_kind[desired["apiVersion"], kind])
         failing = applied.failing
-        if len(failing) >= _FAILING_KINDS or attempt.type_ in failing:
+        if len(failing) >= FAILING_KINDS or attempt.type_ in failing:
             first = next(iter(failing.values()))
             applied.obstructions.append(waits_for(desired, failing.get(attempt.type_, first)))
             continue

@@ -10,14 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from kube_runtime.client.client import Client
-from kube_runtime.controller.events import (
-    ATTEMPTS,
-    BUSY_SECONDS,
-    COLLECT_SECONDS,
-    PENDING_LIMIT,
-    EventWriter,
-    Recorder,
-)
+from kube_runtime.controller.events import ATTEMPTS, BUSY_SECONDS, COLLECT_SECONDS, PENDING_LIMIT, EventWriter
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.times import MANY_A_SECOND
 from kube_runtime.types.kinds import Event
@@ -49,7 +42,7 @@ class World:
         self.writer = EventWriter(
             Client(self.server), instance="host_1", metrics=self.metrics, wall_clock=wall_clock
         )
-        self.recorder: Recorder = self.writer.recorder("gadgets")
+        self.recorder = self.writer.recorder("gadgets")
 
     def happens(self, message: str, *, reason: str = "Created", about: str = "g") -> None:
         self.recorder.event(a_gadget(about), reason=reason, message=message)

@@ -2,40 +2,34 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Object
+from kube_runtime.wire import path_of
 from lifecycle.running import Running
+from simulated.storage import Entry
 
 BEGUN_SECONDS, READY_SECONDS = 0.1, 0.4
 """How long after a change of its spec a Deployment has pods, and has them ready."""
-_BEAT_SECONDS = 0.02
 
 
 @asynccontextmanager
 async def kubelets(world: Running) -> AsyncIterator[None]:
     """Have every Deployment report twice after each change: pods that start, then pods that run."""
-    task = asyncio.create_task(_run(world))
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+    loop, collection = asyncio.get_running_loop(), path_of(Deployment.KIND)
 
+    def on_change(entry: Entry) -> None:
+        if entry.collection != collection or entry.new is None:
+            return
+        generation = entry.new["metadata"]["generation"]
+        if entry.old is None or entry.old["metadata"]["generation"] != generation:
+            for ready, seconds in enumerate((BEGUN_SECONDS, READY_SECONDS)):
+                loop.call_later(seconds, _report, world, entry.key.name, generation, ready)
 
-async def _run(world: Running) -> None:
-    seen: dict[str, int] = {}
-    loop = asyncio.get_running_loop()
-    while True:
-        await asyncio.sleep(_BEAT_SECONDS)
-        for name in world.names(Deployment.KIND):
-            generation = world.read(Deployment.KIND, name)["metadata"]["generation"]
-            if seen.get(name) != generation:
-                seen[name] = generation
-                loop.call_later(BEGUN_SECONDS, _report, world, name, generation, 0)
-                loop.call_later(READY_SECONDS, _report, world, name, generation, 1)
+    world.server.storage.listeners.append(on_change)
+    yield
+    world.server.storage.listeners.remove(on_change)
 
 
 def _report(world: Running, name: str, generation: int, ready: int) -> None:

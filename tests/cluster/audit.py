@@ -14,6 +14,7 @@ from cluster.world import PATIENCE_SECONDS
 OPERATOR = "dynamo-operator/"
 """The beginning of the operator's user agent."""
 _STREAMS = ("watch", "list")
+_RECEIVED = '"requestReceivedTimestamp":"'
 
 
 def now() -> str:
@@ -29,10 +30,9 @@ def entries(log: Path, *, agent: str = OPERATOR, since: str = "") -> Iterator[di
             for line in lines:
                 if not line.endswith("\n"):
                     break  # the API server is still writing it
-                entry = json.loads(line)
-                is_from_agent = entry.get("userAgent", "").startswith(agent)
-                if is_from_agent and entry["requestReceivedTimestamp"] >= since:
-                    yield entry
+                # Few of them are asked for, so they are compared as text: there may be 100,000.
+                if f'"userAgent":"{agent}' in line and line.rpartition(_RECEIVED)[2] >= since:
+                    yield json.loads(line)
 
 
 def resource_of(entry: dict[str, Any]) -> str:

@@ -93,7 +93,8 @@ class Subject:
         def settled() -> Ending | None:
             """Others write as well, such as autoscalers: nothing may change while it is read."""
             found, again = (ending(world, with_history=False, more=self.more) for _ in range(2))
-            return None if found.orphans or found.difference(again) or not self.is_settled(world) else found
+            is_same = found.content == again.content and not found.orphans
+            return found if is_same and self.is_settled(world) else None
 
         found: Ending = world.until(settled)
         return found

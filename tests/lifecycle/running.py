@@ -61,15 +61,9 @@ class Running:
         ]
 
     def reconciles(self, kind: Kind) -> int:
-        return int(
-            sum(
-                sample.value
-                for family in self.metrics.registry.collect()
-                for sample in family.samples
-                if sample.name == "dynamo_operator_reconcile_total"
-                and sample.labels["resource_type"] == kind.name
-            )
-        )
+        one = self.metrics.registry.restricted_registry(["dynamo_operator_reconcile_total"])
+        samples = (sample for family in one.collect() for sample in family.samples)
+        return int(sum(sample.value for sample in samples if sample.labels["resource_type"] == kind.name))
 
     async def after(
         self, change: Change, *, within_seconds: float = REST_SECONDS

@@ -138,17 +138,6 @@ async def test_one_that_is_not_ours_is_left_alone() -> None:
         assert ("theirs", []) == scene.live()
 
 
-async def test_one_that_has_changed_since_it_was_seen_is_not_deleted() -> None:
-    async with a_scene() as scene:
-        one = scene.user("one")
-        await scene.apply(one, "old")
-        scene.server.lag_seconds = 10
-        scene.server.storage.merge(PATH, KEY, {"metadata": {"labels": {MARKER[0]: "them"}}})
-        with pytest.raises(Conflict):
-            await scene.apply(one, "new")
-        assert ("old", [one.metadata.uid]) == scene.live()
-
-
 async def test_one_that_somebody_keeps_from_going_is_waited_for() -> None:
     async with a_scene() as scene:
         one = scene.user("one")

@@ -12,12 +12,15 @@ from kube_runtime.apply.applier import Controlled, CreateOnly, DesiredObjects, S
 from kube_runtime.apply.result import Obstacle, Verb
 from kube_runtime.apply.suppression import CONTEST_SECONDS, CONTEST_WRITES, REFUSED_SECONDS, Recent
 from kube_runtime.types.meta import Object
-from simulated.applying import MARKER, TYPES, a_scene, verbs
+from simulated.applying import HASH, MARKER, TYPES, a_scene, verbs
 from simulated.gadget import GADGETS, gadget, key
 from simulated.server import Fault
 from simulated.world import settle
 
 pytestmark = pytest.mark.looptime
+
+SHARED = partial(Shared, marker=MARKER)
+CONTENT = {"spec": {"size": 7}}
 
 
 def reordered(value: object) -> object:
@@ -27,7 +30,7 @@ def reordered(value: object) -> object:
     return [reordered(item) for item in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize(("policy", "writes"), [(Controlled, 1), (partial(Shared, marker=MARKER), 2)])
+@pytest.mark.parametrize(("policy", "writes"), [(Controlled, 1), (SHARED, 2)])
 async def test_a_server_that_insists_costs_one_write_and_no_loop(
     policy: Callable[..., DesiredObjects], writes: int
 ) -> None:
@@ -62,23 +65,35 @@ async def test_a_refused_write_is_not_repeated_before_its_time(policy: Callable[
         assert [Verb.CREATE] == verbs(await scene.apply_sets(policy([gadget("b", 1)], TYPES)))
 
 
-async def test_a_contest_with_another_client_is_given_up_for_a_while() -> None:
+@pytest.mark.parametrize(
+    ("policy", "reverted"), [(Controlled, CONTENT), (Controlled, {"metadata": {"annotations": {HASH: None}}})]
+)
+async def test_a_contest_with_another_client_is_given_up_until_a_write_lasts(
+    policy: Callable[..., DesiredObjects], reverted: Object
+) -> None:
     async with a_scene() as scene:
-        last = await scene.apply(gadget("a", 0))
+        merge, desired = scene.world.server.storage.merge, policy([gadget("a", 1)], TYPES)
+        last = await scene.apply_sets(desired)
+        merge(GADGETS, key("a"), reverted)
         scene.world.server.faults.append(Fault(501, times=CONTEST_WRITES, method="PATCH"))
         for _ in range(CONTEST_WRITES):
-            assert (await scene.apply(gadget("a", 1))).failures, "a failed write counts as reverted"
-        for _ in range(30):
-            scene.world.has("a", 7)
             await settle()
-            last = await scene.apply(gadget("a", 1))
-        assert 2 * CONTEST_WRITES + 1 == len(scene.writes())
-        assert {"a": 7} == scene.world.sizes()
-        assert "another client reverts Gadget a" in last.blocked[0].message
-        assert ("a",) == tuple(each.metadata.name for each in last.objects)
+            assert (await scene.apply_sets(desired)).failures, "a failed write counts as reverted"
+        for minute in range(3):
+            for _ in range(CONTEST_WRITES + 3):
+                merge(GADGETS, key("a"), reverted)
+                await settle()
+                last = await scene.apply_sets(desired)
+            assert 2 * CONTEST_WRITES + 1 + minute == len(scene.writes())
+            assert "another client reverts Gadget a" in last.contested[0].message
+            assert (reverted is CONTENT) == bool(last.blocked), "our own records change nothing that runs"
+            assert ("a",) == tuple(each.metadata.name for each in last.objects)
+            await asyncio.sleep(CONTEST_SECONDS)
+        for _ in range(2):
+            last = await scene.apply_sets(desired)
+            assert (reverted is CONTENT) == bool(last.blocked), "it may be reverted again"
         await asyncio.sleep(CONTEST_SECONDS)
-        await scene.apply(gadget("a", 1))
-        assert {"a": 1} == scene.world.sizes()
+        assert [] == (await scene.apply_sets(desired)).contested
 
 
 async def test_the_order_in_which_fields_were_set_causes_no_write() -> None:
@@ -90,16 +105,6 @@ async def test_the_order_in_which_fields_were_set_causes_no_write() -> None:
         assert isinstance(same, dict)
         await scene.apply(same)
         assert ["PATCH"] == scene.writes()
-
-
-async def test_what_another_client_changes_after_it_was_found_right_is_changed_back_each_time() -> None:
-    async with a_scene() as scene:
-        await scene.apply(gadget("a", 1))
-        for _ in range(2):
-            assert [] == verbs(await scene.apply(gadget("a", 1)))
-            scene.world.server.storage.merge(GADGETS, key("a"), {"spec": {"size": 7}})
-            await settle()
-            assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 1)))
 
 
 STEPS = st.tuples(st.sampled_from(["put", "put", "get", "get", "forget"]), st.integers(0, 4))

@@ -182,15 +182,6 @@ def stored(world: World) -> Object:
     return world.server.storage.read(GADGETS, key("a"))
 
 
-async def test_what_others_have_is_neither_listed_nor_watched() -> None:
-    async with a_scene() as (world, _, _):
-        world.has("theirs", 1)
-        await settle()
-        world.has("theirs", 2)
-        await settle()
-        assert ({}, []) == (world.sizes(), world.announced())
-
-
 async def test_a_taken_name_is_told_by_the_answer_to_the_create() -> None:
     async with a_scene() as (world, applier, owner):
         world.has("a", 5)

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from kube_runtime.apply.drift import without_emptied
+from kube_runtime.apply.drift import has_no_drift, without_emptied
 from kube_runtime.apply.result import (
     FAILING_KINDS,
     Applied,
@@ -193,7 +193,6 @@ class Applier:
     def forget(self, uid: str) -> None:
         """Forget an object that is gone."""
         self._settled.forget(uid)
-        self.suppression.forget(uid)
 
     async def apply(
         self, owner: Resource, *policies: DesiredObjects, applied: Applied | None = None
@@ -264,6 +263,8 @@ class Applier:
             if existing is not None and not is_ours(existing):
                 raise Obstructed(name_conflict(existing, owner)) from error
             raise
+        if live is not None and self.suppression.is_contested(_name(live), attempt.digest):
+            attempt.contested = manager_conflict(live)  # until a write has lasted
 
     def _is_ours(self, owner: Resource, policy: DesiredObjects, live: Resource) -> bool:
         match policy:
@@ -340,12 +341,11 @@ class Applier:
         # If the process is killed in between, the next reconcile of any owner creates the binding.
         if live.metadata.deletion_timestamp:
             raise Obstructed(replacement_pending(live))
-        name = f"{live.KIND.name} {live.key}"
-        if self._is_contested(attempt, live, name):
+        if self._is_contested(owner, attempt, live):
             return
         await self.writer.ensure_newest(owner)
         await self.writer.delete(live)
-        self.suppression.count_write(name, attempt.digest)
+        self.suppression.count_write(attempt.counted_as, attempt.digest)
         await self._create(attempt, body)
         attempt.verb, attempt.cause = Verb.UPDATE, Cause.INPUTS
 
@@ -379,7 +379,7 @@ class Applier:
                 attempt.cause = Cause.SPEC if is_older else Cause.INPUTS
                 if live.metadata.annotations.get(self.hash_annotation) == attempt.digest:
                     attempt.cause = Cause.DRIFT
-                await self._update(attempt, body, live)
+                await self._update(owner, attempt, body, live)
 
     async def _create(self, attempt: Attempt, body: Object) -> None:
         """Create by an apply that fails on any present object, into which it would merge otherwise."""
@@ -387,26 +387,31 @@ class Applier:
         self._settled.created(attempt.present)
         attempt.verb, attempt.cause = Verb.CREATE, Cause.ABSENT
 
-    async def _update(self, attempt: Attempt, body: Object, live: Resource) -> None:
+    async def _update(self, owner: Resource, attempt: Attempt, body: Object, live: Resource) -> None:
         attempt.present = live
-        if self._is_contested(attempt, live, live.metadata.uid):
+        if self._is_contested(owner, attempt, live):
             return
         if self.take_over is not None and self.take_over.is_due(live):
             live = await self.take_over(live)
         attempt.present = applied = await self._write(body, live)
         self._settled.accept(applied, body, attempt.digest)
         if applied.metadata.resource_version != live.metadata.resource_version:
-            self.suppression.count_write(live.metadata.uid, attempt.digest)
+            self.suppression.count_write(attempt.counted_as, attempt.digest)
             ours = (self.hash_annotation, self.generation_annotation)
             is_scaled = differ_in_size_only(live, applied, but_for=ours)
             attempt.verb = Verb.SCALE if is_scaled else Verb.UPDATE
             if is_scaled:
                 attempt.cause += f": {body['spec'].get('replicas')} replicas"
 
-    def _is_contested(self, attempt: Attempt, live: Resource, object_: str) -> bool:
-        is_contested = self.suppression.is_contested(object_, attempt.digest)
+    def _is_contested(self, owner: Resource, attempt: Attempt, live: Resource) -> bool:
+        """Whether another client keeps reverting this write, which counts for `attempt.counted_as`."""
+        attempt.counted_as, references = _name(live), live.metadata.owner_references
+        is_as_desired = has_no_drift(content(attempt.desired), content_of(live))
+        if is_as_desired or all(reference.uid != owner.metadata.uid for reference in references):
+            attempt.counted_as += f" {owner.metadata.uid}"  # each owner of a shared object adds itself
+        is_contested = self.suppression.is_contested(attempt.counted_as, attempt.digest)
         if is_contested:
-            attempt.contested = manager_conflict(live)
+            attempt.contested = manager_conflict(live, is_as_desired=is_as_desired)
         return is_contested
 
     async def _write(self, body: Object, live: R) -> R:
@@ -470,6 +475,10 @@ class Applier:
         references, version = references_without(owner, live), live.metadata.resource_version
         patch = {"metadata": {"ownerReferences": references, "resourceVersion": version}}
         return await self.writer.merge_patch(type(live), live.key, patch, uid=live.metadata.uid)
+
+
+def _name(live: Resource) -> str:
+    return f"{live.KIND.name} {live.key}"
 
 
 def _with_metadata(desired: Object, more: Object, annotations: dict[str, str] | None = None) -> Object:

@@ -83,12 +83,13 @@ class Obstacle(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """An object that could not be written, and why."""
+    """An object that could not be written, and why. `is_as_desired`: only our records on it are reverted."""
 
     obstacle: Obstacle
     kind: str
     name: str
     message: str
+    is_as_desired: bool = False
 
     @property
     def passes_by_itself(self) -> bool:
@@ -125,7 +126,8 @@ class Applied:
     @property
     def blocked(self) -> tuple[Blocked, ...]:
         """The causes, in the order in which they were met, then what waits for others."""
-        return tuple(sorted((*self.obstructions, *self.contested), key=attrgetter("passes_by_itself")))
+        contested = (blocked for blocked in self.contested if not blocked.is_as_desired)
+        return tuple(sorted((*self.obstructions, *contested), key=attrgetter("passes_by_itself")))
 
     def get(self, type_: type[R], name: str) -> R | None:
         """The applied object of that kind and name, if it exists."""
@@ -160,6 +162,7 @@ class Attempt:
     verb: Verb | None = None
     cause: str = ""
     contested: Blocked | None = None
+    counted_as: str = ""
     digest: str = ""
 
     def is_stopped_by(self, error: Refused | ServerFailure) -> bool:
@@ -249,14 +252,14 @@ def replacement_pending(live: Resource) -> Blocked:
     return Blocked(Obstacle.PREDECESSOR, kind, name, text)
 
 
-def manager_conflict(live: Resource) -> Blocked:
+def manager_conflict(live: Resource, *, is_as_desired: bool = False) -> Blocked:
     """Another client keeps reverting the object."""
     kind, name = live.KIND.name, live.metadata.name
     text = (
         f"another client reverts {kind} {name} each time the operator applies it; the operator leaves it "
         "alone for a minute (see its managedFields)"
     )
-    return Blocked(Obstacle.CONTESTED, kind, name, text)
+    return Blocked(Obstacle.CONTESTED, kind, name, text, is_as_desired)
 
 
 def rejected(kind: str, name: str, error: ApiError) -> Blocked:

@@ -30,6 +30,9 @@ CONTEST_SECONDS = 60.0
 CONTEST_WRITES = 5
 """So many equal writes to one object within `CONTEST_SECONDS`: another client reverts them."""
 
+_OPEN_SECONDS = 3 * CONTEST_SECONDS
+"""A contest may go on for so long: the next write is not always in time."""
+
 REMEMBERED = 4096
 SETTLED_REMEMBERED = 32_768
 """Number of settled objects to remember."""
@@ -180,15 +183,8 @@ class WriteSuppression:
         else:
             self._refusals.put(target, _Refusal("", "", blocked, math.inf))
 
-    def forget(self, uid: str) -> None:
-        """Forget the writes of an object that is gone."""
-        self._writes.forget(uid)
-
     def is_contested(self, object_: str, digest: str) -> bool:
-        """Whether another client keeps reverting this write.
-
-        `object_` is the uid of the object, or its name where each write creates another uid.
-        """
+        """Whether another client keeps reverting this write: until one lasts for `CONTEST_SECONDS`."""
         return self._recent_writes(object_, digest).times >= CONTEST_WRITES
 
     def count_write(self, object_: str, digest: str) -> None:
@@ -197,9 +193,14 @@ class WriteSuppression:
         self._writes.put(object_, writes._replace(times=writes.times + 1))
 
     def _recent_writes(self, object_: str, digest: str) -> _Writes:
-        writes, now = self._writes.get(object_), loop_time()
-        is_recent = writes is not None and writes.digest == digest and now - writes.since <= CONTEST_SECONDS
-        return writes if writes is not None and is_recent else _Writes(digest, 0, now)
+        now = loop_time()
+        writes = self._writes.get(object_) or _Writes(digest, 0, now)
+        seconds = now - writes.since if writes.digest == digest else math.inf
+        if seconds < CONTEST_SECONDS:
+            return writes
+        # One write may follow, and if that is reverted, the contest goes on: it does not flap.
+        is_open = seconds < _OPEN_SECONDS and writes.times >= CONTEST_WRITES
+        return _Writes(digest, CONTEST_WRITES - 1 if is_open else 0, now)
 
 
 def digest_of(desired: Object) -> str:

@@ -47,6 +47,9 @@ async def test_a_server_that_insists_costs_one_write_and_no_loop(
         assert [] == verbs(applied)
         assert ["PATCH"] * writes == scene.writes()
         assert {"a": 9} == scene.world.sizes()
+        for number in range(2 * CONTEST_WRITES * (policy is SHARED)):
+            owner = scene.world.has_maker(str(number))
+            assert [] == (await scene.apply_sets(policy([gadget("a", 1)], TYPES), owner=owner)).contested
 
 
 @pytest.mark.parametrize("policy", [Controlled, CreateOnly])
@@ -66,7 +69,13 @@ async def test_a_refused_write_is_not_repeated_before_its_time(policy: Callable[
 
 
 @pytest.mark.parametrize(
-    ("policy", "reverted"), [(Controlled, CONTENT), (Controlled, {"metadata": {"annotations": {HASH: None}}})]
+    ("policy", "reverted"),
+    [
+        (Controlled, CONTENT),
+        (SHARED, CONTENT),
+        (Controlled, {"metadata": {"annotations": {HASH: None}}}),
+        (SHARED, {"metadata": {"ownerReferences": []}}),
+    ],
 )
 async def test_a_contest_with_another_client_is_given_up_until_a_write_lasts(
     policy: Callable[..., DesiredObjects], reverted: Object

@@ -314,6 +314,8 @@ class Applier:
         digest = digest_of(content(body))  # with its owners: each has an apply of its own
         if upgrade is None and self._settled.is_as_applied(live, body, digest):
             return
+        if self._is_contested(owner, attempt, live):
+            return
         with self._suppressing_repeats(owner, attempt, live):
             # There is none in other kinds than bindings, and where the cache has only metadata.
             role = content_of(live).get("roleRef")
@@ -324,6 +326,7 @@ class Applier:
             attempt.present = applied = await self.writer.apply(type(live), body, force=True, uid=uid)
         self._settled.accept(applied, body, digest)
         if applied.metadata.resource_version != live.metadata.resource_version:
+            self.suppression.count_write(attempt.counted_as, attempt.digest)
             attempt.verb, attempt.cause = Verb.UPDATE, Cause.OWNERS
 
     def _upgrade_for(
@@ -341,8 +344,6 @@ class Applier:
         # If the process is killed in between, the next reconcile of any owner creates the binding.
         if live.metadata.deletion_timestamp:
             raise Obstructed(replacement_pending(live))
-        if self._is_contested(owner, attempt, live):
-            return
         await self.writer.ensure_newest(owner)
         await self.writer.delete(live)
         self.suppression.count_write(attempt.counted_as, attempt.digest)

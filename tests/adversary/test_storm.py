@@ -46,19 +46,14 @@ MIB = 1024 * 1024
 BUSY_SECONDS = 3.0
 """Within a second on a quiet machine; `make test` also runs on busy ones."""
 MORE_BYTES = (100 if IS_LONG else 200) * 1024 * 1024
-"""Beside twice the bytes stored. A short storm stores next to nothing, and has all worker processes too: two
-for reviews and one for reconciles, of 46 MiB each without work (Pss), 138 MiB together."""
+"""Beside twice the bytes stored. A short storm stores next to nothing, so all that its reviews and reconciles
+hold at once counts here."""
 SLACK_SECONDS = 5 if IS_LONG else 30
 """Twice of next to nothing is next to nothing, and other work runs beside a suite."""
 
 
 def resident_bytes(pid: int) -> int:
-    """The memory of a process and its children; pages that they share count once, as in a container."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
-    return sum(map(_resident_bytes, [str(pid), *children]))
-
-
-def _resident_bytes(pid: str) -> int:
+    """The memory of a process; of a page that others use too, its share (Pss)."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()
     except OSError:

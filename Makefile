@@ -138,7 +138,7 @@ charts: docs ## Rewrite what is made from the charts; builds Helm
 image: $(UV) ## Build the image and its SBOM (BASE=python:3.12-slim@sha256:… IMAGE=… ENGINE=buildah)
 	@case "$(BASE)" in *@sha256:*) ;; *) echo "BASE must have a digest: BASE=python:3.12-slim@sha256:… (the registry says which, for example: skopeo inspect docker://docker.io/library/python:3.12-slim)" >&2; exit 2;; esac
 	@mkdir -p $(dir $(SBOM))
-	@$(UV) export --quiet --locked --no-dev --package dynamo-operator --package dynamo-legacy --package dynamo-profiler --extra run --format=cyclonedx1.5 --output-file=$(SBOM) >/dev/null
+	@$(UV) export --quiet --locked --no-dev --package dynamoctl --package dynamo-profiler --no-emit-package kubernetes --format=cyclonedx1.5 --output-file=$(SBOM) >/dev/null
 	@$(ENGINE) build --build-arg BASE=$(BASE) --tag $(IMAGE) --file Containerfile .
 
 bench: .venv/.synced ## What the operator costs, beside the floor (45 minutes; ARGS="--graphs 20,100 --rounds 1")

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,15 @@ def test_an_image_comes_with_a_list_of_what_is_in_it(tmp_path: Path) -> None:
     names = {component["name"] for component in listed["components"]}
     assert {"aiohttp", "msgspec"} <= names
     assert "pytest" not in names
+
+
+def test_the_image_has_each_program_that_the_charts_start_by_its_path() -> None:
+    packages = set(re.findall(r"--package (\S+)", (ROOT / "Containerfile").read_text()))
+    projects = (tomllib.loads((ROOT / "packages" / name / "pyproject.toml").read_text()) for name in packages)
+    programs = {program for project in projects for program in project["project"]["scripts"]}
+    templates = "".join(file.read_text() for file in (ROOT / "charts").glob("*/templates/**/*.yaml"))
+    started = set(re.findall(r"/opt/dynamo-operator/bin/([\w-]+)", templates))
+    assert {"dynamoctl"} <= started <= programs
 
 
 @pytest.mark.parametrize("file", ["Makefile", "Containerfile"])

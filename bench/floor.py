@@ -10,6 +10,7 @@ their machine.
 import asyncio
 import sys
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from time import monotonic, process_time
@@ -20,8 +21,9 @@ import msgspec
 from bench.user import NAMESPACE, client, graph_body
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.render import component_parts
+from dynamo_operator.features.decision import GraphInputs
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.render import component_objects, graph_objects
+from dynamo_operator.graph.decide import decide_valid
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.apply.applier import controller_reference
@@ -77,7 +79,7 @@ async def run(kubeconfig: Path, statuses: Statuses | None, count: int) -> Object
 async def create(to: Client, name: str, statuses: Statuses | None) -> None:
     """Create one graph with its objects, then those of its components, then write the statuses, if any."""
     graph = await to.create(DynamoGraphDeployment, graph_body(name))
-    desired = graph_objects(graph, _SETTINGS, component_objects(graph, _SETTINGS))
+    desired = decide_valid(graph, GraphInputs(_FACTS), _SETTINGS, datetime.now(UTC)).objects
     objects = await _create_all(to, graph, desired)
     components = [component for component in objects if isinstance(component, DynamoComponentDeployment)]
     await asyncio.gather(

@@ -14,8 +14,7 @@ import msgspec
 
 from bench.objects import component, deployment, graph, pod_json
 from bench.processes import Process
-from dynamo_operator.component.read import PodIndex
-from dynamo_operator.shared.transforms import reduced_pod
+from dynamo_operator.component.read import PodIndex, reduced_pod
 from kube_runtime.cache.store import Cache, Store
 from kube_runtime.cache.watch import Changed, Present, Started, Synced
 from kube_runtime.types.kinds import Pod

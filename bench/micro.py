@@ -7,17 +7,19 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import msgspec
 
 from bench.objects import component, deployment, graph, pod_json
+from dynamo_operator.component.read import reduced_pod
 from dynamo_operator.component.render import component_parts
 from dynamo_operator.component.validate import component_problems
-from dynamo_operator.graph.render import component_objects, graph_objects
+from dynamo_operator.features.decision import GraphInputs
+from dynamo_operator.graph.decide import decide_valid
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from dynamo_operator.shared.transforms import reduced_pod
 from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.apply.suppression import digest_of
 from kube_runtime.cache.store import Store
@@ -51,8 +53,8 @@ def steps() -> Iterator[Step]:
     yield _per("validate a graph", lambda: graph_problems(whole, settings))
     yield _per("validate a component", lambda: component_problems(part, settings))
     yield _per(
-        "render a graph's own objects",
-        lambda: graph_objects(whole, settings, component_objects(whole, settings)),
+        "decide on a graph, with its own objects",
+        lambda: decide_valid(whole, GraphInputs(facts), settings, datetime.now(UTC)),
     )
     yield _per("render a component's", lambda: component_parts(part, facts, settings))
     yield _per("hash a desired Deployment", lambda: digest_of(desired))

@@ -1,5 +1,6 @@
 """Objects as an API server sends them, for measurements without one."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -8,8 +9,9 @@ from cluster.graph.graphs import graph as graph_body
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.render import component_parts
+from dynamo_operator.features.decision import GraphInputs
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.render import component_objects, graph_objects
+from dynamo_operator.graph.decide import decide_valid
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.apply.applier import controller_reference
@@ -27,7 +29,7 @@ def graph(name: str = "chat") -> DynamoGraphDeployment:
 def component(name: str = "chat") -> DynamoComponentDeployment:
     """The decode worker of that graph."""
     owner, settings = graph(name), RenderSettings()
-    objects = graph_objects(owner, settings, component_objects(owner, settings))
+    objects = decide_valid(owner, GraphInputs(Facts()), settings, datetime.now(UTC)).objects
     components = [desired for desired in objects if desired["kind"] == DynamoComponentDeployment.KIND.name]
     return _stored(DynamoComponentDeployment, components[0], owner)
 

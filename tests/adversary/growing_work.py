@@ -11,6 +11,7 @@ from dynamo_graphs.offline import component_tree, graph_tree
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.diagnosis import diagnose
 from dynamo_operator.component.readiness import NO_DEPLOYMENT
+from dynamo_operator.component.service import graph_selector
 from dynamo_operator.component.status import component_status
 from dynamo_operator.component.status import refused_status as refused_component
 from dynamo_operator.component.validate import component_problems
@@ -18,7 +19,6 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.features.scaling.decide import decide as decide_scaling
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import missing
-from dynamo_operator.graph.service import graph_selector
 from dynamo_operator.graph.status import (
     component_views,
     configuration_warning,

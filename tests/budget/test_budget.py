@@ -17,9 +17,8 @@ from bench.objects import graph as stored_graph
 from budget.kubelet import kubelets
 from cluster.graph.graphs import graph
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.read import PodIndex
+from dynamo_operator.component.read import PodIndex, reduced_pod
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.shared.transforms import reduced_pod
 from kube_runtime.cache.store import Cache, Store
 from kube_runtime.cache.watch import Present, Started, Synced
 from kube_runtime.types.kinds import Deployment, Pod

@@ -17,7 +17,6 @@ from conformance.modes import Mode
 from conformance.recordings import Case, Recorded, cases
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.crds import defaulted
-from dynamo_operator.features.takeover.plan import WORKLOADS, Origin, mapped, units, with_units
 from dynamo_operator.process.flags import canonical, read_settings
 from dynamo_operator.process.scope import informers
 from dynamo_operator.settings import RenderSettings
@@ -31,6 +30,7 @@ from dynamo_operator.shared.cluster import (
     Queue,
 )
 from dynamo_operator.shared.transforms import registries_only
+from dynamo_operator.takeover.plan import WORKLOADS, Origin, mapped, units, with_units
 from dynamoctl.installation.upgrade import READ, Foreseen, foreseen
 from kube_runtime.cache.store import Cache
 from kube_runtime.types.kinds import Deployment

@@ -12,7 +12,6 @@ import pytest
 
 from cluster.graph.graphs import IMAGE, graph, service, worker
 from dynamo_operator import labels
-from dynamo_operator.features.takeover.plan import units
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
@@ -24,6 +23,7 @@ from dynamo_operator.shared.cluster import (
     Queue,
     VirtualService,
 )
+from dynamo_operator.takeover.plan import units
 from kube_runtime.types.kinds import (
     ConfigMap,
     Deployment,

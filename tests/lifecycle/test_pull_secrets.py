@@ -10,7 +10,6 @@ import pytest
 
 from cluster.graph.graphs import IMAGE, graph, service, worker
 from dynamo_operator import labels
-from dynamo_operator.features.takeover.plan import units
 from dynamo_operator.shared.cluster import (
     GROVE,
     LEADER_WORKER_SET,
@@ -20,6 +19,7 @@ from dynamo_operator.shared.cluster import (
     PodCliqueSet,
     PullSecret,
 )
+from dynamo_operator.takeover.plan import units
 from kube_runtime.types.kinds import CustomResourceDefinition, Deployment, Pod
 from kube_runtime.types.meta import Kind, Object
 from kube_runtime.wire import path_of

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from dynamo_operator import FIELD_MANAGER
 from dynamo_operator.component.api import DynamoComponentDeployment, ServiceReplicaStatus
-from dynamo_operator.features.rollouts.revisions import Revisions
+from dynamo_operator.component.revisions import Revisions
+from dynamo_operator.component.service import effective_replicas
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.features.scaling.controller import (
     ScalingController,
@@ -25,7 +26,7 @@ from dynamo_operator.features.scaling.controller import (
 from dynamo_operator.features.scaling.feature import plan_adapters
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import service_snapshot
-from dynamo_operator.graph.service import effective_replicas
+from dynamo_operator.graph.status import status_events
 from dynamo_operator.shared.conditions import CONFLICT_RETRY_SECONDS
 from dynamo_operator.shared.report import Reporter, record_events
 from kube_runtime.apply.status import StatusRateLimit, patch_status
@@ -85,7 +86,7 @@ class _GraphController:
         generation = graph.metadata.generation
         status = replace(graph.status, observed_generation=generation, services=services)
         stored = await patch_status(cluster.writer, graph, status)
-        record_events(cluster.recorder, graph, stored, applied.blocked)
+        record_events(cluster.recorder, graph, stored, applied.blocked, status_events)
         return Result(CONFLICT_RETRY_SECONDS if applied.obstructions else None)
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dynamo_operator import FIELD_MANAGER, labels, names
-from dynamo_operator.component.read import SELECTOR
+from dynamo_operator.component.read import SELECTOR, reduced_pod
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.models.calls import ModelCalls
 from dynamo_operator.models.controller import ModelController
@@ -20,7 +20,6 @@ from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
 from dynamo_operator.models.read import SLICE_SELECTOR
 from dynamo_operator.shared.cluster import ModelService
 from dynamo_operator.shared.report import Reporter
-from dynamo_operator.shared.transforms import reduced_pod
 from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Informer

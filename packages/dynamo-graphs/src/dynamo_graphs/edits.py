@@ -12,9 +12,9 @@ from dynamo_graphs.ages import counted
 from dynamo_graphs.reader import MANAGER, NOUNS, Reading, S, Target, service_of
 from dynamo_operator import labels
 from dynamo_operator.component.api import has_adapter, is_under_factor
+from dynamo_operator.component.service import as_configured, base_replicas
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import as_configured, base_replicas
 from dynamo_operator.graph.validate import ROLLING
 from dynamo_operator.shared.conditions import Stated
 from kube_runtime.errors import Conflict, OperatorError

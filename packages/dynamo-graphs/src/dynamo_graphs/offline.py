@@ -13,17 +13,17 @@ import msgspec
 
 from dynamo_graphs.schema import schema_problems
 from dynamo_operator import names, version
+from dynamo_operator.component import decide as components
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.render import component_parts, component_shared_objects
+from dynamo_operator.component.exposure import exposure_problems, graph_exposure_problems
+from dynamo_operator.component.service import component_of, owned_by
 from dynamo_operator.component.status import NO_ORCHESTRATOR
 from dynamo_operator.component.validate import component_problems, lacks_orchestrator
 from dynamo_operator.crds import defaulted
-from dynamo_operator.features.exposure import exposure_problems, graph_exposure_problems
+from dynamo_operator.features.decision import AdapterInputs, GraphInputs
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph import decide as graphs
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.decide import plan_graph, with_provider, workload_provider
-from dynamo_operator.graph.decision import AdapterInputs, GraphInputs
-from dynamo_operator.graph.service import component_of, owned_by
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.requests.api import (
     ConfigMapReference,
@@ -120,7 +120,7 @@ def expanded(document: Object, facts: Facts, settings: RenderSettings, beside: B
 def _graph(
     original: DynamoGraphDeployment, facts: Facts, settings: RenderSettings, adapters: Adapters
 ) -> Expansion:
-    graph = with_provider(original, facts)
+    graph = graphs.with_provider(original, facts)
     exposed = graph_exposure_problems(graph, settings)
     if problems := (*graph_problems(graph, settings), *exposed):
         return Expansion(problems=problems)
@@ -150,8 +150,10 @@ def own_objects(
     `adapters` are treated as controlled by the graph.
     """
     present = {adapter.metadata.name: owned_by(graph, adapter) for adapter in adapters.values()}
-    inputs = GraphInputs(facts, provider=workload_provider(graph, facts), adapters=AdapterInputs(present))
-    made = plan_graph(graph, inputs, settings, datetime.now(UTC))
+    inputs = GraphInputs(
+        facts, provider=graphs.workload_provider(graph, facts), adapters=AdapterInputs(present)
+    )
+    made = graphs.decide_valid(graph, inputs, settings, datetime.now(UTC))
     created = (adapter for adapter in made.adapters.desired if key_of(adapter).name not in present)
     return (*created, *made.claims, *made.accounts, *made.models, *made.objects)
 
@@ -169,8 +171,8 @@ def component_tree(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Object, ...]:
     """All objects of a component, without owner references."""
-    around, workloads = component_parts(component, facts, settings)
-    return (*component_shared_objects(component), *around, *workloads)
+    made = components.decide_valid(component, components.ComponentInputs(facts), settings)
+    return (*made.models, *made.around, *made.workloads)
 
 
 def _request(

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from dynamo_operator.component.api import BlockedPod, DynamoComponentDeployment, ServiceReplicaStatus
+from dynamo_operator.component.service import ServiceView, base_replicas, effective_replicas
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import ServiceView, base_replicas, effective_replicas
 from dynamo_operator.shared.conditions import SUSPENDED, Stated
 from kube_runtime.types.meta import condition
 

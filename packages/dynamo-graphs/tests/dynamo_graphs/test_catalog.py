@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dynamo_graphs.catalog import MEANINGS
 from dynamo_operator.features.suspension import SuspensionReason
-from dynamo_operator.models.plan import ModelReason
+from dynamo_operator.models.api import ModelReason
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.conditions import ComponentReason, GraphReason, PauseReason, ScalingReason
 

@@ -23,9 +23,9 @@ from dynamo_operator.component.api import (
     ScalingAdapterSwitch,
 )
 from dynamo_operator.component.objects import merged, pruned, variable
+from dynamo_operator.component.service import VARIABLE, config_of
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import VARIABLE, config_of
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.kinds import PersistentVolumeClaim
 from kube_runtime.types.meta import Kind, Metadata, Object, from_plain

@@ -16,15 +16,15 @@ from dynamo_legacy.translate import as_component, claim_name
 from dynamo_legacy.validation import nim_problems
 from dynamo_operator import names
 from dynamo_operator.component.diagnosis import diagnose
+from dynamo_operator.component.exposure import component_exposure
+from dynamo_operator.component.namespace_defaults import ComponentUnit, rendered_as_running
 from dynamo_operator.component.read import PodIndex, component_pod_watch, live_objects, read_facts
 from dynamo_operator.component.readiness import NO_DEPLOYMENT, deployment_readiness
-from dynamo_operator.features.exposure import component_exposure
-from dynamo_operator.features.namespace_defaults import ComponentUnit, rendered_as_running
-from dynamo_operator.features.takeover.plan import DEPLOYMENT_UNIT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects, PodServiceAccount, VirtualService
 from dynamo_operator.shared.conditions import Stop
 from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile
+from dynamo_operator.takeover.plan import DEPLOYMENT_UNIT
 from kube_runtime.apply.applier import Applier, Controlled, CreateOnly
 from kube_runtime.apply.result import Applied
 from kube_runtime.cache.informer import Watches

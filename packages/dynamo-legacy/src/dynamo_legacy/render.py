@@ -25,11 +25,11 @@ from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.translate import HTTP_PORT, as_component, claim_name, first_of_each_name, http_port
 from dynamo_operator import labels as todays
 from dynamo_operator import names
+from dynamo_operator.component.exposure import ingresses, virtual_services
 from dynamo_operator.component.objects import canonical, object_metadata, variable
 from dynamo_operator.component.plan import Backend, ComponentPlan, Role
 from dynamo_operator.component.render import component_plan, services
 from dynamo_operator.documents import documents
-from dynamo_operator.features.exposure import ingresses, virtual_services
 from dynamo_operator.names import LABEL_LIMIT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, NamespaceDefaults

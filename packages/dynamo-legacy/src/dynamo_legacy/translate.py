@@ -16,7 +16,7 @@ from dynamo_legacy.settings import LegacySettings, host_suffix
 from dynamo_operator import labels
 from dynamo_operator.component import api
 from dynamo_operator.component.objects import merged
-from dynamo_operator.graph.service import VARIABLE, config_of, configured
+from dynamo_operator.component.service import VARIABLE, config_of, configured
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.meta import Metadata, Object, amount
 

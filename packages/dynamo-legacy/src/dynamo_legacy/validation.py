@@ -23,8 +23,8 @@ from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.translate import as_component, http_port, ignored_switches
 from dynamo_operator.component import validate_pod
 from dynamo_operator.component.api import DynamoComponentDeploymentSpec
+from dynamo_operator.component.service import VARIABLE
 from dynamo_operator.component.validate import spec_problems
-from dynamo_operator.graph.service import VARIABLE
 from dynamo_operator.graph.validate import shared_size_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import (

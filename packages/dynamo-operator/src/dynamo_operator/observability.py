@@ -34,10 +34,10 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from dynamo_operator import METRICS_PREFIX, labels, version
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.service import base_replicas, effective_replicas
 from dynamo_operator.features.rollouts.status import RolloutResult, rollout_results
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import base_replicas, effective_replicas
 from dynamo_operator.models.api import DynamoModel, EndpointInfo
 from dynamo_operator.models.plan import Call, Reply
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest

@@ -9,11 +9,16 @@ import pytest
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.diagnosis import is_ready
-from dynamo_operator.component.read import SELECTOR, PodIndex, component_pod_watch, hastens_component
+from dynamo_operator.component.read import (
+    SELECTOR,
+    PodIndex,
+    component_pod_watch,
+    hastens_component,
+    reduced_pod,
+)
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import GROVE, on_provider
 from dynamo_operator.shared.cluster import LeaderWorkerSet
-from dynamo_operator.shared.transforms import reduced_pod
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache, Change, Store
 from kube_runtime.cache.watch import Changed, Removed

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from dynamo_operator import labels
+from dynamo_operator.features.decision import History
 from dynamo_operator.features.history import (
     CHANGE_CAUSE,
     DEFAULT_HISTORY_LIMIT,
@@ -14,7 +15,6 @@ from dynamo_operator.features.history import (
     revision_number,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.decision import History
 from kube_runtime.types.kinds import ControllerRevision
 from kube_runtime.types.meta import Object
 from specs import a_graph, a_service

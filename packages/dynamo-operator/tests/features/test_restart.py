@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_operator.component.api import ComponentSpec
+from dynamo_operator.component.service import ServiceObserved
+from dynamo_operator.features.decision import RestartPlan
 from dynamo_operator.features.restart import restart_plan
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
@@ -16,8 +18,6 @@ from dynamo_operator.graph.api import (
     RestartStatus,
     RestartStrategy,
 )
-from dynamo_operator.graph.decision import RestartPlan
-from dynamo_operator.graph.service import ServiceObserved
 
 SERVICES = ("Frontend", "decode", "prefill")
 RUNS = {key: ServiceObserved(exists=True, is_ready=True) for key in SERVICES}

@@ -7,14 +7,14 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import ComponentSpec
+from dynamo_operator.component.service import ServiceObserved
+from dynamo_operator.features.decision import Suspension
 from dynamo_operator.features.suspension import suspension
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
 )
-from dynamo_operator.graph.decision import Suspension
-from dynamo_operator.graph.service import ServiceObserved
 from kube_runtime.types.meta import Condition, Metadata
 
 SERVICES = {

@@ -8,8 +8,10 @@ import pytest
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import ServiceReplicaStatus
+from dynamo_operator.component.revisions import MANAGED, digits, worker_content
+from dynamo_operator.component.service import ServiceObserved
+from dynamo_operator.features.decision import AdapterInputs, Decision, GraphInputs
 from dynamo_operator.features.history import HISTORY
-from dynamo_operator.features.rollouts.revisions import MANAGED, digits, worker_content
 from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
@@ -18,15 +20,13 @@ from dynamo_operator.features.scaling.api import (
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.graph.decide import (
     decide,
+    decide_valid,
     graph_stop,
     is_available,
     missing,
-    plan_graph,
     to_record,
     workload_provider,
 )
-from dynamo_operator.graph.decision import AdapterInputs, Decision, GraphInputs
-from dynamo_operator.graph.service import ServiceObserved
 from dynamo_operator.names import COMPONENT, GROVE, on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import GROVE as GROVE_API
@@ -52,7 +52,7 @@ def adapter(replicas: int, *, owner: str = "uid") -> DynamoGraphDeploymentScalin
 
 
 def planned(found: DynamoGraphDeployment, **inputs: Any) -> Decision:
-    return plan_graph(found, GraphInputs(Facts(), **inputs), RenderSettings(), NOW)
+    return decide_valid(found, GraphInputs(Facts(), **inputs), RenderSettings(), NOW)
 
 
 def replicas(plan: Decision) -> int | None:
@@ -95,7 +95,7 @@ def test_without_an_adapter_the_number_of_the_service_counts(inputs: dict[str, A
 
 def test_a_new_graph_is_planned_with_the_rollouts_that_it_is_to_record() -> None:
     settings = RenderSettings(worker_rollout="managed")
-    plan = plan_graph(graph(componentType="worker"), GraphInputs(Facts()), settings, NOW)
+    plan = decide_valid(graph(componentType="worker"), GraphInputs(Facts()), settings, NOW)
     assert {labels.WORKER_ROLLOUT: MANAGED} == dict(plan.record)
     assert plan.rollout is not None
     assert plan.rollout.workers.suffix, "its first workers have the name of their revision"

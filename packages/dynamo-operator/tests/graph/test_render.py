@@ -1,13 +1,16 @@
 """The objects of a graph: ServiceAccounts, permissions and components."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from dynamo_graphs.offline import graph_tree
 from dynamo_operator import labels, names
+from dynamo_operator.features.decision import GraphInputs
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.render import component_objects, graph_objects, graph_shared_objects
+from dynamo_operator.graph.decide import decide_valid
+from dynamo_operator.graph.render import graph_shared_objects
 from dynamo_operator.names import COMPONENT, GROVE, on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
@@ -22,7 +25,7 @@ def objects(
     services: dict[str, Object], settings: RenderSettings | None = None, **spec: Any
 ) -> tuple[Object, ...]:
     graph, settings = a_graph(services, **spec), settings or RenderSettings()
-    return graph_objects(graph, settings, component_objects(graph, settings))
+    return decide_valid(graph, GraphInputs(Facts()), settings, datetime.now(UTC)).rendered
 
 
 def components(*args: Any, **spec: Any) -> dict[str, Object]:

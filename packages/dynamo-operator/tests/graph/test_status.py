@@ -23,8 +23,9 @@ from dynamo_operator.component.api import (
 )
 from dynamo_operator.component.diagnosis import Diagnosis
 from dynamo_operator.component.readiness import NO_DEPLOYMENT, diagnosed
+from dynamo_operator.component.revisions import Member, Revisions, WorkerRevision
+from dynamo_operator.component.service import ServiceView
 from dynamo_operator.features.rollouts.plan import Rollout
-from dynamo_operator.features.rollouts.revisions import Member, Revisions, WorkerRevision
 from dynamo_operator.graph import status as graph_statuses
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
@@ -35,7 +36,6 @@ from dynamo_operator.graph.api import (
     RollingUpdateStatus,
 )
 from dynamo_operator.graph.decide import graph_stop
-from dynamo_operator.graph.service import ServiceView
 from dynamo_operator.graph.status import (
     GraphProgress,
     TimedStatus,

@@ -183,7 +183,7 @@ POD: Object = {"mainContainer": {"image": "r/x:1", "args": ["run"]}}
 CLAIM: Object = {"resourceClaims": [{"name": "c", "resourceClaimName": "x"}], **POD}
 INGRESS: Object = {"enabled": True, "host": "h", "ingressControllerClassName": "n"}
 ISTIO: Object = {"enabled": True, "host": "h", "useVirtualService": True, "virtualServiceGateway": "g"}
-PICKER: Object = {"componentType": "epp", "eppConfig": {"config": {"plugins": [], "schedulingProfiles": []}}}
+EPP: Object = {"componentType": "epp", "eppConfig": {"config": {"plugins": [], "schedulingProfiles": []}}}
 OTHER: Object = {"name": "b", "size": "2Gi", "storageClass": "slow", "volumeAccessMode": "ReadWriteOnce"}
 TWO: Object = {"multinode": {"nodeCount": 2}, "resources": {"limits": {"gpu": "8"}}}
 MOUNT: list[Object] = [{"name": "a", "mountPoint": "/a"}]
@@ -249,7 +249,7 @@ SERVICE = [
     of("volumeMounts.mountPoint", "/b", volumeMounts=MOUNT),
     of("disruptionBudget.minAvailable", 1),
     of("disruptionBudget.maxUnavailable", 1),
-    of("eppConfig", PICKER["eppConfig"]),
+    of("eppConfig", EPP["eppConfig"]),
     of("ingress.enabled", value=True, ingress={**INGRESS, "enabled": False}),
     of("ingress.host", "other", ingress=INGRESS),
     of("ingress.hostPrefix", "p-", ingress=INGRESS),

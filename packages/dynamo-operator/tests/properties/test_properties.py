@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_graphs.offline import graph_tree
+from dynamo_operator.component.service import component_of
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import component_of
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.names import COMPONENT, GROVE, on_provider
 from dynamo_operator.settings import RenderSettings

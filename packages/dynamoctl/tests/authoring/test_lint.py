@@ -139,7 +139,7 @@ USER = GOOD.replace("spec:\n", "spec:\n  pvcs: [{name: models}]\n").replace(
 )
 
 
-PICKER = """\
+EPP = """\
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: picker}
@@ -162,8 +162,8 @@ spec:
     [
         (f"{USER}---\n{CLAIM.replace('MODE', 'ReadWriteOnce')}", 1),
         (f"{USER}---\n{CLAIM.replace('MODE', 'ReadWriteMany')}", 0),
-        (PICKER.replace("KEY", "config.yaml"), 0),
-        (PICKER.replace("KEY", "other.yaml"), 1),
+        (EPP.replace("KEY", "config.yaml"), 0),
+        (EPP.replace("KEY", "other.yaml"), 1),
     ],
     ids=["one writer", "many writers", "key", "missing key"],
 )

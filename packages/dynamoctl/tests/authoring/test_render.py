@@ -203,7 +203,7 @@ def test_objects_of_other_kinds_are_printed_as_they_are_and_ours_are_checked(ren
     assert any("unknown field" in each for each in render.refused(CHART.replace("baseModelName", "base")))
 
 
-PICKER = """\
+EPP = """\
     Epp:
       componentType: epp
       eppConfig:
@@ -217,7 +217,7 @@ PICKER = """\
 
 
 def test_an_endpoint_picker_is_rendered_as_of_a_default_installation(render: Render) -> None:
-    found = render(GRAPH + PICKER)
+    found = render(GRAPH + EPP)
     bindings = {it["metadata"]["name"]: it["roleRef"]["name"] for it in found if it["kind"] == "RoleBinding"}
     (role,) = (role for name, role in bindings.items() if name.startswith("epp-"))
     assert role.startswith("dynamo-platform-dynamo-operator-")

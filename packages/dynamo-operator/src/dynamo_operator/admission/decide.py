@@ -13,8 +13,8 @@ from msgspec import Raw
 from dynamo_operator import older_generation
 from dynamo_operator.component import validate as components
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.exposure import exposure_problems, graph_exposure_problems
 from dynamo_operator.component.validate_pod import image_problems
-from dynamo_operator.features.exposure import exposure_problems, graph_exposure_problems
 from dynamo_operator.graph import validate as graphs
 from dynamo_operator.graph import warnings
 from dynamo_operator.graph.api import DynamoGraphDeployment

@@ -10,22 +10,18 @@ from functools import partial
 import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.exposure import component_exposure
+from dynamo_operator.component.namespace_defaults import component_unit, rendered_as_running
 from dynamo_operator.component.plan import Rendered
 from dynamo_operator.component.readiness import Readiness
 from dynamo_operator.component.render import component_parts, component_shared_objects
 from dynamo_operator.component.status import NO_ORCHESTRATOR, availability, refused_status, valid_condition
 from dynamo_operator.component.validate import lacks_orchestrator
-from dynamo_operator.features.exposure import component_exposure
-from dynamo_operator.features.namespace_defaults import component_unit, rendered_as_running
-from dynamo_operator.features.takeover.evidence import (
-    adopted_workloads,
-    may_start_to_drain,
-    without_new_drains,
-)
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import LEADER_WORKER_SET, Facts, LiveObjects, withheld_text
 from dynamo_operator.shared.conditions import ComponentReason, Stop, stop_of_problems
 from dynamo_operator.shared.problems import Problem
+from dynamo_operator.takeover.evidence import adopted_workloads, may_start_to_drain, without_new_drains
 from kube_runtime.apply.result import Blocked
 from kube_runtime.types.kinds import Pod, StatefulSet
 from kube_runtime.types.meta import Key, Object

@@ -326,3 +326,8 @@ def _scheduled(pods: Iterable[Pod], nodes: int) -> int:
         return len(placed)
     groups = Counter(pod.labels.get(SET_NAME) or pod.labels.get(REPLICA_INDEX, "") for pod in placed)
     return sum(count >= nodes for count in groups.values())
+
+
+def restarts(pod: Pod) -> int:
+    """The number of restarts of the pod's containers."""
+    return sum(container.restart_count for container in pod.status.container_statuses)

@@ -175,14 +175,18 @@ def discovery_backend(switches: Mapping[str, str], settings: RenderSettings) -> 
     return backend if backend in ("kubernetes", "etcd") else settings.discovery_backend
 
 
-def with_graph_metadata(graph: DynamoGraphDeployment, desired: Object) -> Object:
-    """Add the graph's labels and annotations to one of its objects, whose own take precedence."""
-    metadata: Object = desired["metadata"]
-    both = {
-        "labels": graph.spec.labels | metadata.get("labels", {}),
-        "annotations": graph.spec.annotations | metadata.get("annotations", {}),
-    }
-    return {**desired, "metadata": metadata | {name: texts for name, texts in both.items() if texts}}
+def graph_controlled(graph: DynamoGraphDeployment, objects: Iterable[Object]) -> tuple[Object, ...]:
+    """Objects with the labels and annotations of the graph that controls them; their own take precedence."""
+    controlled: list[Object] = []
+    for desired in objects:
+        metadata: Object = desired["metadata"]
+        both = {
+            "labels": graph.spec.labels | metadata.get("labels", {}),
+            "annotations": graph.spec.annotations | metadata.get("annotations", {}),
+        }
+        metadata = metadata | {name: texts for name, texts in both.items() if texts}
+        controlled.append(canonical({**desired, "metadata": metadata}))
+    return tuple(controlled)
 
 
 def user_labels(component: DynamoComponentDeployment) -> dict[str, str]:

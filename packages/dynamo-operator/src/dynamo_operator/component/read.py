@@ -1,18 +1,31 @@
 """Read what a component depends on, from the cache only; and the index of its pods."""
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from msgspec import structs
+
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.decide import ComponentInputs
+from dynamo_operator.component.diagnosis import (
+    READ_CONDITIONS,
+    READY,
+    TEMPLATE_HASHES,
+    is_over,
+    is_ready,
+    restarts,
+)
 from dynamo_operator.component.readiness import deployment_readiness
 from dynamo_operator.component.render import group_names
 from dynamo_operator.shared.cluster import (
+    CLIQUE_NAME,
     ISTIO,
     LEADER_WORKER_SET,
     OPTIONAL_APIS,
+    REPLICA_INDEX,
     SET_NAME,
     Facts,
     LeaderWorkerSet,
@@ -23,11 +36,62 @@ from dynamo_operator.shared.cluster import (
 )
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache, Change
-from kube_runtime.types.kinds import Deployment, Pod, ServiceAccount, StatefulSet
-from kube_runtime.types.meta import Key, Kind, Resource
+from kube_runtime.types.kinds import (
+    ContainerStatus,
+    Deployment,
+    Pod,
+    PodSpec,
+    PodStatus,
+    ServiceAccount,
+    StatefulSet,
+)
+from kube_runtime.types.meta import Condition, Key, Kind, Metadata, Resource
 
 SELECTOR = labels.COMPONENT
 """Label selector of the watched pods: those of components."""
+
+
+_READ_LABELS = (labels.COMPONENT, labels.GRAPH, labels.SELECTOR, SET_NAME, REPLICA_INDEX, *TEMPLATE_HASHES)
+_READ_BY_MODELS = (
+    labels.BASE_MODEL_HASH,
+    labels.COMPONENT_TYPE,
+    labels.SUB_COMPONENT_TYPE,
+    labels.ROLE,
+    CLIQUE_NAME,
+)
+
+
+def reduced_pod(pod: Pod) -> Pod:
+    """Keep the fields of a pod that the operator reads; strings that many pods share are interned."""
+    old = pod.metadata
+    read = (*_READ_LABELS, *(_READ_BY_MODELS if labels.BASE_MODEL_HASH in old.labels else ()))
+    metadata = Metadata(
+        name=old.name,
+        namespace=sys.intern(old.namespace),
+        uid=old.uid,
+        resource_version=old.resource_version,
+        deletion_timestamp=old.deletion_timestamp,
+        labels={name: sys.intern(old.labels[name]) for name in read if name in old.labels},
+    )
+    return Pod(metadata, PodSpec(sys.intern(pod.spec.node_name)), _reduced_status(pod))
+
+
+_IS_READY = PodStatus(conditions=(Condition(READY, "True"),))
+
+
+def _reduced_status(pod: Pod) -> PodStatus:
+    if is_over(pod):
+        return PodStatus(phase=sys.intern(pod.status.phase))
+    # Models read the addresses, and of a ready pod the restarts.
+    serves_model = labels.BASE_MODEL_HASH in pod.metadata.labels
+    addresses = pod.status.pod_ips if serves_model else ()
+    if not is_ready(pod):
+        conditions = (condition for condition in pod.status.conditions if condition.type in READ_CONDITIONS)
+        return structs.replace(pod.status, phase="", conditions=tuple(conditions), pod_ips=addresses)
+    if not serves_model:
+        return _IS_READY
+    counted = (ContainerStatus(restart_count=count),) if (count := restarts(pod)) else ()
+    return structs.replace(_IS_READY, pod_ips=addresses, container_statuses=counted)
 
 
 # A cluster has ten thousand pods, and a reconcile must not scan them to find its ten. So an index

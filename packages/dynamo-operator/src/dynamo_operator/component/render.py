@@ -18,6 +18,8 @@ from dynamo_operator.component.api import (
     DynamoComponentDeploymentSpec,
     SharedMemory,
 )
+from dynamo_operator.component.disruption import component_disruption_budgets
+from dynamo_operator.component.exposure import ingresses, virtual_services
 from dynamo_operator.component.framework import cache_path, framework, gpus, started
 from dynamo_operator.component.launch import Fragment, GroupNode, Hosts
 from dynamo_operator.component.objects import (
@@ -34,8 +36,6 @@ from dynamo_operator.component.objects import (
 )
 from dynamo_operator.component.plan import Backend, ComponentPlan, ConfigKey, Mount, Orchestrator, Rendered
 from dynamo_operator.component.wait_for_leader import wait_config_maps
-from dynamo_operator.features.disruption import component_disruption_budgets
-from dynamo_operator.features.exposure import ingresses, virtual_services
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (

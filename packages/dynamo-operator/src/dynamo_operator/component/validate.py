@@ -31,8 +31,6 @@ from dynamo_operator.component.validate_pod import (
     shape_problems,
     volume_problems,
 )
-from dynamo_operator.features.picker import TYPE as PICKER
-from dynamo_operator.features.picker import lone_picker_problems, picker_problems
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
@@ -52,6 +50,9 @@ from dynamo_operator.shared.problems import (
 )
 from kube_runtime.crd import INT_OR_PERCENT_PATTERN
 from kube_runtime.types.meta import Fields, Resource
+
+EPP: Final = "epp"
+"""The type of an endpoint picker."""
 
 MAX_NODES = 1000
 """Most nodes of a replica: command lines name each of them."""
@@ -226,7 +227,7 @@ def spec_problems(
     if spec.disruption_budget is not None:
         at = f"{path}.disruptionBudget"
         yield from _disruption_problems(spec.disruption_budget, at, nodes=spec.nodes)
-    if spec.component_type == PICKER:
+    if spec.component_type == EPP:
         yield from picker_problems(spec, path)
     if spec.labels or spec.annotations or spec.extra_pod_metadata:
         yield from metadata_problems(spec, path)
@@ -343,3 +344,51 @@ def most_bytes(type_: type[Resource], settings: RenderSettings) -> int:
     """
     most = settings.largest_object_bytes
     return most + most // _PART_OF_A_GRAPH if type_ is DynamoComponentDeployment else most
+
+
+def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """Problems of an endpoint picker, whose spec is at `path`."""
+    if spec.nodes > 1:
+        message = (
+            f"{component_path(path)}: EPP component cannot be multinode (multinode field must be nil or "
+            "nodeCount must be 1)"
+        )
+        yield Problem(f"{path}.multinode.nodeCount", message, ProblemKind.FORBIDDEN)
+    if spec.replicas not in (None, 1):
+        message = f"EPP component must have exactly 1 replica (found {spec.replicas} replicas)"
+        yield Problem(f"{path}.replicas", f"{component_path(path)}: {message}")
+    path, words = f"{path}.eppConfig", f"{component_path(path)}.eppConfig"
+    config = spec.epp_config
+    if config is None:
+        yield Problem(path, f"{words} is required for EPP components", ProblemKind.REQUIRED)
+        return
+    reference = config.config_map_ref
+    if reference is None and config.config is None:
+        message = (
+            f"{words}: either configMapRef or config must be specified (no default configuration provided)"
+        )
+        yield Problem(path, message, ProblemKind.REQUIRED)
+    if reference is None:
+        return
+    if config.config is not None:
+        message = f"{words}: configMapRef and config are mutually exclusive, only one can be specified"
+        yield Problem(path, message, ProblemKind.FORBIDDEN)
+    name, key = reference.get("name"), reference.get("key")
+    at = f"{path}.configMapRef"
+    if not name:
+        yield Problem(f"{at}.name", f"{words}.configMapRef.name is required", ProblemKind.REQUIRED)
+    elif not isinstance(name, str):
+        yield Problem(f"{at}.name", "expected a string")
+    else:
+        yield from name_problems(name, f"{at}.name", "a ConfigMap")
+    if key is not None and not isinstance(key, str):
+        yield Problem(f"{at}.key", "expected a string")
+
+
+def lone_picker_problems(component: DynamoComponentDeployment) -> Iterator[Problem]:
+    """Report an endpoint picker without a graph."""
+    owners = component.metadata.owner_references
+    has_graph = any(owner.kind == DynamoGraphDeployment.KIND.name for owner in owners)
+    if component.spec.component_type == EPP and not has_graph:
+        text = "an endpoint picker must belong to a graph, which provides its pool and configuration"
+        yield Problem("spec.componentType", text, ProblemKind.NOT_SUPPORTED)

@@ -17,7 +17,7 @@ from dynamo_operator.component.api import (
 )
 from dynamo_operator.component.framework import GPU, cache_path
 from dynamo_operator.component.objects import HANDLERS
-from dynamo_operator.graph.service import VARIABLE, folded
+from dynamo_operator.component.service import VARIABLE, folded
 from dynamo_operator.names import (
     PLANNER_SERVICE_ACCOUNT,
     PROFILING_SERVICE_ACCOUNT,

@@ -1,8 +1,7 @@
 """What a graph may use, a module or folder for each.
 
-Those in the list `FEATURES` (`graph/decide.py`) have a value of type `Feature`: history, restart, suspension,
-exposure, `rollouts/feature.py` and `scaling/feature.py`; PVCs and shared accounts are in `graph/decide.py`
-itself. Grove is a `Provider` (`grove/provider.py`). The others change what exists anyway: `graph/render.py`
-renders disruption budgets and the endpoint picker, `graph/read.py` reads SSH keys, and rendering keeps
-namespace defaults and what pods of an earlier operator have (takeover).
+`decision.py` has the types `Feature` and `Provider`, and the decision that they add to. The list `FEATURES`
+(`graph/decide.py`) has a value for each: history, rollouts, scaling adapters, restart, suspension, picker,
+disruption budgets, exposure; PVCs and shared accounts are in `graph/decide.py` itself. Grove is a `Provider`
+(`grove/provider.py`). SSH keys have a controller of their own and are read by `graph/read.py`.
 """

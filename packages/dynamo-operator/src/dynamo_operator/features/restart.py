@@ -10,9 +10,9 @@ from enum import StrEnum
 
 import msgspec
 
+from dynamo_operator.component.service import Observed
+from dynamo_operator.features.decision import Decision, Feature, RestartPlan
 from dynamo_operator.graph.api import DynamoGraphDeployment, Restart, RestartStatus
-from dynamo_operator.graph.decision import Decision, Feature, RestartPlan
-from dynamo_operator.graph.service import Observed
 
 
 class Phase(StrEnum):
@@ -107,10 +107,10 @@ def _plan_restart(decision: Decision) -> Decision:
 
 RESTART = Feature(
     # Wanted, done, or its id is in pods, which keep it.
-    lambda graph, inputs: (
-        graph.spec.restart is not None
-        or graph.status.restart is not None
-        or any(live.restart for live in inputs.services.values())
+    lambda it: (
+        it.graph.spec.restart is not None
+        or it.graph.status.restart is not None
+        or any(live.restart for live in it.inputs.services.values())
     ),
     plan=_plan_restart,
     status=lambda decision, status: msgspec.structs.replace(status, restart=decision.restart.status),

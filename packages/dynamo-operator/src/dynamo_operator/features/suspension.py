@@ -11,9 +11,9 @@ import msgspec
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import is_worker
+from dynamo_operator.component.service import Observed, ServiceObserved, base_replicas
+from dynamo_operator.features.decision import Decision, Feature, Suspension
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_operator.graph.decision import Decision, Feature, Suspension
-from dynamo_operator.graph.service import Observed, ServiceObserved, base_replicas
 from dynamo_operator.shared.conditions import SUSPENDED
 from kube_runtime.types.meta import Condition, condition
 
@@ -119,9 +119,9 @@ def _with_suspended(decision: Decision, status: DynamoGraphDeploymentStatus) -> 
 
 
 SUSPENSION = Feature(
-    lambda graph, _: (
-        labels.SUSPEND in graph.metadata.annotations
-        or condition(graph.status.conditions, SUSPENDED) is not None
+    lambda it: (
+        labels.SUSPEND in it.graph.metadata.annotations
+        or condition(it.graph.status.conditions, SUSPENDED) is not None
     ),
     plan=lambda decision: replace(decision, suspension=suspension(decision.graph, decision.inputs.services)),
     status=_with_suspended,

@@ -13,13 +13,13 @@ from typing import ClassVar
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.read import PodIndex
+from dynamo_operator.features.decision import Decision
 from dynamo_operator.features.grove.read import grove_watches
 from dynamo_operator.features.scaling.controller import adapter_watch, apply_adapters
 from dynamo_operator.features.scaling.feature import ADAPTERS
 from dynamo_operator.features.ssh_keys import ssh_key_watches
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import decide
-from dynamo_operator.graph.decision import Decision
 from dynamo_operator.graph.read import graph_pod_watch, kind_watches, leaving_pod_watch, pvc_watch, read_graph
 from dynamo_operator.graph.status import applied_status
 from dynamo_operator.graph.validate import graph_problems

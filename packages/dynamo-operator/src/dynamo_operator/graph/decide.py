@@ -6,39 +6,44 @@ The controller, `dynamoctl render` and the preview of an upgrade call the same f
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 
 import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.objects import graph_controlled
+from dynamo_operator.component.revisions import MANAGED, PLAIN
+from dynamo_operator.component.service import effective_replicas, sized
 from dynamo_operator.component.status import NO_ORCHESTRATOR
 from dynamo_operator.component.validate import lacks_orchestrator
+from dynamo_operator.features.decision import Decision, Feature, GraphInputs, Provider
+from dynamo_operator.features.disruption import BUDGETS
 from dynamo_operator.features.exposure import EXPOSURE
 from dynamo_operator.features.grove.provider import ON_GROVE
 from dynamo_operator.features.history import HISTORY
+from dynamo_operator.features.picker import PICKER
 from dynamo_operator.features.restart import RESTART
 from dynamo_operator.features.rollouts.feature import ROLLOUTS
-from dynamo_operator.features.rollouts.revisions import MANAGED, PLAIN
 from dynamo_operator.features.scaling.feature import ADAPTERS
 from dynamo_operator.features.suspension import SUSPENSION
-from dynamo_operator.features.takeover.evidence import adopted_components
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.decision import Decision, Delete, Feature, GraphInputs, Provider
 from dynamo_operator.graph.render import (
     SHARED_ACCOUNTS,
     component_objects,
-    graph_objects,
+    discovery_of,
     graph_shared_objects,
     pvc_objects,
 )
-from dynamo_operator.graph.service import effective_replicas, sized
 from dynamo_operator.graph.status import applied_views, refused_status, stopped_status
 from dynamo_operator.names import is_on_grove, on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared import cluster
 from dynamo_operator.shared.cluster import Facts, PodCliqueSet
 from dynamo_operator.shared.conditions import GraphReason, GraphState, Stop, stop_of_problems
+from dynamo_operator.shared.patches import Delete
 from dynamo_operator.shared.problems import Problem
+from dynamo_operator.takeover.evidence import adopted_components
 from kube_runtime.apply.result import Cause, Change, Verb, controls
 from kube_runtime.types.meta import Resource, condition
 
@@ -54,7 +59,7 @@ def decide(
     graph = on_provider(stored, inputs.provider)
     stop = graph_stop(graph, inputs.facts, problems_of(graph))
     if stop is None:
-        return plan_graph(stored, inputs, settings, now)
+        return decide_valid(stored, inputs, settings, now)
     is_recorded = labels.WORKLOAD_PROVIDER in stored.metadata.annotations
     is_withheld = is_on_grove(graph) and cluster.GROVE in inputs.facts.withheld
     # The same write removes the finalizer of another operator, which may be all that shows the provider.
@@ -62,7 +67,7 @@ def decide(
     return Decision(graph, inputs, settings, now, record=record, stop=stop)
 
 
-def plan_graph(
+def decide_valid(
     stored: DynamoGraphDeployment, inputs: GraphInputs, settings: RenderSettings, now: datetime
 ) -> Decision:
     """Decide what to write for a valid graph whose provider is available."""
@@ -71,9 +76,10 @@ def plan_graph(
     annotations = {**stored.metadata.annotations, labels.WORKLOAD_PROVIDER: inputs.provider, **record}
     metadata = msgspec.structs.replace(stored.metadata, annotations=annotations)
     graph = msgspec.structs.replace(stored, metadata=metadata)
-    features = tuple(feature for feature in FEATURES if feature.applies(graph, inputs))
     provider = PROVIDERS.get(inputs.provider, COMPONENTS)
-    decision = Decision(graph, inputs, settings, now, provider, features, record)
+    decision = Decision(graph, inputs, settings, now, provider, record=record)
+    features = tuple(feature for feature in FEATURES if feature.applies(decision))
+    decision = replace(decision, features=features)
     for feature in features:
         if feature.plan:
             decision = feature.plan(decision)
@@ -96,10 +102,14 @@ def plan_graph(
     if inputs.live:
         before = (*decision.before, *_leftovers(decision, provider.replaces))
         decision = replace(decision, before=before)
-    decision = provider.render(decision)
+    around = [*discovery_of(effective, settings)]
     for feature in features:
         if feature.render:
-            decision = feature.render(decision)
+            around += feature.render(decision)
+    decision = provider.render(replace(decision, around=tuple(around)))
+    for feature in features:
+        if feature.adjust:
+            decision = feature.adjust(decision)
     return decision
 
 
@@ -195,7 +205,7 @@ def _render_components(decision: Decision) -> Decision:
     graph, inputs = decision.effective, decision.inputs
     workers = decision.rollout.workers if decision.rollout else PLAIN
     components = component_objects(graph, decision.settings, workers)
-    rendered = graph_objects(graph, decision.settings, components)
+    rendered = graph_controlled(graph, chain(decision.around, components))
     objects = adopted_components(rendered, inputs.live) if inputs.live else rendered
     return replace(decision, rendered=rendered, objects=objects)
 
@@ -205,18 +215,16 @@ PROVIDERS = {names.COMPONENT: COMPONENTS, names.GROVE: ON_GROVE}
 """By the value of the annotation that records the choice."""
 
 CLAIMS = Feature(
-    lambda graph, _: bool(graph.spec.pvcs),
-    render=lambda decision: replace(decision, claims=pvc_objects(decision.effective)),
+    lambda it: bool(it.graph.spec.pvcs),
+    adjust=lambda decision: replace(decision, claims=pvc_objects(decision.effective)),
 )
 ACCOUNTS = Feature(
-    lambda graph, _: any(
-        service.component_type in SHARED_ACCOUNTS for service in graph.spec.services.values()
-    ),
-    render=lambda decision: replace(
+    lambda it: any(service.component_type in SHARED_ACCOUNTS for service in it.graph.spec.services.values()),
+    adjust=lambda decision: replace(
         decision, accounts=graph_shared_objects(decision.effective, decision.settings)
     ),
 )
-FEATURES = (HISTORY, ROLLOUTS, ADAPTERS, RESTART, SUSPENSION, CLAIMS, ACCOUNTS, EXPOSURE)
+FEATURES = (HISTORY, ROLLOUTS, ADAPTERS, RESTART, SUSPENSION, PICKER, BUDGETS, CLAIMS, ACCOUNTS, EXPOSURE)
 """What a graph may use beside its services, and its history, which all have (map: `features/__init__.py`).
 
 Each sees what those before it have decided: a new adapter and a restart depend on the rollout.

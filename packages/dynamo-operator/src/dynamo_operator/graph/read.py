@@ -9,22 +9,22 @@ from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment, has_adapter
 from dynamo_operator.component.framework import needs_ssh_keys
 from dynamo_operator.component.read import PodIndex, is_edited, live_objects, read_facts, serves, service_of
+from dynamo_operator.component.revisions import is_managed
+from dynamo_operator.component.service import Observed, ServiceObserved
+from dynamo_operator.features.decision import AdapterInputs, GraphInputs
 from dynamo_operator.features.grove.read import grove_members, live_templates
 from dynamo_operator.features.grove.status import GroveMember, is_settled
-from dynamo_operator.features.rollouts.revisions import is_managed
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.features.scaling.controller import read_adapters
 from dynamo_operator.features.ssh_keys import missing_ssh_keys, ssh_key_copies, ssh_key_types, ssh_keys_target
-from dynamo_operator.features.takeover.evidence import set_origin
-from dynamo_operator.features.takeover.plan import Origin, is_of_earlier_operator
 from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.graph.decide import workload_provider
-from dynamo_operator.graph.decision import AdapterInputs, GraphInputs
-from dynamo_operator.graph.service import Observed, ServiceObserved
 from dynamo_operator.graph.status import is_current, is_ready
 from dynamo_operator.names import LEADER_SUFFIX, is_on_grove, on_provider, workload_name
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared import cluster
+from dynamo_operator.takeover.evidence import set_origin
+from dynamo_operator.takeover.plan import Origin, is_of_earlier_operator
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.result import controls
 from kube_runtime.cache.informer import Watches

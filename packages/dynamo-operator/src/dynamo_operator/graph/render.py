@@ -1,22 +1,12 @@
-"""The objects of a graph: RBAC, PVCs, those of its endpoint picker, and its components or PodCliqueSet."""
+"""The objects that every graph may have: RBAC, PVCs, and its components."""
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from dynamo_operator import labels, names
-from dynamo_operator.component.objects import (
-    canonical,
-    discovery_backend,
-    object_metadata,
-    with_graph_metadata,
-)
-from dynamo_operator.component.pod import HTTP_PORT
-from dynamo_operator.features.disruption import graph_disruption_budgets
-from dynamo_operator.features.picker import TYPE as PICKER
-from dynamo_operator.features.picker import picker_objects
-from dynamo_operator.features.rollouts.revisions import PLAIN, WorkerRevision
+from dynamo_operator.component.objects import canonical, discovery_backend, graph_controlled, object_metadata
+from dynamo_operator.component.revisions import PLAIN, WorkerRevision
+from dynamo_operator.component.service import component_object
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import VARIABLE, component_resource, config_of
 from dynamo_operator.names import is_on_grove
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.kinds import PersistentVolumeClaim, Role, RoleBinding, ServiceAccount
@@ -70,27 +60,13 @@ def _for_account(kind: Kind, namespace: str, name: str, account: str, **fields: 
     return kind.manifest(object_metadata(namespace, name, own, {}), **fields)
 
 
-def graph_objects(
-    graph: DynamoGraphDeployment, settings: RenderSettings, workloads: Iterable[Object]
-) -> tuple[Object, ...]:
-    """Return the objects that the graph controls, without owner references, in order of creation.
-
-    `workloads` are those of its provider, such as `component_objects`.
-    """
-    services, own = graph.spec.services.values(), graph.metadata.annotations
-    switches = [own]
+def discovery_of(graph: DynamoGraphDeployment, settings: RenderSettings) -> tuple[Object, ...]:
+    """The objects for the discovery of a graph; none if all of it uses another backend."""
+    switches = [own := graph.metadata.annotations]
     if not is_on_grove(graph):  # where a service's annotation has no effect
-        switches += [{**service.annotations, **own} for service in services]
+        switches += [{**service.annotations, **own} for service in graph.spec.services.values()]
     has_discovery = any(discovery_backend(texts, settings) == "kubernetes" for texts in switches)
-    discovery = discovery_objects(*graph.key) if has_discovery else ()
-    has_budgets = settings.disruption_budget_max_unavailable or any(
-        service.disruption_budget is not None for service in services
-    )
-    budgets = graph_disruption_budgets(graph, settings) if has_budgets else ()
-    has_picker = any(service.component_type == PICKER for service in services)
-    picker = picker_objects(graph) if has_picker else ()
-    objects = (*discovery, *picker, *budgets, *workloads)
-    return tuple(canonical(with_graph_metadata(graph, desired)) for desired in objects)
+    return discovery_objects(*graph.key) if has_discovery else ()
 
 
 def component_objects(
@@ -137,23 +113,4 @@ def pvc_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
         for pvc in graph.spec.pvcs
         if pvc.create
     )
-    return tuple(canonical(with_graph_metadata(graph, desired)) for desired in claims)
-
-
-def component_object(
-    graph: DynamoGraphDeployment, key: str, settings: RenderSettings, revision: WorkerRevision = PLAIN
-) -> Object:
-    """Return the DynamoComponentDeployment of a service, as it is applied."""
-    desired = component_resource(graph, key, settings, revision)
-    spec: Object = desired["spec"]
-    if graph.spec.services[key].component_type == "planner":
-        account = {"serviceAccountName": names.PLANNER_SERVICE_ACCOUNT}
-        spec["extraPodSpec"] = spec.get("extraPodSpec", {}) | account
-    config = config_of(spec.get("envs", ())) if spec.get("componentType") == "frontend" else {}
-    if isinstance(own := config.get(key), dict):
-        changed = {**config, key: {**own, "port": HTTP_PORT}}
-        text = json.dumps(changed, sort_keys=True, separators=(",", ":"))
-        spec["envs"] = [
-            {**entry, "value": text} if entry["name"] == VARIABLE else entry for entry in spec["envs"]
-        ]
-    return desired
+    return graph_controlled(graph, claims)

@@ -17,8 +17,10 @@ from dynamo_operator.component.api import (
     service_reason,
 )
 from dynamo_operator.component.framework import frameworks, gpus
+from dynamo_operator.component.revisions import worker_component_name
+from dynamo_operator.component.service import ServiceView, as_configured, graph_scale, graph_selector
+from dynamo_operator.features.decision import Decision
 from dynamo_operator.features.rollouts.plan import Rollout
-from dynamo_operator.features.rollouts.revisions import worker_component_name
 from dynamo_operator.features.rollouts.status import why_it_remains, with_old_revisions
 from dynamo_operator.features.suspension import SuspensionReason
 from dynamo_operator.graph.api import (
@@ -28,8 +30,6 @@ from dynamo_operator.graph.api import (
     RestartStatus,
     RollingUpdateStatus,
 )
-from dynamo_operator.graph.decision import Decision
-from dynamo_operator.graph.service import ServiceView, as_configured, graph_scale, graph_selector
 from dynamo_operator.graph.validate import graph_inoperative
 from dynamo_operator.shared.conditions import ComponentReason, GraphReason, GraphState, StatusEvent
 from dynamo_operator.shared.problems import Problem, service_path

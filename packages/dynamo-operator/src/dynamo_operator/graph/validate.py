@@ -22,7 +22,10 @@ from dynamo_operator.component.api import (
     is_under_factor,
 )
 from dynamo_operator.component.objects import HANDLERS
+from dynamo_operator.component.revisions import MODES
+from dynamo_operator.component.service import base_replicas
 from dynamo_operator.component.validate import (
+    EPP,
     WITH_COMMAND,
     discovery_problems,
     framework_problems,
@@ -31,9 +34,7 @@ from dynamo_operator.component.validate import (
 )
 from dynamo_operator.component.validate_pod import quantity_problems, shared_environment_problems
 from dynamo_operator.features.history import MAX_HISTORY_LIMIT, parsed_history_limit
-from dynamo_operator.features.picker import TYPE as PICKER
 from dynamo_operator.features.picker import graph_picker_problems
-from dynamo_operator.features.rollouts.revisions import MODES
 from dynamo_operator.graph.api import (
     MOST_SERVICES,
     DynamoGraphDeployment,
@@ -42,7 +43,6 @@ from dynamo_operator.graph.api import (
     Restart,
     grove_names_of,
 )
-from dynamo_operator.graph.service import base_replicas
 from dynamo_operator.names import is_on_grove
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import (
@@ -135,7 +135,7 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
     if spec.restart is not None:
         yield from _restart_problems(spec.restart, sorted(spec.services))
     yield from _name_problems(graph)
-    pickers = sorted(key for key, one in spec.services.items() if one.component_type == PICKER)
+    pickers = sorted(key for key, one in spec.services.items() if one.component_type == EPP)
     if pickers:
         yield from graph_picker_problems(pickers, settings)
     if is_on_grove(graph):

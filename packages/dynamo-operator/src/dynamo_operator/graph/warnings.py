@@ -18,11 +18,10 @@ from dynamo_operator.component.api import (
     is_under_factor,
 )
 from dynamo_operator.component.framework import gpus
-from dynamo_operator.component.validate import framework_warnings, update_warnings
+from dynamo_operator.component.service import base_replicas
+from dynamo_operator.component.validate import EPP, framework_warnings, update_warnings
 from dynamo_operator.component.validate_pod import image_warnings
-from dynamo_operator.features.picker import TYPE
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import base_replicas
 from dynamo_operator.graph.validate import graph_inoperative, inoperative
 from dynamo_operator.shared.cluster import InferencePool
 from dynamo_operator.shared.problems import Problem, ProblemKind, component_path, nearest, service_path
@@ -70,7 +69,7 @@ def context_problems(graph: DynamoGraphDeployment, context: ClusterContext) -> I
         return
     why = context.pools_withheld or _NOT_INSTALLED
     for key, service in sorted(graph.spec.services.items()):
-        if service.component_type == TYPE:
+        if service.component_type == EPP:
             message = f"spec.services[{key}]: cannot deploy EPP component: {why}"
             yield Problem(f"{service_path(key)}.componentType", message, ProblemKind.NOT_SUPPORTED)
 

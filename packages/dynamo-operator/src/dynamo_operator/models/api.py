@@ -1,6 +1,7 @@
 """DynamoModel, and the discovery record of worker pods, which only workers write."""
 
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
@@ -181,3 +182,22 @@ class DynamoWorkerMetadata(Resource):
     DEFINITION: ClassVar = Definition(short_names=("dwm",), columns=(AGE,), status=False)
 
     spec: Annotated[DynamoWorkerMetadataSpec | None, Field("Data that the worker has published.")] = None
+
+
+class ModelReason(StrEnum):
+    """Reasons of a model's conditions."""
+
+    VALID = "ValidationPassed"
+    INVALID = "ValidationFailed"
+    DECODE_FAILED = "DecodeFailed"
+    TOO_LARGE = "TooLarge"
+    REJECTED = "RejectedByApiServer"
+    SERVICES_FOUND = "ServicesFound"
+    NO_SERVICES = "NoServicesFound"
+    ALL_READY = "AllEndpointsReady"
+    NOT_READY = "NotReady"
+    NONE_READY = "NoReadyEndpoints"
+    DISCOVERED = "EndpointsDiscovered"
+    NO_ENDPOINTS = "NoEndpoints"
+    CONFLICT = "AdapterNameTaken"
+    NOT_CALLED = "CallsDisabled"

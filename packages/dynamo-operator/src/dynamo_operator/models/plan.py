@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from dynamo_operator import labels, names
+from dynamo_operator.component.diagnosis import restarts
 from dynamo_operator.component.pod import SYSTEM_PORT
-from dynamo_operator.models.api import DynamoModel, DynamoModelSpec
+from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, ModelReason
 from dynamo_operator.models.validate import model_problems
 from dynamo_operator.names import WORKER_SUFFIX
 from dynamo_operator.shared.cluster import CLIQUE_NAME, REPLICA_INDEX, SET_NAME
@@ -289,17 +290,6 @@ def retry_seconds(endpoint: Endpoint) -> float:
     return delay * (1 - _JITTER * digest[0] / 255)
 
 
-READ_LABELS = (
-    labels.BASE_MODEL_HASH,
-    labels.COMPONENT_TYPE,
-    labels.SUB_COMPONENT_TYPE,
-    labels.ROLE,
-    CLIQUE_NAME,
-    REPLICA_INDEX,
-)
-"""Labels of pods that this module reads."""
-
-
 def is_follower(pod: Pod) -> bool:
     """Whether the pod is a worker of a group, whose leader alone has a LoRA API."""
     pod_labels = pod.metadata.labels
@@ -311,11 +301,6 @@ def is_follower(pod: Pod) -> bool:
 def has_address(pod: Pod, host: str) -> bool:
     """Whether the pod has that IP address."""
     return any(pod_ip.ip == host for pod_ip in pod.status.pod_ips)
-
-
-def restarts(pod: Pod) -> int:
-    """The number of restarts of the pod's containers."""
-    return sum(container.restart_count for container in pod.status.container_statuses)
 
 
 SERVICE_NAME = "kubernetes.io/service-name"
@@ -436,25 +421,6 @@ def base_url(host: str) -> str:
 def host_of(address: str) -> str:
     """The IP address in such a URL."""
     return address.removeprefix("http://").removesuffix(f":{SYSTEM_PORT}").strip("[]")
-
-
-class ModelReason(StrEnum):
-    """Reasons of a model's conditions."""
-
-    VALID = "ValidationPassed"
-    INVALID = "ValidationFailed"
-    DECODE_FAILED = "DecodeFailed"
-    TOO_LARGE = "TooLarge"
-    REJECTED = "RejectedByApiServer"
-    SERVICES_FOUND = "ServicesFound"
-    NO_SERVICES = "NoServicesFound"
-    ALL_READY = "AllEndpointsReady"
-    NOT_READY = "NotReady"
-    NONE_READY = "NoReadyEndpoints"
-    DISCOVERED = "EndpointsDiscovered"
-    NO_ENDPOINTS = "NoEndpoints"
-    CONFLICT = "AdapterNameTaken"
-    NOT_CALLED = "CallsDisabled"
 
 
 @dataclass(frozen=True, slots=True)

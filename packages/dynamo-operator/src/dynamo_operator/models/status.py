@@ -11,16 +11,14 @@ from collections.abc import Container, Iterator, Sequence
 import msgspec
 
 from dynamo_operator.component import diagnosis
-from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, DynamoModelStatus, EndpointInfo
-from dynamo_operator.models.plan import (
-    Endpoint,
-    EndpointId,
-    Lora,
-    ModelInputs,
+from dynamo_operator.models.api import (
+    DynamoModel,
+    DynamoModelSpec,
+    DynamoModelStatus,
+    EndpointInfo,
     ModelReason,
-    lora_of,
-    services,
 )
+from dynamo_operator.models.plan import Endpoint, EndpointId, Lora, ModelInputs, lora_of, services
 from dynamo_operator.shared.conditions import StatusEvent, pause_over
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.times import instant, rfc3339

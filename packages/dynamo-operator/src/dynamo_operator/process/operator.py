@@ -22,6 +22,7 @@ from dynamo_operator.features.scaling.controller import ScalingController
 from dynamo_operator.features.ssh_keys import SshKeyController, creates_ssh_keys
 from dynamo_operator.graph.controller import GraphController
 from dynamo_operator.graph.read import hastens_graph
+from dynamo_operator.graph.status import status_events
 from dynamo_operator.models.calls import ModelCalls, worker_api
 from dynamo_operator.models.controller import STATUS_SECONDS, ModelController
 from dynamo_operator.observability import listen_address
@@ -107,7 +108,7 @@ def control_graphs(parts: Parts) -> PodIndex:
     rollouts = observability.RolloutMetrics(parts.metrics.registry)
     component_reporter = parts.reporter("dynamocomponentdeployment", of_components)
     graph_reporter = parts.reporter("dynamographdeployment", of_graphs)
-    graph_reporter = replace(graph_reporter, rolled_out=rollouts.written)
+    graph_reporter = replace(graph_reporter, rolled_out=rollouts.written, status_events=status_events)
     writer, cache = parts.writer, parts.cache
     validated = ValidationCache()  # of both kinds
     components = ComponentController(cache, applier, component_reporter, pods, settings, validated)

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, cast
 from dynamo_operator import labels, older_generation, version
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.read import SELECTOR as POD_SELECTOR
+from dynamo_operator.component.read import reduced_pod
 from dynamo_operator.component.validate import most_bytes
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.features.ssh_keys import ssh_key_informers
@@ -17,7 +18,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.requests.read import request_informers
 from dynamo_operator.settings import RenderSettings, Settings
 from dynamo_operator.shared import cluster, transforms
-from dynamo_operator.shared.transforms import Owners, children, reduced_pod, slimmed
+from dynamo_operator.shared.transforms import Owners, children, slimmed
 from kube_runtime.apply.writer import complement
 from kube_runtime.cache.informer import CrdInformer, Informer, OptionalInformer
 from kube_runtime.client.client import Client

@@ -12,8 +12,7 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.models.api import DynamoModel
-from dynamo_operator.models.plan import ModelReason
+from dynamo_operator.models.api import DynamoModel, ModelReason
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, RequestReason, held_generation
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.types.meta import Condition, Kind, Resource, Status, condition, new_condition, status_of

@@ -1,13 +1,46 @@
 """Patches of metadata, finalizers above all, and the other writes of a decision."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from dynamo_operator.graph.decision import Delete, Patch, Write
 from dynamo_operator.labels import FINALIZER
-from kube_runtime.apply.result import Applied
+from kube_runtime.apply.result import Applied, Cause, Change, Verb
 from kube_runtime.apply.writer import Writer
 from kube_runtime.errors import NotFound, Refused, ServerFailure
 from kube_runtime.types.meta import Object, R, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """The deletion of an object. `checks_owner`: only if the cache has the newest state of its owner."""
+
+    live: Resource
+    change: Change
+    checks_owner: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A merge patch of an object, or of its subresource of type `type_`."""
+
+    live: Resource
+    body: Object
+    change: Change
+    type_: type[Resource]
+    subresource: str = ""
+
+
+Write: TypeAlias = Delete | Patch
+"""A write beside the objects that an owner applies. A lost one is repeated by the next reconcile."""
+
+
+def scaling(
+    live: Resource, replicas: int, cause: Cause, type_: type[Resource], subresource: str = "scale"
+) -> Patch:
+    """Scale a live object. `type_` is the type of the subresource."""
+    change = Change(Verb.SCALE, type_.KIND.name, live.metadata.name, f"{cause}: {replicas} replicas")
+    return Patch(live, {"spec": {"replicas": replicas}}, change, type_, subresource)
 
 
 async def patch_metadata(resource: R, change: Object, writer: Writer) -> R:

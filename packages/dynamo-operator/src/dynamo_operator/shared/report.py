@@ -6,18 +6,19 @@ the last status, specs without problems) only saves work: after a restart it rea
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from msgspec import structs
 from structlog.contextvars import bind_contextvars
 
 from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.status import status_events
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.shared.conditions import (
     CONFLICT_RETRY_SECONDS,
     FAILURE_REASONS,
     REJECTED_RETRY_SECONDS,
+    StatusEvent,
     Stop,
     bare_type,
     failed_status,
@@ -51,7 +52,8 @@ _LOGGED_ONLY = frozenset((ControllerRevision.KIND.name,))
 class Reporter:
     """Ends the reconciles of one kind.
 
-    `rolled_out` gets a graph with a managed rollout before and after a write of its status.
+    `status_events` are the Events between two states of an object, beside those of refusals. `rolled_out`
+    gets a graph with a managed rollout before and after a write of its status.
     """
 
     writer: Writer
@@ -59,6 +61,7 @@ class Reporter:
     limit: StatusRateLimit
     client: Client
     rolled_out: Callable[[DynamoGraphDeployment, DynamoGraphDeployment], None] = lambda _, __: None
+    status_events: Callable[[Any, Any], Iterable[StatusEvent]] = lambda _, __: ()
     failing: LastingFailures = field(default_factory=LastingFailures)
 
     def applying(self, owner: Resource) -> Applied:
@@ -80,7 +83,7 @@ class Reporter:
             OperatorError: the status could not be written.
         """
         stored = await patch_status(self.writer, resource, stop.status)
-        record_events(self.recorder, resource, stored, stop=stop)
+        record_events(self.recorder, resource, stored, (), self.status_events, stop)
         return Result(written=stored)
 
     async def finish(
@@ -105,7 +108,7 @@ class Reporter:
         graphs = [it for it in (resource, stored) if isinstance(it, DynamoGraphDeployment)]
         if any(graph.status.rolling_update for graph in graphs):
             self.rolled_out(*graphs)
-        record_events(self.recorder, resource, stored, applied.blocked)
+        record_events(self.recorder, resource, stored, applied.blocked, self.status_events)
         again: float | None = None
         if applied.obstructions:
             is_cheap = all(blocked.obstacle in _CHECKED_IN_CACHE for blocked in applied.obstructions)
@@ -125,7 +128,8 @@ def record_events(
     recorder: Recorder,
     before: Resource,
     after: Resource,
-    blocked_objects: Iterable[Blocked] = (),
+    blocked_objects: Iterable[Blocked],
+    status_events: Callable[[Any, Any], Iterable[StatusEvent]],
     stop: Stop | None = None,
 ) -> None:
     """Queue the Events about a status that was just written; `after` is the object with it.
@@ -134,9 +138,8 @@ def record_events(
     """
     if after is before:
         return
-    if isinstance(before, DynamoGraphDeployment) and isinstance(after, DynamoGraphDeployment):
-        for event in status_events(before, after):
-            recorder.event(before, reason=event.reason, message=event.message, warning=event.is_warning)
+    for event in status_events(before, after):
+        recorder.event(before, reason=event.reason, message=event.message, warning=event.is_warning)
     for blocked in blocked_objects:
         if not blocked.passes_by_itself:
             recorder.event(before, reason=blocked.obstacle, message=blocked.message, warning=True)

@@ -6,7 +6,6 @@ objects too.
 """
 
 import base64
-import sys
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
@@ -16,13 +15,10 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import GROUP
-from dynamo_operator.component.diagnosis import READ_CONDITIONS, READY, TEMPLATE_HASHES, is_over, is_ready
-from dynamo_operator.models.plan import READ_LABELS, restarts
-from dynamo_operator.shared.cluster import REPLICA_INDEX, SET_NAME, PullSecret, registry_of_credential
+from dynamo_operator.shared.cluster import PullSecret, registry_of_credential
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Change
-from kube_runtime.types.kinds import ContainerStatus, Pod, PodSpec, PodStatus
-from kube_runtime.types.meta import Condition, Key, Metadata, R, Resource, from_json
+from kube_runtime.types.meta import Key, Metadata, R, Resource, from_json
 
 _COPY = "kubectl.kubernetes.io/last-applied-configuration"
 _MOST_ENTRIES = 32
@@ -93,42 +89,6 @@ def registries_only(secret: PullSecret) -> PullSecret:
     hosts = {registry_of_credential(server): "" for server in islice(auths, _MOST_REGISTRIES)}
     metadata = replace(slim(secret.metadata), annotations={})
     return replace(secret, metadata=metadata, data=hosts)
-
-
-_READ_LABELS = (labels.COMPONENT, labels.GRAPH, labels.SELECTOR, SET_NAME, REPLICA_INDEX, *TEMPLATE_HASHES)
-
-
-def reduced_pod(pod: Pod) -> Pod:
-    """Keep the fields of a pod that the operator reads; strings that many pods share are interned."""
-    old = pod.metadata
-    read = (*_READ_LABELS, *(READ_LABELS if labels.BASE_MODEL_HASH in old.labels else ()))
-    metadata = Metadata(
-        name=old.name,
-        namespace=sys.intern(old.namespace),
-        uid=old.uid,
-        resource_version=old.resource_version,
-        deletion_timestamp=old.deletion_timestamp,
-        labels={name: sys.intern(old.labels[name]) for name in read if name in old.labels},
-    )
-    return Pod(metadata, PodSpec(sys.intern(pod.spec.node_name)), _reduced_status(pod))
-
-
-_IS_READY = PodStatus(conditions=(Condition(READY, "True"),))
-
-
-def _reduced_status(pod: Pod) -> PodStatus:
-    if is_over(pod):
-        return PodStatus(phase=sys.intern(pod.status.phase))
-    # Models read the addresses, and of a ready pod the restarts.
-    serves_model = labels.BASE_MODEL_HASH in pod.metadata.labels
-    addresses = pod.status.pod_ips if serves_model else ()
-    if not is_ready(pod):
-        conditions = (condition for condition in pod.status.conditions if condition.type in READ_CONDITIONS)
-        return replace(pod.status, phase="", conditions=tuple(conditions), pod_ips=addresses)
-    if not serves_model:
-        return _IS_READY
-    counted = (ContainerStatus(restart_count=count),) if (count := restarts(pod)) else ()
-    return replace(_IS_READY, pod_ips=addresses, container_statuses=counted)
 
 
 OWNED_BYTES = 2 * 1024 * 1024

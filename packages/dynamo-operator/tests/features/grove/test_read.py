@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from dynamo_operator.component.service import ServiceObserved
 from dynamo_operator.features.grove.read import grove_members, grove_watches, live_templates
 from dynamo_operator.features.grove.status import GroveMember
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import service_snapshot
-from dynamo_operator.graph.service import ServiceObserved
 from dynamo_operator.names import COMPONENT, GROVE, on_provider
 from dynamo_operator.shared.cluster import (
     LiveTemplate,

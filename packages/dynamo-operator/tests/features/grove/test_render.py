@@ -1,15 +1,17 @@
 """What a graph becomes on Grove, where golden files say too little about the why."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynamo_operator.features.grove.render import grove_model_objects, grove_objects
+from dynamo_operator.features.decision import GraphInputs
+from dynamo_operator.features.grove.render import grove_model_objects
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.render import graph_objects
+from dynamo_operator.graph.decide import decide_valid
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.names import COMPONENT, GROVE, grove_names, on_provider
 from dynamo_operator.settings import RenderSettings
@@ -22,8 +24,7 @@ SETTINGS = RenderSettings(mpi_secret_name="keys", epp_cluster_role_name="epp")
 
 
 def objects(graph: DynamoGraphDeployment, facts: Facts = ON_GROVE) -> tuple[Object, ...]:
-    graph = on_provider(graph, GROVE)
-    return graph_objects(graph, SETTINGS, grove_objects(graph, facts, SETTINGS))
+    return decide_valid(graph, GraphInputs(facts, provider=GROVE), SETTINGS, datetime.now(UTC)).rendered
 
 
 def template(graph: DynamoGraphDeployment, facts: Facts = ON_GROVE) -> Object:

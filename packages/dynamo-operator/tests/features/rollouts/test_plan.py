@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.component.revisions import NOTHING, Member, Revisions, RevisionScale, WorkerRevision
 from dynamo_operator.features.rollouts.plan import (
     Budget,
     Rollout,
@@ -18,13 +19,6 @@ from dynamo_operator.features.rollouts.plan import (
     is_recreated,
     plan_rollout,
     rolling_step,
-)
-from dynamo_operator.features.rollouts.revisions import (
-    NOTHING,
-    Member,
-    Revisions,
-    RevisionScale,
-    WorkerRevision,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.types.meta import Object

@@ -15,25 +15,25 @@ from typing import Any
 from dynamo_graphs.ages import listed
 from dynamo_graphs.reader import Reading
 from dynamo_operator import labels
+from dynamo_operator.component import decide as components
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.decide import ComponentInputs, decide_valid
 from dynamo_operator.component.read import live_objects, read_facts, serves
 from dynamo_operator.component.render import component_parts
+from dynamo_operator.component.service import component_of
 from dynamo_operator.component.validate import component_problems, lacks_orchestrator
 from dynamo_operator.crds import custom_resource_definitions, defaulted
+from dynamo_operator.features.decision import GraphInputs
 from dynamo_operator.features.grove.read import live_templates
-from dynamo_operator.features.takeover.evidence import set_origin
-from dynamo_operator.features.takeover.plan import WORKLOADS, Origin, are_same, is_of_earlier_operator, units
+from dynamo_operator.graph import decide as graphs
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.decide import is_available, plan_graph, workload_provider
-from dynamo_operator.graph.decision import GraphInputs
 from dynamo_operator.graph.read import components_of, service_snapshot
-from dynamo_operator.graph.service import component_of
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.names import on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared import cluster
 from dynamo_operator.shared.transforms import registries_only
+from dynamo_operator.takeover.evidence import set_origin
+from dynamo_operator.takeover.plan import WORKLOADS, Origin, are_same, is_of_earlier_operator, units
 from dynamoctl.installation.checks import Definition, Finding, failed, ok
 from kube_runtime.cache.store import Cache, Store
 from kube_runtime.cache.watch import Present, Started, Synced
@@ -157,9 +157,9 @@ def _of_graph(
         live_templates=live_templates(stored, cache),
     )
     live = live_objects(stored, cache, (DynamoComponentDeployment, cluster.PodCliqueSet))
-    provider = workload_provider(stored, facts, {kind for kind, _ in live})
+    provider = graphs.workload_provider(stored, facts, {kind for kind, _ in live})
     graph = on_provider(stored, provider)
-    if not is_available(provider, facts) or graph_problems(graph, settings):
+    if not graphs.is_available(provider, facts) or graph_problems(graph, settings):
         return
     inputs = GraphInputs(
         facts,
@@ -170,7 +170,7 @@ def _of_graph(
         pods=dict.fromkeys(graph.spec.services, _ASSUMED),
         set_origin=next(filter(None, (origins.get(key) for _, key in live)), Origin.OUTDATED),
     )
-    decision = plan_graph(stored, inputs, settings, datetime.now(UTC))
+    decision = graphs.decide_valid(stored, inputs, settings, datetime.now(UTC))
     rendered = {(body["kind"], key_of(body)): body for body in decision.rendered}
     for body in decision.objects:
         if body["kind"] in WORKLOADS:
@@ -190,8 +190,8 @@ def _of_component(component: DynamoComponentDeployment, cache: Cache, settings: 
         return
     around, workloads = component_parts(component, facts, settings)
     live = _live([*around, *workloads], cache)
-    inputs = ComponentInputs(facts, live, pods=_ASSUMED)
-    decision = decide_valid(component, inputs, settings)
+    inputs = components.ComponentInputs(facts, live, pods=_ASSUMED)
+    decision = components.decide_valid(component, inputs, settings)
     for desired, rendered in zip(decision.workloads, decision.rendered, strict=True):
         if desired["kind"] in WORKLOADS:  # not a PodGroup
             yield desired, rendered

@@ -4,22 +4,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from operator import itemgetter
 
 import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.diagnosis import diagnose
-from dynamo_operator.component.objects import canonical
-from dynamo_operator.features.grove.render import grove_model_objects, grove_objects
+from dynamo_operator.component.namespace_defaults import rendered_as_running
+from dynamo_operator.component.objects import canonical, graph_controlled
+from dynamo_operator.component.service import ServiceView
+from dynamo_operator.features.decision import Decision, Provider
+from dynamo_operator.features.grove.render import grove_model_objects, grove_objects, grove_units
 from dynamo_operator.features.grove.status import grove_view
-from dynamo_operator.features.namespace_defaults import grove_units, rendered_as_running
-from dynamo_operator.features.takeover.evidence import adopted_set, set_starts_to_drain, without_new_drains
 from dynamo_operator.graph.api import grove_names_of
-from dynamo_operator.graph.decision import Decision, Provider, Write, scaling
-from dynamo_operator.graph.render import graph_objects
-from dynamo_operator.graph.service import ServiceView
 from dynamo_operator.shared.cluster import Facts, PodCliqueScale, PodCliqueScalingGroupScale, PodCliqueSet
+from dynamo_operator.shared.patches import Write, scaling
+from dynamo_operator.takeover.evidence import adopted_set, set_starts_to_drain, without_new_drains
 from kube_runtime.apply.result import Applied, Cause
 from kube_runtime.types.meta import Object
 
@@ -42,12 +43,12 @@ def _render_set(decision: Decision) -> Decision:
 def _set_with_facts(decision: Decision, facts: Facts) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
     """The objects as rendered with these facts, and as applied."""
     graph, inputs, settings = decision.effective, decision.inputs, decision.settings
-    rendered = graph_objects(graph, settings, grove_objects(graph, facts, settings))
+    rendered = graph_controlled(graph, chain(decision.around, grove_objects(graph, facts, settings)))
     adopted = adopted_set(rendered, inputs.live, inputs.set_origin)
     if not set_starts_to_drain(adopted, inputs.live):
         return rendered, adopted
     undrained = msgspec.structs.replace(settings, worker_drain_period_seconds=0)
-    earlier = graph_objects(graph, undrained, grove_objects(graph, facts, undrained))
+    earlier = graph_controlled(graph, chain(decision.around, grove_objects(graph, facts, undrained)))
     return rendered, tuple(without_new_drains(adopted, earlier, inputs.live))
 
 

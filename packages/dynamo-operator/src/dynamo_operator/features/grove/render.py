@@ -14,20 +14,22 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from dynamo_operator import labels
+from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.exposure import ingresses, virtual_services
 from dynamo_operator.component.launch import Fragment, GroupNode, Hosts
+from dynamo_operator.component.namespace_defaults import ComponentUnit
 from dynamo_operator.component.objects import discovery_backend, object_metadata
 from dynamo_operator.component.plan import ComponentPlan
 from dynamo_operator.component.pod import namespace_defaults_record, pod_template
 from dynamo_operator.component.render import component_plan, model_services, namespace_defaults, services
+from dynamo_operator.component.service import component_of, component_resource
 from dynamo_operator.component.wait_for_leader import wait_config_maps
-from dynamo_operator.features.exposure import ingresses, virtual_services
 from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
-from dynamo_operator.graph.service import component_of, component_resource
 from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, kai_queue
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import Facts, LiveTemplate, NamespaceDefaults, PodCliqueSet
+from dynamo_operator.shared.cluster import Facts, LiveTemplate, PodCliqueSet
+from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Object
 
 _KAI = "kai-scheduler"
@@ -55,13 +57,17 @@ def grove_model_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
     return tuple(by_name.values())
 
 
-def grove_namespace_defaults(
-    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
-) -> dict[str, NamespaceDefaults]:
-    """Return what new pods of each service would get from their namespace now, by the service's key."""
-    facts = _without_account(facts)
+def grove_units(
+    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings, pods: Mapping[str, tuple[Pod, ...]]
+) -> dict[str, ComponentUnit]:
+    """The services of a graph on Grove, by component name. `pods` are theirs by service."""
+    facts, units = _without_account(facts), grove_names_of(graph).services
     return {
-        key: namespace_defaults(_component(graph, key, settings), facts, settings)
+        names.component_name(graph.metadata.name, key): ComponentUnit(
+            units[key],
+            namespace_defaults(_component(graph, key, settings), facts, settings),
+            pods.get(key, ()),
+        )
         for key in graph.spec.services
     }
 

@@ -6,14 +6,16 @@ from dataclasses import replace
 import msgspec
 
 from dynamo_operator import labels
+from dynamo_operator.component import revisions
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.features.rollouts import plan, revisions
+from dynamo_operator.component.service import component_object
+from dynamo_operator.features.decision import Decision, Feature
+from dynamo_operator.features.rollouts import plan
 from dynamo_operator.features.rollouts.status import rolling_update
-from dynamo_operator.features.takeover.plan import BESIDE_PODS
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_operator.graph.decision import Decision, Feature, scaling
-from dynamo_operator.graph.render import component_object
 from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.patches import scaling
+from dynamo_operator.takeover.plan import BESIDE_PODS
 from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.apply.result import Cause
 from kube_runtime.times import rfc3339
@@ -56,7 +58,7 @@ def _plan_rollout(decision: Decision) -> Decision:
     return replace(decision, rollout=rollout)
 
 
-def _render_rollout(decision: Decision) -> Decision:
+def _scale_and_record(decision: Decision) -> Decision:
     """Scale old components; when none is left, record on the graph the worker hash that serves now."""
     rollout, annotations = decision.rollout, decision.graph.metadata.annotations
     assert rollout is not None  # noqa: S101  # `_plan_rollout`
@@ -85,16 +87,16 @@ def _rollout_status(decision: Decision, status: DynamoGraphDeploymentStatus) -> 
 
 ROLLOUTS = Feature(
     # Managed, or something of a managed one is left.
-    lambda graph, inputs: (
-        labels.WORKER_ROLLOUT in graph.metadata.annotations
-        or labels.CURRENT_WORKER_HASH in graph.metadata.annotations
-        or graph.status.rolling_update is not None
-        or any(labels.WORKER_HASH in component.metadata.labels for component in inputs.components)
+    lambda it: (
+        labels.WORKER_ROLLOUT in it.graph.metadata.annotations
+        or labels.CURRENT_WORKER_HASH in it.graph.metadata.annotations
+        or it.graph.status.rolling_update is not None
+        or any(labels.WORKER_HASH in component.metadata.labels for component in it.inputs.components)
     ),
     plan=lambda decision: replace(
         decision, revisions=observed_revisions(decision.graph, decision.inputs.components, decision.settings)
     ),
     plan_sized=_plan_rollout,
-    render=_render_rollout,
+    adjust=_scale_and_record,
     status=_rollout_status,
 )

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
-from dynamo_operator.features.rollouts.revisions import (
+from dynamo_operator.component.revisions import (
     NOTHING,
     Member,
     Revisions,

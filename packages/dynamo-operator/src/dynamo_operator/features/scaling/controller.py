@@ -17,12 +17,12 @@ from typing import ClassVar
 import msgspec
 from structlog.contextvars import bind_contextvars
 
+from dynamo_operator.features.decision import AdapterInputs, AdapterPlan
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterSpec as AdapterSpec
 from dynamo_operator.features.scaling.decide import decide, refused_by_server
 from dynamo_operator.features.scaling.feature import adapter_names
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.decision import AdapterInputs, AdapterPlan
 from dynamo_operator.shared.report import Reporter, report_unreadable
 from kube_runtime.apply import result
 from kube_runtime.apply.applier import controller_reference

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import has_adapter
+from dynamo_operator.component.service import base_replicas, selector
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterSpec as AdapterSpec
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterStatus as AdapterStatus
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import base_replicas, selector
 from dynamo_operator.shared.conditions import REJECTED_RETRY_SECONDS, ScalingReason
 from kube_runtime.apply.result import Blocked, controls
 from kube_runtime.types.meta import new_condition

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import has_adapter, is_worker
-from dynamo_operator.features.rollouts.revisions import Revisions
+from dynamo_operator.component.revisions import Revisions
+from dynamo_operator.component.service import Observed, base_replicas
+from dynamo_operator.features.decision import AdapterInputs, AdapterPlan, Feature
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.decision import AdapterInputs, AdapterPlan, Feature
-from dynamo_operator.graph.service import Observed, base_replicas
 from dynamo_operator.shared.conditions import SUSPENDED
 from kube_runtime.apply.result import controls
 from kube_runtime.types.meta import Object, condition
@@ -105,9 +105,7 @@ def _adapter_object(graph: DynamoGraphDeployment, key: str, replicas: int) -> Ob
 
 
 ADAPTERS = Feature(
-    lambda graph, inputs: (
-        bool(inputs.adapters.present) or any(map(has_adapter, graph.spec.services.values()))
-    ),
+    lambda it: bool(it.inputs.adapters.present) or any(map(has_adapter, it.graph.spec.services.values())),
     plan=lambda it: replace(
         it, adapters=plan_adapters(it.graph, it.inputs.services, it.inputs.adapters, it.revisions)
     ),

@@ -1,11 +1,14 @@
 """A graph meets the features that it uses, and no others."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.service import ServiceObserved
+from dynamo_operator.features.decision import Decision, Feature, GraphInputs
 from dynamo_operator.features.exposure import EXPOSURE
 from dynamo_operator.features.history import HISTORY
 from dynamo_operator.features.restart import RESTART
@@ -13,8 +16,7 @@ from dynamo_operator.features.rollouts.feature import ROLLOUTS
 from dynamo_operator.features.scaling.feature import ADAPTERS
 from dynamo_operator.features.suspension import SUSPENSION
 from dynamo_operator.graph.decide import CLAIMS, FEATURES
-from dynamo_operator.graph.decision import Feature, GraphInputs
-from dynamo_operator.graph.service import ServiceObserved
+from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Metadata, Object
 from specs import a_graph, a_service
@@ -41,5 +43,6 @@ def test_a_graph_that_uses_it_meets_it(
     service: dict[str, Any], graph: dict[str, Any], inputs: dict[str, Any], feature: Feature
 ) -> None:
     given = a_graph({"w": a_service(**service)}, **graph)
-    met = [each for each in FEATURES if each.applies(given, GraphInputs(Facts(), **inputs))]
+    decision = Decision(given, GraphInputs(Facts(), **inputs), RenderSettings(), datetime.now(UTC))
+    met = [each for each in FEATURES if each.applies(decision)]
     assert [HISTORY, feature] == met

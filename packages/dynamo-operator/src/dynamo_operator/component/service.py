@@ -27,7 +27,8 @@ from dynamo_operator.component.objects import (
     service_labels,
     variable,
 )
-from dynamo_operator.features.rollouts.revisions import (
+from dynamo_operator.component.pod import HTTP_PORT
+from dynamo_operator.component.revisions import (
     NAMESPACE_PREFIX_VARIABLE,
     PLAIN,
     WorkerRevision,
@@ -382,3 +383,22 @@ def _explicit(value: object) -> Any:
     kept = {name: child if name in _USER_DEFINED else _explicit(child) for name, child in value.items()}
     explicit = {name: _EXPLICIT.get(name, {}) if child == {} else child for name, child in kept.items()}
     return {name: child for name, child in explicit.items() if child != {}}
+
+
+def component_object(
+    graph: DynamoGraphDeployment, key: str, settings: RenderSettings, revision: WorkerRevision = PLAIN
+) -> Object:
+    """Return the DynamoComponentDeployment of a service, as it is applied."""
+    desired = component_resource(graph, key, settings, revision)
+    spec: Object = desired["spec"]
+    if graph.spec.services[key].component_type == "planner":
+        account = {"serviceAccountName": names.PLANNER_SERVICE_ACCOUNT}
+        spec["extraPodSpec"] = spec.get("extraPodSpec", {}) | account
+    config = config_of(spec.get("envs", ())) if spec.get("componentType") == "frontend" else {}
+    if isinstance(own := config.get(key), dict):
+        changed = {**config, key: {**own, "port": HTTP_PORT}}
+        text = json.dumps(changed, sort_keys=True, separators=(",", ":"))
+        spec["envs"] = [
+            {**entry, "value": text} if entry["name"] == VARIABLE else entry for entry in spec["envs"]
+        ]
+    return desired

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dynamo_graphs import Graph
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.features.rollouts.revisions import (
+from dynamo_operator.component.revisions import (
     PLAIN,
     WorkerRevision,
     digits,
@@ -294,7 +294,7 @@ def test_an_edit_makes_a_revision_if_it_changes_the_pods(field: str) -> None:
     assert before != after
     changes_pods = pods(before) != pods(after)
     assert changes_pods == (content(before) != content(after)), (
-        "see `worker_content` in features/rollouts/revisions.py"
+        "see `worker_content` in component/revisions.py"
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import ComponentSpec
-from dynamo_operator.features.takeover.plan import (
+from dynamo_operator.takeover.plan import (
     Origin,
     has_same_pods,
     starts_to_drain,

@@ -3,7 +3,7 @@
 import msgspec
 
 from dynamo_operator import labels
-from dynamo_operator.features.namespace_defaults import running_defaults
+from dynamo_operator.component.namespace_defaults import running_defaults
 from dynamo_operator.shared.cluster import Facts, NamespaceDefaults
 from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Metadata

@@ -8,16 +8,10 @@ import msgspec
 import pytest
 
 from dynamo_operator.component.api import ComponentSpec, ScalingAdapterSwitch
-from dynamo_operator.features.grove.render import grove_objects
-from dynamo_operator.graph.api import (
-    DynamoGraphDeployment,
-    DynamoGraphDeploymentSpec,
-    DynamoGraphDeploymentStatus,
-)
-from dynamo_operator.graph.render import component_object, component_objects, graph_objects
-from dynamo_operator.graph.service import (
+from dynamo_operator.component.service import (
     ServiceObserved,
     base_replicas,
+    component_object,
     default_ingress,
     effective_replicas,
     graph_scale,
@@ -26,6 +20,13 @@ from dynamo_operator.graph.service import (
     selector,
     sized,
 )
+from dynamo_operator.features.decision import GraphInputs
+from dynamo_operator.graph.api import (
+    DynamoGraphDeployment,
+    DynamoGraphDeploymentSpec,
+    DynamoGraphDeploymentStatus,
+)
+from dynamo_operator.graph.decide import decide_valid
 from dynamo_operator.graph.status import graph_status
 from dynamo_operator.names import COMPONENT, GROVE, is_on_grove, on_provider
 from dynamo_operator.settings import RenderSettings
@@ -171,9 +172,9 @@ def suspended(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
 
 def kinds(graph: DynamoGraphDeployment) -> dict[str, Object]:
     """What is rendered of the graph, by kind."""
-    on_grove = grove_objects(graph, Facts(), SETTINGS)
-    workloads = on_grove if is_on_grove(graph) else component_objects(graph, SETTINGS)
-    return {each["kind"]: each for each in graph_objects(graph, SETTINGS, workloads)}
+    inputs = GraphInputs(Facts(), provider=GROVE if is_on_grove(graph) else COMPONENT)
+    made = decide_valid(graph, inputs, SETTINGS, datetime.now(UTC))
+    return {each["kind"]: each for each in made.rendered}
 
 
 def test_without_grove_all_go_by_it() -> None:

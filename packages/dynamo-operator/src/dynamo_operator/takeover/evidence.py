@@ -1,6 +1,6 @@
 """Take over the workloads of an earlier operator without restarting their pods.
 
-`features.takeover.plan` decides what stays. This module collects the evidence: whether a workload was
+`takeover.plan` decides what stays. This module collects the evidence: whether a workload was
 rendered from the current spec, or a user has edited the spec since the earlier operator last read it.
 """
 
@@ -11,9 +11,9 @@ import msgspec
 
 from dynamo_operator import FIELD_MANAGER, labels
 from dynamo_operator.component.api import DynamoComponentDeployment, is_worker
-from dynamo_operator.features.takeover import plan
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import LiveObjects
+from dynamo_operator.takeover import plan
 from kube_runtime.types.meta import Object, Resource, content_of, from_plain, key_of
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment, DynamoComponentDeploymentSpec
-from dynamo_operator.features.takeover.evidence import annotated, component_origin, set_origin
-from dynamo_operator.features.takeover.plan import Origin
+from dynamo_operator.takeover.evidence import annotated, component_origin, set_origin
+from dynamo_operator.takeover.plan import Origin
 from kube_runtime.types.meta import Metadata, Object, OwnerReference
 
 GO = {labels.LAST_APPLIED_GENERATION: "1"}

@@ -7,8 +7,8 @@ import pytest
 
 from dynamo_operator.admission.decide import RULES, ReviewContext, decide
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.exposure import component_exposure, exposure_problems
 from dynamo_operator.component.render import component_parts
-from dynamo_operator.features.exposure import component_exposure, exposure_problems
 from dynamo_operator.graph.validate import inoperative
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts

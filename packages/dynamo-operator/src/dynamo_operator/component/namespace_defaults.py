@@ -20,12 +20,9 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.diagnosis import lacks_image
 from dynamo_operator.component.render import namespace_defaults
-from dynamo_operator.features.grove.render import grove_namespace_defaults
-from dynamo_operator.features.takeover.plan import DEPLOYMENT_UNIT, GROUP_UNIT, WORKLOADS, units
-from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
-from dynamo_operator.names import component_name
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects, NamespaceDefaults
+from dynamo_operator.takeover.plan import DEPLOYMENT_UNIT, GROUP_UNIT, WORKLOADS, units
 from kube_runtime.apply.drift import template_has_no_drift
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Object, Resource, content_of, decoder_of, key_of
@@ -101,17 +98,6 @@ def component_unit(
     unit = DEPLOYMENT_UNIT if component.spec.nodes == 1 else GROUP_UNIT
     now = namespace_defaults(component, facts, settings)
     return {component.metadata.name: ComponentUnit(unit, now, pods)}
-
-
-def grove_units(
-    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings, pods: Mapping[str, tuple[Pod, ...]]
-) -> dict[str, ComponentUnit]:
-    """The services of a graph on Grove, by component name. `pods` are theirs by service."""
-    units = grove_names_of(graph).services
-    return {
-        component_name(graph.metadata.name, key): ComponentUnit(units[key], now, pods.get(key, ()))
-        for key, now in grove_namespace_defaults(graph, facts, settings).items()
-    }
 
 
 def _kept_defaults(

@@ -3,7 +3,7 @@
 The plans of features are here, beside the decision that they are part of; how each is made is in `features`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeAlias
@@ -11,56 +11,25 @@ from typing import TypeAlias
 import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.revisions import Revisions
+from dynamo_operator.component.service import Observed, ServiceView
 from dynamo_operator.features.grove.status import GroveMember
 from dynamo_operator.features.rollouts.plan import Rollout
-from dynamo_operator.features.rollouts.revisions import Revisions
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
-from dynamo_operator.features.takeover.plan import Origin
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus, RestartStatus
-from dynamo_operator.graph.service import Observed, ServiceView
 from dynamo_operator.names import COMPONENT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects
 from dynamo_operator.shared.conditions import Stop
-from kube_runtime.apply.result import Applied, Blocked, Cause, Change, Verb
+from dynamo_operator.shared.patches import Write
+from dynamo_operator.takeover.plan import Origin
+from kube_runtime.apply.result import Applied, Blocked
 from kube_runtime.errors import DecodeError
 from kube_runtime.types.kinds import ControllerRevision, Pod
 from kube_runtime.types.meta import Condition, Key, Metadata, Object, Resource
 
 Adapters: TypeAlias = Mapping[str, Adapter]
 """By name: those that a graph controls, and foreign ones that occupy a name that it needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """The deletion of an object. `checks_owner`: only if the cache has the newest state of its owner."""
-
-    live: Resource
-    change: Change
-    checks_owner: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Patch:
-    """A merge patch of an object, or of its subresource of type `type_`."""
-
-    live: Resource
-    body: Object
-    change: Change
-    type_: type[Resource]
-    subresource: str = ""
-
-
-Write: TypeAlias = Delete | Patch
-"""A write beside the objects that an owner applies. A lost one is repeated by the next reconcile."""
-
-
-def scaling(
-    live: Resource, replicas: int, cause: Cause, type_: type[Resource], subresource: str = "scale"
-) -> Patch:
-    """Scale a live object. `type_` is the type of the subresource."""
-    change = Change(Verb.SCALE, type_.KIND.name, live.metadata.name, f"{cause}: {replicas} replicas")
-    return Patch(live, {"spec": {"replicas": replicas}}, change, type_, subresource)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +115,11 @@ class Decision:
     `graph` is the user's graph with the annotations of `record`, which are written first; with a `stop`
     nothing else is. `effective` is the graph to render, with the replicas of its adapters and of a suspension
     and the ids of restarts; `sized` has replicas in every service, to compare with the workloads. `rendered`
-    are the objects to control, and `objects` the same as applied: running pods keep equivalent templates, and
-    what the administrator does not allow is `blocked`, its keys `spared`. `claims` are the PVCs to create,
-    `accounts` and `models` are shared with other graphs. `before` and `after` are the writes around the
-    objects, and `closing` annotations of the graph that are written last, None to remove one.
+    are the objects to control, those `around` the workloads first, and `objects` the same as applied: running
+    pods keep equivalent templates, and what the administrator does not allow is `blocked`, its keys `spared`.
+    `claims` are the PVCs to create; `accounts` and `models` are shared with other graphs. `before` and
+    `after` are the writes around the objects, and `closing` annotations of the graph that are written last,
+    None to remove one.
     """
 
     graph: DynamoGraphDeployment
@@ -168,6 +138,7 @@ class Decision:
     suspension: Suspension = field(default_factory=Suspension)
     revisions: Revisions = field(default_factory=Revisions)
     rollout: Rollout | None = None
+    around: tuple[Object, ...] = ()
     rendered: tuple[Object, ...] = ()
     objects: tuple[Object, ...] = ()
     spared: frozenset[tuple[str, Key]] = frozenset()
@@ -191,14 +162,16 @@ class Decision:
 class Feature:
     """What one part of a graph adds to the decision; most graphs use few of them.
 
-    `applies` sees the user's graph with its record. `plan` comes before the replicas of the services are
-    known, `plan_sized` after that, `render` after the objects are rendered, `status` after all is applied.
+    `applies` sees the user's graph with its record, and what was read. `plan` comes before the replicas of
+    the services are known, `plan_sized` after that. `render` adds to the objects `around` the workloads,
+    `adjust` comes after the provider has rendered these, and `status` after all is applied.
     """
 
-    applies: Callable[[DynamoGraphDeployment, GraphInputs], bool]
+    applies: Callable[[Decision], bool]
     plan: Callable[[Decision], Decision] | None = None
     plan_sized: Callable[[Decision], Decision] | None = None
-    render: Callable[[Decision], Decision] | None = None
+    render: Callable[[Decision], Iterable[Object]] | None = None
+    adjust: Callable[[Decision], Decision] | None = None
     status: Callable[[Decision, DynamoGraphDeploymentStatus], DynamoGraphDeploymentStatus] | None = None
 
 
@@ -206,8 +179,8 @@ class Feature:
 class Provider:
     """What runs the services of a graph: components of this operator, or Grove.
 
-    `render` fills in the objects of a decision. `views` are the services as they are after it was applied.
-    `replaces` are the workloads of the other provider.
+    `render` adds the workloads to the objects `around` them. `views` are the services as they are after it
+    was applied. `replaces` are the workloads of the other provider.
     """
 
     render: Callable[[Decision], Decision]

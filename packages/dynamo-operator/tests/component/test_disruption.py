@@ -7,8 +7,8 @@ import pytest
 
 from dynamo_graphs.offline import graph_tree
 from dynamo_operator.component.render import component_parts
-from dynamo_operator.graph.render import component_objects, graph_objects
-from dynamo_operator.names import GROVE, on_provider
+from dynamo_operator.features.disruption import graph_disruption_budgets
+from dynamo_operator.graph.render import component_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object
@@ -23,7 +23,7 @@ def budgets(objects: Sequence[Object]) -> dict[str, Object]:
 
 
 def of_graph(settings: RenderSettings = ONE, **service: Any) -> dict[str, Object]:
-    return budgets(graph_objects(a_graph({"W": a_service(**service)}), settings, ()))
+    return budgets(graph_disruption_budgets(a_graph({"W": a_service(**service)}), settings))
 
 
 def test_without_a_wish_and_without_a_default_there_is_none() -> None:
@@ -69,8 +69,8 @@ def test_it_counts_the_pods_of_its_service_in_every_dynamo_namespace() -> None:
 
 def test_pods_of_groups_and_on_grove_have_none() -> None:
     assert {} == of_graph(replicas=2, multinode={"nodeCount": 2})
-    graph = on_provider(a_graph({"W": a_service(replicas=2)}), GROVE)
-    assert {} == budgets(graph_objects(graph, ONE, ()))
+    found = graph_tree(a_graph({"W": a_service(replicas=2)}), Facts(grove_served=True), ONE)
+    assert {} == budgets(found)
 
 
 def test_a_component_of_a_graph_leaves_it_to_the_graph() -> None:

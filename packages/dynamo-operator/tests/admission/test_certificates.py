@@ -32,8 +32,7 @@ from dynamo_operator.admission.configuration import Configuration
 from dynamo_operator.admission.decide import ReviewContext
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.review import Decisions
-from dynamo_operator.admission.server import WebhookServer
-from dynamo_operator.observability import WebhookMetrics
+from dynamo_operator.admission.server import WebhookMetrics, WebhookServer
 from dynamo_operator.shared.cluster import ServingSecret
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache

@@ -12,7 +12,7 @@ from conformance.recordings import documents
 from dynamo_graphs.offline import graph_tree
 from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.observability import register_scope
+from dynamo_operator.process.observability import register_scope
 from dynamo_operator.process.scope import LEASE, Scope, informers, scope_of, unselected
 from dynamo_operator.settings import RenderSettings, Settings
 from dynamo_operator.shared.cluster import Facts

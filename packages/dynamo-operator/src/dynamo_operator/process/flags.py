@@ -17,8 +17,7 @@ import msgspec
 from cyclopts import Group, Parameter
 
 from dynamo_operator.documents import Document, documents
-from dynamo_operator.observability import listen_address
-from dynamo_operator.settings import Section, SettingField, Settings, fields
+from dynamo_operator.settings import Section, SettingField, Settings, fields, listen_address
 from dynamo_operator.shared.problems import nearest
 from kube_runtime.errors import ConfigError, ConfigErrors, leaves
 

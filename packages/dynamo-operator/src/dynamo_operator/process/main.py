@@ -13,8 +13,8 @@ from typing import Final, Protocol
 
 import structlog
 
-from dynamo_operator import observability, version
-from dynamo_operator.process import flags, operator
+from dynamo_operator import version
+from dynamo_operator.process import flags, observability, operator
 from dynamo_operator.settings import Settings
 
 STOP_SECONDS: Final = 9.0

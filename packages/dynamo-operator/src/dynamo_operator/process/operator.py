@@ -12,7 +12,7 @@ from typing import cast
 import structlog
 
 import dynamo_operator
-from dynamo_operator import labels, observability
+from dynamo_operator import labels
 from dynamo_operator.admission.certificates import CertificateRotation, metrics_certificate
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.webhooks import webhooks
@@ -24,12 +24,12 @@ from dynamo_operator.graph.controller import GraphController
 from dynamo_operator.graph.read import hastens_graph
 from dynamo_operator.models.calls import ModelCalls, worker_api
 from dynamo_operator.models.controller import STATUS_SECONDS, ModelController
-from dynamo_operator.observability import listen_address
+from dynamo_operator.process import observability
 from dynamo_operator.process.scope import Scope, informers, unselected
 from dynamo_operator.process.startup import StartupWatch, prepared, until_stopped
 from dynamo_operator.requests.controller import RequestController
 from dynamo_operator.requests.read import GpuDiscoveryRbac, RequestReader
-from dynamo_operator.settings import Settings
+from dynamo_operator.settings import Settings, listen_address
 from dynamo_operator.shared.conditions import SUSPENDED, GraphState
 from dynamo_operator.shared.report import Reporter, ValidationCache, report_refusal
 from dynamo_operator.shared.transforms import is_controlled_by_us

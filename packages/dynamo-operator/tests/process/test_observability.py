@@ -38,7 +38,7 @@ from dynamo_operator.graph.api import (
 )
 from dynamo_operator.models.api import DynamoModel, DynamoModelStatus, EndpointInfo
 from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
-from dynamo_operator.observability import (
+from dynamo_operator.process.observability import (
     BURST,
     FORBIDDEN,
     OK,
@@ -48,7 +48,6 @@ from dynamo_operator.observability import (
     UNAVAILABLE,
     UNKNOWN,
     Access,
-    Address,
     CallMetrics,
     HttpServer,
     LinesPerObject,
@@ -56,7 +55,6 @@ from dynamo_operator.observability import (
     RolloutMetrics,
     configure,
     health_server,
-    listen_address,
     metrics_server,
     redacted,
     register,
@@ -64,10 +62,11 @@ from dynamo_operator.observability import (
     written,
 )
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamo_operator.settings import LogFormat, LoggingSettings, TimeFormat
+from dynamo_operator.settings import Address, LogFormat, LoggingSettings, TimeFormat
+from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.controller.manager import Health
-from kube_runtime.errors import ConfigError, Unreachable
+from kube_runtime.errors import Unreachable
 from kube_runtime.types.meta import Condition, Metadata, R, Resource
 from simulated.clock import on_simulated_clock
 
@@ -276,27 +275,6 @@ async def test_metrics_are_served_in_the_format_asked_for() -> None:
             assert (await answer.text()).endswith("# EOF\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (":8080", Address(None, 8080)),
-        ("127.0.0.1:8080", Address("127.0.0.1", 8080)),
-        ("[::1]:8080", Address("::1", 8080)),
-        ("0.0.0.0:0", Address("0.0.0.0", 0)),  # noqa: S104  not listened on
-        ("0", None),
-        ("", None),
-    ],
-)
-def test_addresses_are_written_as_in_go(text: str, expected: Address | None) -> None:
-    assert expected == listen_address("--metrics-bind-address", text)
-
-
-@pytest.mark.parametrize("text", ["8080", "localhost", ":http", ":99999", "a:-1"])
-def test_a_wrong_address_blames_its_setting(text: str) -> None:
-    with pytest.raises(ConfigError, match="--metrics-bind-address: expected HOST:PORT"):
-        listen_address("--metrics-bind-address", text)
-
-
 def test_the_version_the_process_and_the_endpoints_of_a_model_are_there() -> None:
     ends = (
         EndpointInfo(address="a", ready=True),
@@ -326,10 +304,11 @@ def test_a_call_is_counted_with_its_result_and_its_time() -> None:
     assert 3.0 == registry.get_sample_value("dynamo_operator_adapter_call_seconds_sum", {"verb": "load"})
 
 
-class ObjectsMetrics:
+class ObjectsMetrics(Cache):
     """A cache of some objects."""
 
     def __init__(self, *held: Resource) -> None:
+        super().__init__()
         self.held: list[Resource] = [*held]
 
     def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:  # noqa: ARG002  the cache's

@@ -1,6 +1,7 @@
 """`dynamo-operator run`: from the command line to a running operator and its orderly stop."""
 
 import asyncio
+import inspect
 import os
 import signal
 import sys
@@ -9,13 +10,18 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Final, Protocol
 
 import structlog
+from cyclopts import Group, Parameter
 
 from dynamo_operator import version
 from dynamo_operator.process import flags, observability, operator
 from dynamo_operator.settings import Settings
+
+if TYPE_CHECKING:
+    from cyclopts.help import ColumnSpec, DefaultFormatter, HelpEntry
+    from rich.console import Console, ConsoleOptions
 
 STOP_SECONDS: Final = 9.0
 """Seconds for an orderly stop. The kubelet waits 30 s; on node shutdown it may wait less."""
@@ -50,7 +56,45 @@ def start(arguments: Mapping[str, str | None], operate: "Operate") -> None:
         runner.run(serve(settings, operate, on_stop=end_within))
 
 
-run.__signature__ = flags.signature()  # type: ignore[attr-defined]
+def signature() -> inspect.Signature:
+    """The signature from which cyclopts builds flags and help of `run`: one text parameter per flag."""
+    from cyclopts.help import DefaultFormatter
+
+    formatter = DefaultFormatter(column_specs=_columns)
+    return inspect.Signature([_parameter(flag, formatter) for flag in flags.flags()])
+
+
+def _parameter(flag: flags.Flag, formatter: "DefaultFormatter") -> inspect.Parameter:
+    annotation = Annotated[
+        str | None,
+        Parameter(
+            name=[f"--{name}" for name in flag.names],
+            help=flag.text,
+            metavar=flag.metavar,
+            show_default=(lambda _: flag.default) if flag.default else False,
+            group=Group(flag.group, sort_key=flags.GROUPS.index(flag.group), help_formatter=formatter),
+        ),
+    ]
+    return inspect.Parameter(
+        flag.identifier, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+    )
+
+
+def _columns(
+    console: "Console",  # noqa: ARG001  the signature is given by cyclopts
+    options: "ConsoleOptions",  # noqa: ARG001
+    entries: "list[HelpEntry]",
+) -> "tuple[ColumnSpec, ...]":
+    """Two columns, the first wide enough for every flag: a flag broken across lines cannot be searched."""
+    from cyclopts.help import ColumnSpec, DescriptionRenderer, NameRenderer
+
+    indent = 2  # of every line of a cell but the first
+    width = max(len(name) + indent for entry in entries for name in entry.all_options)
+    names = ColumnSpec(renderer=NameRenderer(max_width=width), style="cyclopts.name", min_width=width)
+    return (names, ColumnSpec(renderer=DescriptionRenderer(), overflow="fold"))
+
+
+run.__signature__ = signature()  # type: ignore[attr-defined]
 
 
 class Operate(Protocol):

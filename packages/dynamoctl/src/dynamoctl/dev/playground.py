@@ -28,7 +28,7 @@ from devcluster.startup import READY_SECONDS
 from dynamo_operator import labels, user_agent
 from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.process import flags, operator
-from dynamo_operator.process.main import start
+from dynamo_operator.process.main import signature, start
 from dynamo_operator.requests.api import COPIER, PROFILER, JobPodInFull, Output
 from dynamo_operator.settings import Settings
 from dynamo_profiler import command
@@ -254,7 +254,7 @@ def run(**arguments: str | None) -> None:
 
 
 # `python -m dynamoctl.dev.playground run …` takes every flag of the operator.
-run.__signature__ = flags.signature()  # type: ignore[attr-defined]
+run.__signature__ = signature()  # type: ignore[attr-defined]
 
 
 def main() -> None:

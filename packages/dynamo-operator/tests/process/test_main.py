@@ -18,7 +18,7 @@ from dynamo_operator.settings import Settings
 
 logging.configure(Settings().logging, sys.stderr)
 
-async def operator(settings, *, stop):
+async def operator(settings, stop):
     print("running", flush=True)
     await stop.wait()
     print("stopping", flush=True)

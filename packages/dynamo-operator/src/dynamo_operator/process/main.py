@@ -6,11 +6,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import structlog
 from cyclopts import Group, Parameter
@@ -28,6 +28,9 @@ STOP_SECONDS: Final = 9.0
 
 _SPARE_SECONDS: Final = 0.5
 
+Operate: TypeAlias = Callable[[Settings, asyncio.Event], Awaitable[None]]
+"""An operator that runs with these settings until the event is set."""
+
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -41,7 +44,7 @@ def run(**arguments: str | None) -> None:
     start(arguments, operator.run)
 
 
-def start(arguments: Mapping[str, str | None], operate: "Operate") -> None:
+def start(arguments: Mapping[str, str | None], operate: Operate) -> None:
     """Run `operate` with the settings of this command line, until a signal to stop."""
     given = flags.given(arguments)
     file = given.get(flags.CONFIG)
@@ -97,14 +100,6 @@ def _columns(
 run.__signature__ = signature()  # type: ignore[attr-defined]
 
 
-class Operate(Protocol):
-    """The operator, or a test double of it."""
-
-    async def __call__(self, settings: Settings, *, stop: asyncio.Event) -> None:
-        """Run until `stop` is set."""
-        ...
-
-
 async def serve(settings: Settings, operate: Operate, *, on_stop: Callable[[], None] = lambda: None) -> None:
     """Run the operator until the first signal to stop; a second signal ends the process at once.
 
@@ -125,7 +120,7 @@ async def serve(settings: Settings, operate: Operate, *, on_stop: Callable[[], N
 
     for stop_signal in _STOPPING:
         loop.add_signal_handler(stop_signal, stopping, stop_signal)
-    await operate(settings, stop=stop)
+    await operate(settings, stop)
     log.info("stopped")
 
 

@@ -255,7 +255,7 @@ def own_namespace(configured: str, setting: str, flag: str) -> str:
 _log = structlog.get_logger(__name__)
 
 
-async def run(settings: Settings, *, stop: asyncio.Event, dial: Callable[[str], str] | None = None) -> None:
+async def run(settings: Settings, stop: asyncio.Event, *, dial: Callable[[str], str] | None = None) -> None:
     """Reconcile until `stop` is set, then stop in order.
 
     Raises:

@@ -234,7 +234,7 @@ async def simulated_workers() -> AsyncIterator[Callable[[str], str]]:
         await runner.cleanup()
 
 
-async def operate(settings: Settings, *, stop: asyncio.Event) -> None:
+async def operate(settings: Settings, stop: asyncio.Event) -> None:
     """Run the operator on simulated nodes until `stop` is set."""
     kubeconfig = Path(os.environ[ADMINISTRATOR])
     async with (
@@ -244,7 +244,7 @@ async def operate(settings: Settings, *, stop: asyncio.Event) -> None:
     ):
         client = Client(transport, field_manager="simulated-kubelet")
         profiling = group.create_task(run_profiling_pods(client))
-        await operator.run(settings, stop=stop, dial=dial)
+        await operator.run(settings, stop, dial=dial)
         profiling.cancel()
 
 

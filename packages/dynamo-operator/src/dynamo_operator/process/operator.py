@@ -30,7 +30,7 @@ from dynamo_operator.process.startup import StartupWatch, prepared, until_stoppe
 from dynamo_operator.requests.controller import RequestController
 from dynamo_operator.requests.read import GpuDiscoveryRbac, RequestReader
 from dynamo_operator.settings import Settings, listen_address
-from dynamo_operator.shared.conditions import SUSPENDED, GraphState
+from dynamo_operator.shared.conditions import SUSPENDED, FailureReasons, GraphState
 from dynamo_operator.shared.report import Reporter, ValidationCache, report_refusal
 from dynamo_operator.shared.transforms import is_controlled_by_us
 from kube_runtime.apply.applier import Applier
@@ -77,9 +77,12 @@ class Parts:
         take_over = ManagedFieldsUpgrade(self.writer, labels.LAST_APPLIED_GENERATION)
         return Applier(self.writer, labels.LAST_APPLIED_HASH, labels.OWNER_GENERATION, take_over)
 
-    def reporter(self, component: str, limit: StatusRateLimit) -> Reporter:
+    def reporter(
+        self, component: str, limit: StatusRateLimit, reasons: FailureReasons | None = None
+    ) -> Reporter:
         """A reporter for one kind, whose Events name `component` as their source."""
-        return Reporter(self.writer, self.events.recorder(component), limit, self.client)
+        recorder = self.events.recorder(component)
+        return Reporter(self.writer, recorder, limit, self.client, failure_reasons=reasons)
 
 
 def control_all(parts: Parts, dial: Callable[[str], str] | None) -> None:

@@ -18,6 +18,7 @@ from dynamo_operator.shared.conditions import (
     CONFLICT_RETRY_SECONDS,
     FAILURE_REASONS,
     REJECTED_RETRY_SECONDS,
+    FailureReasons,
     Stop,
     bare_type,
     failed_status,
@@ -51,7 +52,8 @@ _LOGGED_ONLY = frozenset((ControllerRevision.KIND.name,))
 class Reporter:
     """Ends the reconciles of one kind.
 
-    `rolled_out` gets a graph with a managed rollout before and after a write of its status.
+    `rolled_out` gets a graph with a managed rollout before and after a write of its status. `failure_reasons`
+    are for a kind that is not in `FAILURE_REASONS`.
     """
 
     writer: Writer
@@ -60,6 +62,7 @@ class Reporter:
     client: Client
     rolled_out: Callable[[DynamoGraphDeployment, DynamoGraphDeployment], None] = lambda _, __: None
     failing: LastingFailures = field(default_factory=LastingFailures)
+    failure_reasons: FailureReasons | None = None
 
     def applying(self, owner: Resource) -> Applied:
         """The result of the writes for an object, to be filled; each change is an Event at once."""
@@ -226,7 +229,7 @@ async def report_unreadable(
     if bare.metadata.deletion_timestamp:
         await without_finalizer(bare, reporter.writer)
         return DONE
-    generation, reasons = bare.metadata.generation, FAILURE_REASONS[type_]
+    generation, reasons = bare.metadata.generation, reporter.failure_reasons or FAILURE_REASONS[type_]
     if isinstance(error, errors.TooLarge):
         text = f"Not processed: {error.message}. Running pods keep running."
         reason, event = reasons.too_large, "TooLarge"
@@ -234,7 +237,7 @@ async def report_unreadable(
         text = f"Cannot read the object: {error.message}"
         reason, event = reasons.unreadable, "DecodeFailed"
     text = cut(text, _MESSAGE_LIMIT)
-    status = failed_status(type_, bare.status, generation, reason, text)
+    status = failed_status(type_, reasons.conditions, bare.status, generation, reason, text)
     if type_ is DynamoModel:  # the schema wants both in every status
         status = structs.replace(
             status, ready_endpoints=status.ready_endpoints or 0, total_endpoints=status.total_endpoints or 0
@@ -264,8 +267,9 @@ async def report_refusal(
     if isinstance(error, errors.ServerFailure):  # the next attempt may not meet it
         raise error
     text = cut(rejected(error.kind.name, error.key.name, error).message, _MESSAGE_LIMIT)
-    reason, generation = FAILURE_REASONS[type_].rejected, resource.metadata.generation
-    status = failed_status(type_, status_of(resource), generation, reason, text)
+    generation, reasons = resource.metadata.generation, reporter.failure_reasons or FAILURE_REASONS[type_]
+    before = status_of(resource)
+    status = failed_status(type_, reasons.conditions, before, generation, reasons.rejected, text)
     try:
         stored = await patch_status(reporter.writer, resource, status)
     except (errors.Forbidden, errors.Invalid):  # the Event and the log remain

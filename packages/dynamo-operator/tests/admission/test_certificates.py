@@ -317,7 +317,7 @@ class FixedStore:
         return self.stored
 
 
-async def test_a_bundle_that_others_keep_removing_is_repaired_some_times_and_then_told() -> None:
+async def test_a_bundle_that_others_keep_removing_is_repaired_a_few_times_and_then_reported() -> None:
     server, stored, removed = Server(), new_certificate(), 0
     configured(server, stored)
     async with upkeep(server, FixedStore(stored)) as found:

@@ -72,7 +72,7 @@ async def test_a_restricted_operator_marks_its_namespace_for_as_long_as_it_runs(
     assert {} == server.storage.objects[LEASES]
 
 
-async def test_a_restricted_operator_reads_no_lease_of_anybody() -> None:
+async def test_a_restricted_operator_reads_no_leases_of_others() -> None:
     server = Server()
     operator = await Operator(server, RESTRICTED).start()
     await asyncio.sleep(60)

@@ -16,7 +16,7 @@ import time
 import aiohttp
 
 from cluster.graph.graphs import graph
-from dynamo_operator import observability
+from dynamo_operator.process import observability
 from dynamo_operator.settings import LoggingSettings
 from kube_runtime.types.meta import Object
 from reviews.asking import review

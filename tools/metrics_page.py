@@ -6,13 +6,9 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from dynamo_operator import METRICS_PREFIX
-from dynamo_operator.observability import (
-    CallMetrics,
-    RolloutMetrics,
-    WebhookMetrics,
-    register,
-    register_scope,
-)
+from dynamo_operator.admission.server import WebhookMetrics
+from dynamo_operator.process.observability import CallMetrics, RolloutMetrics, register, register_scope
+from kube_runtime.cache.store import Cache
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import R
 from tools.markdown import table
@@ -57,7 +53,7 @@ _FIRST = (
 )
 
 
-class _EmptyCache:
+class _EmptyCache(Cache):
     """A cache without objects."""
 
     def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:  # noqa: ARG002  the cache's

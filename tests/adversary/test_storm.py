@@ -158,7 +158,7 @@ class Storm:
         return found
 
 
-def test_a_storm_of_objects_and_reviews_holds_up_no_other_tenant(
+def test_a_storm_of_objects_and_reviews_delays_no_other_tenant(
     world: World, other: World, kinds: ControlPlane, install: Install
 ) -> None:
     with install(*ELECTED) as there:

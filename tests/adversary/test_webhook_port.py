@@ -49,7 +49,7 @@ def holder(there: Installation) -> str:
     return str(body.get("spec", {}).get("holderIdentity", ""))
 
 
-def test_a_stranger_with_small_requests_ends_no_leader(kinds: ControlPlane, install: Install) -> None:
+def test_small_requests_of_an_outsider_end_no_leader(kinds: ControlPlane, install: Install) -> None:
     with install(*ELECTED) as there:
         there.process.says("elected")
         leader = holder(there)
@@ -68,7 +68,7 @@ def test_a_stranger_with_small_requests_ends_no_leader(kinds: ControlPlane, inst
         assert leader == holder(there)
 
 
-def test_the_process_ends_in_time_whatever_strangers_send(kinds: ControlPlane, install: Install) -> None:
+def test_the_process_stops_in_time_whatever_outsiders_send(kinds: ControlPlane, install: Install) -> None:
     services = {f"s{number}": {"labels": {f"l{each}": "v w" for each in range(900)}} for number in range(300)}
     large = review(graph(services), graph(services))
     assert 2_000_000 < len(large) < 7_000_000

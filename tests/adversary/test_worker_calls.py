@@ -111,7 +111,7 @@ async def test_outside_the_cluster_no_address_of_a_pod_is_called() -> None:
 
 
 @on_simulated_clock
-async def test_a_model_that_was_loaded_goes_although_nobody_may_be_called() -> None:
+async def test_a_loaded_model_is_deleted_although_no_worker_may_be_called() -> None:
     cluster = Cluster()
     (worker,) = cluster.has_pods(1)
     cluster.has_model()

@@ -137,7 +137,7 @@ def test_a_managed_rollout_of_another_image_fails_no_request(
     assert (0, tally.sent) == (tally.failed, tally.answered)
 
 
-def test_a_killed_worker_comes_back_and_the_others_go_on(
+def test_a_killed_worker_restarts_and_the_others_continue(
     cluster: RealCluster, world: World, report: Report
 ) -> None:
     at = serving(cluster, world, counted_graph("pair", replicas=2))

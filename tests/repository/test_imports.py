@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-MOST_LINES = 38_910
-"""Lower it when code goes. It is not raised for convenience: the aim is 24,000."""
+MOST_LINES = 31_200
+"""Lower it when code goes. It is not raised for convenience: the goal of the design is 28,500."""
 
 OFFLINE = (
     "dynamo_operator.requests.copier",

@@ -13,8 +13,7 @@ from prometheus_client import CollectorRegistry
 from dynamo_operator.admission.certificates import Stored, Terms, decide, hosts_of
 from dynamo_operator.admission.decide import ReviewContext
 from dynamo_operator.admission.review import Decisions
-from dynamo_operator.admission.server import ANY_CLIENT, AccessReviews, Clients, WebhookServer
-from dynamo_operator.observability import WebhookMetrics
+from dynamo_operator.admission.server import ANY_CLIENT, AccessReviews, Clients, WebhookMetrics, WebhookServer
 from kube_runtime.tls import Certificate
 from reviews.asking import OPERATOR, SETTINGS
 

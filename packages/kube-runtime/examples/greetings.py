@@ -4,64 +4,91 @@ python greetings.py crd | kubectl apply --server-side -f -
 python greetings.py
 """
 
+import asyncio
 import json
+import signal
 import sys
 from typing import Annotated
 
-import kube_runtime.controller.operator as kube
+from kube_runtime.apply.applier import Applier, Controlled
+from kube_runtime.apply.status import patch_status
+from kube_runtime.cache.informer import Informer
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client, Congestion
+from kube_runtime.client.connect import connect
+from kube_runtime.commandline import exit_on_error
+from kube_runtime.controller.controller import DONE, Reconciler, Result
+from kube_runtime.controller.manager import Manager
+from kube_runtime.crd import Field
+from kube_runtime.schema import custom_resource_definition
+from kube_runtime.types.kinds import ConfigMap
+from kube_runtime.types.meta import Key, Kind, Object, Resource, Status, Struct
 
 
-class GreetingSpec(kube.Struct):
+class GreetingSpec(Struct):
     """What the user wants."""
 
-    name: Annotated[str, kube.Field("Who is greeted.")] = "world"
+    name: Annotated[str, Field("Who is greeted.")] = "world"
 
 
-class GreetingStatus(kube.Status):
+class GreetingStatus(Status):
     """What the operator has done."""
 
-    config_map: Annotated[str, kube.Field("The ConfigMap with the text.")] = ""
+    config_map: Annotated[str, Field("The ConfigMap with the text.")] = ""
 
 
-class Greeting(kube.Resource):
+class Greeting(Resource):
     """A text for one name."""
 
-    KIND = kube.Kind("example.com", "v1", "Greeting", "greetings")
+    KIND = Kind("example.com", "v1", "Greeting", "greetings")
 
-    spec: Annotated[GreetingSpec, kube.Field("Desired state.")] = GreetingSpec()
-    status: Annotated[GreetingStatus, kube.Field("Observed state.")] = GreetingStatus()
+    spec: Annotated[GreetingSpec, Field("Desired state.")] = GreetingSpec()
+    status: Annotated[GreetingStatus, Field("Observed state.")] = GreetingStatus()
 
 
-class GreetingReconciler(kube.Reconciler):
+class GreetingReconciler(Reconciler):
     """Applies the ConfigMap, then reports it. It may be killed between any two requests."""
 
-    reconciles, owns = Greeting, (kube.ConfigMap,)
+    reconciles, owns = Greeting, (ConfigMap,)
 
-    def __init__(self, manager: kube.Manager) -> None:
-        self.cache, self.applier = manager.cache, kube.Applier(manager.writer)
+    def __init__(self, manager: Manager) -> None:
+        self.cache, self.applier = manager.cache, Applier(manager.writer)
 
-    async def reconcile(self, key: kube.Key) -> kube.Result:
+    async def reconcile(self, key: Key) -> Result:
         """Compare the actual with the desired state. If nothing differs, nothing is written."""
         greeting = self.cache.get(Greeting, key)
         if greeting is None or greeting.metadata.deletion_timestamp:
-            return kube.DONE  # the garbage collector deletes the ConfigMap
-        await self.applier.apply(greeting, kube.Controlled([config_map(greeting)], self.owns))
+            return DONE  # the garbage collector deletes the ConfigMap
+        await self.applier.apply(greeting, Controlled([config_map(greeting)], self.owns))
         status = GreetingStatus(config_map=f"{key.name}-greeting")
-        return kube.Result(written=await kube.patch_status(self.applier.writer, greeting, status))
+        return Result(written=await patch_status(self.applier.writer, greeting, status))
 
 
-def config_map(greeting: Greeting) -> kube.Object:
+def config_map(greeting: Greeting) -> Object:
     """Build the desired ConfigMap, with only the fields that the operator owns."""
     namespace, name = greeting.key
     labels = {"example.com/greeting": name}
     metadata = {"name": f"{name}-greeting", "namespace": namespace, "labels": labels}
     text = f"Hello, {greeting.spec.name}!"
-    return kube.ConfigMap.KIND.manifest(metadata, data={"text": text})
+    return ConfigMap.KIND.manifest(metadata, data={"text": text})
+
+
+async def run() -> None:
+    """Connect, and reconcile until SIGTERM or SIGINT; then stop in order."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with await connect(user_agent="greetings") as transport:
+        manager = Manager(Client(Congestion(transport), field_manager="greetings"), Cache())
+        manager.inform(Informer(Greeting))
+        manager.inform(Informer(ConfigMap, labels="example.com/greeting"))
+        manager.control(GreetingReconciler(manager))
+        await manager.run(stop)
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["crd"]:
-        print(json.dumps(kube.custom_resource_definition(Greeting)))
+        print(json.dumps(custom_resource_definition(Greeting)))
     else:
-        selected = kube.Informer(kube.ConfigMap, labels="example.com/greeting")
-        kube.run_operator("greetings", GreetingReconciler, informers=[selected])
+        with exit_on_error():
+            asyncio.run(run())

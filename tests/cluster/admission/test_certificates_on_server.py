@@ -7,7 +7,7 @@ from kube_runtime.wire import path_of
 from reviews.rows import graph
 
 
-def test_a_bundle_that_somebody_takes_out_is_put_back(webhooks: Installation, lab: World) -> None:
+def test_a_removed_ca_bundle_is_restored(webhooks: Installation, lab: World) -> None:
     before = webhooks.bundles()
     path = path_of(CONFIGURATIONS, "", webhooks.configuration)
     patch = [{"op": "remove", "path": f"/webhooks/{index}/clientConfig/caBundle"} for index in (0, 2)]
@@ -16,7 +16,7 @@ def test_a_bundle_that_somebody_takes_out_is_put_back(webhooks: Installation, la
     assert 201 == webhooks.asker.create(GRAPH, graph()).code
 
 
-def test_a_certificate_that_somebody_deletes_is_made_anew(webhooks: Installation, lab: World) -> None:
+def test_a_deleted_certificate_is_recreated(webhooks: Installation, lab: World) -> None:
     before = webhooks.certificate()
     webhooks.asker.delete(ServingSecret.KIND, NAMESPACE, SECRET_NAME)
     lab.until(lambda: webhooks.certificate() not in ("", before))

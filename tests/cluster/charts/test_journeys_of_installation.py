@@ -225,7 +225,7 @@ def helm_test(kinds: ControlPlane, helm: Helm, world: World) -> tuple[int, str]:
     return dynamoctl("check", f"--kubeconfig={mine}", *container["args"][1:])
 
 
-def test_j03_helm_test_fails_where_nobody_answers(kinds: ControlPlane, online: Helm, world: World) -> None:
+def test_j03_helm_test_fails_if_no_operator_answers(kinds: ControlPlane, online: Helm, world: World) -> None:
     with installed(online, world, WEBHOOKS):
         code, said = helm_test(kinds, online, world)
     assert 1 == code
@@ -256,7 +256,7 @@ def test_j04_install_for_one_namespace(
     assert world.get(LEASES, "dynamo-operator-namespace-scope") is None
 
 
-def test_j06_a_second_cluster_wide_operator_is_told_before(
+def test_j06_a_second_cluster_wide_operator_is_reported_before(
     kinds: ControlPlane, online: Helm, world: World, tmp_path: Path
 ) -> None:
     ask = ("check", "--before-install", f"--kubeconfig={kinds.kubeconfig}")
@@ -374,7 +374,7 @@ def test_j09_webhooks_off(kinds: ControlPlane, online: Helm, world: World, tmp_p
         world.eventually(GRAPH, "wrong", is_ready)
 
 
-def test_j10_what_an_upgrade_would_change_is_told_before(
+def test_j10_what_an_upgrade_would_change_is_shown_before(
     kinds: ControlPlane, online: Helm, world: World, tmp_path: Path
 ) -> None:
     ask = ("check", "--before-upgrade", f"--kubeconfig={kinds.kubeconfig}")

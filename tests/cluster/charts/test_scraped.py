@@ -194,7 +194,7 @@ def test_the_account_of_a_usual_prometheus_reads_without_a_value_of_ours(
     assert [200, 200] == [scene.asked(port, usual) for port in scene.ports]
 
 
-def test_strangers_read_nothing(kinds: ControlPlane, scene: Scene) -> None:
+def test_metrics_need_a_permitted_token(kinds: ControlPlane, scene: Scene) -> None:
     stranger = kinds.kubectl("create", "token", "default", f"--namespace={scene.namespace}").strip()
     [port, _] = scene.ports
     assert [200, 403, 401] == [scene.asked(port, each) for each in (scene.token, stranger, "")]
@@ -218,7 +218,7 @@ def test_prometheus_evaluates_all_alerts_and_none_is_on(scene: Scene) -> None:
     assert set() == {each["name"] for each in found if each["state"] == "firing"}
 
 
-def test_objects_are_counted_once_though_two_replicas_tell_of_them(scene: Scene) -> None:
+def test_objects_are_counted_once_although_two_replicas_export_them(scene: Scene) -> None:
     [query] = panels()["Resource Count by State"]
     found = scene.prometheus.query(query)
     counts = {

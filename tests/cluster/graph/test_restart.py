@@ -52,7 +52,7 @@ def test_a_second_start_changes_nothing(
     assert {} == audit.calls(namespace=world.namespace, since=since)
 
 
-def test_a_graph_edited_while_nobody_watched_is_brought_up_to_date(
+def test_a_graph_edited_while_no_operator_ran_is_updated(
     world: World, lone_operator: OperatorProcess
 ) -> None:
     with lone_operator:

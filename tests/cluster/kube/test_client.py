@@ -230,7 +230,7 @@ async def test_the_status_of_a_custom_resource_needs_its_version_as_a_guard(
 
 
 @pytest.mark.usefixtures("things")
-async def test_an_equal_status_is_no_new_version(client: Client, namespace: str) -> None:
+async def test_an_equal_status_creates_no_new_version(client: Client, namespace: str) -> None:
     thing = await client.create(Thing, a_thing(namespace))
     uid = thing.metadata.uid
     written = [

@@ -8,7 +8,7 @@ import sys
 from functools import partial
 
 from dynamo_operator.process import flags, operator
-from dynamo_operator.process.main import start
+from dynamo_operator.process.main import signature, start
 from kube_runtime.commandline import application, execute
 from simulated.lora_fleet import REDIRECT, dial
 
@@ -18,7 +18,7 @@ def run(**arguments: str | None) -> None:
     start(arguments, partial(operator.run, dial=partial(dial, os.environ[REDIRECT])))
 
 
-run.__signature__ = flags.signature()  # type: ignore[attr-defined]
+run.__signature__ = signature()  # type: ignore[attr-defined]
 
 
 def main() -> None:

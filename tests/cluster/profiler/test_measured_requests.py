@@ -94,7 +94,7 @@ def test_the_cheapest_graph_that_meets_its_targets_when_measured_is_taken(
     assert body["metadata"]["uid"] == owner["uid"]
 
 
-def test_a_profiler_that_is_evicted_goes_on_with_the_next_candidate(
+def test_an_evicted_profiler_continues_with_the_next_candidate(
     kinds: ControlPlane, world: World, tmp_path: Path, served: Frontends, order: Order
 ) -> None:
     first, second = (Kubelet(kinds, world, tmp_path / each) for each in ("first", "second"))

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 OTHER = {"spec": {"model": "other/model"}}
 
 
-def test_a_late_change_is_told_once_and_has_no_effect(world: World, player: Player) -> None:
+def test_a_late_change_is_reported_once_and_has_no_effect(world: World, player: Player) -> None:
     before = player.is_served(autoApply=True)
     world.patch(REQUEST, "chat", OTHER)
     player.said("SpecChangeRejected")
@@ -66,7 +66,7 @@ def test_a_request_that_waits_for_pods_of_an_earlier_job_names_them(world: World
     assert "Profiling" == condition(body, "Succeeded")["reason"]
 
 
-def test_a_paused_request_does_nothing_until_it_goes_on(world: World, player: Player) -> None:
+def test_a_paused_request_does_nothing_until_it_is_unpaused(world: World, player: Player) -> None:
     paused = {"metadata": {"name": "chat", "annotations": {"nvidia.com/paused": "true"}}}
     world.create(REQUEST, {**a_request(), **paused})
     world.eventually(REQUEST, "chat", lambda each: condition(each, "Succeeded").get("reason") == "Paused")

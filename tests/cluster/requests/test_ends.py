@@ -65,7 +65,7 @@ def test_a_pod_that_fails_is_quoted_and_not_run_again(
     player.said("ProfilingCheckFailed")
 
 
-def test_a_pod_that_is_evicted_is_replaced_and_profiling_goes_on(world: World, player: Player) -> None:
+def test_an_evicted_pod_is_replaced_and_profiling_continues(world: World, player: Player) -> None:
     world.create(REQUEST, a_request())
     first = player.pod()["metadata"]["name"]
     evicted(player)

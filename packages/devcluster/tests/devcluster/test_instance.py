@@ -7,7 +7,7 @@ from kube_runtime.errors import ConfigError
 
 
 @pytest.mark.parametrize("name", ["", "-a", "a-", "A", "a_b", "../a", "a/b", ".locks", "a" * 41])
-def test_a_name_that_is_no_label_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_name_that_is_not_a_label_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="instance name"):
         Instance(name, tmp_path)
 

@@ -38,7 +38,7 @@ with held(Path(sys.argv[1]), Silent(), "nothing"):
 """
 
 
-def test_the_second_waits_says_so_once_and_goes_on_when_the_first_is_done(tmp_path: Path) -> None:
+def test_the_second_logs_once_that_it_waits_and_continues_when_the_first_is_done(tmp_path: Path) -> None:
     lock = tmp_path / "folder" / "lock"
     order: list[str] = []
     second_waits = threading.Event()

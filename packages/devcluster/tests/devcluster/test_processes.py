@@ -69,7 +69,7 @@ def test_another_process_with_the_same_pid_is_not_stopped(process: Process, tmp_
     assert pid == stranger.pid()
 
 
-def test_a_record_from_before_the_last_boot_is_of_nobody(process: Process) -> None:
+def test_a_record_from_before_the_last_boot_names_no_process(process: Process) -> None:
     process.start(["sleep", "60"], ENVIRONMENT)
     true_record = recorded_file(process).read_text()
     _, stat = true_record.splitlines()
@@ -80,7 +80,7 @@ def test_a_record_from_before_the_last_boot_is_of_nobody(process: Process) -> No
 
 
 @pytest.mark.parametrize("text", ["", "boot\n", "boot\n12 (x)\n", "not\na record\n"])
-def test_a_broken_record_is_of_nobody(process: Process, text: str) -> None:
+def test_a_broken_record_names_no_process(process: Process, text: str) -> None:
     recorded_file(process).write_text(text)
     assert process.pid() is None
 

@@ -7,7 +7,7 @@ from rich.progress import SpinnerColumn
 from devcluster.progress import Lines, Spinners
 
 
-def test_lines_tell_each_step_but_not_each_advance() -> None:
+def test_lines_show_each_step_but_not_each_advance() -> None:
     stream = io.StringIO()
     lines = Lines(stream)
     lines.step("first")

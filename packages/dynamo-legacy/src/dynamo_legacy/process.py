@@ -19,7 +19,7 @@ from dynamo_operator import labels
 from dynamo_operator.component.read import PodIndex
 from dynamo_operator.process.operator import Parts
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.conditions import FAILURE_REASONS, FailureReasons
+from dynamo_operator.shared.conditions import FailureReasons
 from dynamo_operator.shared.transforms import Owners, children, namespace_of, per_owner, slimmed
 from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import ManagedFieldsUpgrade
@@ -34,13 +34,9 @@ _EARLIER_OPERATOR = "banzaicloud.com/last-applied"
 """The annotation in which the operator of that generation recorded what it applied."""
 
 
-_FAILURE_REASONS: dict[type[Resource], FailureReasons] = {
-    DynamoDeployment: FailureReasons((READY,), *repeat(DeploymentReason.UNDEFINED, 3)),
-    DynamoNimDeployment: FailureReasons((AVAILABLE,), *repeat(NimReason.RECONCILING, 3)),
-    DynamoNimRequest: FailureReasons(
-        (NIM_AVAILABLE,), Reason.VALIDATION_FAILED, Reason.VALIDATION_FAILED, Reason.BUILD_FAILED
-    ),
-}
+_OF_DEPLOYMENTS = FailureReasons((READY,), *repeat(DeploymentReason.UNDEFINED, 3))
+_OF_NIMS = FailureReasons((AVAILABLE,), *repeat(NimReason.RECONCILING, 3))
+_OF_IMAGES = FailureReasons((NIM_AVAILABLE,), *repeat(Reason.VALIDATION_FAILED, 2), Reason.BUILD_FAILED)
 
 
 def legacy_kinds(settings: RenderSettings) -> list[Informer[Any]]:
@@ -73,18 +69,17 @@ def legacy_informers(settings: RenderSettings, owners: Owners) -> list[Informer[
 def control(parts: Parts, pods: PodIndex) -> None:
     """Add the controllers of these kinds to the manager."""
     legacy = read_legacy_settings(os.environ)
-    FAILURE_REASONS.update(_FAILURE_REASONS)
     applier, settings = parts.applier(), parts.settings.render
     applier.take_over = ManagedFieldsUpgrade(parts.writer, _EARLIER_OPERATOR)
     cache = parts.cache
-    reporter = parts.reporter("dynamonimdeployment", StatusRateLimit(goal=AVAILABLE))
+    reporter = parts.reporter("dynamonimdeployment", StatusRateLimit(goal=AVAILABLE), _OF_NIMS)
     of_nims = parts.options_reporting(DynamoNimDeployment, reporter)
     nims = NimController(cache, applier, reporter, pods, settings, legacy)
     store = ArchiveStore(legacy) if legacy.endpoint else None
-    reporter = parts.reporter("dynamodeployment", StatusRateLimit(goal=READY))
+    reporter = parts.reporter("dynamodeployment", StatusRateLimit(goal=READY), _OF_DEPLOYMENTS)
     of_deployments = replace(parts.options_reporting(DynamoDeployment, reporter), workers=_WORKERS)
     deployments = DeploymentController(cache, applier, reporter, store, settings, legacy)
-    reporter = parts.reporter("dynamonimrequest", StatusRateLimit())
+    reporter = parts.reporter("dynamonimrequest", StatusRateLimit(), _OF_IMAGES)
     of_images = replace(parts.options_reporting(DynamoNimRequest, reporter), workers=_WORKERS)
     images = ImageRequestController(cache, applier, reporter, settings, legacy)
     parts.manager.control(nims, of_nims)

@@ -165,7 +165,7 @@ def test_each_source_has_its_volumes_mounted(source: Source) -> None:
     assert {mount["name"] for mount in fetcher["volumeMounts"]} <= volumes
 
 
-def test_without_a_source_it_is_said_where_one_can_be_named() -> None:
+def test_a_missing_source_is_reported_with_the_fields_that_name_one() -> None:
     settings = LegacySettings(registry_server="r.example.com")
     with pytest.raises(SourceUnavailable, match=r"spec\.source or spec\.downloadUrl"):
         fetch_of(request(), settings)

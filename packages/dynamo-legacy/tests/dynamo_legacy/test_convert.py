@@ -231,7 +231,7 @@ def test_a_pvc_is_the_graphs_or_its_own(storage_class: str, entry: Object, kinds
     assert all(spec["volumeMounts"] == mounts for spec in graph["spec"]["services"].values())
 
 
-def test_every_loss_is_told() -> None:
+def test_every_loss_is_reported() -> None:
     services = {
         "Frontend": {"monitorExporter": {"enabled": True}, "runMode": {"standalone": True}},
         "Worker": {

@@ -7,9 +7,11 @@ settings file and `docs/settings.md` are generated from both.
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, Literal, TypeAlias, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_type_hints
 
 import msgspec
+
+from kube_runtime.errors import ConfigError
 
 
 class Section(msgspec.Struct, frozen=True, rename="camel"):
@@ -216,6 +218,30 @@ Skipper and of Emissary. Sources: the reference pages of these controllers."""
 _SNIPPETS: Final = ("-snippet", "-snippets")
 """Suffixes of such annotations of ingress-nginx (with risk level "Critical"), NGINX's controller and
 HAProxy's, under any prefix."""
+
+
+_OFF = "0"
+_LARGEST_PORT = 65535
+
+
+class Address(NamedTuple):
+    """A listen address. Host None means every interface; port 0 means any free port."""
+
+    host: str | None
+    port: int
+
+
+def listen_address(source: str, text: str) -> Address | None:
+    """Parse an address such as `:8080`, `127.0.0.1:8080` or `[::1]:8080`; None if it is `0`, which means off.
+
+    Raises: ConfigError, with `source` as the setting to blame.
+    """
+    if text in {_OFF, ""}:
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > _LARGEST_PORT:
+        raise ConfigError(source, f"expected HOST:PORT, :PORT or 0, got {text!r}")
+    return Address(host.removeprefix("[").removesuffix("]") or None, int(port))
 
 
 def entries(text: str) -> tuple[str, ...]:

@@ -32,8 +32,7 @@ from dynamo_operator.admission.configuration import Configuration
 from dynamo_operator.admission.decide import ReviewContext
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.review import Decisions
-from dynamo_operator.admission.server import WebhookServer
-from dynamo_operator.observability import WebhookMetrics
+from dynamo_operator.admission.server import WebhookMetrics, WebhookServer
 from dynamo_operator.shared.cluster import ServingSecret
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache
@@ -318,7 +317,7 @@ class FixedStore:
         return self.stored
 
 
-async def test_a_bundle_that_others_keep_removing_is_repaired_some_times_and_then_told() -> None:
+async def test_a_bundle_that_others_keep_removing_is_repaired_a_few_times_and_then_reported() -> None:
     server, stored, removed = Server(), new_certificate(), 0
     configured(server, stored)
     async with upkeep(server, FixedStore(stored)) as found:

@@ -66,7 +66,7 @@ def test_an_update_is_taken(new: Object, old: Object) -> None:
     assert verdict(new, old).allowed
 
 
-def test_one_wrong_value_may_not_follow_another_even_if_the_same_is_said_of_both() -> None:
+def test_an_invalid_value_may_not_replace_another_even_with_the_same_message() -> None:
     before, after = with_service(replicas=-2), with_service(replicas=-3)
     assert not verdict(after, before).allowed
     assert verdict(labelled(before, labels={"team": "a"}), before).allowed
@@ -95,7 +95,7 @@ def test_a_path_leads_to_the_value_that_it_is_about(path: str, expected: Any) ->
     assert expected == scalars_at(document, [path]).get(path)
 
 
-def test_problems_and_forbidden_changes_are_told_together() -> None:
+def test_problems_and_forbidden_changes_are_reported_together() -> None:
     found = verdict({**BAD, "spec": {**BAD["spec"], "backendFramework": "vllm"}}, graph())
     assert 2 == len(found.problems)
 
@@ -123,7 +123,7 @@ def test_what_its_schema_lets_pass_and_does_not_fit_its_type_is_refused(new: Obj
 
 
 @pytest.mark.parametrize("text", [b"null", b"5", b'"x"', b"[]", b"{}", b'{"metadata":[]}'])
-def test_what_is_no_object_of_ours_is_judged_all_the_same(text: bytes) -> None:
+def test_an_undecodable_object_is_refused(text: bytes) -> None:
     at = ReviewContext(RenderSettings())
     assert not decide(rules_of(graph()), msgspec.Raw(text), None, at).allowed
 

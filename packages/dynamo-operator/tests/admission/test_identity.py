@@ -27,5 +27,5 @@ def test_a_token_names_its_service_account_only() -> None:
     ("user", "expected"),
     [("system:serviceaccount:dyn:operator", "dyn/operator"), ("kubernetes-admin", ""), ("", "")],
 )
-def test_an_account_is_told_by_the_users_name(user: str, expected: str) -> None:
+def test_a_service_account_is_read_from_the_user_name(user: str, expected: str) -> None:
     assert expected == account_of(user)

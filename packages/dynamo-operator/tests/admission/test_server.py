@@ -116,7 +116,7 @@ async def test_decisions_are_counted_with_their_reason() -> None:
     ],
     ids=["object", "empty", "cut", "bytes", "type", "uid", "version", "user", "deep"],
 )
-async def test_what_is_no_review_is_a_400(body: bytes, content_type: str) -> None:
+async def test_a_body_that_is_not_a_review_is_a_400(body: bytes, content_type: str) -> None:
     async with running() as there:
         assert 400 == (await there.post(GRAPHS, body, content_type))[0]
 
@@ -185,7 +185,7 @@ async def test_tls_older_than_1_2_is_refused() -> None:
             await asyncio.open_connection("127.0.0.1", there.server.port, ssl=old)
 
 
-async def test_a_new_certificate_serves_new_connections_and_the_old_ones_go_on() -> None:
+async def test_a_new_certificate_serves_new_connections_and_old_ones_continue() -> None:
     async with running() as there:
         assert (await reviewed(there, GRAPHS, graph()))["allowed"]
         before, newer = there.certificate.pair, new_certificate()
@@ -204,7 +204,7 @@ async def test_a_new_certificate_serves_new_connections_and_the_old_ones_go_on()
             assert 200 == answer.status
 
 
-async def test_a_server_that_ends_still_answers_and_then_lets_go() -> None:
+async def test_a_stopping_server_answers_and_then_closes_its_connections() -> None:
     async with running(drain_seconds=0.5) as there:
         there.task.cancel()
         await asyncio.sleep(0)
@@ -344,7 +344,7 @@ async def sent(there: Running, body: bytes) -> int:
         return answer.status
 
 
-async def test_a_large_review_holds_up_nobody() -> None:
+async def test_a_large_review_delays_no_other() -> None:
     services = {
         f"w{number}": {
             "componentType": "worker",
@@ -396,7 +396,7 @@ async def told(reviews: Reviews, namespace: str | None, before: str | None = Non
     return [str(each) for each in await AccessReviews(Client(reviews)).problems(found)]
 
 
-async def test_a_namespace_of_others_is_refused_and_one_where_he_may_create_graphs_is_not() -> None:
+async def test_another_namespace_needs_the_permission_to_create_graphs_there() -> None:
     reviews = Reviews()
     expected = f"{PATH} is team-b, where you may not create DynamoGraphDeployments"
     assert [expected] == await told(reviews, "team-b")
@@ -412,7 +412,7 @@ async def test_a_namespace_of_others_is_refused_and_one_where_he_may_create_grap
 @pytest.mark.parametrize(
     ("namespace", "before"), [("lab", None), ("", None), (None, None), ("team-b", "team-b")]
 )
-async def test_nothing_is_asked_about_his_own_namespace_nor_one_that_stays(
+async def test_the_own_namespace_and_an_unchanged_one_need_no_access_review(
     namespace: str | None, before: str | None
 ) -> None:
     reviews = Reviews()
@@ -442,7 +442,7 @@ async def test_who_changes_the_record_of_what_was_done_is_asked_about_too() -> N
             assert "where you may not create DynamoGraphDeployments" in str(problem)
 
 
-async def test_a_namespace_marked_by_its_tenant_is_no_way_round() -> None:
+async def test_a_namespace_lease_of_a_tenant_does_not_skip_the_access_review() -> None:
     wanted = review(asked_for(deploymentOverrides={"namespace": "team-b"}))
     elsewhere = AccessReviews(Client(Reviews()))
     async with running(is_excluded=lambda namespace: namespace == "lab", elsewhere=elsewhere) as there:
@@ -455,7 +455,7 @@ def spec(user: str, namespace: str = "team-b") -> dict[str, Any]:
 
 
 @on_simulated_clock
-async def test_a_stranger_has_few_questions_and_takes_none_from_others() -> None:
+async def test_access_reviews_are_limited_per_client_address() -> None:
     reviews = Reviews()
     questions = AccessReviews(Client(reviews))
     for number in range(BURST):
@@ -484,7 +484,7 @@ async def test_an_answer_counts_for_a_moment_and_is_of_one_user() -> None:
     assert 3 == len(reviews.asked)
 
 
-async def test_320_reviews_of_a_stranger_are_at_most_20_questions() -> None:
+async def test_320_reviews_of_one_client_cause_at_most_20_access_reviews() -> None:
     reviews = Reviews()
     wanted = asked_for(deploymentOverrides={"namespace": "open"})
     started = asyncio.get_running_loop().time()

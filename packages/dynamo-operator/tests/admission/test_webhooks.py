@@ -97,7 +97,7 @@ def warned(document: Any, world: World, namespace: str = "lab") -> tuple[str, ..
     return verdict(placed, cluster=world.around(namespace)).warnings
 
 
-def test_a_dynamo_namespace_that_another_namespace_has_is_told() -> None:
+def test_a_dynamo_namespace_that_another_namespace_uses_is_reported() -> None:
     world = World()
     world.graphs.on_watch_event(Present(a_graph({}, name="b-chat", namespace="lab-a")))
     clash = {**graph(), "metadata": {"name": "a-b-chat", "namespace": "lab"}}
@@ -107,7 +107,7 @@ def test_a_dynamo_namespace_that_another_namespace_has_is_told() -> None:
     assert () == warned(graph(), world)
 
 
-def test_a_graph_is_no_rival_of_itself_and_one_that_is_gone_of_nobody() -> None:
+def test_a_graph_does_not_conflict_with_itself_nor_with_a_deleted_one() -> None:
     world = World()
     world.graphs.on_watch_event(Present(a_graph({}, name="chat", namespace="lab")))
     assert () == warned(graph(), world)
@@ -118,7 +118,7 @@ def test_a_graph_is_no_rival_of_itself_and_one_that_is_gone_of_nobody() -> None:
     assert () == warned(clash, world)
 
 
-def test_a_host_that_another_namespace_has_is_told() -> None:
+def test_a_host_that_another_namespace_uses_is_reported() -> None:
     world = World()
     world.ingresses.on_watch_event(Present(ingress("prod", "chat.example.com")))
     (told,) = warned(with_service(ingress=HOST_NAMES), world)

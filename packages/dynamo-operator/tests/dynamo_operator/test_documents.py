@@ -113,7 +113,7 @@ def test_all_mistakes_of_a_text_are_reported() -> None:
         ("a: \x00", "f.yaml"),
     ],
 )
-def test_text_that_is_no_yaml_is_one_mistake(text: str, place: str) -> None:
+def test_invalid_yaml_is_one_error(text: str, place: str) -> None:
     (line,) = mistakes(text)
     assert line.startswith(f"{place}: unreadable YAML: ")
 

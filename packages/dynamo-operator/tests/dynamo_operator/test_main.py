@@ -163,7 +163,7 @@ def test_one_signal_ends_a_command_that_reads_standard_input(command: str) -> No
             process.kill()
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     file = tmp_path / "graph.yaml"
     file.write_text(GRAPH, encoding="utf-8")
     with subprocess.Popen(  # noqa: S603  our own program

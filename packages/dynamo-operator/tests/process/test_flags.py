@@ -241,7 +241,7 @@ def test_a_second_key_or_document_is_an_error(text: str, mistake: str, tmp_path:
 
 
 @pytest.mark.parametrize("text", ["- a\n", "3\n"])
-def test_a_file_that_is_no_mapping_is_an_error(text: str, tmp_path: Path) -> None:
+def test_a_settings_file_without_a_mapping_is_an_error(text: str, tmp_path: Path) -> None:
     with pytest.raises(ExceptionGroup, match="settings"):
         settings_of(text, tmp_path)
 

@@ -13,12 +13,12 @@ SERVING = """\
 import asyncio, re, sys, time
 from functools import partial
 from dynamo_operator.process.main import end_within, serve
-from dynamo_operator import observability as logging
+from dynamo_operator.process import observability as logging
 from dynamo_operator.settings import Settings
 
 logging.configure(Settings().logging, sys.stderr)
 
-async def operator(settings, *, stop):
+async def operator(settings, stop):
     print("running", flush=True)
     await stop.wait()
     print("stopping", flush=True)

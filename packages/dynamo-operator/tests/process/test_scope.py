@@ -12,7 +12,7 @@ from conformance.recordings import documents
 from dynamo_graphs.offline import graph_tree
 from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.observability import register_scope
+from dynamo_operator.process.observability import register_scope
 from dynamo_operator.process.scope import LEASE, Scope, informers, scope_of, unselected
 from dynamo_operator.settings import RenderSettings, Settings
 from dynamo_operator.shared.cluster import Facts
@@ -72,7 +72,7 @@ async def test_a_restricted_operator_marks_its_namespace_for_as_long_as_it_runs(
     assert {} == server.storage.objects[LEASES]
 
 
-async def test_a_restricted_operator_reads_no_lease_of_anybody() -> None:
+async def test_a_restricted_operator_reads_no_leases_of_others() -> None:
     server = Server()
     operator = await Operator(server, RESTRICTED).start()
     await asyncio.sleep(60)

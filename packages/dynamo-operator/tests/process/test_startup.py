@@ -83,7 +83,7 @@ async def test_where_the_api_server_does_not_say_the_own_token_does(code: int) -
 
 
 @on_simulated_clock
-async def test_an_operator_that_nobody_can_name_does_not_start() -> None:
+async def test_an_operator_with_an_unknown_service_account_does_not_start() -> None:
     client = Client(Server(review=404))
     for header in ("", "Basic YTpi", token(sub="alice"), "Bearer a.b.c", "Bearer opaque"):
         with pytest.raises(ConfigError, match="--operator-account"):
@@ -120,7 +120,7 @@ async def test_a_stop_ends_the_waiting() -> None:
     assert await waiting is None
 
 
-async def test_a_busy_port_of_the_probes_is_said_at_once() -> None:
+async def test_a_used_port_of_the_probes_is_reported_at_once() -> None:
     (port,) = free_ports(1)
     settings = Settings(health=HealthSettings(bind_address=f"127.0.0.1:{port}"))
     taken = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", port)

@@ -55,5 +55,5 @@ def test_a_condition_counts_for_the_spec_that_it_is_about(
 
 
 def test_a_request_that_is_held_keeps_the_generation_of_its_last_report() -> None:
-    held = failed_status(DynamoGraphDeploymentRequest, request(1).status, 4, "r", "m")
+    held = failed_status(DynamoGraphDeploymentRequest, ("Succeeded",), request(1).status, 4, "r", "m")
     assert 1 == held.conditions[0].observed_generation

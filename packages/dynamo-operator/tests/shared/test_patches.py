@@ -54,7 +54,7 @@ async def test_an_object_without_it_costs_no_request() -> None:
     assert [] == server.requests
 
 
-async def test_a_finalizer_that_somebody_has_added_meanwhile_is_not_lost() -> None:
+async def test_a_finalizer_that_was_added_meanwhile_is_not_lost() -> None:
     server = Server()
     client, writer = a_writer(server)
     server.storage.create(GADGETS, gadget("a", finalizers=[FINALIZER]))

@@ -41,14 +41,14 @@ def blocked(*obstacles: Obstacle) -> Applied:
     ],
 )
 @on_simulated_clock
-async def test_what_could_not_be_written_is_tried_again(applied: Applied, seconds: float | None) -> None:
+async def test_a_failed_write_is_retried(applied: Applied, seconds: float | None) -> None:
     reporter, live, _ = await reporting(Server())
     result = await reporter.finish(live, live.status, applied)
     assert seconds == result.requeue_after_seconds
 
 
 @on_simulated_clock
-async def test_a_failure_of_the_api_server_is_told_if_it_lasts() -> None:
+async def test_a_failure_of_the_api_server_is_reported_if_it_lasts() -> None:
     reporter, live, _ = await reporting(Server())
     failed = Applied()
     failed.refused("Service", "w", ServerFailure(500, "InternalError", "no", Service.KIND, live.key))
@@ -61,7 +61,7 @@ async def test_a_failure_of_the_api_server_is_told_if_it_lasts() -> None:
 
 
 @on_simulated_clock
-async def test_what_was_written_is_told_before_the_reconcile_may_stop_halfway() -> None:
+async def test_a_write_is_reported_at_once_and_not_at_the_end_of_the_reconcile() -> None:
     server = Server()
     reporter, live, events = await reporting(server)
     reporter.applying(live).record(Change(Verb.CREATE, "Service", "w", Cause.ABSENT))
@@ -135,7 +135,7 @@ def test_every_other_content_is_looked_through(changed: DynamoComponentDeploymen
     assert 2 == find.looks
 
 
-def test_a_mistake_is_told_each_time_also_after_the_content_was_right() -> None:
+def test_a_problem_is_reported_each_time_also_after_valid_content() -> None:
     sound, find = ValidationCache(), Negative()
     told = [bool(sound.problems_by(component(each), find)) for each in (1, -1, -1, 1, -1)]
     assert [False, True, True, False, True] == told

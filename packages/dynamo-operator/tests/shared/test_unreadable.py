@@ -61,7 +61,7 @@ class World:
 
 @pytest.mark.parametrize(("type_", "spec", "conditions", "reason"), CASES)
 @on_simulated_clock
-async def test_it_is_told_with_its_place_once(
+async def test_an_unreadable_object_is_reported_once_with_the_path(
     type_: type[Resource], spec: Object, conditions: set[str], reason: str
 ) -> None:
     world = World(type_, spec)

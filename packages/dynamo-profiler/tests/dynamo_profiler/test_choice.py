@@ -174,7 +174,9 @@ TIGHT = {"ttft": 400, "itl": 12.6}
         ),
     ],
 )
-def test_what_cannot_be_met_is_said_with_what_would_be_needed(sections: dict[str, Any], message: str) -> None:
+def test_an_unreachable_target_is_reported_with_what_would_be_needed(
+    sections: dict[str, Any], message: str
+) -> None:
     with pytest.raises(Refusal) as refusal:
         results_of(a_configuration(**sections))
     refusal.match(f"^{message}$")

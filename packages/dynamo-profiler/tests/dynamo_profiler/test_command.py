@@ -52,7 +52,7 @@ def test_a_failed_run_leaves_nothing_of_an_earlier_one_and_the_cause_where_the_k
     assert str(refusal.value) == termination_log.read_text(encoding="utf-8")
 
 
-def test_a_base_graph_is_told_all_that_is_wrong_with_its_yaml(tmp_path: Path) -> None:
+def test_all_yaml_errors_of_a_base_graph_are_reported(tmp_path: Path) -> None:
     base = tmp_path / "disagg.yaml"
     base.write_text("kind: A\nkind: B\nspec: 1\nspec: 2\n", encoding="utf-8")
     with pytest.raises(Refusal) as refusal:

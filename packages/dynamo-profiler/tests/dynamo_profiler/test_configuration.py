@@ -71,12 +71,12 @@ def test_what_makes_no_sense_is_refused_in_one_line(given: Object, message: str)
     assert message == str(refusal.value)
 
 
-def test_a_document_that_is_no_mapping_is_refused() -> None:
+def test_a_document_that_is_not_a_mapping_is_refused() -> None:
     with pytest.raises(Refusal, match="the configuration must be a mapping"):
         read_configuration([])
 
 
-def test_all_mistakes_are_told_at_once_with_their_paths() -> None:
+def test_all_problems_are_reported_at_once_with_their_paths() -> None:
     hardware = {"maxNumGpusPerEngine": "two", "minNumGpusPerEngine": 16, "gpuType": "x1"}
     with pytest.raises(Refusal) as refusal:
         read_configuration(
@@ -109,7 +109,7 @@ def test_more_mistakes_than_a_status_holds_are_counted() -> None:
 
 
 @pytest.mark.parametrize("key", ["a b", "--x", "x;y", ""])
-def test_an_option_of_the_planner_that_is_no_flag_is_refused(key: str) -> None:
+def test_an_invalid_flag_of_the_planner_is_refused(key: str) -> None:
     with pytest.raises(Refusal, match="must be a flag of the planner with one plain value"):
         results_of(a_configuration(planner={key: 1}))
 

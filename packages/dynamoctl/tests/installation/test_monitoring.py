@@ -10,8 +10,9 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from dynamo_operator import METRICS_PREFIX
-from dynamo_operator import observability as metrics
-from dynamo_operator.observability import RolloutMetrics, WebhookMetrics, register_scope
+from dynamo_operator.admission.server import WebhookMetrics
+from dynamo_operator.process import observability as metrics
+from dynamo_operator.process.observability import RolloutMetrics, register_scope
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import R
 

@@ -88,7 +88,7 @@ async def test_what_misses_a_refused_object_waits_for_it_and_comes_last() -> Non
         assert () == (await scene.apply(*wanted)).blocked
 
 
-async def test_an_owner_that_is_gone_ends_the_pass_after_what_was_written_is_told() -> None:
+async def test_a_deleted_owner_ends_the_apply_after_its_writes_are_reported() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
         scene.world.server.storage.delete(MAKERS, scene.owner.key, {})
@@ -145,7 +145,7 @@ async def test_an_object_of_a_kind_that_is_not_served_or_may_not_be_read_is_not_
         assert [] == scene.writes()
 
 
-async def test_what_belongs_to_a_predecessor_of_the_owner_passes_by_itself() -> None:
+async def test_an_object_of_the_owners_predecessor_blocks_until_it_is_collected() -> None:
     async with a_scene() as scene:
         kind = Maker.KIND
         reference = {
@@ -188,7 +188,7 @@ async def test_what_was_written_for_a_newer_owner_is_left_until_the_cache_knows_
 
 
 @pytest.mark.parametrize("stamp", ["99", "9" * 5000, "-1", "", "soon"])
-async def test_a_stamp_that_is_wrong_stops_nobody(stamp: str) -> None:
+async def test_a_wrong_owner_generation_blocks_no_write(stamp: str) -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
         high = {"metadata": {"annotations": {GENERATION: stamp}}}
@@ -208,7 +208,7 @@ async def test_a_new_generation_of_the_owner_alone_writes_nothing() -> None:
         assert ["PATCH"] == scene.writes()
 
 
-async def test_a_deletion_that_is_refused_is_told() -> None:
+async def test_a_refused_deletion_is_reported() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
         scene.world.server.faults.append(Fault(403, method="DELETE"))

@@ -138,7 +138,7 @@ async def test_one_that_is_not_ours_is_left_alone() -> None:
         assert ("theirs", []) == scene.live()
 
 
-async def test_one_that_somebody_keeps_from_going_is_waited_for() -> None:
+async def test_an_object_with_a_finalizer_is_waited_for() -> None:
     async with a_scene() as scene:
         one = scene.user("one")
         await scene.apply(one, "old")

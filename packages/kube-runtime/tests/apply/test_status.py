@@ -201,7 +201,7 @@ async def test_the_first_word_is_written_if_the_last_one_does_not_come_however_o
     assert 0.0 == waited(limit, edited(), MOVING), "a write that has failed does not wait once more"
 
 
-async def test_an_object_without_a_status_gets_one_at_once_where_users_look_at_it() -> None:
+async def test_the_first_status_of_an_object_of_users_is_written_at_once() -> None:
     fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
     assert 0.0 == waited(StatusRateLimit(goal="Ready", first_at_once=True), fresh, status())
     assert SETTLE_SECONDS == waited(StatusRateLimit(goal="Ready"), fresh, status())
@@ -244,7 +244,7 @@ async def test_in_busy_times_progress_waits_for_more_of_it_and_what_decides_does
     assert 0.0 == waited(limit, stored(status(), "other"), status(message="2 of 2")), "it is quiet now"
 
 
-async def test_in_busy_times_progress_is_told_all_the_same_in_the_end() -> None:
+async def test_in_busy_times_progress_is_written_in_the_end() -> None:
     write_activity, graph = busy(), stored(status())
     limit = StatusRateLimit(goal="Ready", activity=write_activity)
     waits = []

@@ -182,7 +182,7 @@ def stored(world: World) -> Object:
     return world.server.storage.read(GADGETS, key("a"))
 
 
-async def test_a_taken_name_is_told_by_the_answer_to_the_create() -> None:
+async def test_a_taken_name_is_found_by_the_conflict_of_the_create() -> None:
     async with a_scene() as (world, applier, owner):
         world.has("a", 5)
         for _ in range(2):
@@ -212,7 +212,7 @@ async def test_a_label_that_a_user_removes_is_restored() -> None:
         assert (uid, {"a": 1}) == (stored(world)["metadata"]["uid"], world.sizes())
 
 
-async def test_what_was_found_and_stays_without_the_label_is_forgotten_and_told() -> None:
+async def test_an_object_that_stays_without_the_label_is_forgotten_and_announced_as_removed() -> None:
     async with a_scene() as (world, applier, owner):
         world.has("a", 1, ownerReferences=[controller_reference(owner)])
         with pytest.raises(Conflict):
@@ -222,7 +222,7 @@ async def test_what_was_found_and_stays_without_the_label_is_forgotten_and_told(
         assert ([(1, None)], {}) == (world.announced(), world.sizes())
 
 
-async def test_what_cannot_be_read_is_tried_again_and_not_overwritten() -> None:
+async def test_an_unreadable_object_is_retried_and_not_overwritten() -> None:
     async with a_scene() as (world, applier, owner):
         world.has("a", 5, ownerReferences=[controller_reference(owner)])
         world.server.faults.append(Fault(403, method="GET"))
@@ -280,7 +280,7 @@ async def test_what_others_change_after_the_look_is_written_at_the_second_try(de
             assert bool(desired) == (key("a") in world.server.storage.objects[GADGETS])
 
 
-async def test_a_label_that_the_watch_tells_of_before_the_answer_is_known() -> None:
+async def test_a_label_that_the_watch_brings_before_the_response_counts() -> None:
     """Else the state without it would be shown on, and each deletion would meet a conflict."""
     async with a_scene() as (world, applier, owner):
         world.has("a", 1, ownerReferences=[controller_reference(owner)])

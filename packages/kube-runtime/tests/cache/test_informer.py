@@ -119,7 +119,7 @@ async def test_a_kind_that_comes_is_watched_and_one_that_goes_is_forgotten() -> 
 
 
 @on_simulated_clock
-async def test_a_kind_that_is_replaced_while_nobody_heard_is_listed_anew() -> None:
+async def test_a_crd_that_was_replaced_while_the_watch_was_interrupted_causes_a_relist() -> None:
     world = World()
     world.install()
     world.has("a")

@@ -65,7 +65,7 @@ def test_objects_are_found_by_each_of_their_owners() -> None:
     assert [] == cache.owned_by("y", [Gadget])
 
 
-def test_a_reader_may_go_on_reading_while_the_cache_changes() -> None:
+def test_a_reader_may_iterate_while_the_cache_changes() -> None:
     cache, store = a_cache(a_gadget("a"), a_gadget("b"))
     seen = []
     for each in cache.list(Gadget):
@@ -87,7 +87,7 @@ def test_a_type_that_is_not_watched_never_looks_empty_and_another_is_watched_onc
         cache.add(store)
 
 
-def test_a_late_subscriber_hears_of_what_is_there() -> None:
+def test_a_late_subscriber_gets_the_existing_objects() -> None:
     gadget = a_gadget("a")
     cache, _ = a_cache(gadget)
     seen: list[Change[Gadget]] = []
@@ -320,7 +320,7 @@ async def test_a_failed_write_shows_nothing(code: int, error: type[Exception]) -
         assert {} == world.sizes()
 
 
-async def test_a_write_whose_answer_is_lost_is_told_by_the_watch() -> None:
+async def test_a_write_whose_response_is_lost_arrives_by_the_watch() -> None:
     world = a_world()
     async with world.synced():
         world.server.faults.append(Fault(NO_ANSWER, times=99, method="POST", after=True))

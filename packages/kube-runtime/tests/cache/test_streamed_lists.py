@@ -35,7 +35,7 @@ def asked(world: World) -> list[str]:
     ]
 
 
-async def test_nobody_sees_a_list_before_its_end() -> None:
+async def test_readers_do_not_see_an_incomplete_list() -> None:
     world = a_world()
     world.has("a")
     world.server.mark_seconds = 5.0
@@ -69,7 +69,7 @@ async def test_what_changes_while_a_list_is_sent_is_part_of_it() -> None:
     assert ["stream of all"] == asked(world)
 
 
-async def test_after_a_list_the_stream_goes_on_from_its_end() -> None:
+async def test_after_a_list_the_stream_continues_from_its_version() -> None:
     world = a_world()
     world.has("a", 1)
     async with world.synced():
@@ -124,7 +124,7 @@ async def test_a_list_that_only_brings_changes_is_given_up() -> None:
     assert ["stream of all", "page", "changes"] == asked(world)
 
 
-async def test_an_end_without_a_version_is_no_end() -> None:
+async def test_a_bookmark_without_a_version_does_not_end_the_list() -> None:
     world = a_world()
     world.has("a", 1)
     world.server.mark_seconds = 10**6
@@ -170,7 +170,7 @@ async def test_who_may_list_and_not_watch_has_the_list() -> None:
 
 
 @pytest.mark.parametrize("code", [403, 500])
-async def test_an_outage_is_told_once_in_each_of_its_words(code: int) -> None:
+async def test_an_outage_is_logged_once_per_text(code: int) -> None:
     class Wordy(Server):
         async def send(self, request: Request) -> Answer:
             way = "stream" if "watch" in request.query else "page"

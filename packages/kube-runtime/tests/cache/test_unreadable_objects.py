@@ -11,7 +11,7 @@ from simulated.world import a_world, settle
 pytestmark = [pytest.mark.looptime, pytest.mark.usefixtures("lists")]
 
 
-async def test_an_object_that_does_not_decode_is_reported_and_the_others_go_on() -> None:
+async def test_an_undecodable_object_is_reported_and_the_watch_continues() -> None:
     world = a_world()
     world.has("good", 1)
     world.has("bad", "huge")
@@ -55,7 +55,7 @@ def refusing_negative(each: Gadget) -> Gadget:
     return replace(each, spec=GadgetSpec(int(each.spec.size**0.5)))  # TypeError of a complex number
 
 
-async def test_an_object_that_cannot_be_reduced_is_broken_and_the_others_go_on() -> None:
+async def test_an_object_whose_transform_fails_is_broken_and_the_watch_continues() -> None:
     world = a_world(transform=refusing_negative)
     world.has("good", 4)
     world.has("bad", -1)
@@ -74,7 +74,7 @@ async def test_an_object_that_cannot_be_reduced_is_broken_and_the_others_go_on()
         assert world.cache.broken(Gadget, key("good")) is None
 
 
-async def test_who_asked_hears_when_an_object_breaks_and_when_it_is_whole_again() -> None:
+async def test_subscribers_are_notified_when_an_object_breaks_and_when_it_decodes_again() -> None:
     world = a_world()
     heard: list[tuple[str, bool]] = []
 

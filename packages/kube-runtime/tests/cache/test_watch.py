@@ -45,7 +45,7 @@ async def test_the_store_is_complete_before_the_first_handler_is_woken() -> None
         assert [2, 2] == seen
 
 
-async def test_a_change_of_what_nobody_reads_wakes_nobody() -> None:
+async def test_a_change_of_an_unread_field_wakes_no_controller() -> None:
     world = a_world()
     world.has("a", 1)
     async with world.synced():
@@ -194,7 +194,7 @@ async def nothing() -> AsyncIterator[bytes]:
         yield each
 
 
-async def test_streams_that_end_as_soon_as_they_begin_are_no_busy_loop() -> None:
+async def test_streams_that_end_at_once_back_off() -> None:
     world = a_world()
     world.client = Client(ClosingEachStream(world.server))
     async with world.synced():

@@ -67,7 +67,7 @@ async def test_get_of_nothing_is_not_found_and_names_the_object() -> None:
         await Client(script).get(Deployment, KEY)
 
 
-async def test_json_that_is_no_object() -> None:
+async def test_json_that_is_not_an_object() -> None:
     script = Script().then(200, {"gitVersion": "v1.36.0"}).then(200, b"<html>")
     client = Client(script)
     assert {"gitVersion": "v1.36.0"} == await client.get_json("version")
@@ -115,7 +115,7 @@ async def test_a_watch_gives_lines_with_their_objects_untouched() -> None:
     assert [True] == closed
 
 
-async def test_a_watch_that_is_closed_early_lets_go_of_its_connection() -> None:
+async def test_a_watch_that_is_closed_early_releases_its_connection() -> None:
     closed: list[bool] = []
     body = _stream(b'{"type":"BOOKMARK","object":{}}\n', b'{"type":"BOOKMARK","object":{}}\n')
     script = Script([Answer(200, {}, body, lambda: closed.append(True))])
@@ -245,7 +245,7 @@ def a_watch(script: Script, resource_version: str) -> Watch[Deployment]:
     return watch
 
 
-async def test_a_watch_goes_on_after_an_object_that_is_nested_too_deeply() -> None:
+async def test_a_watch_continues_after_an_object_that_is_nested_too_deeply() -> None:
     deep = b"[" * 20_000 + b"]" * 20_000
     metadata = b'{"uid":"%s","name":"a","namespace":"n","resourceVersion":"%s"}'
     line = b'{"type":"%s","object":{"metadata":%s,"x":%s}}\n'

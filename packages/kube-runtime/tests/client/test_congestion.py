@@ -63,7 +63,7 @@ async def ask(congestion: Congestion, times: int) -> None:
     await asyncio.gather(*(some() for _ in range(40)))
 
 
-async def test_nobody_waits_while_all_goes_well() -> None:
+async def test_requests_do_not_wait_without_congestion() -> None:
     server = Overloaded(room=1000)
     await ask(Congestion(server), 400)
     assert (40, 0) == (server.most, server.refused)

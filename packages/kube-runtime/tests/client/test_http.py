@@ -155,7 +155,7 @@ async def test_a_refusal_that_nothing_renews_is_the_answer() -> None:
     assert 1 == count
 
 
-async def test_a_renewal_that_fails_is_no_answer() -> None:
+async def test_a_failed_renewal_of_credentials_is_unreachable() -> None:
     class Broken(Plain):
         async def refresh(self) -> None:
             raise ConfigError("/some/kubeconfig", "exec plugin x: exploded")
@@ -249,7 +249,7 @@ async def test_a_tls_connection_holds_little_beyond_an_answer(tmp_path: Path) ->
     assert {TLS_BUFFER_BYTES} == set(map(len, held))
 
 
-async def test_a_proxy_is_used_and_its_refusal_told() -> None:
+async def test_a_proxy_is_used_and_its_refusal_is_reported() -> None:
     async with serving(hello) as proxy:
         with pytest.raises(Unreachable, match="the proxy refused: 404 Not Found"):
             await answer_of(Plain("https://api.example", proxy=proxy))

@@ -71,7 +71,7 @@ async def test_server_names_and_proxy_are_those_of_the_file(tmp_path: Path) -> N
     assert expected == await loaded(file)
 
 
-async def test_nobody_in_particular(tmp_path: Path) -> None:
+async def test_a_context_without_a_user_is_anonymous(tmp_path: Path) -> None:
     content = a_config()
     content["contexts"][0]["context"]["user"] = ""
     config = await loaded(write(tmp_path / "config", content))

@@ -103,7 +103,7 @@ async def test_an_expired_token_is_renewed_before_the_request(tmp_path: Path) ->
     assert "Bearer token-2" == await token_of(credentials)
 
 
-async def test_a_plugin_is_told_of_the_cluster_if_it_asks(tmp_path: Path) -> None:
+async def test_a_plugin_gets_the_cluster_info_if_it_requests_it(tmp_path: Path) -> None:
     authority = an_authority(tmp_path / "authority")
     cluster = {
         "certificate-authority": str(authority.file),

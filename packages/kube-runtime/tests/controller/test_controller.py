@@ -81,7 +81,7 @@ async def test_a_kind_that_comes_or_goes_wakes_everything_that_may_need_it() -> 
     ],
     ids=["nobody", "another group", "another kind", "an owner that does not control"],
 )
-async def test_a_child_of_others_wakes_nobody(owner: OwnerReference | None) -> None:
+async def test_a_child_of_others_wakes_no_controller(owner: OwnerReference | None) -> None:
     async with running() as world:
         world.children.on_watch_event(Changed(deployment(owner)))
         await asyncio.sleep(1)

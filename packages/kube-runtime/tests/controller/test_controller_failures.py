@@ -61,14 +61,14 @@ async def test_a_bug_is_logged_with_traceback_and_key_and_the_worker_lives_on() 
     assert 1 == world.sample("reconcile_total", **labels, result="error")
 
 
-async def test_a_conflict_is_tried_again_at_once_and_quietly() -> None:
+async def test_a_conflict_is_retried_at_once_and_not_logged() -> None:
     world = failing(*[api_error(Conflict, 409, "Conflict")] * 2)
     logs = await logs_of(world)
     assert all(gap <= 0.1 for gap in world.controller.gaps())
     assert ["debug", "debug"] == [entry["log_level"] for entry in logs]
 
 
-async def test_a_conflict_that_stays_is_said_aloud() -> None:
+async def test_a_lasting_conflict_is_logged() -> None:
     world = failing(*[api_error(Conflict, 409, "AlreadyExists")] * 7)
     logs = await logs_of(world)
     assert "warning" == logs[-1]["log_level"]

@@ -141,7 +141,7 @@ async def test_the_same_event_later_raises_the_count() -> None:
     assert "2026-01-01T00:02:00Z" == event["lastTimestamp"]
 
 
-async def test_a_restarted_process_goes_on_with_the_event_of_the_one_before() -> None:
+async def test_a_restarted_process_continues_the_event_of_its_predecessor() -> None:
     async with running() as world:
         world.happens("once")
         await asyncio.sleep(1)
@@ -238,7 +238,7 @@ async def test_what_could_not_be_written_before_a_stop_is_counted() -> None:
     assert 1 == world.writer.give_up(), "the one that was being written"
 
 
-async def test_a_missing_permission_is_said_once_and_harms_nobody() -> None:
+async def test_a_missing_permission_is_logged_once_and_has_no_other_effect() -> None:
     async with running() as world:
         world.server.faults.append(Fault(403, times=3, method="POST"))
         with capture_logs() as logs:
@@ -256,7 +256,7 @@ TERMINATING = {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.
 @pytest.mark.parametrize(
     "refusal", [status(404, "NotFound", "no"), status(403, "Forbidden", "no") | {"details": TERMINATING}]
 )
-async def test_a_namespace_that_is_gone_or_being_deleted_is_no_news(refusal: Object) -> None:
+async def test_a_deleted_or_terminating_namespace_is_not_logged(refusal: Object) -> None:
     async with running() as world:
         world.server.refuse = lambda _, __: refusal
         with capture_logs() as logs:

@@ -240,7 +240,7 @@ async def test_a_server_that_fails_ends_everything_and_the_lease_is_free() -> No
     assert "" == world.server.storage.read(path_of(Lease.KIND), LEASE)["spec"]["holderIdentity"]
 
 
-async def test_a_server_that_ends_by_itself_is_an_error() -> None:
+async def test_a_server_that_returns_is_an_error() -> None:
     world = World(a_server())
     async with running(world) as run:
         await asyncio.sleep(1)
@@ -261,7 +261,7 @@ async def test_a_hook_that_fails_ends_the_start() -> None:
     assert "begin g" not in world.log
 
 
-async def test_a_watch_that_hears_nothing_for_too_long_is_not_alive() -> None:
+async def test_a_watch_that_is_silent_for_too_long_fails_the_liveness_probe() -> None:
     world = World(a_server())
     async with running(world):
         await asyncio.sleep(10)

@@ -69,7 +69,7 @@ async def seen_by(world: World, controller: Readiness, act: Callable[[], object]
 
 
 @pytest.mark.parametrize(("lag", "answer"), [(0.0, 0.5), (0.5, 0.0)], ids=["watch", "answer"])
-def test_its_own_status_wakes_nobody_whether_the_watch_or_the_answer_is_sooner(
+def test_its_own_status_wakes_no_controller_whether_the_watch_or_the_response_is_first(
     lag: float, answer: float
 ) -> None:
     @on_simulated_clock
@@ -82,7 +82,7 @@ def test_its_own_status_wakes_nobody_whether_the_watch_or_the_answer_is_sooner(
     scenario()
 
 
-async def test_a_controller_that_hears_itself_looks_again() -> None:
+async def test_a_controller_without_the_self_write_filter_reconciles_again() -> None:
     world = a_world()
     world.has("a", size=1)
     controller = Readiness(world, hears_itself=True)

@@ -66,7 +66,7 @@ def test_a_denial_of_admission_is_a_refusal_whatever_its_code(code: int) -> None
         'the answer quotes: admission webhook "w" denied the request',
     ],
 )
-def test_a_failure_that_is_no_denial_may_pass(text: str) -> None:
+def test_a_500_that_is_not_a_denial_is_a_server_failure(text: str) -> None:
     assert ServerFailure is type(error_of(500, message=text))
 
 
@@ -100,7 +100,7 @@ def test_a_reason_stands_in_for_a_missing_message() -> None:
         (b'{"a":1}', '{"a":1}'),
     ],
 )
-def test_an_answer_of_somebody_else_is_quoted(body: bytes, message: str) -> None:
+def test_a_response_without_a_status_object_is_quoted(body: bytes, message: str) -> None:
     assert message == error_of_answer(502, {}, body).message
 
 
@@ -127,7 +127,7 @@ def test_an_error_line_that_says_nothing_means_a_new_list(raw: bytes) -> None:
     assert isinstance(error_of_watch(msgspec.Raw(raw), KIND), Expired)
 
 
-def test_errors_are_told_apart_by_identity() -> None:
+def test_errors_compare_by_identity() -> None:
     error = error_of(409, message="m")
     assert 1 == len({error, error})
     assert error_of(409, message="m") != error

@@ -91,7 +91,7 @@ async def test_a_lease_of_a_dead_process_is_waited_for_from_when_it_is_first_see
         assert 40 <= await until_leading(world.candidate("a")) <= 40 + RETRY_SECONDS
 
 
-async def test_a_leader_without_a_network_gives_up_before_anybody_takes_over() -> None:
+async def test_a_leader_without_a_network_gives_up_before_another_takes_over() -> None:
     async with a_world() as world:
         first, second = await leader_and_standby(world)
         await asyncio.sleep(30)
@@ -130,7 +130,7 @@ async def test_the_deletion_of_a_lease_that_a_candidate_has_seen_makes_no_second
 
 
 @pytest.mark.parametrize("event", ["an answer is lost", "it is deleted", "others write on it"])
-async def test_what_happens_to_a_lease_is_no_loss_of_leadership(event: str) -> None:
+async def test_a_changed_or_deleted_lease_does_not_end_leadership(event: str) -> None:
     async with a_world() as world:
         leader = world.candidate("a")
         await until_leading(leader)
@@ -188,7 +188,7 @@ async def test_a_standby_that_stops_leaves_the_lease_alone() -> None:
         assert "a" == world.holder
 
 
-async def test_a_release_that_fails_is_said_and_not_raised() -> None:
+async def test_a_failed_release_is_logged_and_not_raised() -> None:
     async with a_world() as world:
         leader = world.candidate("a")
         await until_leading(leader)
@@ -211,7 +211,7 @@ def test_two_processes_on_one_host_have_two_identities() -> None:
     assert identity() != identity()
 
 
-async def test_a_lease_of_another_installation_is_told_from_one_of_our_own_replicas() -> None:
+async def test_a_lease_of_another_installation_is_distinguished_from_one_of_our_replicas() -> None:
     server = Server()
 
     def candidate(name: str, installation: str) -> Election:

@@ -124,7 +124,7 @@ def test_watches_of_one_kind_are_counted_together() -> None:
     assert [3, 30, 8] == read(metrics, "undecodable_objects", "cache_objects", "watch_restarts_total")
 
 
-async def test_a_queue_tells_what_was_added_and_what_of_it_was_tried_again() -> None:
+async def test_a_queue_counts_additions_and_retries() -> None:
     metrics, queue = RuntimeMetrics(), WorkQueue()
     metrics.observe_queue(
         "Gadget",

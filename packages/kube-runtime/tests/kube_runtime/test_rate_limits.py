@@ -84,7 +84,7 @@ async def test_clients_take_turns() -> None:
 
 
 @on_simulated_clock
-async def test_no_place_is_lost_whoever_gives_up_waiting() -> None:
+async def test_a_cancelled_waiter_leaks_no_slot() -> None:
     turns = FairSemaphore(2)
 
     async def work(seconds: float, patience: float) -> None:

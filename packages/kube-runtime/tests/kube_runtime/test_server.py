@@ -104,7 +104,7 @@ async def test_a_connection_that_says_nothing_is_cut_also_in_its_handshake(limit
         await there.places(0)
 
 
-async def test_when_all_places_are_taken_the_oldest_that_said_nothing_makes_room() -> None:
+async def test_at_the_connection_limit_the_oldest_silent_connection_is_closed() -> None:
     async with served(Limits(connections=3)) as there:
         known = await there.open()
         await is_served(known)
@@ -147,7 +147,7 @@ async def test_a_connection_that_was_opened_in_advance_serves_later() -> None:
         await is_served(early)
 
 
-async def test_bodies_that_do_not_come_keep_nobody_out() -> None:
+async def test_bodies_that_never_arrive_block_no_other_client() -> None:
     begun = b"POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
     async with served(Limits(connections=3)) as there:
         slow = []
@@ -171,7 +171,7 @@ async def test_a_whole_body_that_came_in_pieces_is_answered() -> None:
         assert b"4 bytes" in await said(reader)
 
 
-async def test_who_does_not_read_his_answer_keeps_his_place_for_a_while_only() -> None:
+async def test_a_client_that_does_not_read_the_response_is_disconnected_after_a_while() -> None:
     async with served(Limits(connections=1, answer_seconds=0.3)) as there:
         deaf = await there.open()
         deaf[1].write(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -121,7 +121,7 @@ ODD = (b"<html>", b'{"items":{}}', b"[]", b'{"items":"\xff"}', DEEP)
 
 
 @pytest.mark.parametrize("raw", [*ODD, b'{"items":[{"x":%s}' % DEEP, b'{"items":{"x":%s}}' % DEEP])
-def test_what_is_no_list_is_an_error(raw: bytes) -> None:
+def test_a_response_that_is_not_a_list_is_an_error(raw: bytes) -> None:
     with pytest.raises(DecodeError, match=r"^deployments\.apps: list: "):
         decode_list(Deployment.KIND, raw)
 

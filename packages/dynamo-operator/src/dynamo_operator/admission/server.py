@@ -19,13 +19,13 @@ import msgspec
 import structlog
 from aiohttp import web
 from msgspec import Raw
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from dynamo_operator import labels
+from dynamo_operator import METRICS_PREFIX, labels
 from dynamo_operator.admission.configuration import path_of
 from dynamo_operator.admission.decide import Rules
 from dynamo_operator.admission.review import Decisions, NotAReview, Request, answer, request_in
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.observability import WebhookMetrics
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.problems import Problem, ProblemKind
 from kube_runtime.apply.suppression import Recent
@@ -253,6 +253,32 @@ class Clients:
 
 
 ANY_CLIENT: Final = Clients()
+
+_REVIEW_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE"})
+
+
+class WebhookMetrics:
+    """Reviews by kind, operation and outcome, in `registry`."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        prefix, labels = f"{METRICS_PREFIX}_webhook", ("resource_type", "operation")
+        text, buckets = "Duration of admission reviews.", _REVIEW_BUCKETS
+        name = f"{prefix}_duration_seconds"
+        self._seconds = Histogram(name, text, labels, buckets=buckets, registry=registry)
+        text = "Completed admission reviews; result is allowed or denied."
+        self._requests = Counter(f"{prefix}_requests", text, (*labels, "result"), registry=registry)
+        text = "Refused objects, by the reason of the first problem."
+        self._denials = Counter(f"{prefix}_denials", text, (*labels, "reason"), registry=registry)
+
+    def reviewed(self, kind: str, operation: str, *, reason: str, seconds: float) -> None:
+        """Count one review; `reason` "" means: allowed."""
+        # Any client that reaches the port may send any word; it must not become a label value.
+        label = operation if operation in _OPERATIONS else "other"
+        self._seconds.labels(kind, label).observe(seconds)
+        self._requests.labels(kind, label, "denied" if reason else "allowed").inc()
+        if reason:
+            self._denials.labels(kind, label, reason).inc()
 
 
 class WebhookServer:

@@ -22,12 +22,11 @@ from dynamo_operator.admission.configuration import Configuration
 from dynamo_operator.admission.decide import ReviewContext, rules_of
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.review import Decisions, Request
-from dynamo_operator.admission.server import AccessReviews, Clients, WebhookServer
+from dynamo_operator.admission.server import AccessReviews, Clients, WebhookMetrics, WebhookServer
 from dynamo_operator.component.read import serves, withheld
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.warnings import ClusterContext
 from dynamo_operator.models.api import DynamoModel
-from dynamo_operator.observability import WebhookMetrics
 from dynamo_operator.settings import Settings, WebhookSettings
 from dynamo_operator.shared.cluster import GROVE, INFERENCE_POOL, InferencePool, ServingSecret, withheld_text
 from kube_runtime.cache.informer import Informer

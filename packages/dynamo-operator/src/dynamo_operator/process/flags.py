@@ -1,24 +1,22 @@
-"""The flags of `dynamo-operator`, in the syntax of Go's flag package, on top of cyclopts.
+"""The flags of `dynamo-operator`, in the syntax of Go's flag package, and the settings that they mean.
 
 Command lines of the reference operator must work unchanged. Go accepts `-flag` for `--flag`, a boolean
 without value, any token as the value of another flag, and the last of several. cyclopts does not, so
-`canonical` rewrites arguments to `--flag=value` first. cyclopts handles help, commands and unknown flags.
+`canonical` rewrites arguments to `--flag=value` first. cyclopts handles help, commands and unknown flags
+(`process/main.py`): who only reads the flags of a running operator does not need it.
 """
 
-import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_args, get_origin
+from typing import Literal, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
 
 import msgspec
-from cyclopts import Group, Parameter
 
 from dynamo_operator.documents import Document, documents
-from dynamo_operator.observability import listen_address
-from dynamo_operator.settings import Section, SettingField, Settings, fields
+from dynamo_operator.settings import Section, SettingField, Settings, fields, listen_address
 from dynamo_operator.shared.problems import nearest
 from kube_runtime.errors import ConfigError, ConfigErrors, leaves
 
@@ -272,10 +270,6 @@ def _is_url(text: str) -> bool:
     return not re.search(r"\s", text) and (is_absolute or ":" not in text.partition("/")[0])
 
 
-if TYPE_CHECKING:
-    from cyclopts.help import ColumnSpec, DefaultFormatter, HelpEntry
-    from rich.console import Console, ConsoleOptions
-
 CONFIG = "config"
 _GENERAL = "General"
 _GROUPS = {
@@ -288,7 +282,8 @@ _GROUPS = {
     "logging": "Logs",
 }
 _NO_EFFECT = "Accepted, without effect"
-_ORDER = (_GENERAL, *_GROUPS.values(), _NO_EFFECT)
+GROUPS = (_GENERAL, *_GROUPS.values(), _NO_EFFECT)
+"""The groups of `--help`, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,14 +364,6 @@ def canonical(arguments: Sequence[str]) -> list[str]:
     return list(tokens.values())
 
 
-def signature() -> inspect.Signature:
-    """The signature from which cyclopts builds flags and help of `run`: one text parameter per flag."""
-    from cyclopts.help import DefaultFormatter
-
-    formatter = DefaultFormatter(column_specs=_columns)
-    return inspect.Signature([_parameter(flag, formatter) for flag in flags()])
-
-
 def given(arguments: Mapping[str, str | None]) -> dict[str, str]:
     """The flags of the command line by preferred name, from the arguments that cyclopts passes."""
     return {flag.name: value for flag in flags() if (value := arguments.get(flag.identifier)) is not None}
@@ -391,33 +378,3 @@ def default_text(field: SettingField) -> str:
         if value and value % size == 0:
             return f"{value / size:g}{unit}"
     return f"{value:g}s"
-
-
-def _parameter(flag: Flag, formatter: "DefaultFormatter") -> inspect.Parameter:
-    annotation = Annotated[
-        str | None,
-        Parameter(
-            name=[f"--{name}" for name in flag.names],
-            help=flag.text,
-            metavar=flag.metavar,
-            show_default=(lambda _: flag.default) if flag.default else False,
-            group=Group(flag.group, sort_key=_ORDER.index(flag.group), help_formatter=formatter),
-        ),
-    ]
-    return inspect.Parameter(
-        flag.identifier, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
-    )
-
-
-def _columns(
-    console: "Console",  # noqa: ARG001  the signature is given by cyclopts
-    options: "ConsoleOptions",  # noqa: ARG001
-    entries: "list[HelpEntry]",
-) -> "tuple[ColumnSpec, ...]":
-    """Two columns, the first wide enough for every flag: a flag broken across lines cannot be searched."""
-    from cyclopts.help import ColumnSpec, DescriptionRenderer, NameRenderer
-
-    indent = 2  # of every line of a cell but the first
-    width = max(len(name) + indent for entry in entries for name in entry.all_options)
-    names = ColumnSpec(renderer=NameRenderer(max_width=width), style="cyclopts.name", min_width=width)
-    return (names, ColumnSpec(renderer=DescriptionRenderer(), overflow="fold"))

@@ -1,26 +1,35 @@
 """`dynamo-operator run`: from the command line to a running operator and its orderly stop."""
 
 import asyncio
+import inspect
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import structlog
+from cyclopts import Group, Parameter
 
-from dynamo_operator import observability, version
-from dynamo_operator.process import flags, operator
+from dynamo_operator import version
+from dynamo_operator.process import flags, observability, operator
 from dynamo_operator.settings import Settings
+
+if TYPE_CHECKING:
+    from cyclopts.help import ColumnSpec, DefaultFormatter, HelpEntry
+    from rich.console import Console, ConsoleOptions
 
 STOP_SECONDS: Final = 9.0
 """Seconds for an orderly stop. The kubelet waits 30 s; on node shutdown it may wait less."""
 
 _SPARE_SECONDS: Final = 0.5
+
+Operate: TypeAlias = Callable[[Settings, asyncio.Event], Awaitable[None]]
+"""An operator that runs with these settings until the event is set."""
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
@@ -35,7 +44,7 @@ def run(**arguments: str | None) -> None:
     start(arguments, operator.run)
 
 
-def start(arguments: Mapping[str, str | None], operate: "Operate") -> None:
+def start(arguments: Mapping[str, str | None], operate: Operate) -> None:
     """Run `operate` with the settings of this command line, until a signal to stop."""
     given = flags.given(arguments)
     file = given.get(flags.CONFIG)
@@ -50,15 +59,45 @@ def start(arguments: Mapping[str, str | None], operate: "Operate") -> None:
         runner.run(serve(settings, operate, on_stop=end_within))
 
 
-run.__signature__ = flags.signature()  # type: ignore[attr-defined]
+def signature() -> inspect.Signature:
+    """The signature from which cyclopts builds flags and help of `run`: one text parameter per flag."""
+    from cyclopts.help import DefaultFormatter
+
+    formatter = DefaultFormatter(column_specs=_columns)
+    return inspect.Signature([_parameter(flag, formatter) for flag in flags.flags()])
 
 
-class Operate(Protocol):
-    """The operator, or a test double of it."""
+def _parameter(flag: flags.Flag, formatter: "DefaultFormatter") -> inspect.Parameter:
+    annotation = Annotated[
+        str | None,
+        Parameter(
+            name=[f"--{name}" for name in flag.names],
+            help=flag.text,
+            metavar=flag.metavar,
+            show_default=(lambda _: flag.default) if flag.default else False,
+            group=Group(flag.group, sort_key=flags.GROUPS.index(flag.group), help_formatter=formatter),
+        ),
+    ]
+    return inspect.Parameter(
+        flag.identifier, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+    )
 
-    async def __call__(self, settings: Settings, *, stop: asyncio.Event) -> None:
-        """Run until `stop` is set."""
-        ...
+
+def _columns(
+    console: "Console",  # noqa: ARG001  the signature is given by cyclopts
+    options: "ConsoleOptions",  # noqa: ARG001
+    entries: "list[HelpEntry]",
+) -> "tuple[ColumnSpec, ...]":
+    """Two columns, the first wide enough for every flag: a flag broken across lines cannot be searched."""
+    from cyclopts.help import ColumnSpec, DescriptionRenderer, NameRenderer
+
+    indent = 2  # of every line of a cell but the first
+    width = max(len(name) + indent for entry in entries for name in entry.all_options)
+    names = ColumnSpec(renderer=NameRenderer(max_width=width), style="cyclopts.name", min_width=width)
+    return (names, ColumnSpec(renderer=DescriptionRenderer(), overflow="fold"))
+
+
+run.__signature__ = signature()  # type: ignore[attr-defined]
 
 
 async def serve(settings: Settings, operate: Operate, *, on_stop: Callable[[], None] = lambda: None) -> None:
@@ -81,7 +120,7 @@ async def serve(settings: Settings, operate: Operate, *, on_stop: Callable[[], N
 
     for stop_signal in _STOPPING:
         loop.add_signal_handler(stop_signal, stopping, stop_signal)
-    await operate(settings, stop=stop)
+    await operate(settings, stop)
     log.info("stopped")
 
 

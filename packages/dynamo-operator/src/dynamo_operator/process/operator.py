@@ -12,7 +12,7 @@ from typing import cast
 import structlog
 
 import dynamo_operator
-from dynamo_operator import labels, observability
+from dynamo_operator import labels
 from dynamo_operator.admission.certificates import CertificateRotation, metrics_certificate
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.webhooks import webhooks
@@ -25,13 +25,13 @@ from dynamo_operator.graph.read import hastens_graph
 from dynamo_operator.graph.status import status_events
 from dynamo_operator.models.calls import ModelCalls, worker_api
 from dynamo_operator.models.controller import STATUS_SECONDS, ModelController
-from dynamo_operator.observability import listen_address
+from dynamo_operator.process import observability
 from dynamo_operator.process.scope import Scope, informers, unselected
 from dynamo_operator.process.startup import StartupWatch, prepared, until_stopped
 from dynamo_operator.requests.controller import RequestController
 from dynamo_operator.requests.read import GpuDiscoveryRbac, RequestReader
-from dynamo_operator.settings import Settings
-from dynamo_operator.shared.conditions import SUSPENDED, GraphState
+from dynamo_operator.settings import Settings, listen_address
+from dynamo_operator.shared.conditions import SUSPENDED, FailureReasons, GraphState
 from dynamo_operator.shared.report import Reporter, ValidationCache, report_refusal
 from dynamo_operator.shared.transforms import is_controlled_by_us
 from kube_runtime.apply.applier import Applier
@@ -78,9 +78,12 @@ class Parts:
         take_over = ManagedFieldsUpgrade(self.writer, labels.LAST_APPLIED_GENERATION)
         return Applier(self.writer, labels.LAST_APPLIED_HASH, labels.OWNER_GENERATION, take_over)
 
-    def reporter(self, component: str, limit: StatusRateLimit) -> Reporter:
+    def reporter(
+        self, component: str, limit: StatusRateLimit, reasons: FailureReasons | None = None
+    ) -> Reporter:
         """A reporter for one kind, whose Events name `component` as their source."""
-        return Reporter(self.writer, self.events.recorder(component), limit, self.client)
+        recorder = self.events.recorder(component)
+        return Reporter(self.writer, recorder, limit, self.client, failure_reasons=reasons)
 
 
 def control_all(parts: Parts, dial: Callable[[str], str] | None) -> None:
@@ -256,7 +259,7 @@ def own_namespace(configured: str, setting: str, flag: str) -> str:
 _log = structlog.get_logger(__name__)
 
 
-async def run(settings: Settings, *, stop: asyncio.Event, dial: Callable[[str], str] | None = None) -> None:
+async def run(settings: Settings, stop: asyncio.Event, *, dial: Callable[[str], str] | None = None) -> None:
     """Reconcile until `stop` is set, then stop in order.
 
     Raises:

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from dynamo_operator.admission.identity import account_of, own_user, subject_of
 from dynamo_operator.component.api import GROUP, VERSION
-from dynamo_operator.observability import health_server, listen_address
+from dynamo_operator.process.observability import health_server
 from dynamo_operator.process.scope import Scope, scope_of
-from dynamo_operator.settings import Settings
+from dynamo_operator.settings import Settings, listen_address
 from kube_runtime import errors
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.client import Client

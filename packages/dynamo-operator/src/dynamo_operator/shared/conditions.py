@@ -1,6 +1,6 @@
 """Conditions: their reasons, how they are built, and when an object is ready, paused or stopped."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache as cached
@@ -285,7 +285,7 @@ FAILURE_REASONS: dict[type[Resource], FailureReasons] = {
         ("Succeeded",), RequestReason.UNREADABLE, RequestReason.TOO_LARGE, RequestReason.REJECTED
     ),
 }
-"""By kind. A process with the kinds of the older generation adds theirs."""
+"""Of the kinds of today. A `Reporter` of others has theirs."""
 
 
 @cached
@@ -294,13 +294,15 @@ def bare_type(kind: Kind) -> type[_Bare]:
     return type(f"Bare{kind.name}", (_Bare,), {"KIND": kind})
 
 
-def failed_status(type_: type[Resource], status: S, generation: int, reason: str, text: str) -> S:
+def failed_status(
+    type_: type[Resource], conditions: Iterable[str], status: S, generation: int, reason: str, text: str
+) -> S:
     """The status of an object of that type for which the operator can do nothing."""
     if type_ is DynamoGraphDeploymentRequest:
         generation = held_generation(status.conditions, generation)
     status = status.with_conditions(
         Condition(condition, "False", reason, text, observed_generation=generation)
-        for condition in FAILURE_REASONS[type_].conditions
+        for condition in conditions
     )
     is_graph = type_ is DynamoGraphDeployment
     return replace(status, state=str(GraphState.FAILED)) if is_graph else status

@@ -18,6 +18,7 @@ from dynamo_operator.shared.conditions import (
     CONFLICT_RETRY_SECONDS,
     FAILURE_REASONS,
     REJECTED_RETRY_SECONDS,
+    FailureReasons,
     StatusEvent,
     Stop,
     bare_type,
@@ -53,7 +54,8 @@ class Reporter:
     """Ends the reconciles of one kind.
 
     `status_events` are the Events between two states of an object, beside those of refusals. `rolled_out`
-    gets a graph with a managed rollout before and after a write of its status.
+    gets a graph with a managed rollout before and after a write of its status. `failure_reasons` are for a
+    kind that is not in `FAILURE_REASONS`.
     """
 
     writer: Writer
@@ -63,6 +65,7 @@ class Reporter:
     rolled_out: Callable[[DynamoGraphDeployment, DynamoGraphDeployment], None] = lambda _, __: None
     status_events: Callable[[Any, Any], Iterable[StatusEvent]] = lambda _, __: ()
     failing: LastingFailures = field(default_factory=LastingFailures)
+    failure_reasons: FailureReasons | None = None
 
     def applying(self, owner: Resource) -> Applied:
         """The result of the writes for an object, to be filled; each change is an Event at once."""
@@ -229,7 +232,7 @@ async def report_unreadable(
     if bare.metadata.deletion_timestamp:
         await without_finalizer(bare, reporter.writer)
         return DONE
-    generation, reasons = bare.metadata.generation, FAILURE_REASONS[type_]
+    generation, reasons = bare.metadata.generation, reporter.failure_reasons or FAILURE_REASONS[type_]
     if isinstance(error, errors.TooLarge):
         text = f"Not processed: {error.message}. Running pods keep running."
         reason, event = reasons.too_large, "TooLarge"
@@ -237,7 +240,7 @@ async def report_unreadable(
         text = f"Cannot read the object: {error.message}"
         reason, event = reasons.unreadable, "DecodeFailed"
     text = cut(text, _MESSAGE_LIMIT)
-    status = failed_status(type_, bare.status, generation, reason, text)
+    status = failed_status(type_, reasons.conditions, bare.status, generation, reason, text)
     if type_ is DynamoModel:  # the schema wants both in every status
         status = structs.replace(
             status, ready_endpoints=status.ready_endpoints or 0, total_endpoints=status.total_endpoints or 0
@@ -267,8 +270,9 @@ async def report_refusal(
     if isinstance(error, errors.ServerFailure):  # the next attempt may not meet it
         raise error
     text = cut(rejected(error.kind.name, error.key.name, error).message, _MESSAGE_LIMIT)
-    reason, generation = FAILURE_REASONS[type_].rejected, resource.metadata.generation
-    status = failed_status(type_, status_of(resource), generation, reason, text)
+    generation, reasons = resource.metadata.generation, reporter.failure_reasons or FAILURE_REASONS[type_]
+    before = status_of(resource)
+    status = failed_status(type_, reasons.conditions, before, generation, reasons.rejected, text)
     try:
         stored = await patch_status(reporter.writer, resource, status)
     except (errors.Forbidden, errors.Invalid):  # the Event and the log remain

@@ -28,7 +28,7 @@ from devcluster.startup import READY_SECONDS
 from dynamo_operator import labels, user_agent
 from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.process import flags, operator
-from dynamo_operator.process.main import start
+from dynamo_operator.process.main import signature, start
 from dynamo_operator.requests.api import COPIER, PROFILER, JobPodInFull, Output
 from dynamo_operator.settings import Settings
 from dynamo_profiler import command
@@ -234,7 +234,7 @@ async def simulated_workers() -> AsyncIterator[Callable[[str], str]]:
         await runner.cleanup()
 
 
-async def operate(settings: Settings, *, stop: asyncio.Event) -> None:
+async def operate(settings: Settings, stop: asyncio.Event) -> None:
     """Run the operator on simulated nodes until `stop` is set."""
     kubeconfig = Path(os.environ[ADMINISTRATOR])
     async with (
@@ -244,7 +244,7 @@ async def operate(settings: Settings, *, stop: asyncio.Event) -> None:
     ):
         client = Client(transport, field_manager="simulated-kubelet")
         profiling = group.create_task(run_profiling_pods(client))
-        await operator.run(settings, stop=stop, dial=dial)
+        await operator.run(settings, stop, dial=dial)
         profiling.cancel()
 
 
@@ -254,7 +254,7 @@ def run(**arguments: str | None) -> None:
 
 
 # `python -m dynamoctl.dev.playground run …` takes every flag of the operator.
-run.__signature__ = flags.signature()  # type: ignore[attr-defined]
+run.__signature__ = signature()  # type: ignore[attr-defined]
 
 
 def main() -> None:

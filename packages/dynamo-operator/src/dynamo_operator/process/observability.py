@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final, NamedTuple, NoReturn, Protocol, TextIO, TypeAlias
+from typing import Final, NoReturn, TextIO, TypeAlias
 
 import structlog
 from aiohttp import web
@@ -41,18 +41,19 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel, EndpointInfo
 from dynamo_operator.models.plan import Call, Reply
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamo_operator.settings import LoggingSettings, TimeFormat
+from dynamo_operator.settings import Address, LoggingSettings, TimeFormat
 from dynamo_operator.shared.conditions import GraphReason
 from kube_runtime.apply.suppression import Recent
+from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.commandline import visible
 from kube_runtime.controller.manager import Health
-from kube_runtime.errors import ConfigError, OperatorError
+from kube_runtime.errors import OperatorError
 from kube_runtime.server import ConnectionLimit, Limits
 from kube_runtime.times import TokenBucket, loop_time, seconds_between
 from kube_runtime.tls import Certificate
 from kube_runtime.types.kinds import SubjectAccessReview, TokenReview, question, subject
-from kube_runtime.types.meta import R, Resource, condition, cut
+from kube_runtime.types.meta import Resource, condition, cut
 
 OK: Final = 200
 UNKNOWN: Final = 401
@@ -135,16 +136,6 @@ class Access:
 
 _ENDPOINT_STATES = ("ready", "failing", "covered", "waiting")
 _CALL_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
-_REVIEW_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-_OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE"})
-
-
-class Listing(Protocol):
-    """The part of the cache that counting needs."""
-
-    def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:
-        """The objects of a type."""
-        ...
 
 
 def state_of(resource: Resource) -> str:
@@ -222,7 +213,7 @@ _COUNTED: Final[tuple[type[Resource], ...]] = (
 class ObjectGauges(Collector):
     """The gauges of cached objects: their number by state, and the state of graphs and models."""
 
-    def __init__(self, cache: Listing, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, cache: Cache, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._cache = cache
         self._now = now
 
@@ -299,30 +290,7 @@ class RolloutMetrics:
             self._counts[result].inc()
 
 
-class WebhookMetrics:
-    """Reviews by kind, operation and outcome, in `registry`."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        prefix, labels = f"{METRICS_PREFIX}_webhook", ("resource_type", "operation")
-        text, buckets = "Duration of admission reviews.", _REVIEW_BUCKETS
-        name = f"{prefix}_duration_seconds"
-        self._seconds = Histogram(name, text, labels, buckets=buckets, registry=registry)
-        text = "Completed admission reviews; result is allowed or denied."
-        self._requests = Counter(f"{prefix}_requests", text, (*labels, "result"), registry=registry)
-        text = "Refused objects, by the reason of the first problem."
-        self._denials = Counter(f"{prefix}_denials", text, (*labels, "reason"), registry=registry)
-
-    def reviewed(self, kind: str, operation: str, *, reason: str, seconds: float) -> None:
-        """Count one review; `reason` "" means: allowed."""
-        # Any client that reaches the port may send any word; it must not become a label value.
-        label = operation if operation in _OPERATIONS else "other"
-        self._seconds.labels(kind, label).observe(seconds)
-        self._requests.labels(kind, label, "denied" if reason else "allowed").inc()
-        if reason:
-            self._denials.labels(kind, label, reason).inc()
-
-
-def register(registry: CollectorRegistry, cache: Listing) -> None:
+def register(registry: CollectorRegistry, cache: Cache) -> None:
     """Register the metrics of objects and of the process."""
     registry.register(ObjectGauges(cache))
     Info(f"{METRICS_PREFIX}_build", "The running version.", registry=registry).info({"version": version()})
@@ -354,31 +322,9 @@ Check: TypeAlias = Callable[[], Health]
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 METRICS = "/metrics"
 _LIMITS = Limits(connections=64)
-_OFF = "0"
-_LARGEST_PORT = 65535
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 _SHUTDOWN_SECONDS = 1.0
 """Seconds that a scrape in progress may take at shutdown."""
-
-
-class Address(NamedTuple):
-    """A listen address. Host None means every interface; port 0 means any free port."""
-
-    host: str | None
-    port: int
-
-
-def listen_address(source: str, text: str) -> Address | None:
-    """Parse an address such as `:8080`, `127.0.0.1:8080` or `[::1]:8080`; None if it is `0`, which means off.
-
-    Raises: ConfigError, with `source` as the setting to blame.
-    """
-    if text in {_OFF, ""}:
-        return None
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > _LARGEST_PORT:
-        raise ConfigError(source, f"expected HOST:PORT, :PORT or 0, got {text!r}")
-    return Address(host.removeprefix("[").removesuffix("]") or None, int(port))
 
 
 class HttpServer:
@@ -564,11 +510,6 @@ def _value(key: str, value: object) -> object:
     return value
 
 
-@dataclass(slots=True)
-class _Tokens(TokenBucket):
-    dropped: int = 0
-
-
 # Lines about one object are rate-limited, so that an object that fails repeatedly leaves the log
 # readable.
 @dataclass(slots=True)
@@ -580,7 +521,8 @@ class LinesPerObject:
     """
 
     clock: Callable[[], float] = time.monotonic
-    _objects: OrderedDict[tuple[object, object], _Tokens] = field(default_factory=OrderedDict)
+    _buckets: OrderedDict[tuple[object, object], TokenBucket] = field(default_factory=OrderedDict)
+    _dropped: Counts[tuple[object, object]] = field(default_factory=Counts)
 
     def __call__(self, _: WrappedLogger, method: str, entry: EventDict) -> EventDict:
         """Return the entry.
@@ -592,34 +534,30 @@ class LinesPerObject:
         if method == "debug" or about[1] is None:
             return entry
         now = self.clock()
-        tokens = self._objects.setdefault(about, _Tokens(BURST, now))
-        self._objects.move_to_end(about)
-        if len(self._objects) > REMEMBERED_LIMIT:
-            (_, forgotten), quiet = self._objects.popitem(last=False)
-            if quiet.dropped:
-                _log.warning("dropped lines about an object", object=forgotten, dropped=quiet.dropped)
-        if not tokens.take(BURST, REFILL_SECONDS, now):
-            tokens.dropped += 1
+        bucket = self._buckets.setdefault(about, TokenBucket(BURST, now))
+        self._buckets.move_to_end(about)
+        if len(self._buckets) > REMEMBERED_LIMIT:
+            forgotten, _ = self._buckets.popitem(last=False)
+            if dropped := self._dropped.pop(forgotten, 0):
+                _log.warning("dropped lines about an object", object=forgotten[1], dropped=dropped)
+        if not bucket.take(BURST, REFILL_SECONDS, now):
+            self._dropped[about] += 1
             raise structlog.DropEvent
-        if tokens.dropped:
-            entry["dropped"], tokens.dropped = tokens.dropped, 0
+        if dropped := self._dropped.pop(about, 0):
+            entry["dropped"] = dropped
         return entry
+
+
+_DIVISORS = {"epoch": 1e9, "millis": 1e6}
+_FRACTION_LENGTHS = {"rfc3339": 0, "iso8601": 4, "rfc3339nano": 10}
 
 
 def written(nanoseconds: int, form: TimeFormat) -> str | float | int:
     """A time since 1970 in one of zap's formats."""
+    if form == "nano":
+        return nanoseconds
+    if form in _DIVISORS:
+        return nanoseconds / _DIVISORS[form]
     seconds, rest = divmod(nanoseconds, 10**9)
     moment = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    match form:
-        case "epoch":
-            return nanoseconds / 1e9
-        case "millis":
-            return nanoseconds / 1e6
-        case "nano":
-            return nanoseconds
-        case "iso8601":
-            return f"{moment}.{rest // 10**6:03}Z"
-        case "rfc3339nano":
-            return f"{moment}.{rest:09}Z"
-        case "rfc3339":
-            return f"{moment}Z"
+    return moment + f".{rest:09}"[: _FRACTION_LENGTHS[form]] + "Z"

@@ -38,7 +38,7 @@ from dynamo_operator.graph.api import (
 )
 from dynamo_operator.models.api import DynamoModel, DynamoModelStatus, EndpointInfo
 from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
-from dynamo_operator.observability import (
+from dynamo_operator.process.observability import (
     BURST,
     FORBIDDEN,
     OK,
@@ -48,7 +48,6 @@ from dynamo_operator.observability import (
     UNAVAILABLE,
     UNKNOWN,
     Access,
-    Address,
     CallMetrics,
     HttpServer,
     LinesPerObject,
@@ -56,7 +55,6 @@ from dynamo_operator.observability import (
     RolloutMetrics,
     configure,
     health_server,
-    listen_address,
     metrics_server,
     redacted,
     register,
@@ -64,10 +62,11 @@ from dynamo_operator.observability import (
     written,
 )
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamo_operator.settings import LogFormat, LoggingSettings, TimeFormat
+from dynamo_operator.settings import Address, LogFormat, LoggingSettings, TimeFormat
+from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.controller.manager import Health
-from kube_runtime.errors import ConfigError, Unreachable
+from kube_runtime.errors import Unreachable
 from kube_runtime.types.meta import Condition, Metadata, R, Resource
 from simulated.clock import on_simulated_clock
 
@@ -133,11 +132,11 @@ def access(reviews: Reviews) -> Access:
         ("", UNKNOWN),
     ],
 )
-async def test_only_who_may_read_them_is_let_in(header: str, expected: int) -> None:
+async def test_only_tokens_that_may_read_metrics_are_accepted(header: str, expected: int) -> None:
     assert expected == await access(Reviews()).status(header)
 
 
-async def test_all_that_is_known_of_a_user_is_asked_about_and_answers_are_remembered() -> None:
+async def test_a_review_has_all_attributes_of_the_user_and_is_cached() -> None:
     reviews = Reviews()
     asked = access(reviews)
     for _ in range(5):
@@ -148,7 +147,7 @@ async def test_all_that_is_known_of_a_user_is_asked_about_and_answers_are_rememb
     assert {"user": PROMETHEUS, "uid": "7", "groups": ["g"], "extra": {"a": ["b"]}} == found
 
 
-async def test_strangers_push_no_scraper_out_of_memory_which_is_limited() -> None:
+async def test_unknown_tokens_do_not_evict_a_scraper_from_the_limited_cache() -> None:
     reviews = Reviews()
     asked = access(reviews)
     assert OK == await asked.status("Bearer prometheus")
@@ -162,7 +161,7 @@ async def test_strangers_push_no_scraper_out_of_memory_which_is_limited() -> Non
 
 
 @on_simulated_clock
-async def test_a_scraper_whose_answer_ran_out_does_not_wait_among_strangers() -> None:
+async def test_a_scraper_whose_review_expired_does_not_wait_behind_unknown_tokens() -> None:
     reviews = Reviews()
     asked = access(reviews)
     assert OK == await asked.status("Bearer prometheus")
@@ -179,7 +178,7 @@ async def test_a_scraper_whose_answer_ran_out_does_not_wait_among_strangers() ->
 
 
 @on_simulated_clock
-async def test_who_lost_the_right_is_refused_when_his_answer_has_run_out() -> None:
+async def test_a_reader_that_lost_the_permission_is_refused_when_the_review_expires() -> None:
     reviews = Reviews()
     asked = access(reviews)
     found = [await asked.status("Bearer prometheus")]
@@ -190,7 +189,7 @@ async def test_who_lost_the_right_is_refused_when_his_answer_has_run_out() -> No
     assert [OK, OK, FORBIDDEN] == found
 
 
-async def test_many_strangers_at_once_do_not_become_many_requests() -> None:
+async def test_concurrent_unknown_tokens_cause_few_token_reviews() -> None:
     reviews = Reviews(go_on=asyncio.Event())
     asked = access(reviews)
     tasks = [asyncio.create_task(asked.status(f"Bearer {number}")) for number in range(200)]
@@ -202,7 +201,7 @@ async def test_many_strangers_at_once_do_not_become_many_requests() -> None:
     assert {UNKNOWN: 32, UNAVAILABLE: 168} == {each: found.count(each) for each in set(found)}
 
 
-async def test_nobody_is_let_in_while_the_api_server_is_away_and_that_is_not_remembered() -> None:
+async def test_every_reader_is_refused_while_the_api_server_is_unreachable_and_that_is_not_cached() -> None:
     reviews = Reviews(is_away=True)
     asked = access(reviews)
     assert UNAVAILABLE == await asked.status("Bearer prometheus")
@@ -211,7 +210,7 @@ async def test_nobody_is_let_in_while_the_api_server_is_away_and_that_is_not_rem
 
 
 @pytest.mark.parametrize(("token", "expected"), [("prometheus", 200), ("tenant", 403), ("", 401)])
-async def test_metrics_over_tls_refuse_strangers(token: str, expected: int) -> None:
+async def test_metrics_over_tls_need_a_token_that_may_read_them(token: str, expected: int) -> None:
     kept = Rotation(UnverifiedStore())
     server = metrics_server(ANY, CollectorRegistry(), certificate=kept.certificate, access=access(Reviews()))
     keeping = asyncio.create_task(kept.run())
@@ -276,27 +275,6 @@ async def test_metrics_are_served_in_the_format_asked_for() -> None:
             assert (await answer.text()).endswith("# EOF\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (":8080", Address(None, 8080)),
-        ("127.0.0.1:8080", Address("127.0.0.1", 8080)),
-        ("[::1]:8080", Address("::1", 8080)),
-        ("0.0.0.0:0", Address("0.0.0.0", 0)),  # noqa: S104  not listened on
-        ("0", None),
-        ("", None),
-    ],
-)
-def test_addresses_are_written_as_in_go(text: str, expected: Address | None) -> None:
-    assert expected == listen_address("--metrics-bind-address", text)
-
-
-@pytest.mark.parametrize("text", ["8080", "localhost", ":http", ":99999", "a:-1"])
-def test_a_wrong_address_blames_its_setting(text: str) -> None:
-    with pytest.raises(ConfigError, match="--metrics-bind-address: expected HOST:PORT"):
-        listen_address("--metrics-bind-address", text)
-
-
 def test_the_version_the_process_and_the_endpoints_of_a_model_are_there() -> None:
     ends = (
         EndpointInfo(address="a", ready=True),
@@ -326,10 +304,11 @@ def test_a_call_is_counted_with_its_result_and_its_time() -> None:
     assert 3.0 == registry.get_sample_value("dynamo_operator_adapter_call_seconds_sum", {"verb": "load"})
 
 
-class ObjectsMetrics:
+class ObjectsMetrics(Cache):
     """A cache of some objects."""
 
     def __init__(self, *held: Resource) -> None:
+        super().__init__()
         self.held: list[Resource] = [*held]
 
     def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:  # noqa: ARG002  the cache's
@@ -543,17 +522,17 @@ def test_a_bug_is_logged_with_its_traceback_without_local_variables(form: LogFor
 @pytest.mark.parametrize(
     "key", ["token", "bearerToken", "password", "secret", "Authorization", "api_key", "privateKey"]
 )
-def test_what_sounds_secret_is_cut_out(key: str) -> None:
+def test_values_of_secret_keys_are_redacted(key: str) -> None:
     assert {key: REDACTED} == redacted(None, "", {key: "abc"})
     assert {"outer": [{key: REDACTED}]} == redacted(None, "", {"outer": [{key: "abc"}]})
 
 
 @pytest.mark.parametrize("key", ["name", "secretName", "envFromSecret", "pull_secret_names", "tokenCount"])
-def test_names_of_secrets_are_no_secrets(key: str) -> None:
+def test_names_of_secrets_are_not_redacted(key: str) -> None:
     assert {key: "hf-token-secret"} == redacted(None, "", {key: "hf-token-secret"})
 
 
-def test_values_of_environment_variables_are_cut_out() -> None:
+def test_values_of_environment_variables_are_redacted() -> None:
     other = {"name": "B", "valueFrom": {"fieldRef": {}}}
     found = redacted(None, "", {"env": [{"name": "A", "value": "x"}, other]})
     assert {"env": [{"name": "A", "value": REDACTED}, other]} == found
@@ -584,7 +563,7 @@ def lines_about(limit: LinesPerObject, key: str, count: int, method: str = "info
     return found
 
 
-def test_an_object_that_says_too_much_is_cut_short_and_others_are_not() -> None:
+def test_lines_about_one_object_are_limited_and_those_of_others_are_not() -> None:
     now = 0.0
     limit = LinesPerObject(lambda: now)
     assert BURST == len(lines_about(limit, "default/loud", BURST + 7))
@@ -600,7 +579,7 @@ def test_an_object_that_says_too_much_is_cut_short_and_others_are_not() -> None:
         assert limit(None, "info", {"event": "a line about no object"})
 
 
-def test_an_object_that_is_forgotten_does_not_take_the_number_of_its_lines_along() -> None:
+def test_the_dropped_lines_of_a_forgotten_object_are_logged() -> None:
     limit = LinesPerObject(lambda: 0.0)
     lines_about(limit, "default/loud", BURST + 7)
     with capture_logs() as logged:
@@ -609,7 +588,7 @@ def test_an_object_that_is_forgotten_does_not_take_the_number_of_its_lines_along
     assert [("default/loud", 7)] == [(each["object"], each["dropped"]) for each in logged]
 
 
-def test_an_object_that_says_too_much_is_cut_short_in_the_stream() -> None:
+def test_lines_about_one_object_are_limited_in_the_stream() -> None:
     stream = io.StringIO()
     configure(LoggingSettings(format="json"), stream)
     for _ in range(BURST + 50):
@@ -618,7 +597,7 @@ def test_an_object_that_says_too_much_is_cut_short_in_the_stream() -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
-def test_text_of_users_cannot_forge_lines_or_rule_a_terminal(form: LogFormat) -> None:
+def test_text_of_users_cannot_forge_lines_or_control_a_terminal(form: LogFormat) -> None:
     stream = io.StringIO()
     configure(LoggingSettings(format=form), stream)
     evil = 'x"\n{"level": "error"}\x1b[2J\u202e'
@@ -634,7 +613,7 @@ class _Full(io.StringIO):
 
 
 @pytest.mark.parametrize("is_closed", [False, True], ids=["full", "closed"])
-def test_a_stream_that_takes_no_line_ends_nothing(is_closed: bool) -> None:
+def test_a_log_stream_that_fails_ends_no_reconcile(is_closed: bool) -> None:
     stream = _Full()
     configure(LoggingSettings(format="json"), stream)
     if is_closed:

@@ -118,7 +118,7 @@ async def test_a_key_that_was_queued_before_is_skipped_as_well() -> None:
         assert {"ours"} == set(operator.reconciled)
 
 
-async def test_a_reconcile_that_is_under_way_writes_nothing_any_more_and_is_no_failure() -> None:
+async def test_a_running_reconcile_writes_nothing_more_and_does_not_fail() -> None:
     operator = Operator(a_server())
     async with operator.running():
         operator.excluded.add("theirs")
@@ -128,7 +128,7 @@ async def test_a_reconcile_that_is_under_way_writes_nothing_any_more_and_is_no_f
         assert not operator.metrics.registry.get_sample_value("kube_runtime_reconcile_total", labels)
 
 
-async def test_an_object_that_cannot_be_read_is_looked_at_again_as_well() -> None:
+async def test_an_unreadable_object_is_reconciled_again_as_well() -> None:
     server = a_server()
     operator = Operator(server, excluded={"theirs"})
     async with operator.running():
@@ -150,7 +150,7 @@ async def test_a_standby_collects_no_keys_when_a_namespace_comes_back() -> None:
         assert operator.runner.is_settled
 
 
-async def test_a_write_into_a_namespace_of_another_operator_is_refused_unsent_and_tried_again() -> None:
+async def test_a_write_into_a_namespace_of_another_operator_is_refused_unsent_and_retried() -> None:
     operator = Operator(a_server(), excluded={"theirs"}, target="theirs")
     with pytest.raises(NamespaceExcluded):
         await operator.writer.merge_patch(Gadget, Key("theirs", "g"), {"spec": {"size": 2}})

@@ -102,7 +102,7 @@ async def test_a_marker_ends_at_once_or_after_its_duration(end: str, seconds: in
         assert [(seconds, "team-a")] == [(round(at), name) for at, name in world.ended]
 
 
-async def test_a_marker_is_told_of_once_at_its_beginning_and_once_at_its_end() -> None:
+async def test_a_namespace_lease_is_reported_once_at_its_beginning_and_once_at_its_end() -> None:
     world = World()
     with capture_logs() as logs:
         async with world.watching():

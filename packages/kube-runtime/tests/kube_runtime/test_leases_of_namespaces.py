@@ -77,7 +77,7 @@ async def test_a_marker_is_renewed_every_ten_seconds_with_one_request() -> None:
     assert ["PATCH"] * 3 == [each.method for each in server.requests]
 
 
-async def test_a_marker_that_somebody_deleted_is_there_again_at_the_next_renewal() -> None:
+async def test_a_deleted_namespace_lease_is_recreated_at_the_next_renewal() -> None:
     server = Server()
     await Replica(server).start()
     server.storage.delete(LEASES, KEY, {})

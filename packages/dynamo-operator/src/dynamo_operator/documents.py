@@ -7,12 +7,11 @@ an error, while kubectl keeps the last one.
 Source: go.yaml.in/yaml/v2 v2.4 (tags of plain scalars), sigs.k8s.io/yaml (keys), kubectl 1.32.
 """
 
-import asyncio
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 
@@ -48,6 +47,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 _PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 _MERGE_KEY = "<<"
+LARGE_TEXT = 64 * 1024
+"""Characters of YAML that may be read in an event loop: about 0.1 s. More of them take a thread."""
 DEPTH_LIMIT = 100
 """Levels of lists and mappings. Objects of Kubernetes have less than thirty."""
 
@@ -254,16 +255,3 @@ def _node_at(node: yaml.Node, path: str) -> yaml.Node:
             break
         deepest, inside = pairs[-1]
     return deepest
-
-
-T = TypeVar("T")
-
-LARGE_TEXT = 64 * 1024
-"""Characters of YAML that are parsed in the event loop: about 0.1 s."""
-
-
-async def parsed(characters: int, parse: Callable[..., T], *args: object) -> T:
-    """Return `parse(*args)`, which reads so many characters: in a thread if they are many."""
-    if characters <= LARGE_TEXT:
-        return parse(*args)
-    return await asyncio.to_thread(parse, *args)

@@ -13,7 +13,6 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.api import RequestConditionType as Type
 from dynamo_operator.requests.api import RequestReason as Reason
-from dynamo_operator.requests.decide import Stage
 from dynamo_operator.requests.read import GpuDiscoveryRbac, request_informers
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.watch import Changed
@@ -189,8 +188,8 @@ async def test_only_graphs_that_are_younger_than_the_profiling_are_temporary(
         body = {"name": name, "namespace": "lab", "creationTimestamp": time, "ownerReferences": owners}
         graph = msgspec.convert({"metadata": body}, DynamoGraphDeployment)
         world.cache.store(DynamoGraphDeployment).on_watch_event(Changed(graph))
-    facts = await world.reader.at(request, Stage.PROFILING)
-    assert left == [it.metadata.name for it in facts.temporary]
+    inputs = await world.reader.read(request)
+    assert left == [it.metadata.name for it in inputs.temporary]
 
 
 def test_only_a_short_status_of_the_profiler_is_cached() -> None:

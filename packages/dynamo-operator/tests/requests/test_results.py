@@ -159,10 +159,9 @@ def test_of_what_a_status_keeps_only_config_maps_with_names_are_read() -> None:
 
 
 def test_config_maps_that_no_status_can_hold_are_refused() -> None:
-    results.require_small((CURVES,))
-    large = {**CURVES, "data": {"a": "x" * 250_001}}
+    data = {"config_with_planner.yaml": stream(GRAPH, {**CURVES, "data": {"a": "x" * 250_001}})}
     with pytest.raises(results.BadOutput, match="limit 250000"):
-        results.require_small((large,))
+        results.read_output(Request(Metadata("r", "n")), a_spec(), data)
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,19 @@ One reconcile carries out one decision (`decide.py`) and writes one status, whic
 process may be killed between any two requests to the API server, and the next one must reach the same result.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from dynamo_operator import labels
-from dynamo_operator.documents import parsed
+from dynamo_operator.documents import LARGE_TEXT
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests import api, decide, read, render, results, status
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.decide import ActionBlocked, Outcome, RequestInputs, Work
 from dynamo_operator.shared.patches import patch_metadata, without_finalizer
 from dynamo_operator.shared.report import Reporter, report_unreadable
 from kube_runtime.apply.applier import Applier, Shared, controller_reference, shared_watch
@@ -26,23 +27,11 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Watches
 from kube_runtime.client.client import ABSENT
 from kube_runtime.controller.controller import DONE, Result
-from kube_runtime.errors import Invalid, NotFound, Refused, TooLarge
-from kube_runtime.times import rfc3339
+from kube_runtime.errors import Invalid, NotFound, Refused
 from kube_runtime.types.kinds import Job, RoleBinding, ServiceAccount
 from kube_runtime.types.meta import Key, Object, Resource
 
-
-# Names may be taken: an existing object that is not ours stays unchanged.
-class ActionBlocked(Exception):
-    """The action cannot run now; the message has the cause.
-
-    `is_taken`: another object has the name. `is_invalid`: a retry will be refused too.
-    """
-
-    def __init__(self, text: str, *, is_taken: bool = False, is_invalid: bool = False) -> None:
-        super().__init__(text)
-        self.is_taken = is_taken
-        self.is_invalid = is_invalid
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,67 +70,47 @@ class RequestController:
         request = await without_finalizer(request, self.writer)
         if request.metadata.deletion_timestamp:
             return DONE  # owner references: the API server deletes the rest
-        if request.metadata.is_true(labels.PAUSED):
-            report = status.stopped(request, api.RequestReason.PAUSED, "the request is paused")
-            return await self._report(request, decide.Decision(report))
-        if request.spec is None:
-            return await self._report(
-                request, decide.Decision(status.refused(request, ("spec is required",)))
-            )
-        if api.accepted_spec(request).enable_gpu_discovery and not read.may_search(request):
+        if read.has_searched(request):
             await self.gpu_rbac.withdraw()
-        try:
-            facts = await self.reader.at(request, decide.stage(request))
-        except TooLarge as error:  # anyone may change what the request names
-            text = f"Cannot read what the request needs: {error}"
-            return await self._report(
-                request, decide.held(status.stopped(request, api.RequestReason.TOO_LARGE, text))
-            )
-        decision = decide.decide(request, facts, datetime.now(UTC))
-        return await self._carry_out(request, decision, facts)
-
-    async def _carry_out(
-        self, request: Request, decision: decide.Decision, facts: decide.RequestFacts
-    ) -> Result:
+        inputs, now = await self.reader.read(request), datetime.now(UTC)
+        decision = decide.decide(request, inputs, now)
         if decision.deletes and decision.report is None:
             await self.writer.ensure_newest(request)  # the decision depends on its present spec
         for gone in decision.deletes:
             await self.writer.delete(gone)
-        failed = api.RequestConditionType.PROFILING, api.RequestReason.JOB_CREATION_FAILED
+        if decision.work is None:
+            return await self._report(request, decision)
+        outcome = await self._work(request, decision.work, inputs)
         try:
-            match decision.work:
-                case None:
-                    pass
-                case decide.Work.START:
-                    decision = decide.begun(request, await self._job(request, facts), datetime.now(UTC))
-                case decide.Work.COLLECT:
-                    return await self._collect(request, facts)
-                case decide.Work.CREATE:
-                    failed = api.RequestConditionType.DEPLOYED, api.RequestReason.DEPLOYMENT_CREATION_FAILED
-                    graph = facts.graph
-                    if graph is None and api.accepted_spec(request).auto_apply:
-                        graph = await self.create_graph(request, facts.destination)
-                    config_maps = request.status.additional_resources
-                    problems = await self.create_config_maps(request, config_maps, facts.destination, graph)
-                    is_complete = not any(problems.values())
-                    report = status.created(request, graph, (*problems,), is_complete=is_complete)
-                    record = partial(api.extended, created=graph is not None)
-                    decision = decide.Decision(report, record) if is_complete else decide.held(report)
-        except ActionBlocked as error:
-            step, reason = failed
-            reason = api.RequestReason.NAME_CONFLICT if error.is_taken else reason
-            decision = decide.held(status.blocked(request, step, reason, str(error)))
-        return await self._report(request, decision)
+            return await self._report(request, decide.after(request, inputs, outcome, now))
+        except Invalid as error:
+            if not isinstance(outcome, results.ProfilingResult):
+                raise
+            return await self._report(request, decide.after(request, inputs, error, now))
 
-    async def _job(self, request: Request, facts: decide.RequestFacts) -> Job:
+    async def _work(self, request: Request, work: Work, inputs: RequestInputs) -> Outcome:
+        try:
+            match work:
+                case Work.START:
+                    return await self._job(request, inputs)
+                case Work.COLLECT:
+                    return await _results(request, inputs)
+                case Work.CREATE:
+                    graph, config_maps = inputs.graph, request.status.additional_resources
+                    if graph is None and api.accepted_spec(request).auto_apply:
+                        graph = await self._create_graph(request, inputs.destination)
+                    problems = await self.create_config_maps(request, config_maps, inputs.destination, graph)
+                    return decide.Created(graph, problems)
+        except ActionBlocked as error:
+            return error
+
+    async def _job(self, request: Request, inputs: RequestInputs) -> Job:
         """Create the Job. First delete the results of an earlier one, which would pass for its own."""
         settings, spec = self.reader.settings, api.accepted_spec(request)
-        if missing := render.missing_settings(spec, settings):
-            raise ActionBlocked(missing)
-        if (stale := facts.output) is not None:
+        if (stale := inputs.output) is not None:
             await self.writer.delete(stale)
         await self._ensure_account(request)
-        base = await self._base(request, facts.config_maps)
+        base = await self._base(request, inputs.config_maps)
         body = render.profiling_job(request, spec, settings, base)
         body["metadata"]["ownerReferences"] = [controller_reference(request)]
         with self._creating(request, Job.KIND.name, read.job_key(request), body):
@@ -173,7 +142,7 @@ class RequestController:
         """Write the completed base graph to a ConfigMap; None if the user's ConfigMap, or none, is used."""
         texts = {name: live.data for name, live in present.items()}
         size = sum(len(text) for data in texts.values() for text in data.values())
-        body = await parsed(size, results.base_config_map, request, api.accepted_spec(request), texts)
+        body = await _parsed(size, results.base_config_map, request, api.accepted_spec(request), texts)
         if body is None:
             return None
         name = body["metadata"]["name"]
@@ -185,44 +154,7 @@ class RequestController:
             raise ActionBlocked(f"ConfigMap {name}: {error}{advice}", is_taken=error.is_taken) from error
         return api.ConfigMapReference(name, render.BASE_FILE)
 
-    async def _collect(self, request: Request, facts: decide.RequestFacts) -> Result:
-        """Record the results in the status before they are used; the API server may refuse to store them."""
-        try:
-            return await self._report(request, await self._results(request, facts))
-        except results.BadOutput as error:
-            text = str(error)
-        except Invalid as error:
-            text = f"the API server does not store the profiling results: {error.message}"
-        job_progress = decide.progress_of(facts)
-        if job_progress.message:
-            text = f"{text}. The profiler reports: {job_progress.message}"
-        report = status.not_generated(request, text, job_progress, rfc3339())
-        return await self._report(request, decide.Decision(report))
-
-    async def _results(self, request: Request, facts: decide.RequestFacts) -> decide.Decision:
-        spec = api.accepted_spec(request)
-        if facts.output is None:
-            name = read.output_key(request).name
-            raise results.BadOutput(
-                f"output ConfigMap {name} not found - profiling may not have completed yet"
-            )
-        data = facts.output.data
-        decide.require_confirmed(request, spec, *facts.witnesses, data)
-        output = await parsed(sum(map(len, data.values())), results.read_output, request, spec, data)
-        results.require_small(output.config_maps)
-        target = results.target(request, spec) if spec.auto_apply else None
-        report = status.generated(request, output, decide.progress_of(facts), target=target, now=rfc3339())
-        return decide.Decision(report, api.with_results)
-
-    async def create_graph(self, request: Request, destination: decide.Destination) -> DynamoGraphDeployment:
-        """Create the graph.
-
-        Raises:
-            ActionBlocked: it is refused.
-            OperatorError: the API server failed, or the graph exists by now; the caller retries.
-        """
-        if destination.refusal:
-            raise ActionBlocked(destination.refusal)
+    async def _create_graph(self, request: Request, destination: decide.Destination) -> DynamoGraphDeployment:
         graph_key = Key(destination.namespace, decide.target_of(request).name)
         body = results.deployed(request, api.accepted_spec(request), graph_key)
         with self._creating(request, DynamoGraphDeployment.KIND.name, graph_key, body):
@@ -240,10 +172,7 @@ class RequestController:
         The graph, which mounts them, owns them. If it is None, the user creates it, and they have no owner.
         """
         problems: dict[str, bool] = {}
-        desired = tuple(results.named_config_maps(manifests))
-        if desired and destination.refusal:
-            return {f"Failed to create ConfigMaps from profiling output: {destination.refusal}": True}
-        for manifest in desired:
+        for manifest in results.named_config_maps(manifests):
             name = manifest["metadata"]["name"]
             try:
                 body = results.config_map(request, manifest, destination.namespace)
@@ -251,9 +180,8 @@ class RequestController:
                     body["metadata"]["ownerReferences"] = [render.owner_reference(graph)]
                 await self._config_map(request, body, destination.config_maps)
             except (results.BadOutput, ActionBlocked) as error:
-                text = f"failed to create ConfigMap {name}: {error}"
                 may_succeed = isinstance(error, ActionBlocked) and not error.is_invalid
-                problems[f"Failed to create ConfigMaps from profiling output: {text}"] = may_succeed
+                problems[f"failed to create ConfigMap {name}: {error}"] = may_succeed
         return problems
 
     async def _config_map(self, request: Request, body: Object, present: Mapping[str, api.Output]) -> None:
@@ -284,18 +212,32 @@ class RequestController:
         report = decision.report
         if report is None:
             return DONE
-        limit = self.reporter.limit if decision.is_paced else None
+        limit = self.reporter.limit if decision.may_wait else None
         if limit and (wait := limit.wait(request, report.status)):
             return Result(wait)
-        late = status.change_rejected(request)
         stored = await patch_status(self.writer, request, report.status, limit=limit)
-        if stored is not request:
-            is_processed = not status.change_rejected(stored)
-            for event in (*report.events, *(late if is_processed else ())):
-                self.reporter.recorder.event(
-                    request, reason=event.reason, message=event.message, warning=event.is_warning
-                )
+        for event in status.events_of(request, stored, report):
+            self.reporter.recorder.event(
+                request, reason=event.reason, message=event.message, warning=event.is_warning
+            )
         # The record has digests of values as stored: the API server may have changed their form.
         if decision.record is not None and (desired := decision.record(stored)) != api.recorded(stored):
             await patch_metadata(stored, {"annotations": api.annotation(desired)}, self.writer)
         return Result(decision.requeue_after_seconds)
+
+
+async def _results(request: Request, inputs: RequestInputs) -> results.ProfilingResult | results.BadOutput:
+    data = inputs.output.data if inputs.output is not None else {}
+    try:
+        return await _parsed(
+            sum(map(len, data.values())), results.read_output, request, api.accepted_spec(request), data
+        )
+    except results.BadOutput as error:
+        return error
+
+
+async def _parsed(characters: int, parse: Callable[..., T], *args: object) -> T:
+    """Return `parse(*args)`, which reads so many characters: in a thread if they are many."""
+    if characters <= LARGE_TEXT:
+        return parse(*args)
+    return await asyncio.to_thread(parse, *args)

@@ -1,10 +1,9 @@
 """`dynamo-operator copy-output`: save a profiler's output folder as a ConfigMap.
 
 The second container of a profiling Job runs it in the operator's own image, with the Job's ServiceAccount.
-It does the same as `requests/scripts/copy_profiling_output.sh` in images with kubectl, with the same
-messages. It writes the digests of the results to the termination message. Only the kubelet can put that
-into the pod's status, so by the digests the operator recognises the results of its own Job
-(`dynamo_operator/requests/decide.py`).
+It does the same as `requests/scripts/copy_profiling_output.sh` in images with kubectl. Both write the
+digests of the results to the termination message. Only the kubelet can put that into the pod's status, so by
+the digests the operator recognises the results of its own Job (`dynamo_operator/requests/decide.py`).
 """
 
 import asyncio

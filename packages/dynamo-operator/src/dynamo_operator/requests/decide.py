@@ -25,6 +25,7 @@ from dynamo_operator.requests.render import uses_ai_configurator
 from dynamo_operator.requests.status import RequestReport
 from dynamo_operator.shared.conditions import CONFLICT_RETRY_SECONDS, REJECTED_RETRY_SECONDS
 from kube_runtime.apply.result import controls, name_conflict
+from kube_runtime.errors import Invalid
 from kube_runtime.times import rfc3339
 from kube_runtime.types.kinds import Job
 from kube_runtime.types.meta import Condition, Key, Object, Resource, condition
@@ -67,12 +68,13 @@ UNREAD = Destination("", "its namespace was not read")
 
 
 @dataclass(frozen=True, slots=True)
-class RequestFacts:
+class RequestInputs:
     """The objects that the stage of a request depends on; None for an object that does not exist.
 
     `problems` are those of the spec and of the objects that it names, `pods_left` names of running pods of an
     earlier Job, `witnesses` the Job that wrote the results and its pods, `temporary` graphs that a failed
     profiler left. `config_maps` have the base graph, by name: the user's, and the operator's, completed.
+    `missing_setting` is what the operator lacks to create the Job, `too_large` which object exceeds a limit.
     """
 
     problems: tuple[str, ...] = ()
@@ -85,6 +87,13 @@ class RequestFacts:
     temporary: tuple[DynamoGraphDeployment, ...] = ()
     config_maps: Mapping[str, api.Output] = field(default_factory=dict[str, api.Output])
     destination: Destination = UNREAD
+    missing_setting: str = ""
+    too_large: str = ""
+
+
+def is_active(request: Request) -> bool:
+    """Whether the operator works on the request: it has a spec, and is not paused."""
+    return request.spec is not None and not request.metadata.is_true(labels.PAUSED)
 
 
 def stage(request: Request) -> Stage:
@@ -188,7 +197,7 @@ def is_job_of(request: Request, job: Job) -> bool:
 
 
 class Work(Enum):
-    """What takes more than a report: its outcome decides on the report."""
+    """What takes more than a report: `after` decides on the report by its outcome."""
 
     START = "create the Job"
     COLLECT = "read the results of profiling, and record them"
@@ -200,7 +209,7 @@ class Decision:
     """What to do for a request now: first the deletions, then the work, or else the report.
 
     `record` returns the record to write after the report, for the request with the stored status. An
-    `is_paced` report is progress, which may wait. None as a report leaves the status as it is.
+    `may_wait` report is progress, which may wait. None as a report leaves the status as it is.
     """
 
     report: RequestReport | None = None
@@ -208,7 +217,7 @@ class Decision:
     work: Work | None = None
     deletes: tuple[Resource, ...] = ()
     requeue_after_seconds: float | None = None
-    is_paced: bool = False
+    may_wait: bool = False
 
 
 def held(report: RequestReport, retry_seconds: float = REJECTED_RETRY_SECONDS) -> Decision:
@@ -216,17 +225,51 @@ def held(report: RequestReport, retry_seconds: float = REJECTED_RETRY_SECONDS) -
     return Decision(report, requeue_after_seconds=retry_seconds)
 
 
-def decide(request: Request, facts: RequestFacts, now: datetime) -> Decision:
+class ActionBlocked(Exception):
+    """The work cannot be done now; the message has the cause.
+
+    `is_taken`: another object, which stays as it is, has the name. `is_invalid`: a retry will be refused too.
+    """
+
+    def __init__(self, text: str, *, is_taken: bool = False, is_invalid: bool = False) -> None:
+        super().__init__(text)
+        self.is_taken = is_taken
+        self.is_invalid = is_invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """The created graph, None if the user creates it, and the problems of its ConfigMaps.
+
+    They are true if a retry may succeed.
+    """
+
+    graph: DynamoGraphDeployment | None
+    problems: Mapping[str, bool]
+
+
+Outcome = Job | results.ProfilingResult | Created | ActionBlocked | results.BadOutput | Invalid
+"""What work led to; the last three are failures. `Invalid`: the API server refuses to store the results."""
+
+
+def decide(request: Request, inputs: RequestInputs, now: datetime) -> Decision:
     """Decide what to do now; there is a decision for every combination of inputs."""
+    if request.metadata.is_true(labels.PAUSED):
+        return Decision(status.stopped(request, api.RequestReason.PAUSED, "the request is paused"))
+    if request.spec is None:
+        return Decision(status.refused(request, ("spec is required",)))
+    if inputs.too_large:  # anyone may change what the request names
+        text = f"Cannot read what the request needs: {inputs.too_large}"
+        return held(status.stopped(request, api.RequestReason.TOO_LARGE, text))
     match stage(request):
         case Stage.VALIDATION:
-            return _validate(request, facts)
+            return _validate(request, inputs)
         case Stage.START:
-            return _start(request, facts, now)
+            return _start(request, inputs, now)
         case Stage.PROFILING:
-            return _profile(request, facts, now)
+            return _profile(request, inputs, now)
         case Stage.DEPLOYMENT:
-            return _deploy(request, facts)
+            return _deploy(request, inputs, now)
         case Stage.NOTHING:
             if request.status.state == api.RequestState.DEPLOYING:
                 return Decision(status.created(request, None, (), is_complete=True))
@@ -234,31 +277,64 @@ def decide(request: Request, facts: RequestFacts, now: datetime) -> Decision:
             return Decision(status.restated(request))
 
 
-def _validate(request: Request, facts: RequestFacts) -> Decision:
-    if facts.problems or request.spec is None:
-        return held(status.refused(request, facts.problems))
+def after(request: Request, inputs: RequestInputs, outcome: Outcome, now: datetime) -> Decision:
+    """Decide what to report and to record after the work of a decision."""
+    match outcome:
+        case Job():
+            return _begun(request, outcome, now)
+        case results.ProfilingResult():
+            spec = api.accepted_spec(request)
+            target = results.target(request, spec) if spec.auto_apply else None
+            progress = progress_of(inputs)
+            report = status.generated(request, outcome, progress, target=target, now=rfc3339(now))
+            return Decision(report, api.with_results)
+        case Created(graph, problems):
+            is_complete = not any(problems.values())
+            report = status.created(request, graph, (*problems,), is_complete=is_complete)
+            record = partial(api.extended, created=graph is not None)
+            return Decision(report, record) if is_complete else held(report)
+        case ActionBlocked():
+            return _blocked(request, outcome)
+        case results.BadOutput():
+            return _not_generated(request, inputs, now, str(outcome))
+        case Invalid():
+            text = f"the API server does not store the profiling results: {outcome.message}"
+            return _not_generated(request, inputs, now, text)
+
+
+def _blocked(request: Request, blocked: ActionBlocked) -> Decision:
+    """The Job or, in the later stage, the graph cannot be created."""
+    step, reason = api.RequestConditionType.DEPLOYED, api.RequestReason.DEPLOYMENT_CREATION_FAILED
+    if stage(request) is Stage.START:
+        step, reason = api.RequestConditionType.PROFILING, api.RequestReason.JOB_CREATION_FAILED
+    if blocked.is_taken:
+        reason = api.RequestReason.NAME_CONFLICT
+    return held(status.blocked(request, step, reason, str(blocked)))
+
+
+def _validate(request: Request, inputs: RequestInputs) -> Decision:
+    if inputs.problems or request.spec is None:
+        return held(status.refused(request, inputs.problems))
     return Decision(status.accepted(request, request.spec), api.with_spec)
 
 
-def _start(request: Request, facts: RequestFacts, now: datetime) -> Decision:
-    if facts.job is not None:
-        return _present_job(request, facts.job, now)
-    if facts.pods_left:  # they could overwrite the results of the next Job
-        return Decision(status.waiting(request, status.left_over(None, facts.pods_left)))
+def _start(request: Request, inputs: RequestInputs, now: datetime) -> Decision:
+    if inputs.job is not None:
+        return _present_job(request, inputs.job, now)
+    if inputs.pods_left:  # they could overwrite the results of the next Job
+        return Decision(status.waiting(request, status.left_over(None, inputs.pods_left)))
     if request.metadata.generation != api.accepted_generation(request):
-        return _validate(request, facts)
-    output, ours = facts.output, names.label_value(request.metadata.name)
+        return _validate(request, inputs)
+    output, ours = inputs.output, names.label_value(request.metadata.name)
     if output is not None and output.metadata.labels.get(labels.REQUEST) != ours:
         text = (
             f"ConfigMap {names.profiling_output(request.metadata.name)} exists and is not from profiling; "
             "the operator leaves it alone: rename or delete it"
         )
-        return _taken(request, api.RequestConditionType.PROFILING, text)
+        return _blocked(request, ActionBlocked(text, is_taken=True))
+    if inputs.missing_setting:
+        return _blocked(request, ActionBlocked(inputs.missing_setting))
     return Decision(work=Work.START)
-
-
-def _taken(request: Request, type_: api.RequestConditionType, text: str) -> Decision:
-    return held(status.blocked(request, type_, api.RequestReason.NAME_CONFLICT, text))
 
 
 def _present_job(request: Request, job: Job, now: datetime) -> Decision:
@@ -267,7 +343,7 @@ def _present_job(request: Request, job: Job, now: datetime) -> Decision:
         blocked = name_conflict(job, request)
         if blocked.passes_by_itself:
             return held(status.waiting(request, blocked.message), CONFLICT_RETRY_SECONDS)
-        return _taken(request, api.RequestConditionType.PROFILING, blocked.message)
+        return _blocked(request, ActionBlocked(blocked.message, is_taken=True))
     if job.metadata.deletion_timestamp:  # its end requeues the request
         return Decision(status.waiting(request, status.left_over(job, ())))
     # Who may create Jobs may have created an unrecorded one, and so decides the results. That is worth no
@@ -275,70 +351,94 @@ def _present_job(request: Request, job: Job, now: datetime) -> Decision:
     made_for = job.metadata.annotations.get(labels.REQUEST_GENERATION)
     is_of_spec = made_for is None or made_for == str(api.accepted_generation(request))
     stays = results.target(request, api.accepted_spec(request)).namespace == request.metadata.namespace
-    return begun(request, job, now) if is_of_spec and stays else Decision(deletes=(job,))
+    return _begun(request, job, now) if is_of_spec and stays else Decision(deletes=(job,))
 
 
-def begun(request: Request, job: Job, now: datetime) -> Decision:
+def _begun(request: Request, job: Job, now: datetime) -> Decision:
     """Report and record that the Job runs."""
     is_offline = uses_ai_configurator(api.accepted_spec(request))
     report = status.begun(request, rfc3339(now), is_offline=is_offline)
     return Decision(report, partial(api.extended, job=job.metadata.uid))
 
 
-def _profile(request: Request, facts: RequestFacts, now: datetime) -> Decision:
-    job, progress = facts.job, progress_of(facts)
+def _profile(request: Request, inputs: RequestInputs, now: datetime) -> Decision:
+    job, progress = inputs.job, progress_of(inputs)
     if job is None or not is_job_of(request, job):
-        output = facts.output or api.Output()
+        output = inputs.output or api.Output()
         owners = {owner.uid for owner in output.metadata.owner_references}
         if request.metadata.uid not in owners or output.data.keys().isdisjoint(_SIGNED):
             name = request.status.profiling_job_name or "of the request"
             text = f"profiling job {name} was deleted before the operator read its results"
-            return _failed(request, facts, now, f"{text}. Create a new DGDR to profile again")
+            return _failed(request, inputs, now, f"{text}. Create a new DGDR to profile again")
     elif (end := end_of(job)) is None:
-        text, seconds = status.obstacle(facts.pods, now)
+        text, seconds = status.obstacle(inputs.pods, now)
         report = status.watched(request, progress, text)
-        return Decision(report, requeue_after_seconds=seconds, is_paced=True)
+        return Decision(report, requeue_after_seconds=seconds, may_wait=True)
     elif end.type == "Failed":
-        return _failed(request, facts, now, status.failure(end, facts.pods, progress))
+        return _failed(request, inputs, now, status.failure(end, inputs.pods, progress))
     if progress.has_failed:
         text = f"the profiler reports a failure: {progress.message or 'it gives no cause'}"
-        return _failed(request, facts, now, text)
+        return _failed(request, inputs, now, text)
+    if inputs.output is None:
+        name = names.profiling_output(request.metadata.name)
+        text = f"output ConfigMap {name} not found - profiling may not have completed yet"
+        return _not_generated(request, inputs, now, text)
+    if doubt := unconfirmed(request, api.accepted_spec(request), *inputs.witnesses, inputs.output.data):
+        return _not_generated(request, inputs, now, doubt)
     return Decision(work=Work.COLLECT)
 
 
-def _failed(request: Request, facts: RequestFacts, now: datetime, text: str) -> Decision:
+def _failed(request: Request, inputs: RequestInputs, now: datetime, text: str) -> Decision:
     """Profiling failed, or its Job was deleted; the graphs that it measured hold GPUs."""
-    going = tuple(graph for graph in facts.temporary if not graph.metadata.deletion_timestamp)
-    report = status.profiling_failed(request, text, progress_of(facts), rfc3339(now))
+    going = tuple(graph for graph in inputs.temporary if not graph.metadata.deletion_timestamp)
+    report = status.profiling_failed(request, text, progress_of(inputs), rfc3339(now))
     return Decision(report, deletes=going)
 
 
-def progress_of(facts: RequestFacts) -> results.ProfilingProgress:
+def _not_generated(request: Request, inputs: RequestInputs, now: datetime, text: str) -> Decision:
+    """Profiling succeeded, and its results cannot be used."""
+    progress = progress_of(inputs)
+    if progress.message:
+        text = f"{text}. The profiler reports: {progress.message}"
+    return Decision(status.not_generated(request, text, progress, rfc3339(now)))
+
+
+def progress_of(inputs: RequestInputs) -> results.ProfilingProgress:
     """What the profiler reports."""
-    return results.progress(facts.output.data) if facts.output is not None else results.ProfilingProgress()
+    return results.progress(inputs.output.data) if inputs.output is not None else results.ProfilingProgress()
 
 
-def _deploy(request: Request, facts: RequestFacts) -> Decision:
-    graph, generated = facts.graph, request.status.generated_deployment
+def _deploy(request: Request, inputs: RequestInputs, now: datetime) -> Decision:
+    graph, generated = inputs.graph, request.status.generated_deployment
     if was_created(request) and (graph is None or not is_of_request(request, graph)):
         return Decision(status.lost(request))
     if graph is None:
         result = results.ProfilingResult(generated or {}, request.status.additional_resources)
-        free = results.with_free_names(request, result, facts.destination.config_maps)
+        free = results.with_free_names(request, result, inputs.destination.config_maps)
         if generated is None or free is result:
-            return Decision(work=Work.CREATE)
+            return _create(request, inputs, now)
         # Recorded before the graph that mounts them is created.
         stored = replace(
             request.status, generated_deployment=free.graph, additional_resources=free.config_maps
         )
         return Decision(RequestReport(stored), api.with_results)
     if not is_of_request(request, graph):
-        return _taken(request, api.RequestConditionType.DEPLOYED, status.taken_graph(target_of(request)))
+        return _blocked(request, ActionBlocked(status.taken_graph(target_of(request)), is_taken=True))
     record = api.recorded(request)
     if record is not None and not record.created:
         # A process created it and was killed before it could record that.
+        return _create(request, inputs, now)
+    return Decision(status.mirrored(request, graph), may_wait=True)
+
+
+def _create(request: Request, inputs: RequestInputs, now: datetime) -> Decision:
+    refusal, graph = inputs.destination.refusal, inputs.graph
+    if not refusal:
         return Decision(work=Work.CREATE)
-    return Decision(status.mirrored(request, graph), is_paced=True)
+    if graph is None and api.accepted_spec(request).auto_apply:
+        return _blocked(request, ActionBlocked(refusal))
+    config_maps = [*results.named_config_maps(request.status.additional_resources)]
+    return after(request, inputs, Created(graph, {refusal: True} if config_maps else {}), now)
 
 
 _DIGEST_LENGTH = 64
@@ -352,31 +452,27 @@ _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 # The copier therefore reports a digest of each file as its termination message, in the format of sha256sum,
 # and only kubelets write the status of pods. A user who may create pods can create one with the Job as its
 # owner. So a report counts only if its pod runs the Job's template, and all reports of a Job must agree.
-def require_confirmed(
+def unconfirmed(
     request: Request,
     spec: RequestSpec,
     job: api.JobInFull | None,
     pods: Collection[api.JobPodInFull],
     data: Mapping[str, str],
-) -> None:
-    """Check that the Job's pods confirm the results as far as the spec uses them.
-
-    Raises:
-        BadOutput: they do not, or they report other results.
-    """
+) -> str:
+    """Why the Job's pods do not confirm the results as far as the spec uses them; "" if they do."""
     metadata, namespace = request.metadata, results.target(request, spec).namespace
     template: Object = job.spec["template"]["spec"] if job is not None else {}
     own = [pod for pod in pods if job is not None and controls(job, pod)]
     reports = [(pod, digests) for pod in own for digests in _reports(pod)]
     actual = {name: hashlib.sha256(data[name].encode()).hexdigest() for name in _SIGNED if name in data}
     if any(digests != actual for _, digests in reports):
-        raise results.BadOutput(
+        return (
             "the output ConfigMap differs from what the profiling Job wrote (the digests that "
             "its pod reported do not match): something else changed it"
         )
     is_signed = any(runs_template(template, pod.spec) for pod, _ in reports)
     if namespace != metadata.namespace and not is_signed:
-        raise results.BadOutput(
+        return (
             "no pod of the profiling Job that runs the Job's template reports the digests of the results, "
             f"which are required to create objects in namespace {namespace}"
         )
@@ -385,11 +481,12 @@ def require_confirmed(
     copier = _named(template, "containers").get(api.COPIER) or {}
     should_report = job is None or {"copy-output", api.COPIER} & set(copier.get("args") or ())
     if spec.auto_apply and should_report and not reports:
-        raise results.BadOutput(
+        return (
             "no pod of the profiling Job reports the digests of the results, so that anything may have "
             f"written them: review ConfigMap {names.profiling_output(metadata.name)}, and create the graph "
             "yourself"
         )
+    return ""
 
 
 def runs_template(template: Object, pod: Object) -> bool:

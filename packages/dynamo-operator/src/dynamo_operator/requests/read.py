@@ -16,7 +16,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests import api, decide
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
-from dynamo_operator.requests.render import model_cache
+from dynamo_operator.requests.render import missing_settings, model_cache
 from dynamo_operator.requests.results import STATUS_LIMIT, named_config_maps, target
 from dynamo_operator.requests.status import taken_graph
 from dynamo_operator.requests.validate import request_problems
@@ -111,6 +111,13 @@ def may_search(request: Request) -> bool:
     return bool(spec.enable_gpu_discovery) and not spec.profiling_config.service_account_name
 
 
+def has_searched(request: Request) -> bool:
+    """Whether the Job of the request was to discover GPUs, and does not any more."""
+    if not decide.is_active(request) or may_search(request):
+        return False
+    return bool(api.accepted_spec(request).enable_gpu_discovery)
+
+
 _CREATED = {"dynamographdeployments": "nvidia.com", "configmaps": ""}
 """Resource and API group of what the operator creates for a request."""
 
@@ -156,19 +163,24 @@ class RequestReader:
     accepts_all: bool = False
     """The administrator accepts all requests in all namespaces."""
 
-    async def at(self, request: Request, stage: decide.Stage) -> decide.RequestFacts:
-        """Read the inputs of the stage. Raises `OperatorError` if the API server cannot answer."""
-        match stage:
-            case decide.Stage.VALIDATION:
-                return decide.RequestFacts(problems=await self.problems(request))
-            case decide.Stage.START:
-                return await self._to_start(request)
-            case decide.Stage.PROFILING:
-                return await self._to_profile(request)
-            case decide.Stage.DEPLOYMENT:
-                return await self._to_deploy(request)
-            case decide.Stage.NOTHING:
-                return decide.RequestFacts()
+    async def read(self, request: Request) -> decide.RequestInputs:
+        """Read the inputs of the request's stage. Raises `OperatorError` if the API server cannot answer."""
+        if not decide.is_active(request):
+            return decide.RequestInputs()
+        try:
+            match decide.stage(request):
+                case decide.Stage.VALIDATION:
+                    return decide.RequestInputs(problems=await self.problems(request))
+                case decide.Stage.START:
+                    return await self._to_start(request)
+                case decide.Stage.PROFILING:
+                    return await self._to_profile(request)
+                case decide.Stage.DEPLOYMENT:
+                    return await self._to_deploy(request)
+                case decide.Stage.NOTHING:
+                    return decide.RequestInputs()
+        except TooLarge as error:
+            return decide.RequestInputs(too_large=str(error))
 
     async def problems(self, request: Request) -> tuple[str, ...]:
         """Problems of the spec, and of the objects that it names."""
@@ -279,7 +291,7 @@ class RequestReader:
         pods = [await self.live(type_, key, _POD_BYTES) for key in own]
         return tuple(pod for pod in pods if pod is not None)
 
-    async def _to_start(self, request: Request) -> decide.RequestFacts:
+    async def _to_start(self, request: Request) -> decide.RequestInputs:
         job = await self.live(Job, job_key(request))
         is_edited = request.metadata.generation != api.accepted_generation(request)
         problems = await self.problems(request) if job is None and is_edited else ()
@@ -289,41 +301,42 @@ class RequestReader:
             if pod.status.phase not in ("Succeeded", "Failed")
         )
         if job is not None or is_edited or running:
-            return decide.RequestFacts(problems=problems, job=job, pods_left=tuple(running))
+            return decide.RequestInputs(problems=problems, job=job, pods_left=tuple(running))
         output = await self.live(api.Output, output_key(request))
-        given, metadata = api.accepted_spec(request).profiling_config.config_map_ref, request.metadata
-        own = names.profiling_base(metadata.name, metadata.uid)
+        spec, metadata = api.accepted_spec(request), request.metadata
+        given, own = spec.profiling_config.config_map_ref, names.profiling_base(metadata.name, metadata.uid)
         bases = await self._config_maps(metadata.namespace, (given.name, own) if given else ())
-        return decide.RequestFacts(output=output, config_maps=bases)
+        missing = missing_settings(spec, self.settings)
+        return decide.RequestInputs(output=output, config_maps=bases, missing_setting=missing)
 
-    async def _to_profile(self, request: Request) -> decide.RequestFacts:
+    async def _to_profile(self, request: Request) -> decide.RequestInputs:
         job, key = await self.surely(Job, job_key(request)), output_key(request)
         own = job if job is not None and decide.is_job_of(request, job) else None
         end = decide.end_of(own) if own is not None else None
         if own is not None and end is None:
             output = self.cache.get(api.Output, key)
-            return decide.RequestFacts(job=own, pods=self._pods(request), output=output)
+            return decide.RequestInputs(job=own, pods=self._pods(request), output=output)
         output, temporary = await self.live(api.Output, key), self._temporary(request, own)
-        facts = decide.RequestFacts(job=job, output=output, temporary=temporary)
+        inputs = decide.RequestInputs(job=job, output=output, temporary=temporary)
         if own is None or end is None:
-            return facts
+            return inputs
         if end.type == "Failed":
-            return replace(facts, pods=await self._live_pods(api.JobPod, own))
-        live = await self.live(api.JobInFull, own.key, _POD_BYTES) if facts.output is not None else None
+            return replace(inputs, pods=await self._live_pods(api.JobPod, own))
+        live = await self.live(api.JobInFull, own.key, _POD_BYTES) if inputs.output is not None else None
         if live is None or live.metadata.uid != own.metadata.uid:
-            return facts
-        return replace(facts, witnesses=(live, await self._live_pods(api.JobPodInFull, live)))
+            return inputs
+        return replace(inputs, witnesses=(live, await self._live_pods(api.JobPodInFull, live)))
 
-    async def _to_deploy(self, request: Request) -> decide.RequestFacts:
+    async def _to_deploy(self, request: Request) -> decide.RequestInputs:
         graph_key, record = decide.target_of(request), api.recorded(request)
         is_created = record is None or record.created
         is_ours = is_created or api.accepted_spec(request).auto_apply
         graph = await self.surely(DynamoGraphDeployment, graph_key) if is_ours else None
         if is_created:
-            return decide.RequestFacts(graph=graph)
+            return decide.RequestInputs(graph=graph)
         config_maps = request.status.additional_resources
         destination = await self.destination(request, graph_key.namespace, config_maps)
-        return decide.RequestFacts(graph=graph, destination=destination)
+        return decide.RequestInputs(graph=graph, destination=destination)
 
     def _temporary(self, request: Request, job: Job | None) -> tuple[DynamoGraphDeployment, ...]:
         """The graphs that a profiler created for measurements."""

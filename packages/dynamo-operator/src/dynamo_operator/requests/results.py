@@ -106,20 +106,6 @@ def progress(data: Mapping[str, str]) -> ProfilingProgress:
     )
 
 
-def require_small(config_maps: Iterable[Object]) -> None:
-    """Check that the ConfigMaps fit into the status.
-
-    Raises:
-        BadOutput: they are too large.
-    """
-    size = len(msgspec.json.encode(tuple(config_maps)))
-    if size > ADDITIONAL_LIMIT_BYTES:
-        raise BadOutput(
-            f"ConfigMaps of the graph have {size} bytes as JSON (limit {ADDITIONAL_LIMIT_BYTES}, "
-            "so that they fit in the status): reduce them, or store them separately"
-        )
-
-
 def named_config_maps(kept: Iterable[Object]) -> Iterator[Object]:
     """Return the ConfigMaps with a name; users may have edited the stored objects."""
     return (manifest for manifest in kept if manifest.get("kind") == "ConfigMap" and _name(manifest))
@@ -383,12 +369,19 @@ def read_output(request: Request, spec: RequestSpec, data: Mapping[str, str]) ->
     """Read the profiling results and complete their graph.
 
     Raises:
-        BadOutput: the results contain no usable graph.
+        BadOutput: the results contain no usable graph, or its ConfigMaps do not fit into the status.
     """
     name = request.metadata.name
     config_map = names.profiling_output(name)
     output = parse_results(data, config_map, is_mocked=spec.use_mocker, name=name)
-    return replace(output, graph=completed(output.graph, spec))
+    output = replace(output, graph=completed(output.graph, spec))
+    size = len(msgspec.json.encode(output.config_maps))
+    if size > ADDITIONAL_LIMIT_BYTES:
+        raise BadOutput(
+            f"ConfigMaps of the graph have {size} bytes as JSON (limit {ADDITIONAL_LIMIT_BYTES}, "
+            "so that they fit in the status): reduce them, or store them separately"
+        )
+    return output
 
 
 _UNPRINTABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")

@@ -224,6 +224,14 @@ def change_rejected(request: Request) -> tuple[StatusEvent, ...]:
     return (StatusEvent("SpecChangeRejected", text, is_warning=True),)
 
 
+def events_of(request: Request, stored: Request, report: RequestReport) -> tuple[StatusEvent, ...]:
+    """The events to queue for a report: none if it did not change the status that is `stored` now."""
+    if stored is request:
+        return ()
+    late = () if change_rejected(stored) else change_rejected(request)
+    return (*report.events, *late)
+
+
 def restated(request: Request) -> RequestReport | None:
     """`Succeeded` as before, after a pause or a change of the spec that came too late; None without one."""
     status = request.status
@@ -261,12 +269,13 @@ _EXPLAINING = frozenset(GraphReason) - {
 
 
 def created(
-    request: Request, graph: DynamoGraphDeployment | None, warnings: tuple[str, ...], *, is_complete: bool
+    request: Request, graph: DynamoGraphDeployment | None, problems: tuple[str, ...], *, is_complete: bool
 ) -> RequestReport:
     """The graph was created, with all of its ConfigMaps that can be created if it `is_complete`.
 
-    If it is None, only these were, and the user creates it.
+    If it is None, only these were, and the user creates it. `problems` are those of the ConfigMaps.
     """
+    warnings = tuple(f"Failed to create ConfigMaps from profiling output: {problem}" for problem in problems)
     events = tuple(StatusEvent("ConfigMapCreationFailed", warning, is_warning=True) for warning in warnings)
     if graph is None:
         step = condition(request.status.conditions, Type.GENERATED)

@@ -31,8 +31,7 @@ _README_HEAD = """\
 <!-- Written by `make docs` from values.yaml. -->
 
 The Kubernetes operator for NVIDIA Dynamo inference graphs. Install the chart `dynamo-crds` first.
-[install.md](../../docs/install.md) covers installation, upgrade, removal and the differences from the
-reference chart.
+[Install, upgrade, remove](../../docs/install.md) also has the differences from the reference chart.
 
 ```bash
 helm install dynamo-crds charts/dynamo-crds --namespace default

@@ -19,7 +19,7 @@ HEAD = """\
 
 One line for each decision: what was created, updated, scaled or deleted and why, what was refused, what
 failed and when the operator retries, and each step of a rollout, a restart, a load or a request. JSON on
-standard error, or `--log-format=console` for people ([settings.md](settings.md)).
+standard error, or `--log-format=console` for people ([settings](settings.md)).
 
     kubectl logs -n NAMESPACE deploy/NAME | jq -c 'select(.graph == "chat")'
     kubectl logs -n NAMESPACE deploy/NAME | jq -c 'select(.level != "info")'

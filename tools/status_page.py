@@ -18,8 +18,8 @@ HEAD = """\
 <!-- Written by `make docs`. Source: `packages/dynamo-graphs/src/dynamo_graphs/meanings.toml`. -->
 
 Start with `dynamoctl why NAME`: it reports what blocks a graph, with the matching remedy from this page
-([cli.md](cli.md)). Without it, use `kubectl get dgd -o wide`: state, ready services, reason and message. The
-message names each service that is not ready, with its worst pod:
+([command lines](cli.md)). Without it, use `kubectl get dgd -o wide`: state, ready services, reason and
+message. The message names each service that is not ready, with its worst pod:
 
     Decode: 3/4 ready; pod chat-decode-x7k2p container main ImagePullBackOff: no such tag | Prefill: …
 
@@ -43,7 +43,7 @@ A service has the reason of its worst pod, in the same order. A service without 
 """
 REQUEST = """\
 `Succeeded` sums up the other conditions: for a failed request it has the reason of the failed step.
-`kubectl get dgdr -o wide` shows that reason and `status.message`. See [requests.md](requests.md).
+`kubectl get dgdr -o wide` shows that reason and `status.message`. See [requests](requests.md).
 """
 INTRODUCTIONS = {DynamoGraphDeploymentRequest.KIND.name: (REQUEST,)}
 PROMISE = """\

@@ -32,7 +32,7 @@ HEAD = """\
 The twenty commonest failures, each caused on a local control plane: the seconds from `kubectl apply` until
 `dynamoctl why` names the cause and a remedy. Four graphs at a time, one operator, two cores; the kubelets
 are simulated, so that pulling an image fails at once. That no node fits is reported after 30 seconds, since
-a scheduler may need some. [failure-modes.md](failure-modes.md) has more symptoms.
+a scheduler may need some. [Failure modes](failure-modes.md) has more symptoms.
 
 | failure | `why` reports | remedy | seconds |
 |---|---|---|---:|

@@ -36,7 +36,9 @@ _EARLIER_OPERATOR = "banzaicloud.com/last-applied"
 
 _OF_DEPLOYMENTS = FailureReasons((READY,), *repeat(DeploymentReason.UNDEFINED, 3))
 _OF_NIMS = FailureReasons((AVAILABLE,), *repeat(NimReason.RECONCILING, 3))
-_OF_IMAGES = FailureReasons((NIM_AVAILABLE,), *repeat(Reason.VALIDATION_FAILED, 2), Reason.BUILD_FAILED)
+_OF_IMAGES = FailureReasons(
+    (NIM_AVAILABLE,), Reason.VALIDATION_FAILED, Reason.VALIDATION_FAILED, Reason.BUILD_FAILED
+)
 
 
 def legacy_kinds(settings: RenderSettings) -> list[Informer[Any]]:

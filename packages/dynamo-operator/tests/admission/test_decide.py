@@ -174,7 +174,9 @@ def test_an_object_over_the_limit_is_refused_with_its_size_and_the_limit() -> No
     assert found.reason == "too_large"
     uncounted = (large(0)["status"], large(0)["metadata"]["annotations"])
     size = len(msgspec.json.encode(large(5000))) - sum(map(len, map(msgspec.json.encode, uncounted)))
-    assert f"document: the object has {size} bytes (limit 2000)" == "\n".join(map(str, found.problems))
+    counted = f"document: the object has {size} bytes without its status and annotations"
+    (problem,) = found.problems
+    assert f"{counted} (limit 2000, --largest-object-bytes)" == str(problem)
 
 
 def test_status_annotations_and_managed_fields_do_not_count_to_the_size() -> None:

@@ -235,7 +235,7 @@ def test_the_size_that_admission_refuses_is_an_error(linted: Linted, rules: AnyR
     }
     code, text = linted(json.dumps(document), "json")
     messages = [finding["message"] for finding in json.loads(text) if finding["path"] == "document"]
-    limit = f"(limit {most_bytes(rules.type_, settings)})"
+    limit = f"(limit {most_bytes(rules.type_, settings)}, --largest-object-bytes)"
     (refused,) = decide(rules, Raw(msgspec.json.encode(document)), None, ReviewContext(settings)).problems
     for message in (*messages, str(refused)):
         assert message.startswith("document: the object has 7")

@@ -13,6 +13,7 @@ from dynamo_operator import METRICS_PREFIX
 from dynamo_operator.admission.server import WebhookMetrics
 from dynamo_operator.process import observability as metrics
 from dynamo_operator.process.observability import RolloutMetrics, register_scope
+from kube_runtime.cache.store import Cache
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import R
 
@@ -38,7 +39,7 @@ def known() -> set[str]:
     return names(registry)
 
 
-class _Nothing:
+class _Nothing(Cache):
     """A cache without objects."""
 
     def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:  # noqa: ARG002  the cache's

@@ -191,11 +191,6 @@ def bytes_over(text: bytes | Raw, most: int) -> int:
     return size if size > most else 0
 
 
-def too_large(size: int, most: int) -> str:
-    """The message for an object that is too large."""
-    return f"the object has {size} bytes (limit {most})"
-
-
 def _detach(value: object) -> object:
     match value:
         case Raw():

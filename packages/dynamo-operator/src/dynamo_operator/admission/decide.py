@@ -28,7 +28,7 @@ from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import MOST_PROBLEMS, Problem, service_path
 from kube_runtime.errors import DecodeError
 from kube_runtime.types.meta import R, Resource, Struct, decoder_of
-from kube_runtime.wire import bytes_over, decode, too_large
+from kube_runtime.wire import bytes_over, decode
 
 Container: TypeAlias = dict[str, object] | list[object]
 _SCALARS: Final = (str, int, float, bool)
@@ -277,7 +277,8 @@ def size_problem(type_: type[Resource], text: bytes | Raw, settings: RenderSetti
     """The problem of an object, as JSON, that has more bytes than its kind may have."""
     most = components.most_bytes(type_, settings)
     size = bytes_over(text, most)
-    return Problem("document", too_large(size, most)) if size else None
+    counted = f"the object has {size} bytes without its status and annotations"
+    return Problem("document", f"{counted} (limit {most}, --largest-object-bytes)") if size else None
 
 
 def _too_large(problem: Problem, new: Raw, old: Raw) -> Decision:

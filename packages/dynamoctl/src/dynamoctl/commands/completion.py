@@ -6,15 +6,14 @@ A shell asks at every Tab, so a cluster that does not answer within a moment cou
 import asyncio
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 
-from cyclopts import App
+from cyclopts import App, CycloptsError
 
 from dynamo_graphs.reader import Namespace
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamoctl.options import Where
+from dynamoctl.options import HERE, Where
 from dynamoctl.target import cluster
 from kube_runtime.errors import OperatorError
 from kube_runtime.types.meta import Key, Resource, metadata_type
@@ -70,34 +69,27 @@ def print_candidates(app: App, words: Sequence[str]) -> None:
 def candidates(app: App, words: Sequence[str]) -> dict[str, str]:
     """The words that may stand at the end of `words`, with descriptions; "" at the end begins a new one."""
     *rest, begun = words or ("",)
-    names: list[str] = []
-    while rest and not rest[0].startswith("-") and rest[0] in [*app]:
-        names.append(rest.pop(0))
-        app = app[names[-1]]
-    command = " ".join(names)
-    arguments = list(app.assemble_argument_collection()) if app.default_command else []
+    names, apps, rest = app.parse_commands(rest)
+    command, app = " ".join(names), apps[-1]
+    arguments = app.assemble_argument_collection() if app.default_command else ()
     options = {name: it for it in arguments for name in it.names if name.startswith("-")}
     valued = {name for name, argument in options.items() if not argument.is_flag()}
-    positionals = [
-        word for before, word in pairwise(["", *rest]) if not word.startswith("-") and before not in valued
-    ]
-    commands = {
-        name: app[name].help.strip().partition("\n")[0] for name in sorted(app) if not name.startswith("-")
-    }
-    choices: Mapping[str, str] = {}
+    before = rest[-1] if rest else ""
+    is_first = all(word.startswith("-") or option in valued for option, word in pairwise(["", *rest]))
+    texts: dict[str, str] = {}
     if begun.startswith("-"):
-        choices = dict.fromkeys([*(it for it in options if it.startswith("--")), "--help"], "")
-    elif rest and rest[-1] in ("-n", "--namespace"):
-        choices = dict.fromkeys(_asked(Namespace, rest), "")
-    elif rest and rest[-1] in valued:
-        choices = dict.fromkeys(options[rest[-1]].get_choices() or (), "")
-    elif command == "get" and not positionals:
-        choices = dict.fromkeys(("dgd", "dcd", "dgdsa", "dm", "dgdr"), "")
-    elif command not in _COLLECTIONS:
-        choices = commands
-    elif not positionals:
-        choices = {**commands, **dict.fromkeys(_names(command, begun, rest), "")}
-    return {word: text for word, text in choices.items() if word.startswith(begun)}
+        texts = dict.fromkeys([*(name for name in options if name.startswith("--")), "--help"], "")
+    elif before in ("-n", "--namespace"):
+        texts = dict.fromkeys(_asked(Namespace, rest[:-1]), "")
+    elif before in valued:
+        texts = dict.fromkeys(options[before].get_choices() or (), "")
+    elif command == "get" and is_first:
+        texts = dict.fromkeys(("dgd", "dcd", "dgdsa", "dm", "dgdr"), "")
+    elif command not in _COLLECTIONS or is_first:
+        texts = {name: app[name].help.strip().partition("\n")[0] for name in sorted(app) if name[0] != "-"}
+        if command in _COLLECTIONS:
+            texts |= dict.fromkeys(_names(command, begun, rest), "")
+    return {word: text for word, text in texts.items() if word.startswith(begun)}
 
 
 def _names(command: str, begun: str, words: Sequence[str]) -> list[str]:
@@ -108,15 +100,17 @@ def _names(command: str, begun: str, words: Sequence[str]) -> list[str]:
     return [f"{name}{end}" for name in _asked(_COLLECTIONS[command], words)]
 
 
+def _where(*, where: Where = HERE) -> Where:
+    return where
+
+
 def _asked(type_: type[Resource], words: Sequence[str], graph: str = "") -> list[str]:
     """Names in the cluster that the words name: of the objects of a kind, or of the services of a graph."""
-    given = dict(pairwise(words)) | dict(word.split("=", 1) for word in words if "=" in word)
-    file = given.get("--kubeconfig")
-    namespace = given.get("-n") or given.get("--namespace") or ""
-    where = Where(namespace, given.get("--context", ""), Path(file) if file else None)
     try:
+        _, given, *_ = App(default_command=_where).parse_known_args(words)
+        where = _where(**given.kwargs)
         return asyncio.run(asyncio.wait_for(_listed(type_, where, graph), _SECONDS))
-    except (OSError, TimeoutError, OperatorError):
+    except (CycloptsError, OSError, TimeoutError, OperatorError):
         return []  # a shell shows nothing then; the command itself reports the cause
 
 

@@ -157,7 +157,7 @@ def _model(document: Object) -> Callable[[], object]:
         if problems := model_problems(model):
             invalid_status(model, problems)
         known = tuple(remembered(model).values())
-        model_status(model, spec, ModelInputs(NOW), endpoints=known, former=known)
+        model_status(model, spec, ModelInputs(), NOW, endpoints=known, former=known)
         tuple(model_status_events(model, model))
 
     return reconcile

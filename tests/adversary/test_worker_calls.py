@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dynamo_operator.models.calls import KnownEndpoints, ModelCalls
+from dynamo_operator.models.calls import Caller, KnownEndpoints, ModelCalls
 from dynamo_operator.models.plan import Call, Ending, Endpoint, LoraVerb, Reply, Work
 from dynamo_operator.process.operator import lora_disabled_reason
 from dynamo_operator.settings import ModelSettings, Settings
@@ -26,7 +26,7 @@ class Workers:
     def __init__(self) -> None:
         self.hanging = self.most_hanging = 0
 
-    async def call(self, address: str, call: Call, *, timeout_seconds: float | None = None) -> Reply:
+    async def call(self, address: str, call: Call, timeout_seconds: float | None = None) -> Reply:
         assert call == LOAD
         if not address.startswith("http://10.66."):
             await asyncio.sleep(0.1)
@@ -41,8 +41,8 @@ class Workers:
 @asynccontextmanager
 async def calls_to(workers: Workers) -> AsyncIterator[ModelCalls]:
     @asynccontextmanager
-    async def connect() -> AsyncIterator[Workers]:
-        yield workers
+    async def connect() -> AsyncIterator[Caller]:
+        yield workers.call
 
     calls = ModelCalls(connect)
     running = asyncio.create_task(calls.run())

@@ -458,10 +458,20 @@ class ModelReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Unloading:
+    """The final unloading of a deleted model's LoRAs.
+
+    `failed` is at how many endpoints it failed; None if another operator of the namespace interrupted it.
+    """
+
+    is_done: bool
+    failed: int | None = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ModelInputs:
     """Everything beside the model itself that its plan depends on, read once."""
 
-    now: datetime
     slices: tuple[EndpointSlice, ...] = ()  # of its base model
     siblings: tuple[DynamoModel, ...] = ()  # the other models of its base model
     pods: Mapping[str, Pod] = field(default_factory=dict[str, Pod])  # that slices and `recorded` name
@@ -469,6 +479,8 @@ class ModelInputs:
     recorded: Mapping[EndpointId, Endpoint] = field(default_factory=dict[EndpointId, Endpoint])
     running: Mapping[EndpointId, Endpoint] = field(default_factory=dict[EndpointId, Endpoint])
     """The possible state of those with a call in progress."""
+    running_after_failure: int = 0  # how many of them had failed before
+    unloading: Unloading | None = None
     silence: str = ""  # why no worker may be called
     room: int = MAX_CONCURRENT_CALLS
 

@@ -7,6 +7,7 @@ in it was never done.
 
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -40,6 +41,11 @@ def is_ready(lora: Lora | None, endpoint: Endpoint) -> bool:
     if lora is None or endpoint.is_unconfirmed:
         return False
     return endpoint.is_callable and endpoint.loaded == lora
+
+
+def recorded_endpoints(model: DynamoModel) -> tuple[tuple[EndpointInfo, ...], tuple[EndpointInfo, ...]]:
+    """The present and the former endpoints in the model's status."""
+    return model.status.endpoints, model.status.former_endpoints
 
 
 def remembered(model: DynamoModel) -> dict[EndpointId, Endpoint]:
@@ -82,6 +88,7 @@ def model_status(
     model: DynamoModel,
     spec: DynamoModelSpec,
     inputs: ModelInputs,
+    now: datetime,
     *,
     endpoints: Sequence[Endpoint],
     former: Sequence[Endpoint] = (),
@@ -93,8 +100,8 @@ def model_status(
     """
     lora = None if holder else lora_of(spec)
     serving_graphs = {endpoint.graph for endpoint in endpoints if endpoint.graph and is_ready(lora, endpoint)}
-    infos = tuple(_info(lora, endpoint, inputs, serving_graphs) for endpoint in endpoints)
-    unlisted = tuple(_info(None, endpoint, inputs, serving_graphs) for endpoint in former)
+    infos = tuple(_info(lora, endpoint, inputs, now, serving_graphs) for endpoint in endpoints)
+    unlisted = tuple(_info(None, endpoint, inputs, now, serving_graphs) for endpoint in former)
     listed = _fitting(infos, beside=unlisted)
     serving = (inputs.pods.get(name) for name in {endpoint.pod_name for endpoint in endpoints})
     readiness = _endpoints_ready(spec, inputs, infos, left_out=len(infos) - len(listed), holder=holder)
@@ -143,12 +150,12 @@ def _shortened(infos: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
 
 
 def _info(
-    lora: Lora | None, endpoint: Endpoint, inputs: ModelInputs, serving_graphs: Container[str]
+    lora: Lora | None, endpoint: Endpoint, inputs: ModelInputs, now: datetime, serving_graphs: Container[str]
 ) -> EndpointInfo:
     message, has_lora = endpoint.message, lora is not None
     if not endpoint.is_callable and has_lora:
         pod = inputs.pods.get(endpoint.pod_name)
-        blockage = diagnosis.pod_report(pod, inputs.now).blockage if pod is not None else None
+        blockage = diagnosis.pod_report(pod, now).blockage if pod is not None else None
         causes = (
             (" ".join(filter(None, (blockage.container, blockage.word))), blockage.message)
             if blockage

@@ -15,6 +15,7 @@ from dynamo_operator.component.status import component_status
 from dynamo_operator.component.status import refused_status as refused_component
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.features.scaling.decide import ScalingInputs
 from dynamo_operator.features.scaling.decide import decide as decide_scaling
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import missing
@@ -165,11 +166,8 @@ def _model(document: Object) -> Callable[[], object]:
 
 def _adapter(document: Object) -> Callable[[], object]:
     adapter = msgspec.convert(document, DynamoGraphDeploymentScalingAdapter)
-    spec = adapter.spec
-    assert spec is not None
-    graph = a_graph({"w": a_service()})
-
-    return lambda: decide_scaling(adapter, spec, graph, "2026-01-01T00:00:00Z")
+    inputs = ScalingInputs(a_graph({"w": a_service()}))
+    return lambda: decide_scaling(adapter, inputs, NOW)
 
 
 def diagnosing(document: Object) -> Callable[[], object]:

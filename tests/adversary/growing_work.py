@@ -47,8 +47,8 @@ from dynamo_operator.requests.results import (
     BadOutput,
     ProfilingProgress,
     completed,
-    parse_results,
     progress,
+    read_output,
     target,
 )
 from dynamo_operator.settings import RenderSettings
@@ -189,11 +189,12 @@ def placing(tolerations: int) -> Callable[[], object]:
 def harvesting(text: str) -> Callable[[], object]:
     """What is read of the files of a profiler."""
     data = {RESULTS_FILE: text, STATUS_FILE: text}
+    spec = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"))
 
     def harvest() -> None:
         progress(data)
         with suppress(BadOutput):
-            harvested = parse_results(data, "output", is_mocked=False, name="x")
+            harvested = read_output(_A_REQUEST, spec, data)
             now = "2026-01-01T00:00:00Z"
             request_status.generated(_A_REQUEST, harvested, ProfilingProgress(), target=None, now=now)
 

@@ -23,7 +23,7 @@ import structlog
 from dynamo_operator.models import plan
 from dynamo_operator.models.api import DynamoModel, EndpointInfo
 from dynamo_operator.models.plan import Call, Ending, Endpoint, EndpointId, LoraVerb, Reply, Work
-from dynamo_operator.models.status import recorded_endpoints, remembered
+from dynamo_operator.models.status import listed, remembered
 from dynamo_operator.shared.problems import without_credentials
 from kube_runtime.times import FairSemaphore
 from kube_runtime.types.meta import Key, Object
@@ -191,7 +191,7 @@ class KnownEndpoints:
 
     uid: str
     endpoints: dict[EndpointId, Endpoint] = field(default_factory=dict[EndpointId, Endpoint])
-    written: tuple[tuple[EndpointInfo, ...], tuple[EndpointInfo, ...]] | None = None
+    written: tuple[EndpointInfo, ...] | None = None
     runs: dict[EndpointId, Run] = field(default_factory=dict[EndpointId, Run])
     unloading: "asyncio.Task[int | None] | None" = None
 
@@ -285,8 +285,8 @@ class ModelCalls:
             Exception: a bug; the calls of that endpoint become due again.
         """
         state = self.state_of(model.key, model.metadata.uid)
-        if state.written != recorded_endpoints(model):  # another client wrote the status
-            state.endpoints, state.written = remembered(model), recorded_endpoints(model)
+        if state.written != listed(model.status):  # another client wrote the status
+            state.endpoints, state.written = remembered(model), listed(model.status)
         for place, run in list(state.runs.items()):
             if run.task is not None and run.task.done():
                 del state.runs[place]

@@ -13,8 +13,7 @@ from dynamo_operator.models.api import DynamoModel, DynamoModelStatus
 from dynamo_operator.models.calls import KnownEndpoints, ModelCalls
 from dynamo_operator.models.decide import ModelDecision, Unload, decide
 from dynamo_operator.models.read import model_watches, read_model
-from dynamo_operator.models.status import changes_only_failures, model_status_events, recorded_endpoints
-from dynamo_operator.shared.conditions import StatusEvent
+from dynamo_operator.models.status import changes_only_failures, listed, model_status_events
 from dynamo_operator.shared.patches import with_finalizer, without_finalizer
 from dynamo_operator.shared.report import Reporter, earliest, report_paused, report_unreadable
 from kube_runtime.apply.status import StatusRateLimit, patch_status
@@ -86,9 +85,9 @@ class ModelController:
         if wait and (decision.is_recorded or is_large):
             return earliest(Result(wait), *times)
         stored = await patch_status(self.reporter.writer, model, status, limit=limit)
-        state.written = recorded_endpoints(stored)
-        for event in model_status_events(model, stored) if stored is not model else ():
-            self._record(model, event)
+        state.written = listed(stored.status)
+        if stored is not model:
+            self.reporter.record(model, *model_status_events(model, stored))
         if not decision.is_recorded:
             self.calls.start(model.key, state, decision.due)
         return replace(earliest(DONE, *times), written=stored)
@@ -105,11 +104,7 @@ class ModelController:
                 if decision.event is not None:
                     if state.unloading is not None:
                         state.unloading.result()  # raises what it ended with
-                    self._record(model, decision.event)
+                    self.reporter.record(model, decision.event)
             case Unload.WAIT:
                 pass
         return earliest(DONE, *decision.requeue_after_seconds)
-
-    def _record(self, model: DynamoModel, event: StatusEvent) -> None:
-        reason, message, is_warning = event.reason, event.message, event.is_warning
-        self.reporter.recorder.event(model, reason=reason, message=message, warning=is_warning)

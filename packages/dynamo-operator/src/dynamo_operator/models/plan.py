@@ -585,11 +585,8 @@ def _age(model: DynamoModel) -> tuple[str, str]:
 
 
 def _holds(model: DynamoModel, name: str) -> bool:
-    status = model.status
-    return any(
-        name in (endpoint.loaded_name, endpoint.tried_name, *endpoint.leftovers)
-        for endpoint in (*status.endpoints, *status.former_endpoints)
-    )
+    infos = (*model.status.endpoints, *model.status.former_endpoints)
+    return any(name in (info.loaded_name, info.tried_name, *info.leftovers) for info in infos)
 
 
 def concerns(changed: DynamoModel, sibling: DynamoModel) -> bool:

@@ -83,10 +83,10 @@ class RequestController:
         outcome = await self._work(request, decision.work, inputs)
         try:
             return await self._report(request, decide.after(request, inputs, outcome, now))
-        except Invalid as error:
+        except Invalid as refusal:
             if not isinstance(outcome, results.ProfilingResult):
                 raise
-            return await self._report(request, decide.after(request, inputs, error, now))
+            return await self._report(request, decide.after(request, inputs, refusal, now))
 
     async def _work(self, request: Request, work: Work, inputs: RequestInputs) -> Outcome:
         try:
@@ -94,15 +94,23 @@ class RequestController:
                 case Work.START:
                     return await self._job(request, inputs)
                 case Work.COLLECT:
-                    return await _results(request, inputs)
+                    data = inputs.output.data if inputs.output is not None else {}
+                    size, spec = sum(map(len, data.values())), api.accepted_spec(request)
+                    try:
+                        return await _parsed(size, results.read_output, request, spec, data)
+                    except results.BadOutput as unusable:
+                        return unusable
                 case Work.CREATE:
                     graph, config_maps = inputs.graph, request.status.additional_resources
                     if graph is None and api.accepted_spec(request).auto_apply:
-                        graph = await self._create_graph(request, inputs.destination)
+                        key = Key(inputs.destination.namespace, decide.target_of(request).name)
+                        body = results.deployed(request, api.accepted_spec(request), key)
+                        with self._creating(request, DynamoGraphDeployment.KIND.name, key, body):
+                            graph = await self.writer.create(DynamoGraphDeployment, body)
                     problems = await self.create_config_maps(request, config_maps, inputs.destination, graph)
                     return decide.Created(graph, problems)
-        except ActionBlocked as error:
-            return error
+        except ActionBlocked as blocked:
+            return blocked
 
     async def _job(self, request: Request, inputs: RequestInputs) -> Job:
         """Create the Job. First delete the results of an earlier one, which would pass for its own."""
@@ -153,12 +161,6 @@ class RequestController:
             advice = ": rename or delete it" if error.is_taken else ""
             raise ActionBlocked(f"ConfigMap {name}: {error}{advice}", is_taken=error.is_taken) from error
         return api.ConfigMapReference(name, render.BASE_FILE)
-
-    async def _create_graph(self, request: Request, destination: decide.Destination) -> DynamoGraphDeployment:
-        graph_key = Key(destination.namespace, decide.target_of(request).name)
-        body = results.deployed(request, api.accepted_spec(request), graph_key)
-        with self._creating(request, DynamoGraphDeployment.KIND.name, graph_key, body):
-            return await self.writer.create(DynamoGraphDeployment, body)
 
     async def create_config_maps(
         self,
@@ -216,24 +218,11 @@ class RequestController:
         if limit and (wait := limit.wait(request, report.status)):
             return Result(wait)
         stored = await patch_status(self.writer, request, report.status, limit=limit)
-        for event in status.events_of(request, stored, report):
-            self.reporter.recorder.event(
-                request, reason=event.reason, message=event.message, warning=event.is_warning
-            )
+        self.reporter.record(request, *status.events_of(request, stored, report))
         # The record has digests of values as stored: the API server may have changed their form.
         if decision.record is not None and (desired := decision.record(stored)) != api.recorded(stored):
             await patch_metadata(stored, {"annotations": api.annotation(desired)}, self.writer)
         return Result(decision.requeue_after_seconds)
-
-
-async def _results(request: Request, inputs: RequestInputs) -> results.ProfilingResult | results.BadOutput:
-    data = inputs.output.data if inputs.output is not None else {}
-    try:
-        return await _parsed(
-            sum(map(len, data.values())), results.read_output, request, api.accepted_spec(request), data
-        )
-    except results.BadOutput as error:
-        return error
 
 
 async def _parsed(characters: int, parse: Callable[..., T], *args: object) -> T:

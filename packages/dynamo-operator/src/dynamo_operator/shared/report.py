@@ -18,6 +18,7 @@ from dynamo_operator.shared.conditions import (
     CONFLICT_RETRY_SECONDS,
     FAILURE_REASONS,
     REJECTED_RETRY_SECONDS,
+    StatusEvent,
     Stop,
     bare_type,
     failed_status,
@@ -72,6 +73,13 @@ class Reporter:
                 self.recorder.event(owner, reason=reason, message=message, cause=cause)
 
         return Applied(on_change)
+
+    def record(self, resource: Resource, *events: StatusEvent) -> None:
+        """Queue these Events about an object."""
+        for event in events:
+            self.recorder.event(
+                resource, reason=event.reason, message=event.message, warning=event.is_warning
+            )
 
     async def stop(self, resource: Resource, stop: Stop) -> Result:
         """End a reconcile that applies nothing. A change of the spec, or of what is missing, requeues it.

@@ -110,23 +110,6 @@ async def test_outside_the_cluster_no_address_of_a_pod_is_called() -> None:
     assert 0 == cluster.asked()
 
 
-@on_simulated_clock
-async def test_a_model_that_was_loaded_goes_although_nobody_may_be_called() -> None:
-    cluster = Cluster()
-    (worker,) = cluster.has_pods(1)
-    cluster.has_model()
-    async with cluster.operator():
-        await cluster.until(lambda: worker.loaded)
-        await asyncio.sleep(5)
-    cluster.silence = "LoRA calls are off"
-    async with cluster.operator():
-        cluster.delete()
-        await cluster.until(lambda: cluster.model() is None)
-        await asyncio.sleep(5)
-        texts = [text for reason, text in cluster.events() if reason == "LoRAUnloadFailed"]
-    assert ["1 endpoint(s) keep the LoRA: LoRA calls are off"] == texts
-
-
 def test_only_the_account_of_a_pod_says_that_the_cluster_is_our_own(tmp_path: Path) -> None:
     for name in ("token", "ca.crt", "namespace"):
         (tmp_path / name).write_text("x")

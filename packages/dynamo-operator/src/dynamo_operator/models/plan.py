@@ -391,11 +391,9 @@ def with_pod(endpoint: Endpoint, pod: Pod | None, *, is_callable: bool) -> Endpo
     count = restarts(pod) if is_callable else endpoint.restarts
     is_same = is_callable and endpoint.is_callable and count == endpoint.restarts
     is_new_process = endpoint.restarts not in (None, count)
-    graph, kinds = (
-        pod.metadata.labels.get(labels.GRAPH, ""),
-        (labels.COMPONENT_TYPE, labels.SUB_COMPONENT_TYPE),
-    )
-    is_prefill = "prefill" in (pod.metadata.labels.get(label) for label in kinds)
+    of_pod = pod.metadata.labels
+    graph, kinds = of_pod.get(labels.GRAPH, ""), (labels.COMPONENT_TYPE, labels.SUB_COMPONENT_TYPE)
+    is_prefill = "prefill" in map(of_pod.get, kinds)
     if is_same and (endpoint.graph, endpoint.is_prefill) == (graph, is_prefill):
         return endpoint  # the common case; copies are expensive for a thousand endpoints
     return replace(
@@ -549,8 +547,10 @@ def holder(model: DynamoModel, others: Iterable[DynamoModel]) -> DynamoModel | N
         if desired_lora_name(sibling) == name:
             if (not _holds(sibling, name), *_age(sibling)) < claim:
                 return sibling
-        elif claim[0] and _holds(sibling, name) and not _has_unloaded(sibling):
-            return sibling
+        elif claim[0] and _holds(sibling, name):
+            metadata = sibling.metadata
+            if not metadata.deletion_timestamp or labels.FINALIZER in metadata.finalizers:
+                return sibling  # else it has unloaded, or has tried: the status still lists what it had
     return None
 
 
@@ -574,10 +574,6 @@ def is_waiting(model: DynamoModel) -> bool:
     """Whether the model's status says that another model holds the name of its LoRA."""
     ready = condition(model.status.conditions, "EndpointsReady")
     return ready is not None and ready.reason == ModelReason.CONFLICT
-
-
-def _has_unloaded(model: DynamoModel) -> bool:  # or has tried: the status still lists what it had
-    return bool(model.metadata.deletion_timestamp) and labels.FINALIZER not in model.metadata.finalizers
 
 
 def _age(model: DynamoModel) -> tuple[str, str]:

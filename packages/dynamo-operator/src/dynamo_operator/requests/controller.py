@@ -5,7 +5,7 @@ process may be killed between any two requests to the API server, and the next o
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -101,13 +101,13 @@ class RequestController:
                     except results.BadOutput as unusable:
                         return unusable
                 case Work.CREATE:
-                    graph, config_maps = inputs.graph, request.status.additional_resources
+                    graph = inputs.graph
                     if graph is None and api.accepted_spec(request).auto_apply:
                         key = Key(inputs.destination.namespace, decide.target_of(request).name)
                         body = results.deployed(request, api.accepted_spec(request), key)
                         with self._creating(request, DynamoGraphDeployment.KIND.name, key, body):
                             graph = await self.writer.create(DynamoGraphDeployment, body)
-                    problems = await self.create_config_maps(request, config_maps, inputs.destination, graph)
+                    problems = await self.create_config_maps(request, inputs.destination, graph)
                     return decide.Created(graph, problems)
         except ActionBlocked as blocked:
             return blocked
@@ -163,18 +163,14 @@ class RequestController:
         return api.ConfigMapReference(name, render.BASE_FILE)
 
     async def create_config_maps(
-        self,
-        request: Request,
-        manifests: Iterable[Object],
-        destination: decide.Destination,
-        graph: DynamoGraphDeployment | None,
+        self, request: Request, destination: decide.Destination, graph: DynamoGraphDeployment | None
     ) -> dict[str, bool]:
         """Create the ConfigMaps that profiling found; return the errors, and whether a retry may succeed.
 
         The graph, which mounts them, owns them. If it is None, the user creates it, and they have no owner.
         """
         problems: dict[str, bool] = {}
-        for manifest in results.named_config_maps(manifests):
+        for manifest in results.named_config_maps(request.status.additional_resources):
             name = manifest["metadata"]["name"]
             try:
                 body = results.config_map(request, manifest, destination.namespace)

@@ -139,6 +139,8 @@ def test_who_set_the_replicas_is_the_last_of_those_that_own_them() -> None:
     ]
     managers = msgspec.convert(owners, tuple[FieldOwner, ...])
     assert "late" == ScaledMetadata(managed_fields=managers).replicas_set_by
+    text = "Scaled service decode from 1 to 3 replicas, requested by late"
+    assert text == decided(adapter(managed_fields=managers), graph(1)).event
     assert "" == ScaledMetadata(managed_fields=managers[2:]).replicas_set_by
 
 

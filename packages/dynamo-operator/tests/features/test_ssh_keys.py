@@ -13,9 +13,9 @@ from dynamo_operator.features.ssh_keys import (
     decide,
     missing_ssh_keys,
     new_keys,
-    read_ssh_keys,
     ssh_key_copies,
     ssh_key_informers,
+    ssh_key_users,
     ssh_key_watches,
     ssh_keys_target,
 )
@@ -127,11 +127,12 @@ def test_the_objects_do_not_show_their_keys() -> None:
 
 def test_keys_are_created_once_and_only_if_a_graph_needs_them() -> None:
     key, user = Key("prod", "keys"), graph()
-    created = decide(key, read_ssh_keys(key, cache(user, graph("vllm", name="other"))))
+    users = ssh_key_users("prod", cache(user, graph("vllm", name="other")))
+    assert (user,) == users
+    created = decide(key, None, users)
     assert created is not None
     assert [user.metadata.uid] == [owner["uid"] for owner in created["metadata"]["ownerReferences"]]
-    assert decide(key, read_ssh_keys(key, cache(user, copy(labels=OURS)))) is None
-    assert decide(key, read_ssh_keys(key, cache(graph("vllm")))) is None
+    assert decide(key, copy(labels=OURS), users) is decide(key, None, ()) is None
 
 
 async def test_a_refused_secret_is_remembered_for_the_graphs_that_wait_for_it() -> None:

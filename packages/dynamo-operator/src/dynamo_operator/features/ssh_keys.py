@@ -8,7 +8,7 @@ is owned by all graphs that use it, and deleted with the last of them.
 
 import asyncio
 import base64
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -93,19 +93,10 @@ def missing_ssh_keys(graph: DynamoGraphDeployment, cache: Cache, settings: Rende
     return str(shared_source(settings) or own)
 
 
-@dataclass(frozen=True, slots=True)
-class SshKeyInputs:
-    """The Secret of a namespace, and the graphs there that need its keys."""
-
-    secret: SshKeysCopy | None
-    users: tuple[DynamoGraphDeployment, ...]
-
-
-def read_ssh_keys(key: Key, cache: Cache) -> SshKeyInputs:
-    """Read what the creation of a namespace's keys depends on."""
-    graphs = cache.list(DynamoGraphDeployment, key.namespace)
-    users = (graph for graph in graphs if needs_ssh_keys(graph) and not graph.metadata.deletion_timestamp)
-    return SshKeyInputs(cache.get(SshKeysCopy, key), tuple(users))
+def ssh_key_users(namespace: str, cache: Cache) -> tuple[DynamoGraphDeployment, ...]:
+    """The graphs of a namespace that need its keys."""
+    graphs = cache.list(DynamoGraphDeployment, namespace)
+    return tuple(it for it in graphs if needs_ssh_keys(it) and not it.metadata.deletion_timestamp)
 
 
 def creates_ssh_keys(settings: RenderSettings) -> bool:
@@ -134,13 +125,13 @@ def ssh_key_secret(key: Key, type_: str, data: Mapping[str, str]) -> Object:
 
 # New keys would separate the pods of running groups. So the Secret is created once and never changed;
 # to get new keys, delete it.
-def decide(key: Key, inputs: SshKeyInputs) -> Object | None:
+def decide(key: Key, present: SshKeysCopy | None, users: Sequence[DynamoGraphDeployment]) -> Object | None:
     """Decide on the Secret to create, without its keys; None if it exists or no graph needs it."""
-    if inputs.secret is not None or not inputs.users:
+    if present is not None or not users:
         return None
     # Shared by graphs: each adds its owner reference when it applies it.
     secret = ssh_key_secret(key, "Opaque", {})
-    return Shared((), (SshKeysCopy,), labels.SHARED).body(inputs.users[0], secret, None)
+    return Shared((), (SshKeysCopy,), labels.SHARED).body(users[0], secret, None)
 
 
 def ssh_keys_target(key: Key) -> Target:
@@ -181,8 +172,8 @@ class SshKeyController:
 
     async def reconcile(self, key: Key) -> Result:
         """Create the Secret unless it exists or no graph needs it."""
-        inputs = read_ssh_keys(key, self.cache)
-        if (secret := decide(key, inputs)) is None:
+        users = ssh_key_users(key.namespace, self.cache)
+        if (secret := decide(key, self.cache.get(SshKeysCopy, key), users)) is None:
             return DONE
         secret["data"] = await asyncio.to_thread(new_keys)
         try:
@@ -192,7 +183,7 @@ class SshKeyController:
         except (Refused, ServerFailure) as error:
             blocked = rejected(SshKeysCopy.KIND.name, key.name, error)
             self.suppression.remember(ssh_keys_target(key), blocked)
-            for user in inputs.users:
+            for user in users:
                 self.wake(user.key)
             raise
         self.suppression.remember(ssh_keys_target(key), None)

@@ -10,7 +10,7 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -26,7 +26,7 @@ from dynamo_operator.models.plan import Call, Ending, Endpoint, EndpointId, Lora
 from dynamo_operator.models.status import listed, remembered
 from dynamo_operator.shared.problems import without_credentials
 from kube_runtime.times import FairSemaphore
-from kube_runtime.types.meta import Key, Object
+from kube_runtime.types.meta import Key
 
 BODY_LIMIT: Final = 1 << 16
 """Bytes of a response. A list of some hundred LoRAs fits."""
@@ -103,7 +103,10 @@ async def worker_api(timeout_seconds: float, dial: Callable[[str], str] = str) -
 # ends in a `Reply`.
 def understood(verb: LoraVerb, status: int, body: bytes) -> Reply:
     """Interpret the response to a call."""
-    answer = _parsed(body)
+    answer: object = None
+    with suppress(ValueError, RecursionError):
+        answer = json.loads(body)
+    answer = answer if isinstance(answer, dict) else {}
     text = answer.get("message")
     message = _short(text if isinstance(text, str) else body.decode(errors="replace"))
     if verb is LoraVerb.UNLOAD and (status == HTTPStatus.NOT_FOUND or "not found" in message.lower()):
@@ -121,14 +124,6 @@ def understood(verb: LoraVerb, status: int, body: bytes) -> Reply:
     if isinstance(loras, (dict, list)) and all(isinstance(name, str) for name in loras):
         return Reply(Ending.DONE, loaded=frozenset(loras))
     return Reply(Ending.DONE)
-
-
-def _parsed(body: bytes) -> Object:
-    try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return answer if isinstance(answer, dict) else {}
 
 
 def _short(text: str) -> str:

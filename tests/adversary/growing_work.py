@@ -16,6 +16,7 @@ from dynamo_operator.component.status import component_status
 from dynamo_operator.component.status import refused_status as refused_component
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.features.scaling.decide import ScalingInputs
 from dynamo_operator.features.scaling.decide import decide as decide_scaling
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import missing
@@ -46,8 +47,8 @@ from dynamo_operator.requests.results import (
     BadOutput,
     ProfilingProgress,
     completed,
-    parse_results,
     progress,
+    read_output,
     target,
 )
 from dynamo_operator.settings import RenderSettings
@@ -157,7 +158,7 @@ def _model(document: Object) -> Callable[[], object]:
         if problems := model_problems(model):
             invalid_status(model, problems)
         known = tuple(remembered(model).values())
-        model_status(model, spec, ModelInputs(NOW), endpoints=known, former=known)
+        model_status(model, spec, ModelInputs(), NOW, endpoints=known, former=known)
         tuple(model_status_events(model, model))
 
     return reconcile
@@ -165,11 +166,8 @@ def _model(document: Object) -> Callable[[], object]:
 
 def _adapter(document: Object) -> Callable[[], object]:
     adapter = msgspec.convert(document, DynamoGraphDeploymentScalingAdapter)
-    spec = adapter.spec
-    assert spec is not None
-    graph = a_graph({"w": a_service()})
-
-    return lambda: decide_scaling(adapter, spec, graph, "2026-01-01T00:00:00Z")
+    inputs = ScalingInputs(a_graph({"w": a_service()}))
+    return lambda: decide_scaling(adapter, inputs, NOW)
 
 
 def diagnosing(document: Object) -> Callable[[], object]:
@@ -191,11 +189,12 @@ def placing(tolerations: int) -> Callable[[], object]:
 def harvesting(text: str) -> Callable[[], object]:
     """What is read of the files of a profiler."""
     data = {RESULTS_FILE: text, STATUS_FILE: text}
+    spec = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"))
 
     def harvest() -> None:
         progress(data)
         with suppress(BadOutput):
-            harvested = parse_results(data, "output", is_mocked=False, name="x")
+            harvested = read_output(_A_REQUEST, spec, data)
             now = "2026-01-01T00:00:00Z"
             request_status.generated(_A_REQUEST, harvested, ProfilingProgress(), target=None, now=now)
 

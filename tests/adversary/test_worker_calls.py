@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dynamo_operator.models.calls import KnownEndpoints, ModelCalls
+from dynamo_operator.models.calls import Caller, KnownEndpoints, ModelCalls
 from dynamo_operator.models.plan import Call, Ending, Endpoint, LoraVerb, Reply, Work
 from dynamo_operator.process.operator import lora_disabled_reason
 from dynamo_operator.settings import ModelSettings, Settings
@@ -26,7 +26,7 @@ class Workers:
     def __init__(self) -> None:
         self.hanging = self.most_hanging = 0
 
-    async def call(self, address: str, call: Call, *, timeout_seconds: float | None = None) -> Reply:
+    async def call(self, address: str, call: Call, timeout_seconds: float | None = None) -> Reply:
         assert call == LOAD
         if not address.startswith("http://10.66."):
             await asyncio.sleep(0.1)
@@ -41,8 +41,8 @@ class Workers:
 @asynccontextmanager
 async def calls_to(workers: Workers) -> AsyncIterator[ModelCalls]:
     @asynccontextmanager
-    async def connect() -> AsyncIterator[Workers]:
-        yield workers
+    async def connect() -> AsyncIterator[Caller]:
+        yield workers.call
 
     calls = ModelCalls(connect)
     running = asyncio.create_task(calls.run())
@@ -108,23 +108,6 @@ async def test_outside_the_cluster_no_address_of_a_pod_is_called() -> None:
         cluster.delete()
         await cluster.until(lambda: cluster.model() is None)
     assert 0 == cluster.asked()
-
-
-@on_simulated_clock
-async def test_a_loaded_model_is_deleted_although_no_worker_may_be_called() -> None:
-    cluster = Cluster()
-    (worker,) = cluster.has_pods(1)
-    cluster.has_model()
-    async with cluster.operator():
-        await cluster.until(lambda: worker.loaded)
-        await asyncio.sleep(5)
-    cluster.silence = "LoRA calls are off"
-    async with cluster.operator():
-        cluster.delete()
-        await cluster.until(lambda: cluster.model() is None)
-        await asyncio.sleep(5)
-        texts = [text for reason, text in cluster.events() if reason == "LoRAUnloadFailed"]
-    assert ["1 endpoint(s) keep the LoRA: LoRA calls are off"] == texts
 
 
 def test_only_the_account_of_a_pod_says_that_the_cluster_is_our_own(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from dynamo_operator import FIELD_MANAGER, labels, names
 from dynamo_operator.component.read import SELECTOR, reduced_pod
 from dynamo_operator.models.api import DynamoModel
-from dynamo_operator.models.calls import ModelCalls
+from dynamo_operator.models.calls import Caller, ModelCalls
 from dynamo_operator.models.controller import ModelController
 from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
 from dynamo_operator.models.read import SLICE_SELECTOR
@@ -107,10 +107,10 @@ class Cluster:
             yield
 
     @asynccontextmanager
-    async def _workers(self) -> AsyncIterator["Cluster"]:
-        yield self
+    async def _workers(self) -> AsyncIterator[Caller]:
+        yield self.call
 
-    async def call(self, address: str, call: Call, *, timeout_seconds: float | None = None) -> Reply:
+    async def call(self, address: str, call: Call, timeout_seconds: float | None = None) -> Reply:
         """Call the worker with that address, if any."""
         worker = self.workers.get(address)
         if worker is None:

@@ -10,10 +10,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from dynamo_operator.features.ssh_keys import (
     SshKeyController,
     creates_ssh_keys,
+    decide,
     missing_ssh_keys,
     new_keys,
     ssh_key_copies,
     ssh_key_informers,
+    ssh_key_users,
     ssh_key_watches,
     ssh_keys_target,
 )
@@ -121,6 +123,16 @@ def test_the_source_wakes_the_graphs_that_need_it() -> None:
 def test_the_objects_do_not_show_their_keys() -> None:
     for each in (source(), copy()):
         assert "c2VjcmV0" not in repr(each) + str(each)
+
+
+def test_keys_are_created_once_and_only_if_a_graph_needs_them() -> None:
+    key, user = Key("prod", "keys"), graph()
+    users = ssh_key_users("prod", cache(user, graph("vllm", name="other")))
+    assert (user,) == users
+    created = decide(key, None, users)
+    assert created is not None
+    assert [user.metadata.uid] == [owner["uid"] for owner in created["metadata"]["ownerReferences"]]
+    assert decide(key, copy(labels=OURS), users) is decide(key, None, ()) is None
 
 
 async def test_a_refused_secret_is_remembered_for_the_graphs_that_wait_for_it() -> None:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
+from dynamo_operator.models import calls
 from dynamo_operator.models.calls import LoraApi, understood, worker_api
 from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
 from simulated.lora_worker import LoraWorker, Trouble
@@ -27,11 +28,11 @@ async def reaching(worker: LoraWorker, *, timeout_seconds: float = 5) -> AsyncIt
 async def test_an_adapter_is_loaded_listed_and_unloaded() -> None:
     worker = LoraWorker()
     async with reaching(worker) as api:
-        assert Reply(Ending.DONE) == await api.call(ADDRESS, LOAD)
+        assert Reply(Ending.DONE) == await api(ADDRESS, LOAD)
         assert {"org/support": "s3://weights/support"} == worker.loaded
-        listed = await api.call(ADDRESS, LIST)
+        listed = await api(ADDRESS, LIST)
         assert Reply(Ending.DONE, loaded=frozenset({"org/support"})) == listed
-        assert Reply(Ending.DONE) == await api.call(ADDRESS, UNLOAD)
+        assert Reply(Ending.DONE) == await api(ADDRESS, UNLOAD)
         assert {} == worker.loaded
     assert ["POST /v1/loras", "GET /v1/loras", "DELETE /v1/loras/org/support"] == worker.asked
 
@@ -39,7 +40,7 @@ async def test_an_adapter_is_loaded_listed_and_unloaded() -> None:
 @pytest.mark.parametrize("trouble", [Trouble.NONE, Trouble.NO_ROUTE])
 async def test_what_is_not_there_counts_as_unloaded(trouble: Trouble) -> None:
     async with reaching(LoraWorker(trouble=trouble)) as api:
-        assert Reply(Ending.DONE) == await api.call(ADDRESS, UNLOAD)
+        assert Reply(Ending.DONE) == await api(ADDRESS, UNLOAD)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ async def test_what_is_not_there_counts_as_unloaded(trouble: Trouble) -> None:
 async def test_what_a_url_would_misread_is_encoded(name: str, path: str) -> None:
     worker = LoraWorker()
     async with reaching(worker) as api:
-        await api.call(ADDRESS, Call(LoraVerb.UNLOAD, name))
+        await api(ADDRESS, Call(LoraVerb.UNLOAD, name))
     assert [f"DELETE {path}"] == worker.asked
 
 
@@ -63,7 +64,7 @@ async def test_a_name_that_would_lead_elsewhere_is_not_sent(name: str) -> None:
     worker = LoraWorker()
     async with reaching(worker) as api:
         for verb in (LoraVerb.LOAD, LoraVerb.UNLOAD):
-            assert Ending.FAILED is (await api.call(ADDRESS, Call(verb, name))).ending
+            assert Ending.FAILED is (await api(ADDRESS, Call(verb, name))).ending
     assert [] == worker.asked
 
 
@@ -85,7 +86,7 @@ async def test_each_trouble_has_its_reply(trouble: Trouble, ending: Ending, mess
     worker = LoraWorker(trouble=trouble)
     limit = 2 if trouble is Trouble.HANGS else 60  # on a busy machine an answer takes a while
     async with reaching(worker, timeout_seconds=limit) as api:
-        reply = await api.call(ADDRESS, LOAD)
+        reply = await api(ADDRESS, LOAD)
     assert ending is reply.ending
     assert message in reply.message
     assert ["POST /v1/loras"] == worker.asked, "nothing is sent twice, and no redirect is followed"
@@ -93,8 +94,8 @@ async def test_each_trouble_has_its_reply(trouble: Trouble, ending: Ending, mess
 
 async def test_a_success_without_json_is_a_success() -> None:
     async with reaching(LoraWorker(trouble=Trouble.STUTTERS)) as api:
-        assert Ending.DONE is (await api.call(ADDRESS, LOAD)).ending
-        assert None is (await api.call(ADDRESS, LIST)).loaded
+        assert Ending.DONE is (await api(ADDRESS, LOAD)).ending
+        assert None is (await api(ADDRESS, LIST)).loaded
 
 
 async def test_a_worker_that_is_not_there_is_a_failure() -> None:
@@ -102,12 +103,15 @@ async def test_a_worker_that_is_not_there_is_a_failure() -> None:
     async with worker.serving():
         pass
     async with worker_api(60, lambda _: worker.base) as api:
-        reply = await api.call(ADDRESS, LOAD)
+        reply = await api(ADDRESS, LOAD)
     assert Ending.FAILED is reply.ending
     assert reply.message.startswith("no answer: ")
 
 
-async def test_a_host_that_takes_no_connection_is_told_from_one_that_does_not_answer() -> None:
+async def test_a_host_that_takes_no_connection_is_told_from_one_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calls, "_CONNECT_SECONDS", 0.2)
     # A socket whose queue is full takes no connection, as a host that is gone does.
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -118,8 +122,8 @@ async def test_a_host_that_takes_no_connection_is_told_from_one_that_does_not_an
                 each = waiting.enter_context(socket.socket())
                 each.settimeout(0)
                 each.connect_ex((host, port))
-            async with worker_api(120, lambda _: f"http://{host}:{port}", connect_seconds=0.2) as api:
-                reply = await api.call(ADDRESS, LOAD)
+            async with worker_api(120, lambda _: f"http://{host}:{port}") as api:
+                reply = await api(ADDRESS, LOAD)
     assert Ending.FAILED is reply.ending
     assert "connection refused or unreachable" in reply.message
     assert "120" not in reply.message

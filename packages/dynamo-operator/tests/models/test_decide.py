@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_operator.labels import PAUSED
+from dynamo_operator.labels import FINALIZER, PAUSED
 from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, DynamoModelStatus, ModelSource
-from dynamo_operator.models.decide import ModelDecision, decide
-from dynamo_operator.models.plan import Endpoint, Lora, LoraVerb, ModelInputs, plan_unloading
+from dynamo_operator.models.decide import Unload, chosen, decide
+from dynamo_operator.models.plan import Endpoint, Lora, LoraVerb, ModelInputs, Unloading, Work
 from kube_runtime.types.kinds import EndpointSlice, Pod
 from kube_runtime.types.meta import Condition, Metadata
 
@@ -27,7 +27,10 @@ SPEC = msgspec.convert(
     DynamoModelSpec,
 )
 METADATA = Metadata("support", "team-b", "u1")
-MODEL = DynamoModel(METADATA, SPEC)
+DELETED = DynamoModel(
+    msgspec.structs.replace(METADATA, finalizers=(FINALIZER,), deletion_timestamp="2026-01-01T00:00:00Z"),
+    SPEC,
+)
 POD = msgspec.convert(
     {"metadata": {"name": "a", "uid": "uid-a", "labels": HASH}, "status": {"podIPs": [{"ip": "10.8.0.11"}]}},
     Pod,
@@ -52,8 +55,8 @@ SLICE = msgspec.convert(
 LOADED = Endpoint(ADDRESS, "uid-a", is_callable=True, pod_name="a", loaded=Lora("support", "s3://w"))
 
 
-def decided(spec: DynamoModelSpec = SPEC, **inputs: Any) -> ModelDecision:
-    return decide(DynamoModel(METADATA, spec), ModelInputs(NOW, pods={"a": POD}, **inputs))
+def decided(spec: DynamoModelSpec = SPEC, **inputs: Any) -> Any:
+    return decide(DynamoModel(METADATA, spec), ModelInputs(pods={"a": POD}, **inputs), NOW)
 
 
 def test_a_pod_without_the_adapter_is_to_load_it() -> None:
@@ -111,10 +114,45 @@ def test_an_invalid_model_changes_nothing_and_calls_nobody() -> None:
 def test_a_model_that_is_deleted_unloads_what_running_pods_have() -> None:
     gone = Endpoint("http://10.8.0.12:9090", "uid-b", is_callable=True, pod_name="b")
     recorded = {each.id: each for each in (LOADED, gone)}
-    inputs = ModelInputs(NOW, pods={"a": POD}, recorded=recorded)
-    assert [LOADED.id] == [each.id for each in plan_unloading(MODEL, inputs)]
-    assert not inputs.is_gone(LOADED)
-    assert inputs.is_gone(gone)
+    found = decide(DELETED, ModelInputs(pods={"a": POD}, recorded=recorded, running=recorded), NOW)
+    assert [LOADED.id] == [endpoint.id for endpoint in found.known or ()]
+    assert (Unload.START, (gone.id,)) == (found.unload, found.gone)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "expected", "event"),
+    [
+        ({"unloading": Unloading(is_done=False)}, Unload.WAIT, ""),
+        ({"unloading": Unloading(is_done=True, failed=None)}, Unload.RETRY, ""),
+        ({"unloading": Unloading(is_done=True, failed=0)}, Unload.END, "Unloaded LoRA from 1 endpoint(s)"),
+        (
+            *({"unloading": Unloading(is_done=True, failed=2)}, Unload.END),
+            "Failed to unload LoRA from some endpoints: 2 task(s) failed",
+        ),
+        ({"silence": "calls are off"}, Unload.END, "1 endpoint(s) keep the LoRA: calls are off"),
+        ({"recorded": {}}, Unload.END, ""),
+    ],
+)
+def test_a_deleted_model_goes_when_its_unloading_has_ended(inputs: Any, expected: Unload, event: str) -> None:
+    found = decide(
+        DELETED, ModelInputs(**{"pods": {"a": POD}, "recorded": {LOADED.id: LOADED}, **inputs}), NOW
+    )
+    assert (None, expected) == (found.status, found.unload)
+    assert event == (found.event.message if found.event else "")
+    assert (expected is Unload.RETRY) == bool(found.requeue_after_seconds)
+    unfinalized = DynamoModel(msgspec.structs.replace(DELETED.metadata, finalizers=()), SPEC)
+    assert Unload.END is decide(unfinalized, ModelInputs(**inputs), NOW).unload
+
+
+@pytest.mark.parametrize(
+    ("failures", "running_after_failure", "started"), [(0, 0, 3), (1, 0, 2), (1, 1, 1), (1, 2, 0)]
+)
+def test_endpoints_that_failed_before_get_half_of_the_slots(
+    failures: int, running_after_failure: int, started: int
+) -> None:
+    works = tuple(Work(replace(LOADED, failures=failures), ()) for _ in range(3))
+    inputs = ModelInputs(room=4, running={("", ""): LOADED}, running_after_failure=running_after_failure)
+    assert started == len(chosen(works, inputs))
 
 
 def test_a_model_keeps_its_finalizer_while_a_pod_that_left_it_has_its_lora() -> None:

@@ -48,10 +48,10 @@ class Mortal(Cluster):
         if life != self.life or self.died.is_set():
             await asyncio.sleep(FOREVER)
 
-    async def call(self, address: str, call: Call, *, timeout_seconds: float | None = None) -> Reply:
+    async def call(self, address: str, call: Call, timeout_seconds: float | None = None) -> Reply:
         life = self.life
         await self.passes(life)
-        reply = await super().call(address, call, timeout_seconds=timeout_seconds)
+        reply = await super().call(address, call, timeout_seconds)
         await self.passes(life)
         return reply
 

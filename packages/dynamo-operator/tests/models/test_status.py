@@ -37,7 +37,7 @@ def worker(name: str, *, loaded: Lora | None = LOADED) -> Endpoint:
 def status_of(*endpoints: Endpoint, model: DynamoModelSpec | None = None) -> DynamoModelStatus:
     a_model = DynamoModel(metadata=Metadata(generation=3), spec=model or spec())
     slices = (EndpointSlice(Metadata(labels={SERVICE_NAME: "dynamo-model-52e17085"})),)
-    return model_status(a_model, model or spec(), ModelInputs(NOW, slices), endpoints=endpoints)
+    return model_status(a_model, model or spec(), ModelInputs(slices), NOW, endpoints=endpoints)
 
 
 def ready(status: DynamoModelStatus) -> tuple[str, str, str]:

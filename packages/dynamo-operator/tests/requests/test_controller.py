@@ -167,9 +167,11 @@ async def test_the_results_of_an_earlier_job_are_gone_before_the_next_one_starts
 async def test_a_config_map_of_others_stays_as_it_is() -> None:
     world = await profiled()
     world.add(api.Output.KIND, ELSEWHERE, "curves", data={"a": "theirs"})
-    request, curves = await world.request(), {"kind": "ConfigMap", "metadata": {"name": "curves"}}
+    curves = {"kind": "ConfigMap", "metadata": {"name": "curves"}}
+    world.edit({"status": {"additionalResources": [curves]}}, "status")
+    request = await world.request()
     there = await world.controller.reader.destination(request, ELSEWHERE, [curves])
-    (problem,) = await world.controller.create_config_maps(request, [curves], there, None)
+    (problem,) = await world.controller.create_config_maps(request, there, None)
     assert problem.endswith("curves: it exists and has another owner; the operator leaves it alone")
     assert "theirs" == world.content("curves")
 

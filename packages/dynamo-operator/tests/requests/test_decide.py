@@ -358,14 +358,8 @@ def test_what_is_reported_after_the_work(
     assert (expected, is_recorded) == (steps[-1].reason, decision.record is not None)
 
 
-def test_a_request_without_results_of_its_own_is_decided_without_its_stage() -> None:
-    paused = replace(PENDING, metadata=replace(PENDING.metadata, annotations={labels.PAUSED: "true"}))
-    inputs = RequestInputs(too_large="5 MB")
-    for request_, reason in ((paused, Reason.PAUSED), (PENDING, Reason.TOO_LARGE)):
-        decision = decide(request_, inputs, NOW)
-        assert decision.report is not None
-        assert reason == decision.report.status.conditions[-1].reason
-    refused = decide(replace(PENDING, spec=None), inputs, NOW)
+def test_a_request_without_a_spec_is_refused() -> None:
+    refused = decide(replace(PENDING, spec=None), RequestInputs(), NOW)
     assert refused.report is not None
     assert "spec is required" == refused.report.status.message
 

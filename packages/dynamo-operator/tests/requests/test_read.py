@@ -82,11 +82,11 @@ async def test_no_name_in_a_status_reads_another_namespace(name: str) -> None:
 @pytest.mark.parametrize("name", [path.format("configmaps/base") for path in ELSEWHERE])
 async def test_no_name_in_results_reaches_another_namespace(name: str) -> None:
     manifest = ConfigMap.KIND.manifest({"name": name}, data={"a": "b"})
-    world = World()
+    world = World(additionalResources=[manifest])
     request = await world.request()
     world.server.requests.clear()
     destination = await world.reader.destination(request, "lab", (manifest,))
-    problems = await world.controller.create_config_maps(request, (manifest,), destination, None)
+    problems = await world.controller.create_config_maps(request, destination, None)
     assert [] == world.server.requests
     assert [f'failed to create ConfigMap {name}: invalid name "{name}"' in it for it in problems] == [True]
 

@@ -29,7 +29,7 @@ CURVES = {"kind": "ConfigMap", "metadata": {"name": "curves"}, "data": {"a": "1"
 def read(text: str, **more: bool) -> results.ProfilingResult:
     """What is found in the results."""
     data = {"config_with_planner.yaml": text, "mocker_config_with_planner.yaml": text}
-    return results.parse_results(data, "dgdr-output-r", is_mocked=more.get("is_mocked", False), name="r")
+    return results.read_output(Request(Metadata("r", "n")), a_spec(**more), data)
 
 
 def stream(*documents: object) -> str:
@@ -128,7 +128,7 @@ def test_what_cannot_be_used_is_refused_with_its_cause(text: str, cause: str) ->
 
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(results.BadOutput, match=r"key mocker_config_with_planner\.yaml not found"):
-        results.parse_results({}, "dgdr-output-r", is_mocked=True, name="r")
+        results.read_output(Request(Metadata("r", "n")), a_spec(use_mocker=True), {})
 
 
 SCALARS = st.sampled_from(
@@ -159,9 +159,8 @@ def test_of_what_a_status_keeps_only_config_maps_with_names_are_read() -> None:
 
 
 def test_config_maps_that_no_status_can_hold_are_refused() -> None:
-    data = {"config_with_planner.yaml": stream(GRAPH, {**CURVES, "data": {"a": "x" * 250_001}})}
     with pytest.raises(results.BadOutput, match="limit 250000"):
-        results.read_output(Request(Metadata("r", "n")), a_spec(), data)
+        read(stream(GRAPH, {**CURVES, "data": {"a": "x" * 250_001}}))
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,13 @@ import yaml
 
 from dynamo_operator.requests import results as request_output
 from dynamo_operator.requests.api import RESULTS_FILE, STATUS_FILE, DeploymentOverrides
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.render import profiler_config_text
 from dynamo_profiler import Refusal
 from dynamo_profiler import command as profiler
 from dynamo_profiler.shape import NodeGpus
 from kube_runtime.errors import ConfigError, OperatorError
+from kube_runtime.types.meta import Metadata
 from profiler_questions import status, text
 from simulated.requests import a_spec
 
@@ -29,8 +31,8 @@ def test_a_text_stays_a_text_from_the_request_to_the_graph(tmp_path: Path, image
     given = profiler_config_text(spec, "team-a")
     profiler.run(given.replace("output_dir: /data", f"output_dir: {tmp_path}"))
     data = {entry.name: entry.read_text(encoding="utf-8") for entry in tmp_path.iterdir()}
-    for is_mocked in (False, True):
-        found = request_output.parse_results(data, "output", is_mocked=is_mocked, name="chat")
+    for spec in (a_spec(), a_spec(use_mocker=True)):
+        found = request_output.read_output(Request(Metadata("chat", "n")), spec, data)
         for service in found.graph["spec"]["services"].values():
             assert image == service["extraPodSpec"]["mainContainer"]["image"]
     assert request_output.progress(data).phase == "Done"

@@ -8,7 +8,7 @@ is owned by all graphs that use it, and deleted with the last of them.
 
 import asyncio
 import base64
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -46,13 +46,6 @@ def ssh_key_informers(settings: RenderSettings, owners: Owners) -> list[Informer
     return [copies, Informer(SshKeys, namespace=source.namespace, fields=name, tolerate_forbidden=True)]
 
 
-def shared_source(settings: RenderSettings) -> Key | None:
-    """The Secret whose keys all namespaces share; None if each namespace has its own."""
-    if settings.mpi_secret_made or not settings.mpi_secret_namespace:
-        return None
-    return Key(settings.mpi_secret_namespace, settings.mpi_secret_name)
-
-
 def ssh_key_types(cache: Cache) -> tuple[type[Resource], ...]:
     """The type of the copies, if they are watched."""
     return (SshKeysCopy,) if cache.holds(SshKeysCopy) else ()
@@ -76,6 +69,41 @@ def ssh_key_watches(cache: Cache) -> tuple[Watches, ...]:
     return tuple(watch for watch in watches if cache.holds(watch.type_))
 
 
+def shared_source(settings: RenderSettings) -> Key | None:
+    """The Secret whose keys all namespaces share; None if each namespace has its own."""
+    if settings.mpi_secret_made or not settings.mpi_secret_namespace:
+        return None
+    return Key(settings.mpi_secret_namespace, settings.mpi_secret_name)
+
+
+def _copy(cache: Cache, key: Key) -> SshKeysCopy | None:
+    return cache.get(SshKeysCopy, key) if cache.holds(SshKeysCopy) else None
+
+
+def _source(cache: Cache, settings: RenderSettings) -> SshKeys | None:
+    key = shared_source(settings)
+    return cache.get(SshKeys, key) if key and cache.holds(SshKeys) else None
+
+
+def missing_ssh_keys(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> str:
+    """The Secret that a graph which needs keys lacks; "" if it exists."""
+    own = Key(graph.metadata.namespace, settings.mpi_secret_name)
+    if _copy(cache, own) or _source(cache, settings):
+        return ""
+    return str(shared_source(settings) or own)
+
+
+def ssh_key_users(namespace: str, cache: Cache) -> tuple[DynamoGraphDeployment, ...]:
+    """The graphs of a namespace that need its keys."""
+    graphs = cache.list(DynamoGraphDeployment, namespace)
+    return tuple(it for it in graphs if needs_ssh_keys(it) and not it.metadata.deletion_timestamp)
+
+
+def creates_ssh_keys(settings: RenderSettings) -> bool:
+    """Whether the operator creates keys, rather than copying those of an administrator."""
+    return bool(settings.mpi_secret_name) and settings.mpi_secret_made
+
+
 def ssh_key_copies(
     graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings
 ) -> tuple[Object, ...]:
@@ -95,26 +123,20 @@ def ssh_key_secret(key: Key, type_: str, data: Mapping[str, str]) -> Object:
     return SshKeysCopy.KIND.manifest({"name": key.name, "namespace": key.namespace}, type=type_, data=data)
 
 
+# New keys would separate the pods of running groups. So the Secret is created once and never changed;
+# to get new keys, delete it.
+def decide(key: Key, present: SshKeysCopy | None, users: Sequence[DynamoGraphDeployment]) -> Object | None:
+    """Decide on the Secret to create, without its keys; None if it exists or no graph needs it."""
+    if present is not None or not users:
+        return None
+    # Shared by graphs: each adds its owner reference when it applies it.
+    secret = ssh_key_secret(key, "Opaque", {})
+    return Shared((), (SshKeysCopy,), labels.SHARED).body(users[0], secret, None)
+
+
 def ssh_keys_target(key: Key) -> Target:
     """The Secret, as the target of a write that is remembered if it is refused."""
     return Target("", SshKeysCopy.KIND.name, key)
-
-
-def missing_ssh_keys(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> str:
-    """The Secret that a graph which needs keys lacks; "" if it exists."""
-    own = Key(graph.metadata.namespace, settings.mpi_secret_name)
-    if _copy(cache, own) or _source(cache, settings):
-        return ""
-    return str(shared_source(settings) or own)
-
-
-def _copy(cache: Cache, key: Key) -> SshKeysCopy | None:
-    return cache.get(SshKeysCopy, key) if cache.holds(SshKeysCopy) else None
-
-
-def _source(cache: Cache, settings: RenderSettings) -> SshKeys | None:
-    key = shared_source(settings)
-    return cache.get(SshKeys, key) if key and cache.holds(SshKeys) else None
 
 
 _BITS = 3072
@@ -122,13 +144,6 @@ _EXPONENT = 65537
 _log = structlog.get_logger(__name__)
 
 
-def creates_ssh_keys(settings: RenderSettings) -> bool:
-    """Whether the operator creates keys, rather than copying those of an administrator."""
-    return bool(settings.mpi_secret_name) and settings.mpi_secret_made
-
-
-# New keys would separate the pods of running groups. So the Secret is created once and never changed;
-# to get new keys, delete it.
 @dataclass(frozen=True, slots=True)
 class SshKeyController:
     """Creates the Secret with the keys of a namespace if a graph needs it.
@@ -157,18 +172,10 @@ class SshKeyController:
 
     async def reconcile(self, key: Key) -> Result:
         """Create the Secret unless it exists or no graph needs it."""
-        if self.cache.get(SshKeysCopy, key) is not None:
+        users = ssh_key_users(key.namespace, self.cache)
+        if (secret := decide(key, self.cache.get(SshKeysCopy, key), users)) is None:
             return DONE
-        users = [
-            graph
-            for graph in self.cache.list(DynamoGraphDeployment, key.namespace)
-            if needs_ssh_keys(graph) and not graph.metadata.deletion_timestamp
-        ]
-        if not users:
-            return DONE
-        # Shared by graphs: each adds its owner reference when it applies it.
-        secret = ssh_key_secret(key, "Opaque", await asyncio.to_thread(new_keys))
-        secret = Shared((), (SshKeysCopy,), labels.SHARED).body(users[0], secret, None)
+        secret["data"] = await asyncio.to_thread(new_keys)
         try:
             await self.writer.apply(SshKeysCopy, secret, force=False, uid=ABSENT)
         except Conflict:

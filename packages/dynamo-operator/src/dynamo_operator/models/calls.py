@@ -9,23 +9,24 @@ no other namespace.
 import asyncio
 import json
 import math
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import aiohttp
 import structlog
 
 from dynamo_operator.models import plan
-from dynamo_operator.models.api import EndpointInfo
+from dynamo_operator.models.api import DynamoModel, EndpointInfo
 from dynamo_operator.models.plan import Call, Ending, Endpoint, EndpointId, LoraVerb, Reply, Work
+from dynamo_operator.models.status import listed, remembered
 from dynamo_operator.shared.problems import without_credentials
 from kube_runtime.times import FairSemaphore
-from kube_runtime.types.meta import Key, Object
+from kube_runtime.types.meta import Key
 
 BODY_LIMIT: Final = 1 << 16
 """Bytes of a response. A list of some hundred LoRAs fits."""
@@ -46,7 +47,7 @@ class LoraApi:
     timeout_seconds: float
     dial: Callable[[str], str]
 
-    async def call(self, address: str, call: Call, *, timeout_seconds: float | None = None) -> Reply:
+    async def __call__(self, address: str, call: Call, timeout_seconds: float | None = None) -> Reply:
         """Call the endpoint at that base URL, and return the outcome. Without a timeout: the usual limit."""
         limit = timeout_seconds or self.timeout_seconds
         if {".", ".."} & set(call.name.split("/")):
@@ -82,9 +83,7 @@ class LoraApi:
 
 
 @asynccontextmanager
-async def worker_api(
-    timeout_seconds: float, dial: Callable[[str], str] = str, connect_seconds: float = _CONNECT_SECONDS
-) -> AsyncIterator[LoraApi]:
+async def worker_api(timeout_seconds: float, dial: Callable[[str], str] = str) -> AsyncIterator[LoraApi]:
     """The LoRA API of all workers, open during the block, without cookies, connection reuse or proxies."""
     # Connections are not reused: calls to one worker are minutes apart, and pods are replaced in between.
     async with aiohttp.ClientSession(
@@ -93,7 +92,7 @@ async def worker_api(
         headers={"Accept-Encoding": "identity"},
         auto_decompress=False,
         read_bufsize=_READ_BYTES,
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
         trust_env=False,
     ) as session:
         yield LoraApi(session, timeout_seconds, dial)
@@ -104,7 +103,10 @@ async def worker_api(
 # ends in a `Reply`.
 def understood(verb: LoraVerb, status: int, body: bytes) -> Reply:
     """Interpret the response to a call."""
-    answer = _parsed(body)
+    answer: object = None
+    with suppress(ValueError, RecursionError):
+        answer = json.loads(body)
+    answer = answer if isinstance(answer, dict) else {}
     text = answer.get("message")
     message = _short(text if isinstance(text, str) else body.decode(errors="replace"))
     if verb is LoraVerb.UNLOAD and (status == HTTPStatus.NOT_FOUND or "not found" in message.lower()):
@@ -122,14 +124,6 @@ def understood(verb: LoraVerb, status: int, body: bytes) -> Reply:
     if isinstance(loras, (dict, list)) and all(isinstance(name, str) for name in loras):
         return Reply(Ending.DONE, loaded=frozenset(loras))
     return Reply(Ending.DONE)
-
-
-def _parsed(body: bytes) -> Object:
-    try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return answer if isinstance(answer, dict) else {}
 
 
 def _short(text: str) -> str:
@@ -156,15 +150,8 @@ _UNLOAD_SECONDS = 8.0
 _LOADING_SECONDS = 12.0
 
 
-class Caller(Protocol):
-    """The LoRA API of all workers."""
-
-    async def call(self, address: str, call: Call, *, timeout_seconds: float | None = None) -> Reply:
-        """Make one call, and return its outcome; never raises. Without a timeout: the usual limit."""
-        ...
-
-
-Infos: TypeAlias = tuple[EndpointInfo, ...]
+Caller: TypeAlias = Callable[[str, Call, float | None], Awaitable[Reply]]
+"""Makes one call to the endpoint at that base URL with that timeout, such as `LoraApi`; never raises."""
 Observer: TypeAlias = Callable[[Call, Reply, float], None]
 """Receives each call that ended, with its duration in seconds."""
 
@@ -183,6 +170,11 @@ class Run:
         """The state of the endpoint before they have ended."""
         return plan.pending(self.endpoint, self.calls)
 
+    def cancel(self) -> None:
+        """Cancel the calls; the next `update` collects what they did."""
+        if self.task is not None:
+            self.task.cancel()
+
 
 @dataclass(slots=True)
 class KnownEndpoints:
@@ -194,7 +186,7 @@ class KnownEndpoints:
 
     uid: str
     endpoints: dict[EndpointId, Endpoint] = field(default_factory=dict[EndpointId, Endpoint])
-    written: tuple[Infos, Infos] | None = None
+    written: tuple[EndpointInfo, ...] | None = None
     runs: dict[EndpointId, Run] = field(default_factory=dict[EndpointId, Run])
     unloading: "asyncio.Task[int | None] | None" = None
 
@@ -248,7 +240,7 @@ class ModelCalls:
                     self.forget(key)
 
     async def call(
-        self, namespace: str, address: str, call: Call, *, timeout_seconds: float | None = None
+        self, namespace: str, address: str, call: Call, timeout_seconds: float | None = None
     ) -> Reply:
         """Make one call when a slot is free, and return its outcome. The timeout does not cover the wait."""
         if self.silence:
@@ -259,7 +251,7 @@ class ModelCalls:
                 return Reply(Ending.FAILED, "this operator may no longer act")
             loop = asyncio.get_running_loop()
             started = loop.time()
-            reply = await self._caller.call(address, call, timeout_seconds=timeout_seconds)
+            reply = await self._caller(address, call, timeout_seconds)
             self._observe(call, reply, loop.time() - started)
             return reply
 
@@ -277,44 +269,38 @@ class ModelCalls:
         if state is None:
             return
         for run in state.runs.values():
-            if run.task is not None:
-                run.task.cancel()
+            run.cancel()
         if state.unloading is not None:
             state.unloading.cancel()
 
-    def collect(self, state: KnownEndpoints) -> None:
-        """Apply the results of ended calls.
+    def update(self, model: DynamoModel) -> KnownEndpoints:
+        """Return the known state of the model's endpoints, with the results of ended calls.
 
         Raises:
             Exception: a bug; the calls of that endpoint become due again.
         """
+        state = self.state_of(model.key, model.metadata.uid)
+        if state.written != listed(model.status):  # another client wrote the status
+            state.endpoints, state.written = remembered(model), listed(model.status)
         for place, run in list(state.runs.items()):
             if run.task is not None and run.task.done():
                 del state.runs[place]
                 state.endpoints[place] = run.endpoint
                 if not run.task.cancelled():
                     run.task.result()
+        return state
 
-    def give_up(self, state: KnownEndpoints, is_gone: Callable[[Endpoint], bool]) -> None:
-        """Cancel calls to deleted pods: they would hold their slots until the timeout."""
-        for run in state.runs.values():
-            if run.task is not None and is_gone(run.endpoint):
-                run.task.cancel()
-
-    def chosen(self, state: KnownEndpoints, due: Sequence[Work]) -> tuple[Work, ...]:
-        """The due calls for which a slot is free; endpoints that failed get the last, and half at most."""
-        runs = state.runs.values()
-        for_failing = max(0, max(1, self.at_once // 2) - sum(run.was_failing for run in runs))
-        healthy = [work for work in due if not work.endpoint.failures]
-        failing = [work for work in due if work.endpoint.failures]
-        return tuple([*healthy, *failing[:for_failing]][: max(0, self.at_once - len(runs))])
-
-    def start(self, key: Key, state: KnownEndpoints, chosen: Iterable[Work]) -> None:
+    def start(self, key: Key, state: KnownEndpoints, due: Iterable[Work]) -> None:
         """Start these calls."""
-        for work in chosen:
+        for work in due:
             run = Run(work.endpoint, work.calls, work.endpoint.failures > 0)
             run.task = self.begin(key, self._run_calls(key, run))
             state.runs[work.endpoint.id] = run
+
+    def unload(self, key: Key, state: KnownEndpoints, endpoints: Sequence[Endpoint]) -> None:
+        """Start the final unloading of a deleted model at these endpoints."""
+        state.endpoints = {endpoint.id: endpoint for endpoint in endpoints}
+        state.unloading = self.begin(key, unload_all(self, key.namespace, state, endpoints))
 
     def begin(self, key: Key, work: Coroutine[object, None, T]) -> asyncio.Task[T]:
         """Run `work` as a task that wakes the model at its end."""
@@ -361,8 +347,7 @@ async def unload_all(
         unloads = [Call(LoraVerb.UNLOAD, name) for name in endpoint.names]
         async with slots:  # try every name, even after a failure
             replies = [
-                await calls.call(namespace, endpoint.address, unload, timeout_seconds=_UNLOAD_SECONDS)
-                for unload in unloads
+                await calls.call(namespace, endpoint.address, unload, _UNLOAD_SECONDS) for unload in unloads
             ]
         failed -= all(reply.ending is Ending.DONE for reply in replies)
 

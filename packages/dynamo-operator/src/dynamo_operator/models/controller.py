@@ -5,18 +5,15 @@ operator may be killed at any moment. So the status records what a call may chan
 each reconcile compares the desired state with the recorded one, and calls run concurrently (`calls`).
 """
 
-import asyncio
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from dynamo_operator import labels
-from dynamo_operator.labels import FINALIZER
 from dynamo_operator.models.api import DynamoModel, DynamoModelStatus
-from dynamo_operator.models.calls import Infos, KnownEndpoints, ModelCalls, unload_all
-from dynamo_operator.models.decide import decide
-from dynamo_operator.models.plan import ModelInputs, pending, plan_unloading
+from dynamo_operator.models.calls import KnownEndpoints, ModelCalls
+from dynamo_operator.models.decide import ModelDecision, Unload, decide
 from dynamo_operator.models.read import model_watches, read_model
-from dynamo_operator.models.status import changes_only_failures, is_recorded, model_status_events, remembered
+from dynamo_operator.models.status import changes_only_failures, listed, model_status_events
 from dynamo_operator.shared.patches import with_finalizer, without_finalizer
 from dynamo_operator.shared.report import Reporter, earliest, report_paused, report_unreadable
 from kube_runtime.apply.status import StatusRateLimit, patch_status
@@ -27,9 +24,6 @@ from kube_runtime.types.meta import Key, Resource
 
 STATUS_SECONDS = 2.0
 """Least seconds between two writes of progress."""
-
-UNLOAD_RETRY_SECONDS = 5.0
-"""Seconds until the unloading of a deleted model is retried after a namespace lease interrupted it."""
 
 LARGE = 200
 LARGE_SECONDS, TALLY_SECONDS = 5.0, 60.0
@@ -44,8 +38,8 @@ class ModelController:
     cache: Cache
     reporter: Reporter
     calls: ModelCalls
-    large_pace: StatusRateLimit = field(default_factory=lambda: StatusRateLimit(LARGE_SECONDS))
-    tally_pace: StatusRateLimit = field(default_factory=lambda: StatusRateLimit(TALLY_SECONDS))
+    large_limit: StatusRateLimit = field(default_factory=lambda: StatusRateLimit(LARGE_SECONDS))
+    tally_limit: StatusRateLimit = field(default_factory=lambda: StatusRateLimit(TALLY_SECONDS))
 
     reconciles: ClassVar[type[Resource]] = DynamoModel
     owns: ClassVar[tuple[type[Resource], ...]] = ()
@@ -63,104 +57,54 @@ class ModelController:
         if model is None:
             self.calls.forget(key)
             return DONE
-        if model.metadata.deletion_timestamp:
-            return await self._unload(model)
-        if model.metadata.is_true(labels.PAUSED):
+        if model.metadata.is_true(labels.PAUSED) and not model.metadata.deletion_timestamp:
             return await report_paused(model, self.reporter)
-        return await self._act(model)
+        state = self.calls.update(model)
+        inputs = read_model(self.cache, model, state, self.calls)
+        decision = decide(model, inputs, self.calls.now())
+        for run in (state.runs[place] for place in decision.gone):
+            run.cancel()
+        if decision.status is None:
+            return await self._unload(model, state, decision)
+        return await self._load(model, state, decision, decision.status)
 
-    async def _act(self, model: DynamoModel) -> Result:
-        state = self._state(model)
-        decision = decide(model, self._read(model, state))
+    async def _load(
+        self, model: DynamoModel, state: KnownEndpoints, decision: ModelDecision, status: DynamoModelStatus
+    ) -> Result:
         if decision.known is not None:
             state.record(decision.known)
         if decision.needs_finalizer is not None:
             finalize = with_finalizer if decision.needs_finalizer else without_finalizer
             model = await finalize(model, self.reporter.writer)
-        status, times = decision.status, decision.requeue_after_seconds
-        start = self.calls.chosen(state, decision.due)
-        wait = self._pace(model, status).wait(model, status)
-        if all(is_recorded(model, pending(work.endpoint, work.calls)) for work in start):
-            self.calls.start(model.key, state, start)
-            if wait:
-                return earliest(Result(wait), *times)
-            stored = await self._write(model, status, state)
-        elif wait and len(status.endpoints) > LARGE:
+        limit, is_large = self.reporter.limit, len(status.endpoints) > LARGE
+        if is_large:
+            limit = self.tally_limit if changes_only_failures(model, status) else self.large_limit
+        wait, times = limit.wait(model, status), decision.requeue_after_seconds
+        if decision.is_recorded:
+            self.calls.start(model.key, state, decision.due)
+        if wait and (decision.is_recorded or is_large):
             return earliest(Result(wait), *times)
-        else:
-            stored = await self._write(model, status, state)
-            self.calls.start(model.key, state, start)
+        stored = await patch_status(self.reporter.writer, model, status, limit=limit)
+        state.written = listed(stored.status)
+        if stored is not model:
+            self.reporter.record(model, *model_status_events(model, stored))
+        if not decision.is_recorded:
+            self.calls.start(model.key, state, decision.due)
         return replace(earliest(DONE, *times), written=stored)
 
-    def _pace(self, model: DynamoModel, status: DynamoModelStatus) -> StatusRateLimit:
-        if len(status.endpoints) <= LARGE:
-            return self.reporter.limit
-        return self.tally_pace if changes_only_failures(model, status) else self.large_pace
-
-    def _state(self, model: DynamoModel) -> KnownEndpoints:
-        state = self.calls.state_of(model.key, model.metadata.uid)
-        if state.written != _written(model):  # another client wrote the status
-            state.endpoints, state.written = remembered(model), _written(model)
-        self.calls.collect(state)
-        return state
-
-    def _read(self, model: DynamoModel, state: KnownEndpoints) -> ModelInputs:
-        inputs = read_model(self.cache, model, state, self.calls)
-        self.calls.give_up(state, inputs.is_gone)
-        return inputs
-
-    async def _write(
-        self, model: DynamoModel, status: DynamoModelStatus, state: KnownEndpoints
-    ) -> DynamoModel:
-        stored = await patch_status(self.reporter.writer, model, status, limit=self._pace(model, status))
-        state.written = _written(stored)
-        for event in model_status_events(model, stored) if stored is not model else ():
-            self.reporter.recorder.event(
-                model, reason=event.reason, message=event.message, warning=event.is_warning
-            )
-        return stored
-
-    async def _unload(self, model: DynamoModel) -> Result:
-        if FINALIZER not in model.metadata.finalizers:
-            self.calls.forget(model.key)
-            return DONE
-        state = self._state(model)
-        inputs = self._read(model, state)
-        if state.unloading is None:
-            ends = plan_unloading(model, inputs)
-            state.endpoints = {endpoint.id: endpoint for endpoint in ends}
-            if ends and not self.calls.silence:
-                work = unload_all(self.calls, model.metadata.namespace, state, ends)
-                state.unloading = self.calls.begin(model.key, work)
-                return DONE  # the end of the task wakes the model
-        elif not state.unloading.done():
-            return DONE
-        elif _was_interrupted(state.unloading):
-            state.unloading = None
-            return Result(UNLOAD_RETRY_SECONDS)
-        await without_finalizer(model, self.reporter.writer)
-        self.calls.forget(model.key)
-        failed = state.unloading.result() if state.unloading is not None else None
-        if state.unloading is not None or state.endpoints:
-            self._report_unloading(model, len(state.endpoints), failed)
-        return DONE
-
-    def _report_unloading(self, model: DynamoModel, count: int, failed: int | None) -> None:
-        """Record an Event about the LoRAs of a deleted model. `failed` None: no worker may be called."""
-        reason = "LoRAUnloadFailed"
-        if failed is None:
-            text = f"{count} endpoint(s) keep the LoRA: {self.calls.silence}"
-        elif failed:
-            text = f"Failed to unload LoRA from some endpoints: {failed} task(s) failed"
-        else:
-            reason, text = "LoRAUnloaded", f"Unloaded LoRA from {count} endpoint(s)"
-        self.reporter.recorder.event(model, reason=reason, message=text, warning=failed != 0)
-
-
-def _was_interrupted(unloading: asyncio.Task[int | None]) -> bool:  # by another operator of the namespace
-    has_result = not unloading.cancelled() and unloading.exception() is None
-    return has_result and unloading.result() is None
-
-
-def _written(model: DynamoModel) -> tuple[Infos, Infos]:
-    return model.status.endpoints, model.status.former_endpoints
+    async def _unload(self, model: DynamoModel, state: KnownEndpoints, decision: ModelDecision) -> Result:
+        match decision.unload:
+            case Unload.START:
+                self.calls.unload(model.key, state, decision.known or ())  # its end wakes the model
+            case Unload.RETRY:
+                state.unloading = None
+            case Unload.END:
+                await without_finalizer(model, self.reporter.writer)
+                self.calls.forget(model.key)
+                if decision.event is not None:
+                    if state.unloading is not None:
+                        state.unloading.result()  # raises what it ended with
+                    self.reporter.record(model, decision.event)
+            case Unload.WAIT:
+                pass
+        return earliest(DONE, *decision.requeue_after_seconds)

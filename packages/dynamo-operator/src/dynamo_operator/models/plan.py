@@ -376,11 +376,9 @@ def with_pod(endpoint: Endpoint, pod: Pod | None, *, is_callable: bool) -> Endpo
     count = restarts(pod) if is_callable else endpoint.restarts
     is_same = is_callable and endpoint.is_callable and count == endpoint.restarts
     is_new_process = endpoint.restarts not in (None, count)
-    graph, kinds = (
-        pod.metadata.labels.get(labels.GRAPH, ""),
-        (labels.COMPONENT_TYPE, labels.SUB_COMPONENT_TYPE),
-    )
-    is_prefill = "prefill" in (pod.metadata.labels.get(label) for label in kinds)
+    of_pod = pod.metadata.labels
+    graph, kinds = of_pod.get(labels.GRAPH, ""), (labels.COMPONENT_TYPE, labels.SUB_COMPONENT_TYPE)
+    is_prefill = "prefill" in map(of_pod.get, kinds)
     if is_same and (endpoint.graph, endpoint.is_prefill) == (graph, is_prefill):
         return endpoint  # the common case; copies are expensive for a thousand endpoints
     return replace(
@@ -424,10 +422,20 @@ def host_of(address: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Unloading:
+    """The final unloading of a deleted model's LoRAs.
+
+    `failed` is at how many endpoints it failed; None if another operator of the namespace interrupted it.
+    """
+
+    is_done: bool
+    failed: int | None = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ModelInputs:
     """Everything beside the model itself that its plan depends on, read once."""
 
-    now: datetime
     slices: tuple[EndpointSlice, ...] = ()  # of its base model
     siblings: tuple[DynamoModel, ...] = ()  # the other models of its base model
     pods: Mapping[str, Pod] = field(default_factory=dict[str, Pod])  # that slices and `recorded` name
@@ -435,6 +443,8 @@ class ModelInputs:
     recorded: Mapping[EndpointId, Endpoint] = field(default_factory=dict[EndpointId, Endpoint])
     running: Mapping[EndpointId, Endpoint] = field(default_factory=dict[EndpointId, Endpoint])
     """The possible state of those with a call in progress."""
+    running_after_failure: int = 0  # how many of them had failed before
+    unloading: Unloading | None = None
     silence: str = ""  # why no worker may be called
     room: int = MAX_CONCURRENT_CALLS
 
@@ -503,8 +513,10 @@ def holder(model: DynamoModel, others: Iterable[DynamoModel]) -> DynamoModel | N
         if desired_lora_name(sibling) == name:
             if (not _holds(sibling, name), *_age(sibling)) < claim:
                 return sibling
-        elif claim[0] and _holds(sibling, name) and not _has_unloaded(sibling):
-            return sibling
+        elif claim[0] and _holds(sibling, name):
+            metadata = sibling.metadata
+            if not metadata.deletion_timestamp or labels.FINALIZER in metadata.finalizers:
+                return sibling  # else it has unloaded, or has tried: the status still lists what it had
     return None
 
 
@@ -530,20 +542,13 @@ def is_waiting(model: DynamoModel) -> bool:
     return ready is not None and ready.reason == ModelReason.CONFLICT
 
 
-def _has_unloaded(model: DynamoModel) -> bool:  # or has tried: the status still lists what it had
-    return bool(model.metadata.deletion_timestamp) and labels.FINALIZER not in model.metadata.finalizers
-
-
 def _age(model: DynamoModel) -> tuple[str, str]:
     return model.metadata.creation_timestamp or "", model.metadata.uid
 
 
 def _holds(model: DynamoModel, name: str) -> bool:
-    status = model.status
-    return any(
-        name in (endpoint.loaded_name, endpoint.tried_name, *endpoint.leftovers)
-        for endpoint in (*status.endpoints, *status.former_endpoints)
-    )
+    infos = (*model.status.endpoints, *model.status.former_endpoints)
+    return any(name in (info.loaded_name, info.tried_name, *info.leftovers) for info in infos)
 
 
 def concerns(changed: DynamoModel, sibling: DynamoModel) -> bool:

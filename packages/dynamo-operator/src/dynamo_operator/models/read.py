@@ -1,11 +1,12 @@
 """Read what the plan of a model depends on, and map changes of it to the models to reconcile."""
 
+import asyncio
 from collections.abc import Iterator
 
 from dynamo_operator import labels, names
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.models.calls import KnownEndpoints, ModelCalls
-from dynamo_operator.models.plan import ModelInputs, concerns, endpoints, pod_names, siblings
+from dynamo_operator.models.plan import ModelInputs, Unloading, concerns, endpoints, pod_names, siblings
 from dynamo_operator.shared.cluster import ModelService
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
@@ -19,7 +20,7 @@ _NAMED = 5
 
 
 def read_model(cache: Cache, model: DynamoModel, state: KnownEndpoints, calls: ModelCalls) -> ModelInputs:
-    """Read the cached objects and the known state of the model's endpoints."""
+    """Read the cached objects and the known state of the model's endpoints; changes nothing."""
     namespace = model.metadata.namespace
     base_model = model.spec.base_model_name if model.spec else ""
     service = cache.get(ModelService, Key(namespace, names.model_service_name(base_model)))
@@ -39,16 +40,24 @@ def read_model(cache: Cache, model: DynamoModel, state: KnownEndpoints, calls: M
     elif not any(endpoints(base_model, slices, {}, pods.get)):
         lack = _lack(cache, namespace, base_model, is_served=service is not None)
     return ModelInputs(
-        now=calls.now(),
         slices=slices,
         siblings=siblings(model, cache.list(DynamoModel, namespace)),
         pods=pods,
         lack=lack,
         recorded=state.endpoints,
         running={place: run.view for place, run in state.runs.items()},
+        running_after_failure=sum(run.was_failing for run in state.runs.values()),
+        unloading=_unloading(state.unloading),
         silence=calls.silence,
         room=calls.at_once,
     )
+
+
+def _unloading(task: asyncio.Task[int | None] | None) -> Unloading | None:
+    if task is None:
+        return None
+    has_result = task.done() and not task.cancelled() and task.exception() is None
+    return Unloading(task.done(), task.result() if has_result else 0)
 
 
 def _of_base(cache: Cache, type_: type[R], namespace: str, base_model: str) -> Iterator[R]:

@@ -7,6 +7,7 @@ in it was never done.
 
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -40,10 +41,14 @@ def is_ready(lora: Lora | None, endpoint: Endpoint) -> bool:
     return endpoint.is_callable and endpoint.loaded == lora
 
 
+def listed(status: DynamoModelStatus) -> tuple[EndpointInfo, ...]:
+    """The present endpoints in a status, then the former ones."""
+    return (*status.endpoints, *status.former_endpoints)
+
+
 def remembered(model: DynamoModel) -> dict[EndpointId, Endpoint]:
     """The endpoints in the model's status, with what was done there."""
-    infos = (*model.status.endpoints, *model.status.former_endpoints)
-    endpoints = (_endpoint(info, lora_of(model.spec)) for info in infos)
+    endpoints = (_endpoint(info, lora_of(model.spec)) for info in listed(model.status))
     return {endpoint.id: endpoint for endpoint in endpoints}
 
 
@@ -80,6 +85,7 @@ def model_status(
     model: DynamoModel,
     spec: DynamoModelSpec,
     inputs: ModelInputs,
+    now: datetime,
     *,
     endpoints: Sequence[Endpoint],
     former: Sequence[Endpoint] = (),
@@ -91,13 +97,13 @@ def model_status(
     """
     lora = None if holder else lora_of(spec)
     serving_graphs = {endpoint.graph for endpoint in endpoints if endpoint.graph and is_ready(lora, endpoint)}
-    infos = tuple(_info(lora, endpoint, inputs, serving_graphs) for endpoint in endpoints)
-    unlisted = tuple(_info(None, endpoint, inputs, serving_graphs) for endpoint in former)
-    listed = _fitting(infos, beside=unlisted)
+    infos = tuple(_info(lora, endpoint, inputs, now, serving_graphs) for endpoint in endpoints)
+    unlisted = tuple(_info(None, endpoint, inputs, now, serving_graphs) for endpoint in former)
+    fitting = _fitting(infos, beside=unlisted)
     serving = (inputs.pods.get(name) for name in {endpoint.pod_name for endpoint in endpoints})
-    readiness = _endpoints_ready(spec, inputs, infos, left_out=len(infos) - len(listed), holder=holder)
+    readiness = _endpoints_ready(spec, inputs, infos, left_out=len(infos) - len(fitting), holder=holder)
     return DynamoModelStatus(
-        endpoints=_shortened(listed),
+        endpoints=_shortened(fitting),
         former_endpoints=_shortened(unlisted),
         ready_endpoints=sum(info.ready for info in infos),
         total_endpoints=len(infos),
@@ -141,12 +147,12 @@ def _shortened(infos: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
 
 
 def _info(
-    lora: Lora | None, endpoint: Endpoint, inputs: ModelInputs, serving_graphs: Container[str]
+    lora: Lora | None, endpoint: Endpoint, inputs: ModelInputs, now: datetime, serving_graphs: Container[str]
 ) -> EndpointInfo:
     message, has_lora = endpoint.message, lora is not None
     if not endpoint.is_callable and has_lora:
         pod = inputs.pods.get(endpoint.pod_name)
-        blockage = diagnosis.pod_report(pod, inputs.now).blockage if pod is not None else None
+        blockage = diagnosis.pod_report(pod, now).blockage if pod is not None else None
         causes = (
             (" ".join(filter(None, (blockage.container, blockage.word))), blockage.message)
             if blockage
@@ -227,15 +233,14 @@ def _no_slices(spec: DynamoModelSpec) -> str:
 
 def is_recorded(model: DynamoModel, endpoint: Endpoint) -> bool:
     """Whether the stored status records what the endpoint has loaded and may have loaded."""
-    infos = (*model.status.endpoints, *model.status.former_endpoints)
-    same = (_endpoint(info, None) for info in infos if _id(info) == endpoint.id)
+    same = (_endpoint(info, None) for info in listed(model.status) if _id(info) == endpoint.id)
     records = ((one.loaded, one.tried, one.leftovers) for one in same)
     return (endpoint.loaded, endpoint.tried, endpoint.leftovers) in records
 
 
 def recorded_places(status: DynamoModelStatus) -> frozenset[EndpointId]:
     """The places of the endpoints in a status; others did not fit."""
-    return frozenset(map(_id, (*status.endpoints, *status.former_endpoints)))
+    return frozenset(map(_id, listed(status)))
 
 
 def changes_only_failures(model: DynamoModel, status: DynamoModelStatus) -> bool:
@@ -243,7 +248,7 @@ def changes_only_failures(model: DynamoModel, status: DynamoModelStatus) -> bool
     stored, updated = (
         [
             msgspec.structs.replace(info, failures=min(info.failures, 1), last_attempt_time=None)
-            for info in (*reported.endpoints, *reported.former_endpoints)
+            for info in listed(reported)
         ]
         for reported in (model.status, status)
     )

@@ -5,7 +5,7 @@ process may be killed between any two requests to the API server, and the next o
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -83,10 +83,10 @@ class RequestController:
         outcome = await self._work(request, decision.work, inputs)
         try:
             return await self._report(request, decide.after(request, inputs, outcome, now))
-        except Invalid as error:
+        except Invalid as refusal:
             if not isinstance(outcome, results.ProfilingResult):
                 raise
-            return await self._report(request, decide.after(request, inputs, error, now))
+            return await self._report(request, decide.after(request, inputs, refusal, now))
 
     async def _work(self, request: Request, work: Work, inputs: RequestInputs) -> Outcome:
         try:
@@ -94,15 +94,23 @@ class RequestController:
                 case Work.START:
                     return await self._job(request, inputs)
                 case Work.COLLECT:
-                    return await _results(request, inputs)
+                    data = inputs.output.data if inputs.output is not None else {}
+                    size, spec = sum(map(len, data.values())), api.accepted_spec(request)
+                    try:
+                        return await _parsed(size, results.read_output, request, spec, data)
+                    except results.BadOutput as unusable:
+                        return unusable
                 case Work.CREATE:
-                    graph, config_maps = inputs.graph, request.status.additional_resources
+                    graph = inputs.graph
                     if graph is None and api.accepted_spec(request).auto_apply:
-                        graph = await self._create_graph(request, inputs.destination)
-                    problems = await self.create_config_maps(request, config_maps, inputs.destination, graph)
+                        key = Key(inputs.destination.namespace, decide.target_of(request).name)
+                        body = results.deployed(request, api.accepted_spec(request), key)
+                        with self._creating(request, DynamoGraphDeployment.KIND.name, key, body):
+                            graph = await self.writer.create(DynamoGraphDeployment, body)
+                    problems = await self.create_config_maps(request, inputs.destination, graph)
                     return decide.Created(graph, problems)
-        except ActionBlocked as error:
-            return error
+        except ActionBlocked as blocked:
+            return blocked
 
     async def _job(self, request: Request, inputs: RequestInputs) -> Job:
         """Create the Job. First delete the results of an earlier one, which would pass for its own."""
@@ -154,25 +162,15 @@ class RequestController:
             raise ActionBlocked(f"ConfigMap {name}: {error}{advice}", is_taken=error.is_taken) from error
         return api.ConfigMapReference(name, render.BASE_FILE)
 
-    async def _create_graph(self, request: Request, destination: decide.Destination) -> DynamoGraphDeployment:
-        graph_key = Key(destination.namespace, decide.target_of(request).name)
-        body = results.deployed(request, api.accepted_spec(request), graph_key)
-        with self._creating(request, DynamoGraphDeployment.KIND.name, graph_key, body):
-            return await self.writer.create(DynamoGraphDeployment, body)
-
     async def create_config_maps(
-        self,
-        request: Request,
-        manifests: Iterable[Object],
-        destination: decide.Destination,
-        graph: DynamoGraphDeployment | None,
+        self, request: Request, destination: decide.Destination, graph: DynamoGraphDeployment | None
     ) -> dict[str, bool]:
         """Create the ConfigMaps that profiling found; return the errors, and whether a retry may succeed.
 
         The graph, which mounts them, owns them. If it is None, the user creates it, and they have no owner.
         """
         problems: dict[str, bool] = {}
-        for manifest in results.named_config_maps(manifests):
+        for manifest in results.named_config_maps(request.status.additional_resources):
             name = manifest["metadata"]["name"]
             try:
                 body = results.config_map(request, manifest, destination.namespace)
@@ -216,24 +214,11 @@ class RequestController:
         if limit and (wait := limit.wait(request, report.status)):
             return Result(wait)
         stored = await patch_status(self.writer, request, report.status, limit=limit)
-        for event in status.events_of(request, stored, report):
-            self.reporter.recorder.event(
-                request, reason=event.reason, message=event.message, warning=event.is_warning
-            )
+        self.reporter.record(request, *status.events_of(request, stored, report))
         # The record has digests of values as stored: the API server may have changed their form.
         if decision.record is not None and (desired := decision.record(stored)) != api.recorded(stored):
             await patch_metadata(stored, {"annotations": api.annotation(desired)}, self.writer)
         return Result(decision.requeue_after_seconds)
-
-
-async def _results(request: Request, inputs: RequestInputs) -> results.ProfilingResult | results.BadOutput:
-    data = inputs.output.data if inputs.output is not None else {}
-    try:
-        return await _parsed(
-            sum(map(len, data.values())), results.read_output, request, api.accepted_spec(request), data
-        )
-    except results.BadOutput as error:
-        return error
 
 
 async def _parsed(characters: int, parse: Callable[..., T], *args: object) -> T:

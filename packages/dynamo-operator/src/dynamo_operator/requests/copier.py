@@ -52,8 +52,11 @@ def copy_output(
     fresh
         `fresh` if the folder outlives the pod: older files do not count.
     """
-    output = Key(namespace, configmap)
-    sys.exit(asyncio.run(_copied(output, _metadata(metadata), folder, container, bool(fresh))))
+    try:
+        described = from_json(metadata, dict[str, Object])["metadata"]
+    except (msgspec.MsgspecError, KeyError) as error:
+        raise ConfigError("METADATA", f"expected JSON with metadata: {error}") from error
+    sys.exit(asyncio.run(_copied(Key(namespace, configmap), described, folder, container, bool(fresh))))
 
 
 class _PodStatus(Struct):
@@ -192,14 +195,6 @@ async def _copied(output: Key, metadata: Object, folder: Path, container: str, i
             tries=int(os.environ.get("COPIER_TRIES", "60")),
         )
         return await copier.run(is_fresh=is_fresh)
-
-
-def _metadata(text: str) -> Object:
-    try:
-        metadata: Object = from_json(text, dict[str, Object])["metadata"]
-    except (msgspec.MsgspecError, KeyError) as error:
-        raise ConfigError("METADATA", f"expected JSON with metadata: {error}") from error
-    return metadata
 
 
 def _write_digests(files: Mapping[str, bytes]) -> None:

@@ -113,9 +113,8 @@ def may_search(request: Request) -> bool:
 
 def has_searched(request: Request) -> bool:
     """Whether the Job of the request was to discover GPUs, and does not any more."""
-    if not decide.is_active(request) or may_search(request):
-        return False
-    return bool(api.accepted_spec(request).enable_gpu_discovery)
+    is_over = decide.is_active(request) and not may_search(request)
+    return is_over and bool(api.accepted_spec(request).enable_gpu_discovery)
 
 
 _CREATED = {"dynamographdeployments": "nvidia.com", "configmaps": ""}

@@ -64,33 +64,6 @@ class ProfilingProgress:
     has_failed: bool = False
 
 
-# The text comes from a program in an image of the user and is untrusted. Error messages name the
-# file and the place of a value that cannot be used.
-def parse_results(data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: str) -> ProfilingResult:
-    """Parse the data of the output ConfigMap; `name` is for a graph without one.
-
-    Raises:
-        BadOutput: the output contains no usable graph.
-    """
-    file = api.MOCKED_RESULTS_FILE if is_mocked else api.RESULTS_FILE
-    if file not in data:
-        raise BadOutput(f"key {file} not found in ConfigMap {config_map}")
-    graphs: list[Object] = []
-    rest: list[Object] = []
-    for document in _objects(file, data[file]):
-        (graphs if document["kind"] == DynamoGraphDeployment.KIND.name else rest).append(document)
-    if not graphs:
-        raise _no_graph(file, "no DynamoGraphDeployment found in YAML content")
-    config_maps: list[Object] = []
-    ignored: list[str] = []
-    for document in rest:
-        if document["kind"] == "ConfigMap" and _name(document):
-            config_maps.append(document)
-        else:
-            ignored.append(f"{document['kind']} {_name(document)}".strip())
-    return ProfilingResult(_graph(file, graphs[-1], name), tuple(config_maps), tuple(ignored))
-
-
 def progress(data: Mapping[str, str]) -> ProfilingProgress:
     """Parse the profiler's status file; empty if it is missing or unreadable."""
     text, status = data.get(api.STATUS_FILE, ""), None
@@ -365,23 +338,37 @@ def _form(value: object) -> bytes:
     return msgspec.json.encode(value, order="deterministic")
 
 
+# The text comes from a program in an image of the user and is untrusted. Error messages name the
+# file and the place of a value that cannot be used.
 def read_output(request: Request, spec: RequestSpec, data: Mapping[str, str]) -> ProfilingResult:
-    """Read the profiling results and complete their graph.
+    """Read the data of the output ConfigMap, and complete the graph; one without a name has the request's.
 
     Raises:
-        BadOutput: the results contain no usable graph, or its ConfigMaps do not fit into the status.
+        BadOutput: there is no usable graph, or its ConfigMaps do not fit into the status.
     """
-    name = request.metadata.name
-    config_map = names.profiling_output(name)
-    output = parse_results(data, config_map, is_mocked=spec.use_mocker, name=name)
-    output = replace(output, graph=completed(output.graph, spec))
-    size = len(msgspec.json.encode(output.config_maps))
+    name, file = request.metadata.name, api.MOCKED_RESULTS_FILE if spec.use_mocker else api.RESULTS_FILE
+    if file not in data:
+        raise BadOutput(f"key {file} not found in ConfigMap {names.profiling_output(name)}")
+    graphs: list[Object] = []
+    config_maps: list[Object] = []
+    ignored: list[str] = []
+    for document in _objects(file, data[file]):
+        if document["kind"] == DynamoGraphDeployment.KIND.name:
+            graphs.append(document)
+        elif document["kind"] == "ConfigMap" and _name(document):
+            config_maps.append(document)
+        else:
+            ignored.append(f"{document['kind']} {_name(document)}".strip())
+    if not graphs:
+        raise _no_graph(file, "no DynamoGraphDeployment found in YAML content")
+    graph = completed(_graph(file, graphs[-1], name), spec)
+    size = len(msgspec.json.encode(config_maps))
     if size > ADDITIONAL_LIMIT_BYTES:
         raise BadOutput(
             f"ConfigMaps of the graph have {size} bytes as JSON (limit {ADDITIONAL_LIMIT_BYTES}, "
             "so that they fit in the status): reduce them, or store them separately"
         )
-    return output
+    return ProfilingResult(graph, tuple(config_maps), tuple(ignored))
 
 
 _UNPRINTABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")

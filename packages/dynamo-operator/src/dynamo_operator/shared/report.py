@@ -79,6 +79,13 @@ class Reporter:
 
         return Applied(on_change)
 
+    def record(self, resource: Resource, *events: StatusEvent) -> None:
+        """Queue these Events about an object."""
+        for event in events:
+            self.recorder.event(
+                resource, reason=event.reason, message=event.message, warning=event.is_warning
+            )
+
     async def stop(self, resource: Resource, stop: Stop) -> Result:
         """End a reconcile that applies nothing. A change of the spec, or of what is missing, requeues it.
 

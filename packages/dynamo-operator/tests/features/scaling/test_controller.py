@@ -40,18 +40,6 @@ async def test_a_scale_reaches_the_graph_at_once_and_is_told() -> None:
 
 
 @on_simulated_clock
-async def test_who_scaled_is_told() -> None:
-    async with operating() as cluster:
-        owner = {"manager": "keda", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
-        fields = [{"manager": "kubectl", "fieldsV1": {"f:status": {}}}, owner]
-        patch = {"metadata": {"managedFields": fields}, "spec": {"replicas": 2}}
-        cluster.storage.merge(ADAPTERS, ADAPTER, patch)
-        await settle()
-    text = "Scaled service decode from 1 to 2 replicas, requested by keda"
-    assert ("chat-decode", "Scaled", text) in cluster.events()
-
-
-@on_simulated_clock
 async def test_several_changes_within_a_second_are_two_writes_and_two_sizes() -> None:
     async with operating() as cluster:
         for replicas in range(2, 12):
@@ -168,31 +156,6 @@ async def test_an_adapter_without_a_graph_waits_quietly_and_is_woken() -> None:
         await settle()
         assert ("False", "superseded") == cluster.ready(SECOND)
         assert (1, 1, 1) == cluster.numbers()
-
-
-@pytest.mark.parametrize(
-    ("patch", "end", "expected"),
-    [
-        ("nvidia.com/suspend", GRAPHS, ("False", "suspended")),
-        ("nvidia.com/paused", GRAPHS, ("Unknown", "paused")),
-        ("nvidia.com/paused", ADAPTERS, ("Unknown", "paused")),
-    ],
-)
-@on_simulated_clock
-async def test_it_holds_while_it_is_told_to(patch: str, end: str, expected: tuple[str, str]) -> None:
-    cluster, key = Cluster(), GRAPH if end == GRAPHS else ADAPTER
-    cluster.has_graph()
-    async with cluster.operator():
-        cluster.storage.merge(end, key, {"metadata": {"annotations": {patch: "true"}}})
-        await settle()
-        cluster.scale(4)
-        await settle()
-        assert (4, 1, 1) == cluster.numbers()
-        assert expected == cluster.ready()
-        cluster.storage.merge(end, key, {"metadata": {"annotations": None}})
-        await settle()
-        assert (4, 4, 4) == cluster.numbers()
-        assert ("True", "scaled") == cluster.ready()
 
 
 @on_simulated_clock

@@ -1,5 +1,6 @@
 """An adapter acts only where it may, and its status says what is observed, as our own schema has it."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -13,8 +14,9 @@ from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapterStatus,
     ServiceReference,
 )
-from dynamo_operator.features.scaling.decide import decide, refused_by_server
-from kube_runtime.apply.result import Blocked, Obstacle
+from dynamo_operator.features.scaling.decide import ScalingDecision, ScalingInputs, after_failure, decide
+from kube_runtime.apply.result import Blocked, Obstacle, Obstructed
+from kube_runtime.errors import NotFound
 from kube_runtime.types.meta import Condition, FieldOwner, Object, OwnerReference, ScaledMetadata, Status
 from specs import a_graph, a_service
 
@@ -49,7 +51,13 @@ def ready(status: Status) -> Condition:
     return condition
 
 
-NOW = "2026-01-01T00:00:00Z"
+NOW, SCALED_AT = datetime(2026, 1, 1, tzinfo=UTC), "2026-01-01T00:00:00Z"
+
+
+def decided(by: Any, live: Any) -> Any:
+    return decide(by, ScalingInputs(live), NOW)
+
+
 THREE: Any = {"service": {"replicas": 3}}
 
 
@@ -64,7 +72,7 @@ THREE: Any = {"service": {"replicas": 3}}
     ],
 )
 def test_it_is_scaled_when_the_newest_graph_has_that_many(live: Any, expected: tuple[str, str, str]) -> None:
-    status = decide(adapter(), SPEC, live, NOW).status
+    status = decided(adapter(), live).status
     condition = ready(status)
     assert expected == (condition.status, condition.reason, condition.message.removeprefix(WHOLE))
     assert 5 == condition.observed_generation == status.observed_generation
@@ -72,22 +80,29 @@ def test_it_is_scaled_when_the_newest_graph_has_that_many(live: Any, expected: t
 
 
 def test_replicas_are_those_that_were_observed() -> None:
-    assert 1 == decide(adapter(), SPEC, graph(1), NOW).status.replicas
-    assert decide(adapter(), SPEC, graph(), NOW).status.replicas is None
+    assert 1 == decided(adapter(), graph(1)).status.replicas
+    assert decided(adapter(), graph()).status.replicas is None
 
 
 def test_it_writes_a_number_that_the_graph_does_not_have() -> None:
-    decision = decide(adapter(), SPEC, graph(1), NOW)
-    assert (3, NOW, False) == (decision.replicas, decision.status.last_scale_time, decision.is_paced)
-    there = decide(adapter(), SPEC, graph(3, **THREE), NOW)
-    assert (None, NOW) == (there.replicas, there.status.last_scale_time), "written just before a stop"
+    decision = decided(adapter(), graph(1))
+    assert ("decode", 3, False) == (decision.service, decision.replicas, decision.may_wait)
+    assert SCALED_AT == decision.status.last_scale_time
+    there = decided(adapter(), graph(3, **THREE))
+    assert (None, SCALED_AT) == (there.replicas, there.status.last_scale_time), "written just before a stop"
 
 
 def test_a_refused_number_is_not_reported_as_observed() -> None:
     blocked = Blocked(Obstacle.REJECTED, "DynamoGraphDeployment", "chat", "DynamoGraphDeployment chat: no")
-    decision = refused_by_server(adapter(), SPEC, graph(1), blocked)
+    decision: Any = after_failure(adapter(), ScalingInputs(graph(1)), Obstructed(blocked))
     assert ("False", "Failed to update DGD chat: no") == (ready(decision.status).status, decision.event)
     assert (0, 7) == (decision.status.observed_generation, decision.status.desired_replicas)
+
+
+def test_nothing_is_written_while_the_graph_is_going_or_when_it_is_gone() -> None:
+    assert ScalingDecision() == decide(adapter(), ScalingInputs(graph(), is_unusable=True), NOW)
+    gone = NotFound(404, "NotFound", "gone")
+    assert ScalingDecision() == after_failure(adapter(), ScalingInputs(graph()), gone)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +122,7 @@ def test_a_refused_number_is_not_reported_as_observed() -> None:
     ],
 )
 def test_it_acts_only_where_it_may(by: Any, in_: Any, expected: str) -> None:
-    decision = decide(by, SPEC, in_, NOW)
+    decision = decided(by, in_)
     assert expected == ready(decision.status).reason
     assert (3 if expected == "scaling" else None) == decision.replicas
     if expected != "scaling":
@@ -124,12 +139,14 @@ def test_who_set_the_replicas_is_the_last_of_those_that_own_them() -> None:
     ]
     managers = msgspec.convert(owners, tuple[FieldOwner, ...])
     assert "late" == ScaledMetadata(managed_fields=managers).replicas_set_by
+    text = "Scaled service decode from 1 to 3 replicas, requested by late"
+    assert text == decided(adapter(managed_fields=managers), graph(1)).event
     assert "" == ScaledMetadata(managed_fields=managers[2:]).replicas_set_by
 
 
 @pytest.mark.parametrize("live", [graph(3), graph(0), graph(), None, a_graph({})])
 def test_our_schema_takes_our_status(live: Any) -> None:
-    status = decide(adapter(), SPEC, live, "2026-01-01T00:00:00Z").status
+    status = decided(adapter(), live).status
     condition = msgspec.structs.replace(ready(status), last_transition_time="2026-01-01T00:00:00Z")
     stored = msgspec.json.decode(msgspec.json.encode(status.with_conditions([condition])))
     assert () == status_problems(DynamoGraphDeploymentScalingAdapter, stored)

@@ -11,6 +11,7 @@ service.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from typing import ClassVar
 
@@ -19,8 +20,7 @@ from structlog.contextvars import bind_contextvars
 
 from dynamo_operator.features.decision import AdapterInputs, AdapterPlan
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
-from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterSpec as AdapterSpec
-from dynamo_operator.features.scaling.decide import decide, refused_by_server
+from dynamo_operator.features.scaling.decide import ScalingDecision, ScalingInputs, after_failure, decide
 from dynamo_operator.features.scaling.feature import adapter_names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.report import Reporter, report_unreadable
@@ -33,22 +33,14 @@ from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import DecodeError, NotFound, Refused, ServerFailure
-from kube_runtime.times import Since, rfc3339
+from kube_runtime.times import Since
 from kube_runtime.types.meta import Key, Object, Resource, key_of
 
 
-def _read(key: Key, cache: Cache) -> tuple[Adapter, AdapterSpec, DynamoGraphDeployment | None] | None:
-    """An adapter, its spec, and the graph that it names, if that exists; None if there is nothing to do."""
-    adapter = cache.get(Adapter, key)
-    if adapter is None or adapter.spec is None or adapter.metadata.deletion_timestamp:
-        return None
-    graph_key = Key(key.namespace, adapter.spec.dgd_ref.name)
+def _read(graph_key: Key, cache: Cache) -> ScalingInputs:
     graph = cache.get(DynamoGraphDeployment, graph_key)
     is_going = graph is not None and graph.metadata.deletion_timestamp is not None
-    # The last readable spec of a graph that cannot be read now is outdated.
-    if is_going or cache.broken(DynamoGraphDeployment, graph_key):
-        return None
-    return adapter, adapter.spec, graph
+    return ScalingInputs(graph, is_going or cache.broken(DynamoGraphDeployment, graph_key) is not None)
 
 
 def read_adapters(graph: DynamoGraphDeployment, cache: Cache, suppression: WriteSuppression) -> AdapterInputs:
@@ -113,35 +105,23 @@ class ScalingController:
         """Write the adapter's replicas into its graph, and report the state of the service in its status."""
         if error := self.cache.broken(Adapter, key):
             return await report_unreadable(Adapter, key, error, self.reporter)
-        inputs = _read(key, self.cache)
-        if inputs is None:
+        adapter = self.cache.get(Adapter, key)
+        if adapter is None or adapter.spec is None or adapter.metadata.deletion_timestamp:
             return DONE
-        adapter, spec, graph = inputs
-        bind_contextvars(graph=spec.dgd_ref.name)
-        decision = decide(adapter, spec, graph, rfc3339())
-        if graph is not None and decision.replicas is not None:
+        bind_contextvars(graph=adapter.spec.dgd_ref.name)
+        inputs = _read(Key(key.namespace, adapter.spec.dgd_ref.name), self.cache)
+        decision = decide(adapter, inputs, datetime.now(UTC))
+        if inputs.graph is not None and decision.replicas is not None:
             if wait := self.last_writes.left(adapter.metadata.uid, WRITE_SECONDS):
                 return Result(wait)
             try:
-                await self._write(adapter, spec, graph)
-            except result.Obstructed as refusal:
-                decision = refused_by_server(adapter, spec, graph, refusal.blocked)
-            except NotFound:
-                return DONE  # the watch delivers the deletion, which wakes us
-            else:
-                self.last_writes.record(adapter.metadata.uid)
-                self.reporter.recorder.event(adapter, graph, reason="Scaled", message=decision.event)
-        pace = self.reporter.limit if decision.is_paced else None
-        if pace and (wait := pace.wait(adapter, decision.status)):
-            return Result(wait)
-        stored = await patch_status(self.reporter.writer, adapter, decision.status, limit=pace)
-        if decision.is_refused and stored is not adapter:
-            text = decision.event
-            self.reporter.recorder.event(adapter, reason="UpdateFailed", message=text, warning=True)
-        return Result(decision.requeue_after_seconds, stored)
+                await self._scale(adapter, inputs.graph, decision)
+            except (result.Obstructed, NotFound) as failure:
+                decision = after_failure(adapter, inputs, failure)
+        return await self._report(adapter, decision)
 
-    async def _write(self, adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment) -> None:
-        services: Object = {spec.dgd_ref.service_name: {"replicas": spec.replicas}}
+    async def _scale(self, adapter: Adapter, graph: DynamoGraphDeployment, decision: ScalingDecision) -> None:
+        services: Object = {decision.service: {"replicas": decision.replicas}}
         # So that no removed service is recreated.
         version = {"resourceVersion": graph.metadata.resource_version}
         patch: Object = {"metadata": version, "spec": {"services": services}}
@@ -151,6 +131,20 @@ class ScalingController:
             await self.reporter.writer.merge_patch(
                 DynamoGraphDeployment, graph.key, patch, uid=graph.metadata.uid, field_manager=FIELD_MANAGER
             )
+        self.last_writes.record(adapter.metadata.uid)
+        self.reporter.recorder.event(adapter, graph, reason="Scaled", message=decision.event)
+
+    async def _report(self, adapter: Adapter, decision: ScalingDecision) -> Result:
+        if decision.status is None:
+            return DONE
+        limit = self.reporter.limit if decision.may_wait else None
+        if limit and (wait := limit.wait(adapter, decision.status)):
+            return Result(wait)
+        stored = await patch_status(self.reporter.writer, adapter, decision.status, limit=limit)
+        if decision.is_refused and stored is not adapter:
+            text = decision.event
+            self.reporter.recorder.event(adapter, reason="UpdateFailed", message=text, warning=True)
+        return Result(decision.requeue_after_seconds, stored)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ so `replicas` is the observed number, never the requested one, and absent until 
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -16,57 +17,73 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterStatus as AdapterStatus
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.conditions import REJECTED_RETRY_SECONDS, ScalingReason
-from kube_runtime.apply.result import Blocked, controls
+from kube_runtime.apply.result import Obstructed, controls
+from kube_runtime.errors import NotFound
+from kube_runtime.times import rfc3339
 from kube_runtime.types.meta import new_condition
 
 
 @dataclass(frozen=True, slots=True)
-class ScalingDecision:
-    """What to write for an adapter: the `replicas` of its service, unless None, then its status.
+class ScalingInputs:
+    """The graph that an adapter names; None if it does not exist.
 
-    `event` is the text of the Event about it, a warning with `is_refused`. An `is_paced` status may wait.
+    It `is_unusable` while it is being deleted, and if it cannot be read: its last readable spec is outdated.
     """
 
-    status: AdapterStatus
+    graph: DynamoGraphDeployment | None = None
+    is_unusable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingDecision:
+    """What to write for an adapter: the `replicas` of its `service`, then its status, each unless it is None.
+
+    `event` is the text of the Event about it, a warning with `is_refused`. A status of progress `may_wait`.
+    """
+
+    status: AdapterStatus | None = None
+    service: str = ""
     replicas: int | None = None
     event: str = ""
     is_refused: bool = False
-    is_paced: bool = False
+    may_wait: bool = False
     requeue_after_seconds: float | None = None
 
 
-def decide(
-    adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment | None, now: str
-) -> ScalingDecision:
-    """Decide what to write for an adapter of a graph; None if that does not exist."""
+def decide(adapter: Adapter, inputs: ScalingInputs, now: datetime) -> ScalingDecision:
+    """Decide what to write for an adapter."""
+    spec, graph = adapter.spec, inputs.graph
     held: tuple[ScalingReason, str] | None  # until a change of the adapter or of the graph
+    if spec is None or inputs.is_unusable:
+        return ScalingDecision()
     if adapter.metadata.is_true(labels.PAUSED):
         held = ScalingReason.PAUSED, f"{labels.PAUSED} is true: the operator ignores this adapter"
     elif graph is None:
         held = ScalingReason.GRAPH_NOT_FOUND, f"DynamoGraphDeployment {spec.dgd_ref.name} not found"
     elif (held := _hold(adapter, spec, graph)) is None:
-        return _scale(adapter, spec, graph, now)
+        return _scale(adapter, spec, graph, rfc3339(now))
     return ScalingDecision(_held_status(adapter, spec, graph, *held))
 
 
+def after_failure(adapter: Adapter, inputs: ScalingInputs, failure: Obstructed | NotFound) -> ScalingDecision:
+    """Decide what to report if the replicas cannot be written: an admission webhook may refuse the number."""
+    if adapter.spec is None or isinstance(failure, NotFound):
+        return ScalingDecision()  # the watch delivers the deletion, which wakes the adapter
+    text = f"Failed to update DGD {failure.blocked.message.removeprefix(f'{failure.blocked.kind} ')}"
+    status = _held_status(adapter, adapter.spec, inputs.graph, ScalingReason.REJECTED, text)
+    return ScalingDecision(status, event=text, is_refused=True, requeue_after_seconds=REJECTED_RETRY_SECONDS)
+
+
 def _scale(adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment, now: str) -> ScalingDecision:
-    before, reported = base_replicas(graph, spec.dgd_ref.service_name), adapter.status.desired_replicas
+    service, reported = spec.dgd_ref.service_name, adapter.status.desired_replicas
+    before = base_replicas(graph, service)
     if before != spec.replicas:
         status = _acting_status(adapter, spec, graph, now, is_written=True)
-        return ScalingDecision(status, spec.replicas, _scaled_text(adapter, spec, before))
+        return ScalingDecision(status, service, spec.replicas, _scaled_text(adapter, spec, before))
     # A number in the graph that our status lacks was written just before the process was stopped.
     is_scaled = reported is not None and reported != spec.replicas
     status = _acting_status(adapter, spec, graph, now if is_scaled else None)
-    return ScalingDecision(status, is_paced=not is_scaled)
-
-
-def refused_by_server(
-    adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment, blocked: Blocked
-) -> ScalingDecision:
-    """Decide what to write when the API server, or an admission webhook, refuses the number."""
-    text = f"Failed to update DGD {blocked.message.removeprefix(f'{blocked.kind} ')}"
-    status = _held_status(adapter, spec, graph, ScalingReason.REJECTED, text)
-    return ScalingDecision(status, event=text, is_refused=True, requeue_after_seconds=REJECTED_RETRY_SECONDS)
+    return ScalingDecision(status, may_wait=not is_scaled)
 
 
 def _hold(

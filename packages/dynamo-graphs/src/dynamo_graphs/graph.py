@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dynamo_graphs.explanation import Explanation
     from dynamo_graphs.frontend import Completion
     from dynamo_graphs.logs import Logs
-    from dynamo_graphs.reader import Connection, Target
+    from dynamo_graphs.reader import Connection, Reading, Target
 
 Seen = Callable[["Graph"], object]
 """A function that is called with the graph whenever it changes in the cluster, such as `print`."""
@@ -183,6 +183,16 @@ class AsyncCluster:
         self._connection = None
         await self._stack.aclose()
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of what is given by name: the chosen one, else that of the context."""
+        return self._connected.namespace
+
+    @property
+    def reading(self) -> "Reading":
+        """What reads objects of any kind for `dynamoctl`; it may change with any version."""
+        return self._connected.reading
+
     async def get(self, graph: Graph | str) -> Graph:
         """The graph as it is in the cluster, with its status: a notebook draws it with its state.
 
@@ -192,8 +202,7 @@ class AsyncCluster:
 
     async def graphs(self) -> list[Graph]:
         """All graphs of the namespace, by name."""
-        at = self._at
-        bodies = await at.reading.all_raw(DynamoGraphDeployment.KIND, at.namespace)
+        bodies = await self.reading.all_raw(DynamoGraphDeployment.KIND, self.namespace)
         return sorted(map(Graph.from_dict, bodies), key=lambda graph: graph.name)
 
     async def apply(self, wanted: ApiObject, *, force: bool = False) -> "Applied":
@@ -206,7 +215,7 @@ class AsyncCluster:
         from dynamo_graphs.changes import applied
 
         body = await self._placed(wanted)
-        return await applied(self._at.reading, wanted.TYPE.KIND, body, force=force)
+        return await applied(self.reading, wanted.TYPE.KIND, body, force=force)
 
     async def diff(self, wanted: ApiObject, *, force: bool = False) -> "Change":
         """What `apply` would change, and the pods that it would restart; changes nothing.
@@ -216,7 +225,7 @@ class AsyncCluster:
         from dynamo_graphs.changes import planned_changes
 
         body = await self._placed(wanted)
-        (change,) = await planned_changes(self._at.reading, [(wanted.TYPE.KIND, body)], force=force)
+        (change,) = await planned_changes(self.reading, [(wanted.TYPE.KIND, body)], force=force)
         return change
 
     async def watch(self, graph: Graph | str) -> AsyncGenerator[Graph, None]:
@@ -337,7 +346,7 @@ class AsyncCluster:
         return await completion(frontend, chosen, messages, max_tokens=max_tokens, write=write)
 
     @property
-    def _at(self) -> "Connection":
+    def _connected(self) -> "Connection":
         if self._connection is None:
             raise RuntimeError("expected a connection: use `async with AsyncCluster() as cluster`")
         return self._connection
@@ -349,8 +358,8 @@ class AsyncCluster:
         own = "" if isinstance(graph, str) else graph.namespace
         if not NAME.fullmatch(name):
             raise ConfigError("graph", f'invalid name "{name}" (expected a name, for example chat)')
-        key = Key(own or self._at.namespace, name)
-        return Target(self._at.reading, DynamoGraphDeployment, key)
+        key = Key(own or self.namespace, name)
+        return Target(self.reading, DynamoGraphDeployment, key)
 
     async def _placed(self, resource: ApiObject) -> Object:
         """The object in its namespace, without fields that the API server writes. Raises: InvalidObject."""
@@ -361,7 +370,7 @@ class AsyncCluster:
         body = resource.to_dict()
         body.pop("status", None)
         metadata = {key: value for key, value in body["metadata"].items() if key in _WRITTEN}
-        return {**body, "metadata": {"namespace": self._at.namespace, **metadata}}
+        return {**body, "metadata": {"namespace": self.namespace, **metadata}}
 
 
 def _blocking(

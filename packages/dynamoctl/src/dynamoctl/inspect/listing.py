@@ -47,7 +47,7 @@ async def print_list(
         namespace = "" if everywhere else at.namespace
         try:
             if watch:
-                await _watched(at, type_.KIND, namespace, selector, columns)
+                await _watched(at.reading, type_.KIND, namespace, selector, columns)
                 return ExitCode.OK
             objects = await at.reading.all_raw(type_.KIND, namespace, labels=selector)
         except NotFound:
@@ -100,13 +100,13 @@ def value_at(path: str, value: object) -> object:
 
 
 async def _watched(
-    at: reader.Connection, kind: Kind, namespace: str, selector: str, columns: Sequence[Column]
+    reading: reader.Reading, kind: Kind, namespace: str, selector: str, columns: Sequence[Column]
 ) -> None:
     """Draw the table in place on each change; on a pipe, print each changed row."""
     from dynamo_graphs.watching import snapshots
     from kube_runtime.types.meta import Selector
 
-    changes = snapshots(at.reading.client, reader.stored_type(kind), Selector(namespace, labels=selector))
+    changes = snapshots(reading.client, reader.stored_type(kind), Selector(namespace, labels=selector))
     before: Mapping[Key, Resource] = {}
     async with aclosing(changes) as states:
         with redrawing() if sys.stdout.isatty() else nullcontext() as live:

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -34,9 +33,6 @@ from dynamoctl.target import target_of, type_named
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.types.kinds import Deployment, DeploymentSpec, Pod, ReplicaSet
 from kube_runtime.types.meta import Object, Resource, from_json
-
-if TYPE_CHECKING:
-    pass
 
 
 def tree_of(

@@ -304,6 +304,37 @@ class AsyncCluster:
             raise ConfigError("replicas", f"invalid number {replicas} (expected at least 0)")
         return await scaled(self._target(graph), service, replicas)
 
+    async def suspend(self, graph: Graph | str) -> "Edited":
+        """Scale all services to zero until `resume`, as `dynamoctl suspend` does; the spec keeps its numbers.
+
+        Raises: Missing.
+        """
+        from dynamo_graphs.edits import mark
+        from dynamo_operator.labels import SUSPEND
+
+        return await mark(self._target(graph), SUSPEND, is_on=True)
+
+    async def resume(self, graph: Graph | str) -> "Edited":
+        """Restore the replicas of a suspended graph, as `dynamoctl resume` does.
+
+        Raises: Missing.
+        """
+        from dynamo_graphs.edits import mark
+        from dynamo_operator.labels import SUSPEND
+
+        return await mark(self._target(graph), SUSPEND, is_on=False)
+
+    async def restart(self, graph: Graph | str) -> "Edited":
+        """Restart all services, as `dynamoctl rollout restart` does: in the order of `spec.restart.strategy`.
+
+        Raises:
+            Missing: there is no such graph.
+            Unwritable: a managed rollout replaces the workers already.
+        """
+        from dynamo_graphs.edits import restart
+
+        return await restart(self._target(graph))
+
     async def delete(self, graph: Graph | str, *, seconds: float = 300) -> None:
         """Delete the graph and all that it owns, and wait until it is gone.
 
@@ -415,6 +446,9 @@ class Cluster:
     why = _blocking(AsyncCluster.why)
     logs = _blocking(AsyncCluster.logs)
     scale = _blocking(AsyncCluster.scale)
+    suspend = _blocking(AsyncCluster.suspend)
+    resume = _blocking(AsyncCluster.resume)
+    restart = _blocking(AsyncCluster.restart)
     delete = _blocking(AsyncCluster.delete)
     chat = _blocking(AsyncCluster.chat)
 

@@ -140,6 +140,11 @@ class NotReady(OperatorError):
         self.explanation = explanation
 
 
+def _graph_of(state: DynamoGraphDeployment) -> Graph:
+    head = {"apiVersion": state.KIND.api_version, "kind": state.KIND.name}
+    return Graph.from_dict({**head, **msgspec.to_builtins(state)})
+
+
 def ignore(_text: str) -> None:
     """Drop the pieces of an answer that is used as a whole."""
 
@@ -235,8 +240,7 @@ class AsyncCluster:
         at = self._target(graph)
         async with aclosing(states(at.reading.client, at.type_, at.key)) as stream:
             async for state in stream:
-                head = {"apiVersion": at.type_.KIND.api_version, "kind": at.type_.KIND.name}
-                yield Graph.from_dict({**head, **msgspec.to_builtins(state)})
+                yield _graph_of(state)
 
     async def wait(self, graph: Graph | str, *, seconds: float = 1200, seen: Seen | None = None) -> Graph:
         """The graph once it is ready: all replicas run the newest spec. `seen` is called at each change.
@@ -247,19 +251,15 @@ class AsyncCluster:
         """
         from asyncio import timeout
 
-        from dynamo_operator.shared.conditions import is_ready
+        from dynamo_graphs.watching import once_ready
 
         at = self._target(graph)
         try:
-            async with timeout(seconds), aclosing(self.watch(graph)) as stream:
-                async for state in stream:
-                    if seen is not None:
-                        seen(state)
-                    if is_ready(state.typed):
-                        return await self.get(graph)
+            async with timeout(seconds):
+                await once_ready(at, lambda state: seen and seen(_graph_of(state)))
+                return await self.get(graph)
         except TimeoutError:
             raise NotReady(at.key, seconds, await self.why(graph)) from None
-        raise at.missing()
 
     async def why(self, graph: Graph | str) -> "Explanation":
         """Why the graph is not ready, and what to do about it, as `dynamoctl why` prints it.

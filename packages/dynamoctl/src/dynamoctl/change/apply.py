@@ -12,7 +12,7 @@ from dynamo_graphs.reader import STATED, Reading, Target
 from dynamo_operator.shared.conditions import Stated, is_ready
 from dynamo_operator.shared.problems import later_version
 from dynamoctl.authoring.render import Manifest
-from dynamoctl.inspect.tree import once_ready
+from dynamoctl.inspect.tree import follow
 from dynamoctl.inspect.why import print_explanation
 from dynamoctl.options import Where
 from dynamoctl.target import cluster
@@ -105,7 +105,7 @@ async def _ready(targets: Sequence[Target[Stated]], timeout_seconds: float) -> E
     try:
         async with asyncio.timeout(timeout_seconds):
             for target in targets:
-                await once_ready(target, "text")
+                await follow(target, "text")
     except asyncio.CancelledError:  # Ctrl-C
         print(_GOES_ON, file=sys.stderr)
         raise

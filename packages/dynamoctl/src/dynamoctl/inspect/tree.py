@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing, nullcontext
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
@@ -142,36 +142,33 @@ async def print_status(name: str, where: Where, output: str, *, watch: bool) -> 
     async with target_of(name, where, STATED) as at:
         stated = await at.get()
         if watch and not is_ready(stated):
-            stated = await once_ready(at, output)
+            stated = await follow(at, output)
         else:
             _print_status(stated, output)
     return readiness_code(is_ready(stated))
 
 
-async def once_ready(at: Target[Stated], output: str) -> Stated:
+async def follow(at: Target[Stated], output: str) -> Stated:
     """Print the object on each change, on a terminal in place, and return it once it is ready.
 
-    Raises:
-        Missing: it was deleted.
-        OperatorError: it may not be watched, or the API server does not answer.
+    Raises: as `once_ready`.
     """
-    from dynamo_graphs.watching import states
+    from dynamo_graphs.watching import once_ready
 
-    is_drawn = output == "text" and sys.stdout.isatty()
-    async with aclosing(states(at.reading.client, at.type_, at.key)) as stream:
-        with redrawing() if is_drawn else nullcontext() as live:
-            is_first = True
-            async for stated in stream:
-                if live is not None:
-                    live.update(Group(*overview(stated, now=datetime.now(UTC))), refresh=True)
-                else:
-                    if output == "text" and not is_first:
-                        print()
-                    _print_status(stated, output)
-                is_first = False
-                if is_ready(stated):
-                    return stated
-    raise at.missing()
+    before: Stated | None = None
+
+    def seen(stated: Stated) -> None:
+        nonlocal before
+        if live is not None:
+            live.update(Group(*overview(stated, now=datetime.now(UTC))), refresh=True)
+        else:
+            if output == "text" and before is not None:
+                print()
+            _print_status(stated, output)
+        before = stated
+
+    with redrawing() if output == "text" and sys.stdout.isatty() else nullcontext() as live:
+        return await once_ready(at, seen)
 
 
 def _print_status(stated: Stated, output: str) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from dynamo_graphs.builder import GraphBuilder
 from dynamo_graphs.objects import InvalidObject, OfflineObject
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.errors import ApiError, ConfigError, OperatorError
+from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.types.meta import Key, Object
 
 if TYPE_CHECKING:
@@ -278,17 +278,10 @@ class AsyncCluster:
 
         Raises: Missing.
         """
-        from dynamo_graphs.logs import Logs, PodLog, log_query, pod_selector, pods_of
+        from dynamo_graphs.logs import Logs, log_query, read_logs
 
-        at = self._target(graph)
-        query = log_query(container, tail)
-        selector = pod_selector(await at.get(), service)
         logs = Logs()
-        for pod in await pods_of(at, service, selector):
-            try:
-                await PodLog(at.reading.transport, pod, query, logs.write).print()
-            except ApiError as error:
-                logs.unread.append(f"{pod.metadata.name}: {error}")
+        await read_logs(self._target(graph), service, log_query(container, tail), logs.write, logs.fail)
         return logs
 
     async def scale(self, graph: Graph | str, service: str, replicas: int) -> "Edited":

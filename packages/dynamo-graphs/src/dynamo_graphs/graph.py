@@ -362,12 +362,10 @@ class AsyncCluster:
             Missing: there is no frontend, or it serves no such model.
             ApiError: the frontend answers with an error.
         """
-        from dynamo_graphs.frontend import completion, frontend_of, served_model
+        from dynamo_graphs.frontend import conversation
 
-        frontend = await frontend_of(self._target(graph))
-        chosen = await served_model(frontend, model)
-        messages: list[Object] = [{"role": "user", "content": prompt}]
-        return await completion(frontend, chosen, messages, max_tokens=max_tokens, write=write)
+        begun = await conversation(self._target(graph), model)
+        return await begun.ask(prompt, max_tokens=max_tokens, write=write)
 
     @property
     def _connected(self) -> "Connection":

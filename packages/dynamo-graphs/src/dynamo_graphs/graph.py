@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dynamo_graphs.edits import Edited
     from dynamo_graphs.explanation import Explanation
     from dynamo_graphs.frontend import Completion
+    from dynamo_graphs.history import Revision, Undone
     from dynamo_graphs.logs import Logs
     from dynamo_graphs.reader import Connection, Reading, Target
 
@@ -328,6 +329,33 @@ class AsyncCluster:
 
         return await restart(self._target(graph))
 
+    async def history(self, graph: Graph | str) -> "list[Revision]":
+        """The specs that the graph had, the current one last, as `dynamoctl rollout history` lists them.
+
+        Raises:
+            Missing: there is no such graph.
+            Unwritable: it keeps no history.
+        """
+        from dynamo_graphs.history import history
+
+        return await history(self._target(graph))
+
+    async def undo(
+        self, graph: Graph | str, revision: int | None = None, *, dry_run: bool = False
+    ) -> "Undone":
+        """Return to the spec of a revision, by default of the one before, as `dynamoctl rollout undo` does.
+
+        Replicas stay as they are. With `dry_run` nothing is changed, and `change` is what would be.
+
+        Raises:
+            Missing: there is no such graph.
+            Unwritable: it has no such revision.
+            Conflict: it was changed meanwhile.
+        """
+        from dynamo_graphs.history import undo
+
+        return await undo(self._target(graph), revision, is_dry=dry_run)
+
     async def delete(self, graph: Graph | str, *, seconds: float = 300) -> None:
         """Delete the graph and all that it owns, and wait until it is gone.
 
@@ -440,6 +468,8 @@ class Cluster:
     suspend = _blocking(AsyncCluster.suspend)
     resume = _blocking(AsyncCluster.resume)
     restart = _blocking(AsyncCluster.restart)
+    history = _blocking(AsyncCluster.history)
+    undo = _blocking(AsyncCluster.undo)
     delete = _blocking(AsyncCluster.delete)
     chat = _blocking(AsyncCluster.chat)
 

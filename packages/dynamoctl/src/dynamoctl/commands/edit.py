@@ -163,7 +163,7 @@ def _history(
     revision
         Print the whole spec of this revision instead.
     """
-    from dynamoctl.change.history import print_history
+    from dynamoctl.change.diff import print_history
 
     run(print_history(name, where, output, revision))
 
@@ -184,7 +184,13 @@ async def _undo(
     dry_run
         Show what would change, and which pods would restart, without changing it.
     """
-    from dynamoctl.change.history import undo
+    from dynamoctl.change.diff import print_changes
+    from dynamoctl.target import cluster, parse_graph
 
-    if done := await undo(name, where, to_revision, is_dry=dry_run):
+    graph = parse_graph(name)
+    async with cluster(where) as at:
+        done = await at.undo(graph, to_revision, dry_run=dry_run)
+    if done.change is not None:
+        print_changes([done.change])
+    else:
         _print(done)

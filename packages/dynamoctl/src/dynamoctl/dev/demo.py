@@ -18,7 +18,7 @@ from rich.tree import Tree
 from devcluster.instance import Instance
 from devcluster.progress import ProgressReporter, shown
 from devcluster.startup import READY_SECONDS
-from dynamo_graphs.reader import members
+from dynamo_graphs.members import members, tree_of
 from dynamo_graphs.watching import states
 from dynamo_operator import user_agent
 from dynamo_operator.documents import ShallowLoader
@@ -26,7 +26,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.conditions import is_ready, summary
 from dynamoctl.dev import playground
 from dynamoctl.dev.commands import print_next, program
-from dynamoctl.inspect.tree import drawn, tree_of
+from dynamoctl.inspect.tree import drawn
 from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
 from kube_runtime.errors import ConfigError, OperatorError

@@ -336,9 +336,9 @@ class AsyncCluster:
             Missing: there is no such graph.
             Unwritable: it keeps no history.
         """
-        from dynamo_graphs.history import history
+        from dynamo_graphs.history import revisions_in
 
-        return await history(self._target(graph))
+        return await revisions_in(self.reading, await self._target(graph).get())
 
     async def undo(
         self, graph: Graph | str, revision: int | None = None, *, dry_run: bool = False

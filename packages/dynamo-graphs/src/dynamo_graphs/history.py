@@ -12,7 +12,7 @@ import msgspec
 
 from dynamo_graphs.changes import Change, changes_of, differences
 from dynamo_graphs.edits import Edited, Unwritable, obstacles
-from dynamo_graphs.reader import Target
+from dynamo_graphs.reader import Reading, Target
 from dynamo_operator import labels
 from dynamo_operator.features.history import CHANGE_CAUSE, SIZE_OF_SERVICE, SIZES, without_sizes
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -42,21 +42,10 @@ class Undone(Edited):
     change: Change | None = None
 
 
-async def history(at: Target[DynamoGraphDeployment]) -> list[Revision]:
-    """The revisions of a graph, the current one last.
-
-    Raises: Unwritable if there are none; OperatorError.
-    """
-    return await _revisions(at, await at.get())
-
-
 async def undo(at: Target[DynamoGraphDeployment], number: int | None, *, is_dry: bool) -> Undone:
-    """Return to the spec of a revision, or of the one before the current; with `is_dry` change nothing.
-
-    Raises: Unwritable if there is no such revision; OperatorError.
-    """
+    """Return to the spec of a revision, or of the one before the current; with `is_dry` change nothing."""
     graph = await at.get()
-    revisions = await _revisions(at, graph)
+    revisions = await revisions_in(at.reading, graph)
     if number is not None:
         chosen = numbered(graph.key, revisions, number)
     elif len(revisions) > 1:
@@ -68,12 +57,11 @@ async def undo(at: Target[DynamoGraphDeployment], number: int | None, *, is_dry:
     patch = merge_patch(present, undone(present, chosen.spec))
     if not patch:
         return Undone(f"{graph.key} already has the spec of revision {chosen.number}", ())
-    change: Change | None = None
-    if is_dry:
-        pair = await at.raw(), await _patched(at, graph, patch, is_dry=True)
-        (change,) = await changes_of(at.reading, [pair])
-    else:
-        await _patched(at, graph, patch, is_dry=False)
+    version = {"uid": graph.metadata.uid, "resourceVersion": graph.metadata.resource_version}
+    body: Object = {"metadata": version, "spec": patch}
+    live = await at.raw() if is_dry else None
+    after = await at.reading.patched(graph.KIND, graph.key, body, MERGE_PATCH, is_dry=is_dry)
+    change = (await changes_of(at.reading, [(live, after)]))[0] if is_dry else None
     text = f"Rolling back {graph.key} to revision {chosen.number}"
     return Undone(text, tuple(obstacles(graph)), change)
 
@@ -91,11 +79,16 @@ def revisions_of(uid: str, bodies: Sequence[Object]) -> list[Revision]:
     """The revisions that an owner controls, by their numbers."""
     revisions: list[Revision] = []
     before: Object = {}
-    for body in sorted(bodies, key=lambda body: int(body["revision"])):
+    own = [
+        body
+        for body in bodies
+        if any(
+            owner.get("controller") and owner["uid"] == uid
+            for owner in body["metadata"].get("ownerReferences", ())
+        )
+    ]
+    for body in sorted(own, key=lambda body: int(body["revision"])):
         metadata = body["metadata"]
-        owners = metadata.get("ownerReferences", ())
-        if not any(owner.get("controller") and owner["uid"] == uid for owner in owners):
-            continue
         spec = (body.get("data") or {}).get("spec", {})
         paths = differences(without_sizes(before), without_sizes(spec)) if before else ()
         cause = metadata.get("annotations", {}).get(CHANGE_CAUSE, "")
@@ -130,9 +123,10 @@ def merge_patch(before: Object, after: Object) -> Object:
     return patch
 
 
-async def _revisions(at: Target[DynamoGraphDeployment], graph: DynamoGraphDeployment) -> list[Revision]:
+async def revisions_in(reading: Reading, graph: DynamoGraphDeployment) -> list[Revision]:
+    """The revisions of a graph, the current one last. Raises: Unwritable if there are none."""
     kind, namespace = ControllerRevision.KIND, graph.metadata.namespace
-    every = await at.reading.all_raw(kind, namespace, labels=labels.GRAPH_REVISION)
+    every = await reading.all_raw(kind, namespace, labels=labels.GRAPH_REVISION)
     if revisions := revisions_of(graph.metadata.uid, every):
         return revisions
     if graph.metadata.annotations.get(labels.REVISION_HISTORY_LIMIT) == "0":
@@ -143,11 +137,3 @@ async def _revisions(at: Target[DynamoGraphDeployment], graph: DynamoGraphDeploy
         f"graph {graph.key} has no revisions: the operator has not processed a valid spec of it, or "
         "is older than `rollout history`"
     )
-
-
-async def _patched(
-    at: Target[DynamoGraphDeployment], graph: DynamoGraphDeployment, patch: Object, *, is_dry: bool
-) -> Object:
-    version = {"uid": graph.metadata.uid, "resourceVersion": graph.metadata.resource_version}
-    body: Object = {"metadata": version, "spec": patch}
-    return await at.reading.patched(graph.KIND, graph.key, body, MERGE_PATCH, is_dry=is_dry)

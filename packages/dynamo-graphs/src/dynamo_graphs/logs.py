@@ -201,26 +201,24 @@ async def read_logs(
 
     Raises: Missing if there is no such graph or service, or it has no pods.
     """
+
+    def log(pod: Pod) -> PodLog:
+        return PodLog(at.reading.transport, pod, query, write, failed)
+
     selector = pod_selector(await at.get(), service)
     if "follow" in query:
-        await _follow(at, selector, query, write, failed)
+        await _follow(at, selector, log)
     was_read = False
     for pod in await _pods_of(at, service, selector):
         try:
-            await PodLog(at.reading.transport, pod, query, write).print()
+            await log(pod).print()
             was_read = True
         except ApiError as error:
             failed(pod.metadata.name, error)
     return was_read
 
 
-async def _follow(
-    at: Target[DynamoGraphDeployment],
-    selector: str,
-    query: Mapping[str, str],
-    write: Callable[[str, LogLine], None],
-    failed: Callable[[str, Exception], None],
-) -> None:
+async def _follow(at: Target[DynamoGraphDeployment], selector: str, log: Callable[[Pod], PodLog]) -> None:
     from dynamo_graphs.watching import snapshots
 
     selection = Selector(at.key.namespace, labels=selector)
@@ -230,8 +228,7 @@ async def _follow(
         async for pods in states:
             for pod in pods.values():
                 if pod.metadata.uid not in followed:
-                    log = PodLog(at.reading.transport, pod, query, write, failed)
-                    followed[pod.metadata.uid] = together.create_task(log.follow())
+                    followed[pod.metadata.uid] = together.create_task(log(pod).follow())
             uids = {pod.metadata.uid for pod in pods.values()}
             for uid in followed.keys() - uids:
                 if followed[uid].done():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dynamo_graphs.frontend import Completion
     from dynamo_graphs.history import Revision, Undone
     from dynamo_graphs.logs import Logs
-    from dynamo_graphs.reader import Connection, Reading, Target
+    from dynamo_graphs.reader import Reading, Target
 
 Seen = Callable[["Graph"], object]
 """A function that is called with the graph whenever it changes in the cluster, such as `print`."""
@@ -174,7 +174,7 @@ class AsyncCluster:
             raise ConfigError("namespace", f'invalid name "{namespace}" (for example prod)')
         self._connect = partial(connected, namespace, context, Path(kubeconfig) if kubeconfig else None)
         self._stack = AsyncExitStack()
-        self._connection: Connection | None = None
+        self._reading: Reading | None = None
 
     async def __aenter__(self) -> "AsyncCluster":
         """Connect.
@@ -182,22 +182,24 @@ class AsyncCluster:
         Raises:
             OperatorError: there are no usable credentials.
         """
-        self._connection = await self._stack.enter_async_context(self._connect())
+        self._reading = await self._stack.enter_async_context(self._connect())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._connection = None
+        self._reading = None
         await self._stack.aclose()
 
     @property
     def namespace(self) -> str:
         """The namespace of what is given by name: the chosen one, else that of the context."""
-        return self._connected.namespace
+        return self.reading.namespace
 
     @property
     def reading(self) -> "Reading":
         """What reads objects of any kind for `dynamoctl`; it may change with any version."""
-        return self._connected.reading
+        if self._reading is None:
+            raise RuntimeError("expected a connection: use `async with AsyncCluster() as cluster`")
+        return self._reading
 
     async def get(self, graph: Graph | str) -> Graph:
         """The graph as it is in the cluster, with its status: a notebook draws it with its state.
@@ -394,12 +396,6 @@ class AsyncCluster:
 
         begun = await conversation(self._target(graph), model)
         return await begun.ask(prompt, max_tokens=max_tokens, write=write)
-
-    @property
-    def _connected(self) -> "Connection":
-        if self._connection is None:
-            raise RuntimeError("expected a connection: use `async with AsyncCluster() as cluster`")
-        return self._connection
 
     def _target(self, graph: Graph | str) -> "Target[DynamoGraphDeployment]":
         from dynamo_graphs.reader import NAME, Target

@@ -72,11 +72,13 @@ def stored_type(kind: Kind) -> type[StoredObject]:
 class Reading:
     """Reads of one API server. Every method raises `ApiError`, `DecodeError` and `Unreachable`.
 
-    `unreadable` are the objects that lists left out, in words; a warning names each of them once.
+    `namespace` is the chosen one, else that of the context. `unreadable` are the objects that lists left out,
+    in words; a warning names each of them once.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, namespace: str = "") -> None:
         self.transport = transport
+        self.namespace = namespace
         self.unreadable: dict[str, None] = {}
         self.client = Client(transport, field_manager=FIELD_MANAGER, waits=False)
 
@@ -168,21 +170,13 @@ class Namespace(Resource):
     KIND = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """A connected cluster, and the chosen namespace or that of the context."""
-
-    reading: Reading
-    namespace: str
-
-
 @asynccontextmanager
 async def connected(
     namespace: str = "", context: str = "", kubeconfig: Path | None = None
-) -> AsyncIterator[Connection]:
+) -> AsyncIterator[Reading]:
     """Connect to a cluster as kubectl finds it. Raises: OperatorError without usable credentials."""
     async with await connect(kubeconfig, context or None, user_agent=user_agent()) as transport:
-        yield Connection(Reading(transport), namespace or await default_namespace(transport))
+        yield Reading(transport, namespace or await default_namespace(transport))
 
 
 @dataclass(frozen=True, slots=True)

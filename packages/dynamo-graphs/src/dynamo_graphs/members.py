@@ -133,66 +133,48 @@ def tree_of(
     uid = root.metadata.uid
     # Users may write owner references: a circle must not be an endless tree.
     below = () if uid in above else by_owner.get(uid, ())
+    is_well, state = _state(root, now)
+    deleted = "is being deleted" if root.metadata.deletion_timestamp else ""
     ordered = sorted(below, key=lambda child: (_ORDER[type(child)], child.metadata.name))
     return {
         "kind": root.KIND.name,
         "name": root.metadata.name,
-        "ready": _is_ready(root),
-        "note": _note(root, now),
+        "ready": is_well,
+        "note": "; ".join(filter(None, (state, deleted))),
         "children": [tree_of(child, by_owner, now=now, above=above | {uid}) for child in ordered],
     }
 
 
-def _is_ready(resource: Resource) -> bool | None:
-    match resource:
-        case DynamoGraphDeployment() | DynamoComponentDeployment() | DynamoGraphDeploymentScalingAdapter():
-            return is_ready(resource)
-        case Deployment():
-            return deployment_readiness(resource).is_ready
-        case LeaderWorkerSet() | PodClique() | PodCliqueScalingGroup():
-            ready, desired = _replicas(resource) or (0, 0)
-            return ready >= desired
-        case Pod() if resource.status.phase != "Succeeded":
-            return diagnosis.is_ready(resource)
-        case _:
-            return None
-
-
-def _note(resource: Resource, now: datetime) -> str:
-    state = ""
+def _state(resource: Resource, now: datetime) -> tuple[bool | None, str]:
+    """Whether an object is ready, None for kinds without readiness; and its state in words."""
     match resource:
         case DynamoGraphDeployment(status=status):
-            state = status.state or "no status yet"
+            return is_ready(resource), status.state or "no status yet"
         case DynamoComponentDeployment() | DynamoGraphDeploymentScalingAdapter():
             overall = summary(resource)
-            if not is_ready(resource):
-                state = overall.reason if overall else "no status yet"
-        case Pod():
-            state = resource.status.phase
+            is_well = is_ready(resource)
+            return is_well, "" if is_well else overall.reason if overall else "no status yet"
+        case Pod(status=status):
+            state = status.phase
             if blockage := diagnosis.pod_report(resource, now).blockage:
                 container = f"container {blockage.container}: " if blockage.container else ""
                 message = f": {blockage.message}" if blockage.message else ""
                 state = f"{state}; {container}{blockage.word}{message}"
-        case _ if replicas := _replicas(resource):
-            state = f"{replicas[0]}/{replicas[1]}"
-    deleted = "is being deleted" if resource.metadata.deletion_timestamp else ""
-    return "; ".join(filter(None, (state, deleted)))
-
-
-def _replicas(resource: Resource) -> tuple[int, int] | None:
-    """Ready and desired replicas; None for a kind without replicas."""
-    match resource:
+            return None if status.phase == "Succeeded" else diagnosis.is_ready(resource), state
         case Deployment(spec=raw, status=status):
-            return status.ready_replicas, from_json(raw, DeploymentSpec).replicas
+            desired = from_json(raw, DeploymentSpec).replicas
+            return deployment_readiness(resource).is_ready, f"{status.ready_replicas}/{desired}"
+        case ReplicaSet(spec=spec, status=status):
+            return None, f"{status.ready_replicas}/{spec.replicas or 0}"
         case LeaderWorkerSet(spec=raw, status=status):
-            spec = from_json(raw, LeaderWorkerSetSpec)
-            return status.ready_replicas, spec.replicas
-        case ReplicaSet(spec=spec, status=status) | PodClique(spec=spec, status=status):
-            return status.ready_replicas, spec.replicas or 0
+            ready, desired = status.ready_replicas, from_json(raw, LeaderWorkerSetSpec).replicas
+        case PodClique(spec=spec, status=status):
+            ready, desired = status.ready_replicas, spec.replicas or 0
         case PodCliqueScalingGroup(spec=spec, status=status):
-            return status.available_replicas, spec.replicas or 0
+            ready, desired = status.available_replicas, spec.replicas or 0
         case _:
-            return None
+            return None, ""
+    return ready >= desired, f"{ready}/{desired}"
 
 
 def events_about(

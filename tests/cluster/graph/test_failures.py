@@ -16,7 +16,7 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.world import GRAPH, NAMESPACES, PATIENCE_SECONDS, PODS, QUOTAS, World
-from dynamoctl.client import Cluster
+from dynamo_graphs import Cluster
 from kube_runtime.types.kinds import Service, ServiceAccount
 from kube_runtime.types.meta import Kind, Object
 

@@ -11,8 +11,8 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.person import Person
 from cluster.world import GRAPH, PATIENCE_SECONDS, World
+from dynamo_graphs import Cluster
 from dynamo_graphs.reader import Missing
-from dynamoctl.client import Cluster
 from kube_runtime.types.kinds import Pod, Service
 from kube_runtime.types.meta import Kind
 from simulated.frontend import Pace, frontends

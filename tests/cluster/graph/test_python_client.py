@@ -1,4 +1,4 @@
-"""A Python program with `dynamo_graphs` and `dynamoctl.client` on a real cluster."""
+"""A Python program with `dynamo_graphs` on a real cluster."""
 
 import re
 from pathlib import Path
@@ -9,12 +9,11 @@ import yaml
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import IMAGE
 from cluster.world import World
-from dynamo_graphs import Graph, InvalidObject, Model
+from dynamo_graphs import Cluster, Graph, InvalidObject, Model, NotReady
 from dynamo_graphs.reader import Missing
 from dynamo_operator.component.api import ExtraPodMetadata
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
-from dynamoctl.client import Cluster, NotReady
 from kube_runtime.errors import Conflict
 
 # What only a client imports and compiles, once, takes longer than a step of an operator may.

@@ -154,13 +154,7 @@ class Edited:
 # A scaling adapter owns the replicas of its service. Otherwise the graph's `spec.replicas`
 # multiplies the service's own number.
 async def scaled(at: Target[DynamoGraphDeployment], service: str, replicas: int) -> Edited:
-    """Set the replicas of a service, of its scaling adapter if it has one.
-
-    Raises:
-        Missing: there is no such graph or service.
-        Unwritable: the number is not a multiple of the graph's `spec.replicas`.
-        OperatorError: the API server refuses it.
-    """
+    """Set the replicas of a service, of its scaling adapter if it has one."""
     for tries_left in reversed(range(_TRIES)):
         graph = await at.get()
         try:
@@ -179,17 +173,14 @@ async def scaled(at: Target[DynamoGraphDeployment], service: str, replicas: int)
 
 
 async def mark(at: Target[S], key: str, *, is_on: bool) -> Edited:
-    """Set an annotation that stops the operator, `labels.PAUSED` or `labels.SUSPEND`, or remove it.
-
-    Raises: OperatorError.
-    """
+    """Set an annotation that stops the operator, `labels.PAUSED` or `labels.SUSPEND`, or remove it."""
     stated = await at.get()
     besides = (key,) if key == labels.SUSPEND else (key, labels.SUSPEND)
     return await _edited(at.reading, stated, marked(stated, key, is_on=is_on), besides)
 
 
 async def restart(at: Target[DynamoGraphDeployment]) -> Edited:
-    """Restart all services of a graph. Raises: OperatorError."""
+    """Restart all services of a graph."""
     graph = await at.get()
     return await _edited(at.reading, graph, restarted(graph, datetime.now(UTC)))
 

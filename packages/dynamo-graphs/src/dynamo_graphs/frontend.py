@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ from kube_runtime.client.client import (
     Transport,
     error_of_answer,
 )
-from kube_runtime.errors import ServerFailure
+from kube_runtime.errors import ApiError, ServerFailure
 from kube_runtime.types.kinds import Service
 from kube_runtime.types.meta import Object
 from kube_runtime.wire import UNREADABLE, UrlPath, path_of, proxied
@@ -208,6 +208,40 @@ async def completion(
     if first is None and counted and silent:
         return Completion("", counted, silent[0], silent[-1])
     return Completion("".join(pieces), counted or len(pieces), first, last - begun)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Prompts to one model and its answers, which it is sent with each further prompt."""
+
+    frontend: Frontend
+    model: str
+    messages: list[Object] = field(default_factory=list[Object])
+
+    async def ask(self, prompt: str, *, max_tokens: int, write: Callable[[str], None]) -> Completion:
+        """The answer; `write` gets each piece of text as it arrives. A prompt that fails is forgotten.
+
+        Raises: as `completion`.
+        """
+        self.messages.append({"role": "user", "content": prompt})
+        try:
+            answer = await completion(
+                self.frontend, self.model, self.messages, max_tokens=max_tokens, write=write
+            )
+        except ApiError:
+            self.messages.pop()
+            raise
+        self.messages.append({"role": "assistant", "content": answer.text})
+        return answer
+
+
+async def conversation(at: Target[DynamoGraphDeployment], model: str) -> Conversation:
+    """A conversation with a model of a graph, by default the first one that is served.
+
+    Raises: as `frontend_of` and `served_model`.
+    """
+    frontend = await frontend_of(at)
+    return Conversation(frontend, await served_model(frontend, model))
 
 
 async def _chunks(body: AsyncIterator[bytes]) -> AsyncGenerator[Any, None]:

@@ -15,7 +15,7 @@ import msgspec
 from dynamo_graphs.builder import GraphBuilder
 from dynamo_graphs.objects import InvalidObject, OfflineObject
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.errors import ApiError, ConfigError, OperatorError
+from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.types.meta import Key, Object
 
 if TYPE_CHECKING:
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from dynamo_graphs.edits import Edited
     from dynamo_graphs.explanation import Explanation
     from dynamo_graphs.frontend import Completion
+    from dynamo_graphs.history import Revision, Undone
     from dynamo_graphs.logs import Logs
-    from dynamo_graphs.reader import Connection, Target
+    from dynamo_graphs.reader import Reading, Target
 
 Seen = Callable[["Graph"], object]
 """A function that is called with the graph whenever it changes in the cluster, such as `print`."""
@@ -140,6 +141,11 @@ class NotReady(OperatorError):
         self.explanation = explanation
 
 
+def _graph_of(state: DynamoGraphDeployment) -> Graph:
+    head = {"apiVersion": state.KIND.api_version, "kind": state.KIND.name}
+    return Graph.from_dict({**head, **msgspec.to_builtins(state)})
+
+
 def ignore(_text: str) -> None:
     """Drop the pieces of an answer that is used as a whole."""
 
@@ -168,7 +174,7 @@ class AsyncCluster:
             raise ConfigError("namespace", f'invalid name "{namespace}" (for example prod)')
         self._connect = partial(connected, namespace, context, Path(kubeconfig) if kubeconfig else None)
         self._stack = AsyncExitStack()
-        self._connection: Connection | None = None
+        self._reading: Reading | None = None
 
     async def __aenter__(self) -> "AsyncCluster":
         """Connect.
@@ -176,12 +182,24 @@ class AsyncCluster:
         Raises:
             OperatorError: there are no usable credentials.
         """
-        self._connection = await self._stack.enter_async_context(self._connect())
+        self._reading = await self._stack.enter_async_context(self._connect())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._connection = None
+        self._reading = None
         await self._stack.aclose()
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of what is given by name: the chosen one, else that of the context."""
+        return self.reading.namespace
+
+    @property
+    def reading(self) -> "Reading":
+        """What reads objects of any kind for `dynamoctl`; it may change with any version."""
+        if self._reading is None:
+            raise RuntimeError("expected a connection: use `async with AsyncCluster() as cluster`")
+        return self._reading
 
     async def get(self, graph: Graph | str) -> Graph:
         """The graph as it is in the cluster, with its status: a notebook draws it with its state.
@@ -192,8 +210,7 @@ class AsyncCluster:
 
     async def graphs(self) -> list[Graph]:
         """All graphs of the namespace, by name."""
-        at = self._at
-        bodies = await at.reading.all_raw(DynamoGraphDeployment.KIND, at.namespace)
+        bodies = await self.reading.all_raw(DynamoGraphDeployment.KIND, self.namespace)
         return sorted(map(Graph.from_dict, bodies), key=lambda graph: graph.name)
 
     async def apply(self, wanted: ApiObject, *, force: bool = False) -> "Applied":
@@ -206,7 +223,7 @@ class AsyncCluster:
         from dynamo_graphs.changes import applied
 
         body = await self._placed(wanted)
-        return await applied(self._at.reading, wanted.TYPE.KIND, body, force=force)
+        return await applied(self.reading, wanted.TYPE.KIND, body, force=force)
 
     async def diff(self, wanted: ApiObject, *, force: bool = False) -> "Change":
         """What `apply` would change, and the pods that it would restart; changes nothing.
@@ -216,7 +233,7 @@ class AsyncCluster:
         from dynamo_graphs.changes import planned_changes
 
         body = await self._placed(wanted)
-        (change,) = await planned_changes(self._at.reading, [(wanted.TYPE.KIND, body)], force=force)
+        (change,) = await planned_changes(self.reading, [(wanted.TYPE.KIND, body)], force=force)
         return change
 
     async def watch(self, graph: Graph | str) -> AsyncGenerator[Graph, None]:
@@ -226,8 +243,7 @@ class AsyncCluster:
         at = self._target(graph)
         async with aclosing(states(at.reading.client, at.type_, at.key)) as stream:
             async for state in stream:
-                head = {"apiVersion": at.type_.KIND.api_version, "kind": at.type_.KIND.name}
-                yield Graph.from_dict({**head, **msgspec.to_builtins(state)})
+                yield _graph_of(state)
 
     async def wait(self, graph: Graph | str, *, seconds: float = 1200, seen: Seen | None = None) -> Graph:
         """The graph once it is ready: all replicas run the newest spec. `seen` is called at each change.
@@ -238,19 +254,15 @@ class AsyncCluster:
         """
         from asyncio import timeout
 
-        from dynamo_operator.shared.conditions import is_ready
+        from dynamo_graphs.watching import once_ready
 
         at = self._target(graph)
         try:
-            async with timeout(seconds), aclosing(self.watch(graph)) as stream:
-                async for state in stream:
-                    if seen is not None:
-                        seen(state)
-                    if is_ready(state.typed):
-                        return await self.get(graph)
+            async with timeout(seconds):
+                await once_ready(at, lambda state: seen and seen(_graph_of(state)))
+                return await self.get(graph)
         except TimeoutError:
             raise NotReady(at.key, seconds, await self.why(graph)) from None
-        raise at.missing()
 
     async def why(self, graph: Graph | str) -> "Explanation":
         """Why the graph is not ready, and what to do about it, as `dynamoctl why` prints it.
@@ -269,17 +281,10 @@ class AsyncCluster:
 
         Raises: Missing.
         """
-        from dynamo_graphs.logs import Logs, PodLog, log_query, pod_selector, pods_of
+        from dynamo_graphs.logs import Logs, log_query, read_logs
 
-        at = self._target(graph)
-        query = log_query(container, tail)
-        selector = pod_selector(await at.get(), service)
         logs = Logs()
-        for pod in await pods_of(at, service, selector):
-            try:
-                await PodLog(at.reading.transport, pod, query, logs.write).print()
-            except ApiError as error:
-                logs.unread.append(f"{pod.metadata.name}: {error}")
+        await read_logs(self._target(graph), service, log_query(container, tail), logs.write, logs.fail)
         return logs
 
     async def scale(self, graph: Graph | str, service: str, replicas: int) -> "Edited":
@@ -294,6 +299,64 @@ class AsyncCluster:
         if replicas < 0:
             raise ConfigError("replicas", f"invalid number {replicas} (expected at least 0)")
         return await scaled(self._target(graph), service, replicas)
+
+    async def suspend(self, graph: Graph | str) -> "Edited":
+        """Scale all services to zero until `resume`, as `dynamoctl suspend` does; the spec keeps its numbers.
+
+        Raises: Missing.
+        """
+        from dynamo_graphs.edits import mark
+        from dynamo_operator.labels import SUSPEND
+
+        return await mark(self._target(graph), SUSPEND, is_on=True)
+
+    async def resume(self, graph: Graph | str) -> "Edited":
+        """Restore the replicas of a suspended graph, as `dynamoctl resume` does.
+
+        Raises: Missing.
+        """
+        from dynamo_graphs.edits import mark
+        from dynamo_operator.labels import SUSPEND
+
+        return await mark(self._target(graph), SUSPEND, is_on=False)
+
+    async def restart(self, graph: Graph | str) -> "Edited":
+        """Restart all services, as `dynamoctl rollout restart` does: in the order of `spec.restart.strategy`.
+
+        Raises:
+            Missing: there is no such graph.
+            Unwritable: a managed rollout replaces the workers already.
+        """
+        from dynamo_graphs.edits import restart
+
+        return await restart(self._target(graph))
+
+    async def history(self, graph: Graph | str) -> "list[Revision]":
+        """The specs that the graph had, the current one last, as `dynamoctl rollout history` lists them.
+
+        Raises:
+            Missing: there is no such graph.
+            Unwritable: it keeps no history.
+        """
+        from dynamo_graphs.history import revisions_in
+
+        return await revisions_in(self.reading, await self._target(graph).get())
+
+    async def undo(
+        self, graph: Graph | str, revision: int | None = None, *, dry_run: bool = False
+    ) -> "Undone":
+        """Return to the spec of a revision, by default of the one before, as `dynamoctl rollout undo` does.
+
+        Replicas stay as they are. With `dry_run` nothing is changed, and `change` is what would be.
+
+        Raises:
+            Missing: there is no such graph.
+            Unwritable: it has no such revision.
+            Conflict: it was changed meanwhile.
+        """
+        from dynamo_graphs.history import undo
+
+        return await undo(self._target(graph), revision, is_dry=dry_run)
 
     async def delete(self, graph: Graph | str, *, seconds: float = 300) -> None:
         """Delete the graph and all that it owns, and wait until it is gone.
@@ -329,18 +392,10 @@ class AsyncCluster:
             Missing: there is no frontend, or it serves no such model.
             ApiError: the frontend answers with an error.
         """
-        from dynamo_graphs.frontend import completion, frontend_of, served_model
+        from dynamo_graphs.frontend import conversation
 
-        frontend = await frontend_of(self._target(graph))
-        chosen = await served_model(frontend, model)
-        messages: list[Object] = [{"role": "user", "content": prompt}]
-        return await completion(frontend, chosen, messages, max_tokens=max_tokens, write=write)
-
-    @property
-    def _at(self) -> "Connection":
-        if self._connection is None:
-            raise RuntimeError("expected a connection: use `async with AsyncCluster() as cluster`")
-        return self._connection
+        begun = await conversation(self._target(graph), model)
+        return await begun.ask(prompt, max_tokens=max_tokens, write=write)
 
     def _target(self, graph: Graph | str) -> "Target[DynamoGraphDeployment]":
         from dynamo_graphs.reader import NAME, Target
@@ -349,8 +404,8 @@ class AsyncCluster:
         own = "" if isinstance(graph, str) else graph.namespace
         if not NAME.fullmatch(name):
             raise ConfigError("graph", f'invalid name "{name}" (expected a name, for example chat)')
-        key = Key(own or self._at.namespace, name)
-        return Target(self._at.reading, DynamoGraphDeployment, key)
+        key = Key(own or self.namespace, name)
+        return Target(self.reading, DynamoGraphDeployment, key)
 
     async def _placed(self, resource: ApiObject) -> Object:
         """The object in its namespace, without fields that the API server writes. Raises: InvalidObject."""
@@ -361,7 +416,7 @@ class AsyncCluster:
         body = resource.to_dict()
         body.pop("status", None)
         metadata = {key: value for key, value in body["metadata"].items() if key in _WRITTEN}
-        return {**body, "metadata": {"namespace": self._at.namespace, **metadata}}
+        return {**body, "metadata": {"namespace": self.namespace, **metadata}}
 
 
 def _blocking(
@@ -406,6 +461,11 @@ class Cluster:
     why = _blocking(AsyncCluster.why)
     logs = _blocking(AsyncCluster.logs)
     scale = _blocking(AsyncCluster.scale)
+    suspend = _blocking(AsyncCluster.suspend)
+    resume = _blocking(AsyncCluster.resume)
+    restart = _blocking(AsyncCluster.restart)
+    history = _blocking(AsyncCluster.history)
+    undo = _blocking(AsyncCluster.undo)
     delete = _blocking(AsyncCluster.delete)
     chat = _blocking(AsyncCluster.chat)
 

@@ -14,7 +14,7 @@ from kube_runtime.client.client import MOST_ERROR_BYTES, Request, Transport, err
 from kube_runtime.commandline import visible
 from kube_runtime.errors import ApiError, NotFound, Unreachable
 from kube_runtime.types.kinds import Pod
-from kube_runtime.types.meta import Key
+from kube_runtime.types.meta import Key, Selector
 from kube_runtime.wire import path_of
 
 _AGAIN_SECONDS = 1.0
@@ -54,6 +54,10 @@ class Logs:
     def write(self, pod: str, line: LogLine) -> None:
         """Add a line."""
         self.lines.append((pod, line))
+
+    def fail(self, pod: str, error: Exception) -> None:
+        """Add a pod without a readable log."""
+        self.unread.append(f"{pod}: {error}")
 
     def __str__(self) -> str:
         return "\n".join(f"{pod}  {line.text}" for pod, line in self.lines)
@@ -182,8 +186,57 @@ def pod_selector(graph: DynamoGraphDeployment, service: str) -> str:
     return f"{selector},{labels.COMPONENT}={label_value(service)}"
 
 
-async def pods_of(at: Target[DynamoGraphDeployment], service: str, selector: str) -> list[Pod]:
-    """The pods of a graph, or of one of its services, by name. Raises: Missing if there are none."""
+async def read_logs(
+    at: Target[DynamoGraphDeployment],
+    service: str,
+    query: Mapping[str, str],
+    write: Callable[[str, LogLine], None],
+    failed: Callable[[str, Exception], None],
+) -> bool:
+    """Read the logs of a graph, or of one of its services; whether there is one that could be read.
+
+    Lines are handed to `write` as they arrive and not kept, so long logs need no memory; `failed` gets the
+    errors, both after the name of the pod. A query that follows logs ends with an error only; it also reads
+    those of new pods.
+
+    Raises: Missing if there is no such graph or service, or it has no pods.
+    """
+
+    def log(pod: Pod) -> PodLog:
+        return PodLog(at.reading.transport, pod, query, write, failed)
+
+    selector = pod_selector(await at.get(), service)
+    if "follow" in query:
+        await _follow(at, selector, log)
+    was_read = False
+    for pod in await _pods_of(at, service, selector):
+        try:
+            await log(pod).print()
+            was_read = True
+        except ApiError as error:
+            failed(pod.metadata.name, error)
+    return was_read
+
+
+async def _follow(at: Target[DynamoGraphDeployment], selector: str, log: Callable[[Pod], PodLog]) -> None:
+    from dynamo_graphs.watching import snapshots
+
+    selection = Selector(at.key.namespace, labels=selector)
+    followed: dict[str, asyncio.Task[None]] = {}
+    states = snapshots(at.reading.client, Pod, selection)
+    async with asyncio.TaskGroup() as together, aclosing(states):
+        async for pods in states:
+            for pod in pods.values():
+                if pod.metadata.uid not in followed:
+                    followed[pod.metadata.uid] = together.create_task(log(pod).follow())
+            uids = {pod.metadata.uid for pod in pods.values()}
+            for uid in followed.keys() - uids:
+                if followed[uid].done():
+                    del followed[uid]
+
+
+async def _pods_of(at: Target[DynamoGraphDeployment], service: str, selector: str) -> list[Pod]:
+    """The pods of a graph, or of one of its services, by name."""
     pods = await at.reading.all(Pod, namespace=at.key.namespace, labels=selector)
     if not pods:
         raise Missing(f"{visible(f'{at.key}/{service}'.rstrip('/'))} has no pods")

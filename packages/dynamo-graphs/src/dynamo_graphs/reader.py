@@ -1,9 +1,7 @@
 """A connection to a cluster, its objects, and the object that an action is about."""
 
-import asyncio
 import re
 import sys
-from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -13,22 +11,12 @@ from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
-from dynamo_operator import FIELD_MANAGER, labels, names, user_agent
+from dynamo_operator import FIELD_MANAGER, user_agent
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamo_operator.shared.cluster import (
-    SET_NAME,
-    InferencePool,
-    LeaderWorkerSet,
-    PodClique,
-    PodCliqueScalingGroup,
-    PodCliqueSet,
-    PodGroup,
-    VirtualService,
-)
 from dynamo_operator.shared.conditions import Stated
 from dynamo_operator.shared.problems import nearest
 from kube_runtime.client.client import APPLY_PATCH, Client, Request, Transport, once
@@ -36,7 +24,6 @@ from kube_runtime.client.connect import connect
 from kube_runtime.client.kubeconfig import default_namespace
 from kube_runtime.commandline import visible
 from kube_runtime.errors import ApiError, DecodeError, Forbidden, NotFound, OperatorError
-from kube_runtime.types import kinds
 from kube_runtime.types.meta import Key, Kind, Object, R, Resource, from_json, key_of
 from kube_runtime.wire import UNREADABLE, key_in, path_of
 
@@ -85,11 +72,13 @@ def stored_type(kind: Kind) -> type[StoredObject]:
 class Reading:
     """Reads of one API server. Every method raises `ApiError`, `DecodeError` and `Unreachable`.
 
-    `unreadable` are the objects that lists left out, in words; a warning names each of them once.
+    `namespace` is the chosen one, else that of the context. `unreadable` are the objects that lists left out,
+    in words; a warning names each of them once.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, namespace: str = "") -> None:
         self.transport = transport
+        self.namespace = namespace
         self.unreadable: dict[str, None] = {}
         self.client = Client(transport, field_manager=FIELD_MANAGER, waits=False)
 
@@ -181,21 +170,13 @@ class Namespace(Resource):
     KIND = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """A connected cluster, and the chosen namespace or that of the context."""
-
-    reading: Reading
-    namespace: str
-
-
 @asynccontextmanager
 async def connected(
     namespace: str = "", context: str = "", kubeconfig: Path | None = None
-) -> AsyncIterator[Connection]:
+) -> AsyncIterator[Reading]:
     """Connect to a cluster as kubectl finds it. Raises: OperatorError without usable credentials."""
     async with await connect(kubeconfig, context or None, user_agent=user_agent()) as transport:
-        yield Connection(Reading(transport), namespace or await default_namespace(transport))
+        yield Reading(transport, namespace or await default_namespace(transport))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,82 +253,6 @@ def service_of(graph: DynamoGraphDeployment, name: str) -> ComponentSpec:
         hint = nearest(name, services) or listing
         raise Missing(f'graph {graph.key}: service "{name}" not found{hint}')
     return services[name]
-
-
-_OF_GRAPH = f"{labels.GRAPH}={{graph}}"
-_OURS = f"{labels.APP_MANAGED_BY}={labels.MANAGER}"
-_OF_MODEL = f"{labels.MANAGED_BY}={labels.MANAGER}"
-"""The Service of a base model belongs to every graph that serves it, so it has no graph's label."""
-
-# A namespace may have the pods of a hundred graphs, so each kind is listed by its labels. Objects
-# of Grove and PVCs have none of our labels: there are few of them, and they are listed completely.
-_SELECTED: tuple[tuple[type[Resource], str], ...] = (
-    (kinds.ServiceAccount, _OURS),
-    (kinds.Role, _OURS),
-    (kinds.RoleBinding, _OURS),
-    (kinds.PersistentVolumeClaim, ""),
-    (DynamoGraphDeploymentScalingAdapter, ""),
-    (DynamoComponentDeployment, _OF_GRAPH),
-    (PodCliqueSet, ""),
-    (PodCliqueScalingGroup, ""),
-    (PodClique, ""),
-    (kinds.Deployment, _OF_GRAPH),
-    (kinds.ReplicaSet, _OF_GRAPH),
-    (PodGroup, ""),
-    (LeaderWorkerSet, _OF_GRAPH),
-    (kinds.StatefulSet, SET_NAME),
-    (kinds.Pod, _OF_GRAPH),
-    (kinds.Service, _OF_GRAPH),
-    (kinds.Service, _OF_MODEL),
-    (kinds.EndpointSlice, _OF_GRAPH),
-    (kinds.EndpointSlice, _OF_MODEL),
-    (kinds.ConfigMap, _OF_GRAPH),
-    (kinds.Ingress, _OF_GRAPH),
-    (VirtualService, _OF_GRAPH),
-    (InferencePool, _OF_GRAPH),
-    (kinds.PodDisruptionBudget, _OF_GRAPH),
-)
-"""Each kind with the selector of its objects, in the order of a tree."""
-
-ORDER: Mapping[type[Resource], int] = {type_: position for position, (type_, _) in enumerate(_SELECTED)}
-"""Position of a kind in a tree."""
-
-
-@dataclass(frozen=True, slots=True)
-class Members:
-    """The objects by the uid of each owner, and a line for whatever could not be read."""
-
-    by_owner: Mapping[str, list[Resource]]
-    unread: tuple[str, ...]
-
-
-async def members(client: Client, graph: Key) -> Members:
-    """Read the objects that may belong to the graph; a kind that the user may not list is reported.
-
-    Raises: ExceptionGroup of ApiError and Unreachable.
-    """
-    groups = await served_groups(client)
-    value = names.label_value(graph.name)
-    by_owner: dict[str, list[Resource]] = defaultdict(list)
-    unread: dict[str, None] = {}
-
-    async def read(type_: type[Resource], selector: str) -> None:
-        try:
-            async for page in client.pages(type_, namespace=graph.namespace, labels=selector):
-                unread.update((str(error), None) for error in page.broken)
-                for resource in page.items:
-                    for owner in {owner.uid for owner in resource.metadata.owner_references}:
-                        by_owner[owner].append(resource)
-        except Forbidden as error:
-            unread[f"cannot list {type_.KIND}: {error.message}"] = None
-        except NotFound:  # the group is served, but not this kind or version
-            pass
-
-    async with asyncio.TaskGroup() as together:
-        for type_, selector in _SELECTED:
-            if type_.KIND.group in groups:
-                together.create_task(read(type_, selector.format(graph=value)))
-    return Members(by_owner, tuple(sorted(unread)))
 
 
 async def served_groups(client: Client) -> set[str]:

@@ -4,9 +4,11 @@ A watch that breaks resumes where it was, with a backoff and a limit.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
+from dynamo_graphs.reader import S, Target
+from dynamo_operator.shared.conditions import is_ready
 from kube_runtime.cache.watch import Broken, Changed, Event, Present, Removed, Started, Synced, Watch
 from kube_runtime.client.client import Client
 from kube_runtime.errors import Expired, ServerFailure, Throttled, Unreachable
@@ -43,6 +45,21 @@ async def states(client: Client, type_: type[R], key: Key) -> AsyncGenerator[R, 
                     return
                 case _:
                     pass
+
+
+async def once_ready(at: Target[S], seen: Callable[[S], object]) -> S:
+    """The object once it is ready. `seen` is called with it as it is now, and at each change.
+
+    Raises:
+        Missing: it was deleted.
+        OperatorError: as `states`.
+    """
+    async with aclosing(states(at.reading.client, at.type_, at.key)) as stream:
+        async for stated in stream:
+            seen(stated)
+            if is_ready(stated):
+                return stated
+    raise at.missing()
 
 
 async def snapshots(

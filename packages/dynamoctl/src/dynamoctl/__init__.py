@@ -1,1 +1,1 @@
-"""The two command lines: `dynamo-operator`, the manager, and `dynamoctl`, the user's tool."""
+"""The command line `dynamoctl`, the user's tool."""

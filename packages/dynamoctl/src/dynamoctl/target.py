@@ -6,9 +6,11 @@ from typing import Any
 
 from cyclopts import CycloptsError
 
-from dynamo_graphs.reader import NAME, Connection, S, Target, connected
+from dynamo_graphs.graph import AsyncCluster
+from dynamo_graphs.reader import GRAPHS, NAME, S, Target
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.options import Where
+from kube_runtime.errors import ConfigError
 from kube_runtime.types.meta import Key
 
 
@@ -23,6 +25,11 @@ def parse_object(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
     if not slash:
         return types[0], name
     return type_named(kind, types), name
+
+
+def parse_graph(text: str) -> str:
+    """The name of the graph in `NAME` or `dgd/NAME`. Raises: CycloptsError."""
+    return parse_object(text, GRAPHS)[1]
 
 
 def parse_service(text: str) -> tuple[str, str]:
@@ -62,18 +69,13 @@ def namespace_in_words(namespace: str) -> str:
     return f"namespace {namespace}" if namespace else "any namespace"
 
 
-@asynccontextmanager
-async def cluster(where: Where) -> AsyncIterator[Connection]:
-    """Connect to the cluster of a command line.
-
-    Raises:
-        CycloptsError: the namespace is not a valid name.
-        OperatorError: there are no usable credentials.
-    """
-    if where.namespace and not NAME.fullmatch(where.namespace):
-        raise CycloptsError(f'invalid namespace "{where.namespace}" (expected a name, for example prod)')
-    async with connected(where.namespace, where.context, where.kubeconfig) as at:
-        yield at
+def cluster(where: Where) -> AsyncCluster:
+    """The cluster of a command line, for `async with`. Raises: CycloptsError if the namespace is no name."""
+    try:
+        return AsyncCluster(namespace=where.namespace, context=where.context, kubeconfig=where.kubeconfig)
+    except ConfigError:
+        message = f'invalid namespace "{where.namespace}" (expected a name, for example prod)'
+        raise CycloptsError(message) from None
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynamo_graphs.reader import Connection, Reading, Target
+from dynamo_graphs.reader import Reading, Target
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.conditions import Stated
 from dynamoctl.change.apply import _ready
@@ -21,12 +21,11 @@ async def test_objects_that_are_not_ready_in_time_are_a_problem(
     status: str, code: ExitCode, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = Server()
-    reading = Reading(server)
     ready = {"type": "Ready", "status": status, "reason": "r", "message": "m"}
     reported: Object = {"observedGeneration": 1, "conditions": [ready]}
     graph = KIND.manifest({"name": "chat", "namespace": "n"}, spec={}, status=reported)
     server.storage.create(path_of(KIND), graph)
-    target: Target[Stated] = Target(reading, DynamoGraphDeployment, Key("n", "chat"))
-    assert code == await _ready(Connection(reading, "n"), [target], 60)
+    target: Target[Stated] = Target(Reading(server), DynamoGraphDeployment, Key("n", "chat"))
+    assert code == await _ready([target], 60)
     late = "error: not ready within 60 s"
     assert (late in capsys.readouterr().err) == (code is ExitCode.PROBLEMS)

@@ -10,10 +10,11 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from dynamo_graphs.reader import Members, Missing, members
+from dynamo_graphs.members import Members, members, tree_of
+from dynamo_graphs.reader import Missing
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodClique, PodCliqueScalingGroup
 from dynamoctl.inspect.top import print_top
-from dynamoctl.inspect.tree import drawn, tree_of
+from dynamoctl.inspect.tree import drawn
 from dynamoctl.inspect.why import print_reasons
 from dynamoctl.options import Where
 from kube_runtime.client.client import Answer, Client, Request

@@ -5,13 +5,14 @@ import re
 import sys
 from collections.abc import Sequence
 
+from dynamo_graphs import AsyncCluster
 from dynamo_graphs.changes import applied
 from dynamo_graphs.explanation import explained
-from dynamo_graphs.reader import STATED, Connection, Reading, Target
+from dynamo_graphs.reader import STATED, Reading, Target
 from dynamo_operator.shared.conditions import Stated, is_ready
 from dynamo_operator.shared.problems import later_version
 from dynamoctl.authoring.render import Manifest
-from dynamoctl.inspect.tree import once_ready
+from dynamoctl.inspect.tree import follow
 from dynamoctl.inspect.why import print_explanation
 from dynamoctl.options import Where
 from dynamoctl.target import cluster
@@ -24,7 +25,9 @@ _PATH_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/%?#\s]+")
 """What may be a name in a URL; with anything else the request would be about another object."""
 
 
-async def bodies_of(manifests: Sequence[Manifest], at: Connection, where: Where) -> list[tuple[Kind, Object]]:
+async def bodies_of(
+    manifests: Sequence[Manifest], at: AsyncCluster, where: Where
+) -> list[tuple[Kind, Object]]:
     """The objects with their kinds, each in its namespace.
 
     Raises: ConfigErrors, one for each object of a kind that is not served, or of a namespace
@@ -95,22 +98,22 @@ async def print_applied(
                 targets.append(Target(at.reading, _TYPES[kind.name], key))
         if not wait:
             return ExitCode.OK
-        return await _ready(at, targets, timeout_seconds)
+        return await _ready(targets, timeout_seconds)
 
 
-async def _ready(at: Connection, targets: Sequence[Target[Stated]], timeout_seconds: float) -> ExitCode:
+async def _ready(targets: Sequence[Target[Stated]], timeout_seconds: float) -> ExitCode:
     try:
         async with asyncio.timeout(timeout_seconds):
             for target in targets:
-                await once_ready(target, "text")
+                await follow(target, "text")
     except asyncio.CancelledError:  # Ctrl-C
         print(_GOES_ON, file=sys.stderr)
         raise
     except TimeoutError:
-        late = [await target.get() for target in targets]
+        late = [(target, await target.get()) for target in targets]
         print(f"error: not ready within {timeout_seconds:g} s", file=sys.stderr)
-        for stated in late:
+        for target, stated in late:
             if not is_ready(stated):
-                print_explanation(await explained(at.reading, stated))
+                print_explanation(await explained(target.reading, stated))
         return ExitCode.PROBLEMS
     return ExitCode.OK

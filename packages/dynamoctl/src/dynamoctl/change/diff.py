@@ -1,23 +1,23 @@
-"""`dynamoctl diff`: what files would change in a cluster, and which pods that restarts.
-
-The changes come from a dry run of the API server, so defaults and webhooks count. The pods come from the
-controllers' own plan and rendering of the graph as it is and as it would be.
-"""
+"""Print changes: of files (`dynamoctl diff`), and those in the history of a graph (`rollout history`)."""
 
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 
 from rich.text import Text
 
-from dynamo_graphs.changes import RENDERED, Change, planned_changes
+from dynamo_graphs.ages import short_age
+from dynamo_graphs.changes import RENDERED, Change, planned_changes, some_of
+from dynamo_graphs.history import numbered
+from dynamo_graphs.output import write_yaml
 from dynamoctl.authoring.render import Manifest
 from dynamoctl.change.apply import bodies_of
 from dynamoctl.options import Where
-from dynamoctl.screen import Styled, show, show_json, table
-from dynamoctl.target import cluster
+from dynamoctl.screen import Cell, Styled, show, show_json, table
+from dynamoctl.target import cluster, parse_graph
 from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.types.meta import Object
+from kube_runtime.types.meta import Key, Object
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _VERBS = {"restart": "yellow", "delete": "red", "create": "green", "scale": "cyan"}
@@ -68,3 +68,38 @@ def _json(change: Change) -> Object:
         "diff": list(change.lines),
         "effects": [asdict(effect) for effect in change.effects],
     }
+
+
+async def print_history(name: str, where: Where, output: str, number: int | None) -> None:
+    """Print the revisions of a graph, the newest last, or the spec of one of them."""
+    graph = parse_graph(name)
+    async with cluster(where) as at:
+        revisions, key = await at.history(graph), Key(at.namespace, graph)
+    if number is not None:
+        spec = numbered(key, revisions, number).spec
+        if output == "json":
+            show_json(spec)
+        else:
+            write_yaml([spec], sys.stdout)
+    elif output == "json":
+        show_json(
+            [
+                {
+                    "revision": revision.number,
+                    "created": revision.created,
+                    "cause": revision.cause,
+                    "changes": revision.changes,
+                    "spec": revision.spec,
+                }
+                for revision in revisions
+            ]
+        )
+    else:
+        now, rows = datetime.now(UTC), list[Sequence[Cell]]()
+        for revision in revisions:
+            first: Cell = str(revision.number)
+            if revision is revisions[-1]:
+                first = Styled(f"{first} (current)", "bold")
+            age = short_age(revision.created, now)
+            rows.append((first, age, some_of(revision.changes) or "-", revision.cause or "-"))
+        show(table(("REVISION", "AGE", "CHANGE", "CAUSE"), rows))

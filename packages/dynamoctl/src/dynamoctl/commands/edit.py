@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, CycloptsError, Parameter, Token
@@ -11,6 +11,7 @@ from dynamoctl.options import HERE, GraphName, ObjectName, TextOutput, Where, ru
 from kube_runtime.commandline import application, visible
 
 if TYPE_CHECKING:
+    from dynamo_graphs import AsyncCluster
     from dynamo_graphs.edits import Edited
 
 _LARGEST = 2**31 - 1
@@ -44,33 +45,30 @@ async def scale(
     replicas
         Desired number of replicas.
     """
-    from dynamo_graphs import edits
-    from dynamo_graphs.reader import GRAPHS
-    from dynamoctl.target import parse_service, target_of
+    from dynamoctl.target import cluster, parse_service
 
     graph, service = parse_service(name)
     if not service:
         raise CycloptsError(f'invalid target "{name}" (expected GRAPH/SERVICE, for example chat/Decode)')
-    async with target_of(graph, where, GRAPHS) as at:
-        print_edited(await edits.scaled(at, service, replicas))
+    async with cluster(where) as at:
+        _print(await at.scale(graph, service, replicas))
 
 
-def print_edited(done: "Edited") -> None:
+def _print(done: "Edited") -> None:
     """Print the change, and on stderr what prevents it."""
     print(visible(f"{done.said}."))
     for obstacle in done.obstacles:
         print(visible(f"note: {obstacle}"), file=sys.stderr)
 
 
-async def _mark(name: str, where: Where, *, suspends: bool, is_on: bool) -> None:
-    from dynamo_graphs import edits
-    from dynamo_graphs.reader import GRAPHS, STATED
-    from dynamo_operator import labels
-    from dynamoctl.target import target_of
+async def _edit(
+    name: str, where: Where, edit: "Callable[[AsyncCluster, str], Coroutine[object, object, Edited]]"
+) -> None:
+    from dynamoctl.target import cluster, parse_graph
 
-    key = labels.SUSPEND if suspends else labels.PAUSED
-    async with target_of(name, where, GRAPHS if suspends else STATED) as at:
-        print_edited(await edits.mark(at, key, is_on=is_on))
+    graph = parse_graph(name)
+    async with cluster(where) as at:
+        _print(await edit(at, graph))
 
 
 async def suspend(name: GraphName, /, *, where: Where = HERE) -> None:
@@ -79,7 +77,7 @@ async def suspend(name: GraphName, /, *, where: Where = HERE) -> None:
     The spec keeps its numbers; volumes, Services and configuration stay.
     Example: dynamoctl suspend chat
     """
-    await _mark(name, where, suspends=True, is_on=True)
+    await _edit(name, where, lambda at, graph: at.suspend(graph))
 
 
 async def resume(name: GraphName, /, *, where: Where = HERE) -> None:
@@ -87,7 +85,7 @@ async def resume(name: GraphName, /, *, where: Where = HERE) -> None:
 
     Example: dynamoctl resume chat
     """
-    await _mark(name, where, suspends=True, is_on=False)
+    await _edit(name, where, lambda at, graph: at.resume(graph))
 
 
 def rollout() -> App:
@@ -120,7 +118,17 @@ async def _pause(name: ObjectName, /, *, where: Where = HERE) -> None:
     paused graph can be edited and deleted.
     Example: dynamoctl rollout pause chat
     """
-    await _mark(name, where, suspends=False, is_on=True)
+    await _mark(name, where, is_paused=True)
+
+
+async def _mark(name: str, where: Where, *, is_paused: bool) -> None:
+    from dynamo_graphs.edits import mark
+    from dynamo_graphs.reader import STATED
+    from dynamo_operator.labels import PAUSED
+    from dynamoctl.target import target_of
+
+    async with target_of(name, where, STATED) as at:
+        _print(await mark(at, PAUSED, is_on=is_paused))
 
 
 async def _resume(name: ObjectName, /, *, where: Where = HERE) -> None:
@@ -128,7 +136,7 @@ async def _resume(name: ObjectName, /, *, where: Where = HERE) -> None:
 
     Example: dynamoctl rollout resume chat
     """
-    await _mark(name, where, suspends=False, is_on=False)
+    await _mark(name, where, is_paused=False)
 
 
 async def _restart(name: GraphName, /, *, where: Where = HERE) -> None:
@@ -138,12 +146,7 @@ async def _restart(name: GraphName, /, *, where: Where = HERE) -> None:
     rollout, which replaces the workers anyway.
     Example: dynamoctl rollout restart chat
     """
-    from dynamo_graphs import edits
-    from dynamo_graphs.reader import GRAPHS
-    from dynamoctl.target import target_of
-
-    async with target_of(name, where, GRAPHS) as at:
-        print_edited(await edits.restart(at))
+    await _edit(name, where, lambda at, graph: at.restart(graph))
 
 
 def _history(
@@ -160,7 +163,7 @@ def _history(
     revision
         Print the whole spec of this revision instead.
     """
-    from dynamoctl.change.history import print_history
+    from dynamoctl.change.diff import print_history
 
     run(print_history(name, where, output, revision))
 
@@ -181,7 +184,13 @@ async def _undo(
     dry_run
         Show what would change, and which pods would restart, without changing it.
     """
-    from dynamoctl.change.history import undo
+    from dynamoctl.change.diff import print_changes
+    from dynamoctl.target import cluster, parse_graph
 
-    if done := await undo(name, where, to_revision, is_dry=dry_run):
-        print_edited(done)
+    graph = parse_graph(name)
+    async with cluster(where) as at:
+        done = await at.undo(graph, to_revision, dry_run=dry_run)
+    if done.change is not None:
+        print_changes([done.change])
+    else:
+        _print(done)

@@ -5,7 +5,6 @@ roles.
 """
 
 import asyncio
-from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -18,17 +17,17 @@ from rich.tree import Tree
 from devcluster.instance import Instance
 from devcluster.progress import ProgressReporter, shown
 from devcluster.startup import READY_SECONDS
-from dynamo_graphs.reader import members
-from dynamo_graphs.watching import states
-from dynamo_operator import user_agent
+from dynamo_graphs import AsyncCluster
+from dynamo_graphs.changes import applied
+from dynamo_graphs.members import members, tree_of
+from dynamo_graphs.reader import Target
+from dynamo_graphs.watching import once_ready
 from dynamo_operator.documents import ShallowLoader
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.shared.conditions import is_ready, summary
+from dynamo_operator.shared.conditions import summary
 from dynamoctl.dev import playground
 from dynamoctl.dev.commands import print_next, program
-from dynamoctl.inspect.tree import drawn, tree_of
-from kube_runtime.client.client import Client
-from kube_runtime.client.connect import connect
+from dynamoctl.inspect.tree import drawn
 from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.types.meta import Object, key_of
 
@@ -96,29 +95,21 @@ def _graph(path: Path) -> Object:
 
 
 async def _show(instance: Instance, desired: Object, progress: ProgressReporter) -> Tree:
-    async with await connect(instance.kubeconfig, user_agent=user_agent()) as transport:
-        client = Client(transport, field_manager="dynamoctl")
-        progress.step(f"waiting for {key_of(desired)}")
-        graph = await _ready(client, desired, progress)
-        dependents = await members(client, graph.key)
+    def seen(graph: DynamoGraphDeployment) -> None:
+        counts = graph.status.services.values()
+        available = sum(bool(service.available_replicas) for service in counts)
+        progress.advance(available, len(graph.spec.services))
+
+    async with AsyncCluster(kubeconfig=instance.kubeconfig) as cluster:
+        at = Target(cluster.reading, DynamoGraphDeployment, key_of(desired))
+        progress.step(f"waiting for {at.key}")
+        await applied(at.reading, at.type_.KIND, desired, force=True)
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                graph = await once_ready(at, seen)
+        except TimeoutError:
+            ready = summary(await at.get())
+            cause = ready.message if ready else "it has no status"
+            raise DemoError(f"{at.key} is not ready: {cause}") from None
+        dependents = await members(at.reading.client, at.key)
         return drawn(tree_of(graph, dependents.by_owner, now=datetime.now(UTC)))
-
-
-async def _ready(client: Client, desired: Object, progress: ProgressReporter) -> DynamoGraphDeployment:
-    graph = await client.apply(DynamoGraphDeployment, desired, force=True)
-    try:
-        async with (
-            asyncio.timeout(READY_SECONDS),
-            aclosing(states(client, DynamoGraphDeployment, graph.key)) as stream,
-        ):
-            async for graph in stream:
-                counts = graph.status.services.values()
-                available = sum(bool(service.available_replicas) for service in counts)
-                progress.advance(available, len(graph.spec.services))
-                if is_ready(graph):
-                    return graph
-    except TimeoutError:
-        pass
-    ready = summary(graph)
-    cause = ready.message if ready else "it has no status"
-    raise DemoError(f"{graph.key} is not ready: {cause}")

@@ -2,10 +2,9 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dynamo_graphs.frontend import Frontend, completion, frontend_of, served_model
+from dynamo_graphs.frontend import Conversation, conversation, frontend_of
 from dynamo_graphs.graph import ignore
 from dynamo_graphs.reader import GRAPHS
 from dynamoctl.options import Where
@@ -13,7 +12,6 @@ from dynamoctl.screen import show_json, visible_lines
 from dynamoctl.target import target_of
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import ApiError, ConfigError
-from kube_runtime.types.meta import Object
 
 _ERRORS = 400
 
@@ -23,25 +21,17 @@ async def print_chat(
 ) -> ExitCode:
     """Ask once, or without a prompt for each line that the user types; print the times after each answer."""
     async with target_of(name, where, GRAPHS) as at:
-        frontend = await frontend_of(at)
-        chosen = await served_model(frontend, model)
+        begun = await conversation(at, model)
         if prompt:
-            messages: list[Object] = [{"role": "user", "content": prompt}]
-            await _answer(frontend, chosen, messages, max_tokens, output)
+            await _answer(begun, prompt, max_tokens, output)
             return ExitCode.OK
-        print(visible(f"{chosen} on {at.key}; Ctrl-D ends the conversation"), file=sys.stderr)
-        messages = []
+        print(visible(f"{begun.model} on {at.key}; Ctrl-D ends the conversation"), file=sys.stderr)
         while (line := await typed_line()) is not None:
-            if not line:
-                continue
-            messages.append({"role": "user", "content": line})
             try:
-                text = await _answer(frontend, chosen, messages, max_tokens, output)
+                if line:
+                    await _answer(begun, line, max_tokens, output)
             except ApiError as error:  # the user may ask again, or something else
                 print(f"error: {visible(str(error))}", file=sys.stderr)
-                messages.pop()
-            else:
-                messages.append({"role": "assistant", "content": text})
     return ExitCode.OK
 
 
@@ -87,15 +77,13 @@ async def typed_line() -> str | None:
     return line.strip() if line else None
 
 
-async def _answer(
-    frontend: Frontend, model: str, messages: Sequence[Object], max_tokens: int, output: str
-) -> str:
-    write: Callable[[str], None] = _write if output == "text" else ignore
-    answer = await completion(frontend, model, messages, max_tokens=max_tokens, write=write)
+async def _answer(begun: Conversation, prompt: str, max_tokens: int, output: str) -> None:
+    write = _write if output == "text" else ignore
+    answer = await begun.ask(prompt, max_tokens=max_tokens, write=write)
     if output == "json":
         show_json(
             {
-                "model": model,
+                "model": begun.model,
                 "text": answer.text,
                 "tokens": answer.tokens,
                 "timeToFirstTokenSeconds": answer.first_seconds,
@@ -106,7 +94,6 @@ async def _answer(
     else:
         print(flush=True)
         print(answer.summary(), file=sys.stderr)
-    return answer.text
 
 
 def _write(text: str) -> None:

@@ -47,7 +47,7 @@ async def print_list(
         namespace = "" if everywhere else at.namespace
         try:
             if watch:
-                await _watched(at, type_.KIND, namespace, selector, columns)
+                await _watched(at.reading, type_.KIND, namespace, selector, columns)
                 return ExitCode.OK
             objects = await at.reading.all_raw(type_.KIND, namespace, labels=selector)
         except NotFound:
@@ -100,13 +100,13 @@ def value_at(path: str, value: object) -> object:
 
 
 async def _watched(
-    at: reader.Connection, kind: Kind, namespace: str, selector: str, columns: Sequence[Column]
+    reading: reader.Reading, kind: Kind, namespace: str, selector: str, columns: Sequence[Column]
 ) -> None:
     """Draw the table in place on each change; on a pipe, print each changed row."""
     from dynamo_graphs.watching import snapshots
     from kube_runtime.types.meta import Selector
 
-    changes = snapshots(at.reading.client, reader.stored_type(kind), Selector(namespace, labels=selector))
+    changes = snapshots(reading.client, reader.stored_type(kind), Selector(namespace, labels=selector))
     before: Mapping[Key, Resource] = {}
     async with aclosing(changes) as states:
         with redrawing() if sys.stdout.isatty() else nullcontext() as live:
@@ -226,9 +226,11 @@ _EVENT_HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
 
 async def print_events(name: str, where: Where, output: str, *, only_warnings: bool) -> ExitCode:
     """Print the Events, the newest last."""
+    from dynamo_graphs.members import events_about, members, owned_uids
+
     async with target_of(name, where, reader.GRAPHS) as at:
         graph = await at.get()
-        dependents = await reader.members(at.reading.client, graph.key)
+        dependents = await members(at.reading.client, graph.key)
         listed = await at.reading.all_raw(Event.KIND, at.key.namespace)
     for note in dependents.unread:
         reader.warn(note)
@@ -251,43 +253,3 @@ async def print_events(name: str, where: Where, output: str, *, only_warnings: b
         which = "Warning Events" if only_warnings else "Events"
         reader.warn(f"no {which} about {graph.key} in the last hour or so: Kubernetes deletes old ones")
     return ExitCode.OK
-
-
-def events_about(
-    events: Iterable[Object], uids: frozenset[str], *, only_warnings: bool = False
-) -> list[Object]:
-    """The Events about objects with these uids, the oldest first. `lastSeen` is RFC 3339, UTC, or ""."""
-    shown = []
-    for event in events:
-        about, series = event.get("involvedObject") or {}, event.get("series") or {}
-        if about.get("uid") not in uids or (only_warnings and event.get("type") != "Warning"):
-            continue
-        times = (
-            series.get("lastObservedTime"),
-            event.get("lastTimestamp"),
-            event.get("eventTime"),
-            event["metadata"].get("creationTimestamp"),
-        )
-        shown.append(
-            {
-                "lastSeen": str(next(filter(None, times), "")),
-                "type": str(event.get("type", "")),
-                "reason": str(event.get("reason", "")),
-                "object": f"{about.get('kind', '')}/{about.get('name', '')}",
-                "count": int(series.get("count") or event.get("count") or 1),
-                "message": str(event.get("message", "")),
-            }
-        )
-    return sorted(shown, key=lambda event: str(event["lastSeen"]))
-
-
-def owned_uids(root: Resource, by_owner: Mapping[str, Sequence[Resource]]) -> frozenset[str]:
-    """The uids of an object and of everything below it."""
-    uids: dict[str, None] = {}
-    left = [root.metadata.uid]
-    while left:
-        uid = left.pop()
-        if uid not in uids:  # users may write owner references, also in a circle
-            uids[uid] = None
-            left += (child.metadata.uid for child in by_owner.get(uid, ()))
-    return frozenset(uids)

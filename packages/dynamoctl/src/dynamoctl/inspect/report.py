@@ -16,12 +16,12 @@ from typing import Any
 from dynamo_graphs.ages import counted
 from dynamo_graphs.explanation import explanation
 from dynamo_graphs.logs import log_of
+from dynamo_graphs.members import events_about, members, owned_uids
 from dynamo_graphs.operators import SELECTOR
 from dynamo_graphs.output import write_yaml
-from dynamo_graphs.reader import GRAPHS, Reading, members, warn
+from dynamo_graphs.reader import GRAPHS, Reading, warn
 from dynamo_operator import version
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamoctl.inspect.listing import events_about, owned_uids
 from dynamoctl.options import Where
 from dynamoctl.target import target_of
 from kube_runtime.client.client import ANSWER_SECONDS

@@ -11,13 +11,13 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from dynamo_graphs.reader import GRAPHS, Connection, Missing, Reading, absent_namespace, warn
+from dynamo_graphs.reader import Missing, Reading, absent_namespace, warn
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import label_value
 from dynamoctl.frontend.load import Load, PodName, Sample, frontends, load_of, samples
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table
-from dynamoctl.target import cluster, namespace_in_words, parse_object
+from dynamoctl.target import cluster, namespace_in_words, parse_graph
 from kube_runtime.commandline import visible
 from kube_runtime.times import loop_time
 
@@ -38,7 +38,7 @@ async def print_top(
     name: str, where: Where, output: str, *, everywhere: bool, watch: bool, interval_seconds: float
 ) -> None:
     """Print the load of one graph or of all, once or after each interval until Ctrl-C."""
-    plain = parse_object(name, GRAPHS)[1] if name else ""
+    plain = parse_graph(name) if name else ""
     async with cluster(where) as at:
         namespace = "" if everywhere else at.namespace
         async with aclosing(rows(at.reading, namespace, plain, interval_seconds)) as turns:
@@ -48,7 +48,7 @@ async def print_top(
                         notes = (Text(visible(problem), style="yellow") for problem in problems)
                         live.update(Group(_table(graph_rows), *notes), refresh=True)
             async for graph_rows, problems in turns:
-                await _print(at, namespace, graph_rows, problems, output)
+                await _print(at.reading, namespace, graph_rows, problems, output)
                 if not watch:
                     return
 
@@ -88,14 +88,14 @@ async def rows(
 
 
 async def _print(
-    at: Connection, namespace: str, graph_rows: Sequence[Row], problems: Sequence[str], output: str
+    reading: Reading, namespace: str, graph_rows: Sequence[Row], problems: Sequence[str], output: str
 ) -> None:
     if output == "json":
         show_json([asdict(row) for row in graph_rows])
     elif graph_rows:
         show(_table(graph_rows))
     else:
-        hint = await absent_namespace(at.reading, namespace) if namespace else ""
+        hint = await absent_namespace(reading, namespace) if namespace else ""
         print(f"no graphs found in {namespace_in_words(namespace)}{hint}", file=sys.stderr)
     for problem in problems:
         warn(problem)

@@ -1,66 +1,26 @@
 """The objects of a graph as a tree; the status of an object, once or until it is ready."""
 
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import aclosing, nullcontext
+from contextlib import nullcontext
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
 from dynamo_graphs.ages import short_age
-from dynamo_graphs.reader import GRAPHS, ORDER, STATED, Target, members, warn
-from dynamo_operator.component import diagnosis
-from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.readiness import deployment_readiness
-from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_graphs.members import members, tree_of
+from dynamo_graphs.reader import GRAPHS, STATED, Target, warn
 from dynamo_operator.models.api import DynamoModel, EndpointInfo
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamo_operator.shared.cluster import (
-    LeaderWorkerSet,
-    LeaderWorkerSetSpec,
-    PodClique,
-    PodCliqueScalingGroup,
-)
-from dynamo_operator.shared.conditions import Stated, is_ready, summary
+from dynamo_operator.shared.conditions import Stated, is_ready
 from dynamoctl.inspect.listing import RAW, overview, overview_json, print_raw
 from dynamoctl.inspect.why import print_explanation, readiness_code
 from dynamoctl.options import Where
 from dynamoctl.screen import redrawing, show, show_json, table
 from dynamoctl.target import target_of, type_named
 from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.types.kinds import Deployment, DeploymentSpec, Pod, ReplicaSet
-from kube_runtime.types.meta import Object, Resource, from_json
-
-if TYPE_CHECKING:
-    pass
-
-
-def tree_of(
-    root: Resource,
-    by_owner: Mapping[str, Sequence[Resource]],
-    *,
-    now: datetime,
-    above: frozenset[str] = frozenset(),
-) -> Object:
-    """`root` and everything that it owns, as JSON values. `above` are the uids of its owners.
-
-    `ready` is null for kinds without readiness, such as a Role.
-    """
-    uid = root.metadata.uid
-    # Users may write owner references: a circle must not be an endless tree.
-    below = () if uid in above else by_owner.get(uid, ())
-    ordered = sorted(below, key=lambda child: (ORDER[type(child)], child.metadata.name))
-    return {
-        "kind": root.KIND.name,
-        "name": root.metadata.name,
-        "ready": _is_ready(root),
-        "note": _note(root, now),
-        "children": [tree_of(child, by_owner, now=now, above=above | {uid}) for child in ordered],
-    }
+from kube_runtime.types.meta import Object
 
 
 def drawn(node: Object) -> Tree:
@@ -72,58 +32,6 @@ def drawn(node: Object) -> Tree:
     tree = Tree(line, guide_style="dim")
     tree.children += map(drawn, node["children"])
     return tree
-
-
-def _is_ready(resource: Resource) -> bool | None:
-    match resource:
-        case DynamoGraphDeployment() | DynamoComponentDeployment() | DynamoGraphDeploymentScalingAdapter():
-            return is_ready(resource)
-        case Deployment():
-            return deployment_readiness(resource).is_ready
-        case LeaderWorkerSet() | PodClique() | PodCliqueScalingGroup():
-            ready, desired = _replicas(resource) or (0, 0)
-            return ready >= desired
-        case Pod() if resource.status.phase != "Succeeded":
-            return diagnosis.is_ready(resource)
-        case _:
-            return None
-
-
-def _note(resource: Resource, now: datetime) -> str:
-    state = ""
-    match resource:
-        case DynamoGraphDeployment(status=status):
-            state = status.state or "no status yet"
-        case DynamoComponentDeployment() | DynamoGraphDeploymentScalingAdapter():
-            overall = summary(resource)
-            if not is_ready(resource):
-                state = overall.reason if overall else "no status yet"
-        case Pod():
-            state = resource.status.phase
-            if blockage := diagnosis.pod_report(resource, now).blockage:
-                container = f"container {blockage.container}: " if blockage.container else ""
-                message = f": {blockage.message}" if blockage.message else ""
-                state = f"{state}; {container}{blockage.word}{message}"
-        case _ if replicas := _replicas(resource):
-            state = f"{replicas[0]}/{replicas[1]}"
-    deleted = "is being deleted" if resource.metadata.deletion_timestamp else ""
-    return "; ".join(filter(None, (state, deleted)))
-
-
-def _replicas(resource: Resource) -> tuple[int, int] | None:
-    """Ready and desired replicas; None for a kind without replicas."""
-    match resource:
-        case Deployment(spec=raw, status=status):
-            return status.ready_replicas, from_json(raw, DeploymentSpec).replicas
-        case LeaderWorkerSet(spec=raw, status=status):
-            spec = from_json(raw, LeaderWorkerSetSpec)
-            return status.ready_replicas, spec.replicas
-        case ReplicaSet(spec=spec, status=status) | PodClique(spec=spec, status=status):
-            return status.ready_replicas, spec.replicas or 0
-        case PodCliqueScalingGroup(spec=spec, status=status):
-            return status.available_replicas, spec.replicas or 0
-        case _:
-            return None
 
 
 async def print_tree(name: str, where: Where, output: str) -> ExitCode:
@@ -146,36 +54,33 @@ async def print_status(name: str, where: Where, output: str, *, watch: bool) -> 
     async with target_of(name, where, STATED) as at:
         stated = await at.get()
         if watch and not is_ready(stated):
-            stated = await once_ready(at, output)
+            stated = await follow(at, output)
         else:
             _print_status(stated, output)
     return readiness_code(is_ready(stated))
 
 
-async def once_ready(at: Target[Stated], output: str) -> Stated:
+async def follow(at: Target[Stated], output: str) -> Stated:
     """Print the object on each change, on a terminal in place, and return it once it is ready.
 
-    Raises:
-        Missing: it was deleted.
-        OperatorError: it may not be watched, or the API server does not answer.
+    Raises: as `once_ready`.
     """
-    from dynamo_graphs.watching import states
+    from dynamo_graphs.watching import once_ready
 
-    is_drawn = output == "text" and sys.stdout.isatty()
-    async with aclosing(states(at.reading.client, at.type_, at.key)) as stream:
-        with redrawing() if is_drawn else nullcontext() as live:
-            is_first = True
-            async for stated in stream:
-                if live is not None:
-                    live.update(Group(*overview(stated, now=datetime.now(UTC))), refresh=True)
-                else:
-                    if output == "text" and not is_first:
-                        print()
-                    _print_status(stated, output)
-                is_first = False
-                if is_ready(stated):
-                    return stated
-    raise at.missing()
+    before: Stated | None = None
+
+    def seen(stated: Stated) -> None:
+        nonlocal before
+        if live is not None:
+            live.update(Group(*overview(stated, now=datetime.now(UTC))), refresh=True)
+        else:
+            if output == "text" and before is not None:
+                print()
+            _print_status(stated, output)
+        before = stated
+
+    with redrawing() if output == "text" and sys.stdout.isatty() else nullcontext() as live:
+        return await once_ready(at, seen)
 
 
 def _print_status(stated: Stated, output: str) -> None:

@@ -47,10 +47,10 @@ async def print_reasons(
 async def _why_all(where: Where, output: str, *, everywhere: bool) -> ExitCode:
     late: list[tuple[Stated, Explanation]] = []
     async with cluster(where) as at:
-        namespace = "" if everywhere else at.namespace
+        reading, namespace = at.reading, "" if everywhere else at.namespace
         for type_ in STATED:
             try:
-                every: Sequence[Stated] = await at.reading.all(type_, namespace=namespace)
+                every: Sequence[Stated] = await reading.all(type_, namespace=namespace)
             except NotFound:
                 warn(str(not_served(type_)))
                 continue
@@ -58,17 +58,17 @@ async def _why_all(where: Where, output: str, *, everywhere: bool) -> ExitCode:
                 if not is_ready(stated) and stated.metadata.controller is None:
                     from dynamo_graphs.explanation import explained
 
-                    late.append((stated, await explained(at.reading, stated)))
+                    late.append((stated, await explained(reading, stated)))
     if output == "json":
         show_json([_reasons_json(stated, explanation) for stated, explanation in late])
-        return readiness_code(not late and not at.reading.unreadable)
+        return readiness_code(not late and not reading.unreadable)
     for stated, explanation in late:
         show(Styled(f"{NOUNS[type(stated)]} {stated.key}", "bold").drawn())
         print_explanation(explanation)
         print()
     summary = [f"{len(late)} not ready"] if late else []
-    if at.reading.unreadable:
-        summary.append(f"{len(at.reading.unreadable)} unreadable")
+    if reading.unreadable:
+        summary.append(f"{len(reading.unreadable)} unreadable")
     print(", ".join(summary) or "All objects are ready.", file=sys.stderr)
     return readiness_code(not summary)
 

@@ -1,10 +1,10 @@
-"""The way back to a former spec: pure parts of `dynamoctl rollout history` and `undo`."""
+"""The way back to a former spec: pure parts of `history` and `undo`."""
 
 from typing import Any
 
 import pytest
 
-from dynamoctl.change.history import merge_patch, revisions_of, undone
+from dynamo_graphs.history import merge_patch, revisions_of, undone
 from kube_runtime.types.meta import Object
 from simulated.storage import merged
 

@@ -28,7 +28,7 @@ from dynamo_operator import names
 from dynamo_operator.component.objects import canonical, object_metadata, variable
 from dynamo_operator.component.plan import Backend, ComponentPlan, Role
 from dynamo_operator.component.render import component_plan, services
-from dynamo_operator.documents import documents
+from dynamo_operator.documents import VALUES_LIMIT, documents
 from dynamo_operator.features.exposure import ingresses, virtual_services
 from dynamo_operator.names import LABEL_LIMIT
 from dynamo_operator.settings import RenderSettings
@@ -221,7 +221,7 @@ def parse_graph_config(text: str) -> GraphConfig:
     if len(text) > MOST_BYTES:
         raise GraphConfigError(f"{GRAPH_CONFIG_KEY}: too large ({MOST_BYTES} characters at most)")
     try:
-        loaded = documents(GRAPH_CONFIG_KEY, text)
+        loaded = documents(GRAPH_CONFIG_KEY, text, VALUES_LIMIT)
     except ConfigError as error:
         raise GraphConfigError(str(error)) from error
     except ConfigErrors as group:

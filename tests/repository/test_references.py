@@ -11,12 +11,14 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from dynamo_legacy.api import DynamoNimDeployment, DynamoNimRequest
+from dynamo_legacy.api import DynamoDeployment, DynamoNimDeployment, DynamoNimRequest
 from dynamo_legacy.settings import LegacySettings
-from dynamo_legacy.validation import nim_problems
+from dynamo_legacy.validation import deployment_problems, nim_problems
 from dynamo_legacy.validation import request_problems as build_problems
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.validate import component_problems
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.features.scaling.decide import adapter_problems
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
@@ -34,6 +36,8 @@ RULES: dict[type[Resource], Callable[[Any], Iterable[Problem]]] = {
     DynamoGraphDeploymentRequest: lambda request: request_problems(request, SETTINGS),
     DynamoNimDeployment: lambda nim: nim_problems(nim, SETTINGS, LegacySettings()),
     DynamoNimRequest: lambda request: build_problems(request, SETTINGS),
+    DynamoGraphDeploymentScalingAdapter: adapter_problems,
+    DynamoDeployment: lambda deployment: deployment_problems(deployment, SETTINGS, LegacySettings()),
 }
 
 _PROFILING = "spec.profilingConfig"
@@ -76,6 +80,8 @@ REFERENCES: dict[type[Resource], dict[str, Object]] = {
         "spec.pvc.name": {},
         "spec.pvc.storageClass": {},
     },
+    DynamoGraphDeploymentScalingAdapter: {"spec.dgdRef.name": {}},
+    DynamoDeployment: {"spec.dynamoNim": {}},
     DynamoNimRequest: {
         "spec.bentoTag": {},
         "spec.dockerConfigJsonSecretName": {},
@@ -87,13 +93,6 @@ REFERENCES: dict[type[Resource], dict[str, Object]] = {
     },
 }
 """The fields that name an object, with what else a document needs for the field to count."""
-
-CACHED = {
-    "DynamoGraphDeploymentScalingAdapter.spec.dgdRef.name",
-    "DynamoGraphDeploymentScalingAdapter.spec.dgdRef.serviceName",
-    "DynamoDeployment.spec.dynamoNim",
-}
-"""Names by which nothing is requested: they are looked up in the cache, and reported if nothing has them."""
 
 IN_A_POD = {
     "autoscaling",
@@ -170,7 +169,6 @@ def is_classified(type_: type[Resource], path: str) -> bool:
     plain = path.removesuffix("[]")
     return (
         path in REFERENCES.get(type_, {})
-        or f"{type_.KIND.name}.{path}" in CACHED
         or plain.rpartition(".")[2].removesuffix("[]") in IN_A_POD | NO_NAMES
         or plain.endswith(tuple(NO_OBJECTS))
     )
@@ -212,12 +210,14 @@ NEEDED: dict[type[Resource], Object] = {
     },
     DynamoNimDeployment: {"dynamoNim": "chat"},
     DynamoNimRequest: {"bentoTag": "chat:1", "image": "chat:1"},
+    DynamoGraphDeploymentScalingAdapter: {"replicas": 1, "dgdRef": {"name": "a", "serviceName": "a"}},
+    DynamoDeployment: {"dynamoNim": "chat:1"},
 }
 CASES = [(type_, path) for type_, paths in REFERENCES.items() for path in paths]
 
 
 @pytest.mark.parametrize(("type_", "path"), CASES, ids=lambda it: getattr(it, "__name__", it))
-@pytest.mark.parametrize("name", [ELSEWHERE, "..", "a/b/c", "a?watch=true", "%2e%2e%2fb", "x" * 254])
+@pytest.mark.parametrize("name", [ELSEWHERE, "..", "..:..", "a:.", "a/b/c", "a?b=c", "%2e%2e%2fb", "x" * 254])
 def test_a_name_that_is_a_path_is_a_problem_of_its_field(type_: type[Resource], path: str, name: str) -> None:
     document = merged({"spec": NEEDED[type_]}, REFERENCES[type_][path])
     body = {"metadata": {"name": "chat", "namespace": "lab"}, **merged(document, at(path, name))}

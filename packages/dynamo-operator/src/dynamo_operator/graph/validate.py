@@ -88,6 +88,11 @@ def graph_size_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
         yield Problem(_ORDER, _too_long("the name of a service"))
 
 
+def is_service(key: str) -> bool:
+    """Whether the text may be the key of a service."""
+    return any(letter.isascii() and letter.isalnum() for letter in key)
+
+
 def _too_long(subject: str) -> str:
     return f"{subject} must have at most {names.SUBDOMAIN_LIMIT} characters"
 
@@ -230,7 +235,7 @@ def _restart_problems(restart: Restart, services: list[str]) -> Iterator[Problem
 def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     users: dict[str, list[str]] = defaultdict(list)
     for key, service in sorted(graph.spec.services.items()):
-        if not any(letter.isascii() and letter.isalnum() for letter in key):
+        if not is_service(key):
             text = "invalid service name (expected at least one letter or digit)"
             yield Problem(service_path(key), text)
             continue

@@ -13,7 +13,7 @@ from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapterStatus,
     ServiceReference,
 )
-from dynamo_operator.features.scaling.decide import decide, refused_by_server
+from dynamo_operator.features.scaling.decide import adapter_problems, decide, refused_by_server
 from kube_runtime.apply.result import Blocked, Obstacle
 from kube_runtime.types.meta import Condition, FieldOwner, Object, OwnerReference, ScaledMetadata, Status
 from specs import a_graph, a_service
@@ -113,6 +113,17 @@ def test_it_acts_only_where_it_may(by: Any, in_: Any, expected: str) -> None:
     if expected != "scaling":
         assert 7 == decision.status.desired_replicas, "what was requested last stays"
         assert ("Unknown" if expected == "paused" else "False") == ready(decision.status).status
+
+
+@pytest.mark.parametrize(
+    ("name", "service"), [("../../victim", "decode"), ("chat", "../.."), ("chat", "x" * 254)]
+)
+def test_a_name_that_nothing_can_have_is_reported_as_such(name: str, service: str) -> None:
+    spec = DynamoGraphDeploymentScalingAdapterSpec(3, ServiceReference(name, service))
+    (problem,) = adapter_problems(msgspec.structs.replace(adapter(), spec=spec))
+    live = graph() if name == "chat" else None
+    decision = decide(msgspec.structs.replace(adapter(), spec=spec), spec, live, NOW)
+    assert (None, str(problem)) == (decision.replicas, ready(decision.status).message)
 
 
 def test_who_set_the_replicas_is_the_last_of_those_that_own_them() -> None:

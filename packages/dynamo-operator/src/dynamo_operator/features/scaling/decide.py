@@ -4,6 +4,7 @@ The adapter takes precedence over the graph's number. An autoscaler computes fro
 so `replicas` is the observed number, never the requested one, and absent until it is known.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -15,7 +16,9 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterStatus as AdapterStatus
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import base_replicas, selector
+from dynamo_operator.graph.validate import is_service
 from dynamo_operator.shared.conditions import REJECTED_RETRY_SECONDS, ScalingReason
+from dynamo_operator.shared.problems import Problem, name_problems, shown
 from kube_runtime.apply.result import Blocked, controls
 from kube_runtime.types.meta import new_condition
 
@@ -35,6 +38,17 @@ class ScalingDecision:
     requeue_after_seconds: float | None = None
 
 
+def adapter_problems(adapter: Adapter) -> Iterator[Problem]:
+    """Report names that no graph and no service can have."""
+    if adapter.spec is None:
+        return
+    graph, service = adapter.spec.dgd_ref.name, adapter.spec.dgd_ref.service_name
+    yield from name_problems(graph, "spec.dgdRef.name", "a DynamoGraphDeployment")
+    if len(service) > names.SUBDOMAIN_LIMIT or not is_service(service):
+        expected = f"expected at most {names.SUBDOMAIN_LIMIT} characters, one of them a letter or digit"
+        yield Problem("spec.dgdRef.serviceName", f"invalid service name {shown(service)} ({expected})")
+
+
 def decide(
     adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment | None, now: str
 ) -> ScalingDecision:
@@ -43,7 +57,8 @@ def decide(
     if adapter.metadata.is_true(labels.PAUSED):
         held = ScalingReason.PAUSED, f"{labels.PAUSED} is true: the operator ignores this adapter"
     elif graph is None:
-        held = ScalingReason.GRAPH_NOT_FOUND, f"DynamoGraphDeployment {spec.dgd_ref.name} not found"
+        text = f"DynamoGraphDeployment {spec.dgd_ref.name} not found"
+        held = ScalingReason.GRAPH_NOT_FOUND, next(map(str, adapter_problems(adapter)), text)
     elif (held := _hold(adapter, spec, graph)) is None:
         return _scale(adapter, spec, graph, now)
     return ScalingDecision(_held_status(adapter, spec, graph, *held))
@@ -78,7 +93,7 @@ def _hold(
     if key not in graph.spec.services:
         services = ", ".join(sorted(graph.spec.services))
         text = f"Graph {name} has no service {key} (services: {services})"
-        return ScalingReason.SERVICE_NOT_FOUND, text
+        return ScalingReason.SERVICE_NOT_FOUND, next(map(str, adapter_problems(adapter)), text)
     if not has_adapter(graph.spec.services[key]):
         text = f"spec.services.{key}.scalingAdapter.enabled of graph {name} is not true"
         return ScalingReason.DISABLED, text

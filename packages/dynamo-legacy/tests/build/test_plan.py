@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from dynamo_legacy.api import DynamoNim, DynamoNimRequest, DynamoNimRequestSpec, DynamoNimRequestStatus
+from dynamo_legacy.api import (
+    DynamoNim,
+    DynamoNimRequest,
+    DynamoNimRequestSpec,
+    DynamoNimRequestStatus,
+    DynamoNimSpec,
+)
 from dynamo_legacy.build.job import FETCHER, FORCE, HASH, build_hash, job_name
 from dynamo_legacy.build.plan import (
     BuildFacts,
@@ -93,10 +99,18 @@ def test_an_image_is_asked_for_and_recorded_or_built(
 
 
 def test_what_was_found_once_is_not_asked_again() -> None:
-    same = Condition("ImageExists", "True", message=IMAGE)
-    assert Next.RECORD is plan_build(request(None, same), BuildFacts(IMAGE)).step
-    different = Condition("ImageExists", "True", message="another:1")
-    assert Next.PROBE is plan_build(request(None, different), BuildFacts(IMAGE)).step
+    made = {HASH: build_hash(request())}  # an earlier operator records no hash
+    for nim in (DynamoNim(spec=DynamoNimSpec(image=IMAGE)), DynamoNim(Metadata(annotations=made))):
+        assert Next.RECORD is plan_build(request(), BuildFacts(IMAGE, nim=nim)).step
+    different = DynamoNim(spec=DynamoNimSpec(image="another:1"))
+    assert Next.PROBE is plan_build(request(), BuildFacts(IMAGE, nim=different)).step
+
+
+def test_a_forged_status_creates_no_image() -> None:
+    types = ("ImageExists", "ImageExistsChecked", "DynamoNimAvailable", "ImageBuilding")
+    forged = request(None, *(Condition(type_, "True", "Succeeded", IMAGE) for type_ in types))
+    assert Next.PROBE is plan_build(forged, BuildFacts(IMAGE)).step
+    assert Next.BUILD is plan_build(forged, BuildFacts(IMAGE, probe=Probe())).step
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Running"])

@@ -99,10 +99,9 @@ def test_the_configuration_and_the_image_may_be_beside_the_deployment(converted:
     assert graph["kind"] == "DynamoGraphDeployment"
 
 
-def test_a_request_says_what_it_has_built(converted: Converted) -> None:
-    _, [component], _ = converted(REQUEST, COMPONENT)
-    assert component["kind"] == "DynamoComponentDeployment"
-    assert component["spec"]["extraPodSpec"]["mainContainer"]["image"] == "example.com/built:1"
+def test_no_image_comes_from_a_status(converted: Converted) -> None:
+    code, _, problems = converted(REQUEST, COMPONENT)
+    assert (2, False) == (code, "example.com/built:1" in str(problems))
 
 
 def test_the_command_line_wins_and_names_get_a_suffix(converted: Converted) -> None:

@@ -89,14 +89,14 @@ def plan_build(request: DynamoNimRequest, facts: BuildFacts) -> BuildPlan:
 
 
 def _without_job(request: DynamoNimRequest, facts: BuildFacts) -> BuildPlan:
-    annotations, image, probe = request.metadata.annotations, facts.image, facts.probe
+    annotations, image, probe, nim = request.metadata.annotations, facts.image, facts.probe, facts.nim
     is_forced = annotations.get(FORCE) == "true" or bool(annotations.get(REBUILD))
-    built = facts.nim.metadata.annotations.get(HASH) if facts.nim is not None else None
+    built = nim.metadata.annotations.get(HASH) if nim is not None else None
     build = _building(Next.BUILD, image, "Unknown", f"Image building job {job_name(request)} is waiting")
     if is_forced and built != build_hash(request):  # also if the image exists, once for each state
         return build
-    exists = _true(request.status.conditions, "ImageExists")
-    if exists is not None and exists.message == image:
+    # Who writes a DynamoNim decides the image of its tag anyway; who writes the status of a request does not.
+    if nim is not None and (built == build_hash(request) or nim.spec.image == image):
         return _recorded(image, _NOT_BUILT)
     if probe is None:
         return _stopped("Unknown", Reason.PROBING, "Checking image exists", Next.PROBE)

@@ -20,6 +20,7 @@ from dynamo_legacy.build.plan import (
     Next,
     Probe,
     Reason,
+    believed_config,
     dynamo_nim,
     fetched_config,
     plan_build,
@@ -183,14 +184,35 @@ def test_the_nim_has_what_the_request_says() -> None:
     ],
 )
 def test_the_configuration_comes_from_the_container_that_fetched_it(text: str, expected: str) -> None:
-    assert expected == fetched_config([pod(request(), FETCHER, 0, text)])
-    assert "" == fetched_config([pod(request(), FETCHER, 1, text)])
+    assert expected == fetched_config(pod(request(), FETCHER, 0, text))
+    assert fetched_config(pod(request(), FETCHER, 1, text)) is None
 
 
 def test_a_configuration_that_expands_without_end_is_cut() -> None:
     bomb: Any = zlib.compress(bytes(64 * 1024**2), 9)
     text = "zlib:" + base64.b64encode(bomb).decode()
-    assert 1024**2 >= len(fetched_config([pod(request(), FETCHER, 0, text)]))
+    assert 1024**2 >= len(fetched_config(pod(request(), FETCHER, 0, text)) or "")
+
+
+OURS, CHANGED, FORGED, SILENT = ("ours", True), ("ours", False), ("forged", False), (None, False)
+
+
+@pytest.mark.parametrize(
+    ("reports", "while_running", "at_the_end"),
+    [
+        ([FORGED], "", "forged"),  # the only pod that ever reported
+        ([FORGED, OURS, FORGED], "ours", "ours"),
+        ([FORGED, ("", True)], "", ""),  # the archive has no configuration
+        ([CHANGED, SILENT, CHANGED], "", "ours"),  # admission changes pods
+        ([FORGED, CHANGED], "", ""),
+        ([], "", ""),
+    ],
+)
+def test_the_configuration_is_that_of_a_pod_that_runs_the_jobs_template(
+    reports: list[tuple[str | None, bool]], while_running: str, at_the_end: str
+) -> None:
+    assert while_running == believed_config(reports, is_complete=False)
+    assert at_the_end == believed_config(reports, is_complete=True)
 
 
 def test_a_request_that_was_paused_says_that_it_is_not_any_more() -> None:

@@ -146,22 +146,25 @@ def kinds() -> Iterator[type[Resource]]:
             yield type_
 
 
-def texts(info: inspect.Type, path: str) -> Iterator[str]:
-    """The paths of all text in values of a type, and of values of any type."""
+TEXT: tuple[type, ...] = (inspect.StrType, inspect.AnyType, inspect.DictType, inspect.RawType)
+
+
+def leaves(info: inspect.Type, path: str, of: tuple[type, ...] = TEXT) -> Iterator[str]:
+    """The paths of all values of these types, by default of text and of values of any type."""
     match info:
         case inspect.Metadata(type=inner):
-            yield from texts(inner, path)
+            yield from leaves(inner, path, of)
         case inspect.UnionType(types=types):
             for inner in types:
-                yield from texts(inner, path)
+                yield from leaves(inner, path, of)
         case inspect.StructType(fields=fields):
             for field in fields:
-                yield from texts(field.type, f"{path}.{field.encode_name}")
+                yield from leaves(field.type, f"{path}.{field.encode_name}", of)
         case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
-            yield from texts(item, f"{path}[]")
+            yield from leaves(item, f"{path}[]", of)
         case inspect.DictType(value_type=inspect.StructType() as value):
-            yield from texts(value, f"{path}.chat")
-        case inspect.StrType() | inspect.AnyType() | inspect.DictType() | inspect.RawType():
+            yield from leaves(value, f"{path}.chat", of)
+        case _ if isinstance(info, of):
             yield path
 
 
@@ -178,7 +181,7 @@ def test_every_field_of_text_has_a_rule_or_names_no_object() -> None:
     fields = {
         (type_, path.removeprefix(".")): None
         for type_ in kinds()
-        for path in texts(inspect.type_info(type_.__annotations__["spec"]), ".spec")
+        for path in leaves(inspect.type_info(type_.__annotations__["spec"]), ".spec")
     }
     assert len(fields) > 150
     unclassified = [f"{type_.__name__}.{path}" for type_, path in fields if not is_classified(type_, path)]
@@ -201,7 +204,7 @@ def at(path: str, value: object) -> object:
 
 
 NEEDED: dict[type[Resource], Object] = {
-    DynamoGraphDeployment: {"services": {"chat": {}}},
+    DynamoGraphDeployment: {"services": {"chat": {"componentType": "worker"}}},
     DynamoComponentDeployment: {},
     DynamoGraphDeploymentRequest: {
         "model": "m",
@@ -224,3 +227,21 @@ def test_a_name_that_is_a_path_is_a_problem_of_its_field(type_: type[Resource], 
     problems = RULES[type_](msgspec.convert(body, type_))
     at_field = path.replace("[]", "[0]")
     assert at_field in {problem.path for problem in problems}
+
+
+NUMBERS = [
+    (type_, path.removeprefix("."))
+    for type_ in kinds()
+    for path in leaves(inspect.type_info(type_.__annotations__["spec"]), ".spec", (inspect.IntType,))
+    if path.lower().endswith("replicas")
+]
+
+
+@pytest.mark.parametrize(("type_", "path"), NUMBERS, ids=lambda it: getattr(it, "__name__", it))
+def test_every_number_of_replicas_has_a_bound(type_: type[Resource], path: str) -> None:
+    needed = {**NEEDED[type_], "autoscaling": {"enabled": True, "maxReplicas": 1}}
+    document = merged({"spec": needed}, at(path, 2**31 - 1))
+    body = {"metadata": {"name": "chat", "namespace": "lab"}, **document}
+    problems = RULES[type_](msgspec.convert(body, type_))
+    is_ignored = "autoscaling" in path and type_ is not DynamoNimDeployment  # deprecated
+    assert is_ignored is not (path in {problem.path for problem in problems})

@@ -33,6 +33,7 @@ from dynamo_operator.features.exposure import ingresses, virtual_services
 from dynamo_operator.names import LABEL_LIMIT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, NamespaceDefaults
+from dynamo_operator.shared.problems import MOST_REPLICAS
 from kube_runtime.errors import ConfigError, ConfigErrors
 from kube_runtime.types.kinds import Deployment, HorizontalPodAutoscaler, PersistentVolumeClaim
 from kube_runtime.types.meta import Key, Kind, Object
@@ -313,8 +314,8 @@ def _scalar(value: object, path: str) -> str:
 def _count(value: object, path: str) -> int | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-        raise GraphConfigError(f"{path}: expected a number of replicas")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_REPLICAS:
+        raise GraphConfigError(f"{path}: expected a number of replicas, at most {MOST_REPLICAS}")
     return value
 
 

@@ -88,6 +88,11 @@ def graph_size_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
         yield Problem(_ORDER, _too_long("the name of a service"))
 
 
+def most_replicas(service: ComponentSpec) -> int:
+    """The most replicas that a service may have."""
+    return MAX_GROUPS if service.nodes > 1 else MOST_REPLICAS
+
+
 def is_service(key: str) -> bool:
     """Whether the text may be the key of a service."""
     return any(letter.isascii() and letter.isalnum() for letter in key)
@@ -201,8 +206,7 @@ def _factor_problems(graph: DynamoGraphDeployment, factor: int) -> Iterator[Prob
         if not is_under_factor(service):
             continue
         replicas = base_replicas(graph, key) * factor
-        most = MAX_GROUPS if service.nodes > 1 else MOST_REPLICAS
-        if replicas > most:
+        if replicas > (most := most_replicas(service)):
             message = f"{factor} times the replicas of {key} is {replicas} (limit {most})"
             yield Problem("spec.replicas", message)
 

@@ -103,8 +103,8 @@ def has_credentials(address: str) -> bool:
 MOST_PROBLEMS: Final = 100
 """Most problems that a validation reports."""
 
-MOST_REPLICAS: Final = 2**31 - 1
-"""Most replicas of a workload that the API server accepts."""
+MOST_REPLICAS: Final = 150_000
+"""Most replicas of one component. Source: the pods of the largest cluster that Kubernetes supports."""
 
 _order: Final = attrgetter("path", "message", "kind")
 """The order of problems; sorting by it takes a tenth of the time of comparing them."""

@@ -48,6 +48,15 @@ async def test_a_deleted_adapter_comes_back_with_the_number_of_the_graph() -> No
 
 
 @on_simulated_clock
+async def test_too_many_replicas_are_reported_by_the_adapter_and_reach_no_graph() -> None:
+    async with operating() as cluster:
+        cluster.scale(2**31 - 1)
+        await settle()
+        assert (2**31 - 1, 1, 1) == cluster.numbers()
+        assert ("False", "rejected_by_api_server") == cluster.ready()
+
+
+@on_simulated_clock
 async def test_a_disabled_adapter_goes_and_its_number_stays() -> None:
     async with operating() as cluster:
         cluster.scale(4)

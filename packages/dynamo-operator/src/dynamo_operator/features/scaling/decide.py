@@ -16,9 +16,9 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterStatus as AdapterStatus
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import base_replicas, selector
-from dynamo_operator.graph.validate import is_service
+from dynamo_operator.graph.validate import is_service, most_replicas
 from dynamo_operator.shared.conditions import REJECTED_RETRY_SECONDS, ScalingReason
-from dynamo_operator.shared.problems import Problem, name_problems, shown
+from dynamo_operator.shared.problems import MOST_REPLICAS, Problem, name_problems, shown
 from kube_runtime.apply.result import Blocked, controls
 from kube_runtime.types.meta import new_condition
 
@@ -39,9 +39,11 @@ class ScalingDecision:
 
 
 def adapter_problems(adapter: Adapter) -> Iterator[Problem]:
-    """Report names that no graph and no service can have."""
+    """Report names that no graph and no service can have, and too many replicas."""
     if adapter.spec is None:
         return
+    if adapter.spec.replicas > MOST_REPLICAS:
+        yield Problem("spec.replicas", f"must be at most {MOST_REPLICAS}, got {adapter.spec.replicas}")
     graph, service = adapter.spec.dgd_ref.name, adapter.spec.dgd_ref.service_name
     yield from name_problems(graph, "spec.dgdRef.name", "a DynamoGraphDeployment")
     if len(service) > names.SUBDOMAIN_LIMIT or not is_service(service):
@@ -101,6 +103,8 @@ def _hold(
         # Of several adapters for one service, the one that the operator created for the graph acts.
         text = f"The adapter {own_name}, which the operator created, scales service {key} of graph {name}"
         return ScalingReason.SUPERSEDED, f"{text}; delete this one, which has no effect"
+    if spec.replicas > (most := most_replicas(graph.spec.services[key])):
+        return ScalingReason.REJECTED, f"spec.replicas is {spec.replicas} (limit {most})"
     if graph.metadata.is_true(labels.PAUSED):
         return ScalingReason.PAUSED, f"{labels.PAUSED} is true on graph {name}"
     if graph.metadata.is_true(labels.SUSPEND):

@@ -13,6 +13,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as Req
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.render import (
     model_cache,
+    profiler_config,
     profiler_config_text,
     profiling_job,
     uses_ai_configurator,
@@ -133,6 +134,14 @@ def test_a_model_cache_needs_a_claim() -> None:
     assert model_cache(a_spec({"deployment": {"modelCache": {"mountPath": "/m"}}})) is None
     cached = a_spec({"deployment": {"modelCache": {"pvcName": "c"}}})
     assert ("c", "/opt/model-cache") == model_cache(cached)
+
+
+def test_keys_of_later_profilers_are_read_too_and_rendered_for_each() -> None:
+    given = {"pvcName": "c", "pvcMountPath": "/m", "modelPathInPvc": "llama"}
+    spec = a_spec({"deployment": {"modelCache": given}})
+    assert ("c", "/m") == model_cache(spec)
+    rendered = {**given, "mountPath": "/m", "pvcPath": "llama"}
+    assert rendered == profiler_config(spec, "n")["deployment"]["modelCache"]
 
 
 def test_results_are_saved_by_the_operators_own_image() -> None:

@@ -68,7 +68,8 @@ def later_version(document: Mapping[str, object]) -> Problem | None:
     if (later := document.get("apiVersion")) != f"{GROUP}/v1beta1":
         return None
     message = (
-        f'"{later}" is a version of Dynamo 1.1 and later, with other fields (this operator serves "{SERVED}")'
+        f'"{later}" is a version of Dynamo 1.1 and later, with other fields (this operator serves '
+        f'"{SERVED}"; in a cluster of such a version `kubectl get KIND.{VERSION}.{GROUP} NAME -o yaml` converts it)'
     )
     return Problem("apiVersion", message, ProblemKind.NOT_SUPPORTED)
 

@@ -67,9 +67,10 @@ def later_version(document: Mapping[str, object]) -> Problem | None:
     """The problem of an object whose version only later releases of Dynamo serve."""
     if (later := document.get("apiVersion")) != f"{GROUP}/v1beta1":
         return None
+    command = f"kubectl get KIND.{VERSION}.{GROUP} NAME -o yaml"
     message = (
         f'"{later}" is a version of Dynamo 1.1 and later, with other fields (this operator serves '
-        f'"{SERVED}"; in a cluster of such a version `kubectl get KIND.{VERSION}.{GROUP} NAME -o yaml` converts it)'
+        f'"{SERVED}"; in a cluster of such a version `{command}` converts it)'
     )
     return Problem("apiVersion", message, ProblemKind.NOT_SUPPORTED)
 

@@ -14,7 +14,7 @@ from dynamo_operator.shared.cluster import LEADER_WORKER_SET, LeaderWorkerSet, P
 from kube_runtime.types.kinds import Service
 from kube_runtime.types.meta import Object
 from lifecycle.refusing import TEXT, Admission, cases, created
-from lifecycle.running import REST_SECONDS, running
+from lifecycle.running import running
 from simulated.clock import on_simulated_clock
 from simulated.server import status
 
@@ -40,7 +40,7 @@ WRITTEN = {
     "older graph without its image": "dynamonimdeployments dynamonimrequests",
     "older component": "deployments services horizontalpodautoscalers persistentvolumeclaims",
 }
-"""The kinds that the operator writes in each case."""
+"""The kinds that the operator writes in each case; each test ends with all of them."""
 
 DEPENDENTS = {
     "roles": "rolebindings",
@@ -70,16 +70,6 @@ REFUSALS: dict[str, Object] = {
     "webhook that is down": status(500, "InternalError", f"failed calling webhook: {TEXT}"),
     "webhook that is slow": status(504, "Timeout", f"request did not complete: {TEXT}"),
 }
-
-
-@pytest.mark.parametrize("name", WRITTEN)
-@on_simulated_clock
-async def test_the_table_has_all_kinds_that_the_operator_writes(name: str) -> None:
-    case = cases()[name]
-    async with case.running() as world:
-        case.create(world)
-        await asyncio.sleep(REST_SECONDS)
-        assert set(WRITTEN[name].split()) == set(created(world, case))
 
 
 @on_simulated_clock

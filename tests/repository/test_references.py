@@ -95,22 +95,9 @@ REFERENCES: dict[type[Resource], dict[str, Object]] = {
 """The fields that name an object, with what else a document needs for the field to count."""
 
 IN_A_POD = {
-    "autoscaling",
-    "behavior",
-    "metrics",
-    "claims",
-    "envs",
-    "extraPodSpec",
-    "livenessProbe",
-    "readinessProbe",
-    "affinity",
-    "env",
-    "envFrom",
-    "resources",
-    "tolerations",
-    "imageBuilderExtraPodSpec",
-    "imageBuilderExtraContainerEnv",
-    "imageBuilderContainerResources",
+    *("autoscaling", "behavior", "metrics", "claims", "envs", "extraPodSpec", "livenessProbe"),
+    *("readinessProbe", "affinity", "env", "envFrom", "resources", "tolerations"),
+    *("imageBuilderExtraPodSpec", "imageBuilderExtraContainerEnv", "imageBuilderContainerResources"),
     "downloaderContainerEnvFrom",
 }
 """Fields with a schema of Kubernetes. They become part of a pod; the API server and the kubelet read them."""

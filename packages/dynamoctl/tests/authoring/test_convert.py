@@ -99,11 +99,6 @@ def test_the_configuration_and_the_image_may_be_beside_the_deployment(converted:
     assert graph["kind"] == "DynamoGraphDeployment"
 
 
-def test_no_image_comes_from_a_status(converted: Converted) -> None:
-    code, _, problems = converted(REQUEST, COMPONENT)
-    assert (2, False) == (code, "example.com/built:1" in str(problems))
-
-
 def test_the_command_line_wins_and_names_get_a_suffix(converted: Converted) -> None:
     _, [graph, _], _ = converted(OLD, NIM, CONFIGURATION, image="example.com/own:2", suffix="-v2")
     assert graph["metadata"]["name"] == "disagg-v2"
@@ -143,7 +138,7 @@ SERVICES = (
     [
         ((owned_by("[Deployment]"), NIM), "old.yaml:1:1: ", "metadata.ownerReferences"),
         ((owned_by("5"), NIM), "old.yaml:1:1: ", "metadata.ownerReferences"),
-        ((OLD,), "old.yaml:5:3: spec.dynamoNim: ", SOURCE),
+        ((OLD, REQUEST), "old.yaml:5:3: spec.dynamoNim: ", SOURCE),
         ((OLD.partition("  services:")[0], NIM), "old.yaml:5:3: spec.dynamoNim: ", SERVICES),
         ((UNSERVED, NIM), "old.yaml:4:1: spec: what it becomes is invalid: ", ""),
     ],

@@ -40,18 +40,6 @@ async def test_a_scale_reaches_the_graph_at_once_and_is_told() -> None:
 
 
 @on_simulated_clock
-async def test_who_scaled_is_told() -> None:
-    async with operating() as cluster:
-        owner = {"manager": "keda", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
-        fields = [{"manager": "kubectl", "fieldsV1": {"f:status": {}}}, owner]
-        patch = {"metadata": {"managedFields": fields}, "spec": {"replicas": 2}}
-        cluster.storage.merge(ADAPTERS, ADAPTER, patch)
-        await settle()
-    text = "Scaled service decode from 1 to 2 replicas, requested by keda"
-    assert ("chat-decode", "Scaled", text) in cluster.events()
-
-
-@on_simulated_clock
 async def test_several_changes_within_a_second_are_two_writes_and_two_sizes() -> None:
     async with operating() as cluster:
         for replicas in range(2, 12):
@@ -148,6 +136,8 @@ async def test_a_scale_never_makes_a_service_that_is_taken_out(*, is_scaled_firs
         await settle(20)
         assert ["other"] == list(cluster.graph()["spec"]["services"])
         assert [] == cluster.adapters()
+    text = "Deleted orphaned scaling adapter chat-decode for removed service decode"
+    assert ("chat", "AdapterDeleted", text) in cluster.events()
 
 
 @on_simulated_clock

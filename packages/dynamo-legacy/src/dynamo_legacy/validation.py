@@ -230,9 +230,9 @@ def _autoscaling_problems(autoscaling: api.Autoscaling | None, path: str) -> Ite
     least = autoscaling.min_replicas
     if least is not None and least < 0:
         yield Problem(f"{path}.minReplicas", f"must be non-negative, got {least}")
-    for field, bound in (("minReplicas", least), ("maxReplicas", autoscaling.max_replicas)):
-        if bound is not None and bound > MOST_REPLICAS:
-            yield Problem(f"{path}.{field}", f"must be at most {MOST_REPLICAS}, got {bound}")
+    for field, number in (("minReplicas", least), ("maxReplicas", autoscaling.max_replicas)):
+        if number is not None and number > MOST_REPLICAS:
+            yield Problem(f"{path}.{field}", f"must be at most {MOST_REPLICAS}, got {number}")
     lowest = max(1, least or 1)
     if autoscaling.max_replicas is not None and autoscaling.max_replicas < lowest:
         bound = f"minReplicas ({lowest})" if lowest > 1 else "1"

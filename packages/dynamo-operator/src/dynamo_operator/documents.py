@@ -157,7 +157,9 @@ def _roots(source: str, text: str, most_values: int) -> Iterator[yaml.Node]:
     if text.lstrip()[:1] in {"{", "["}:
         text = _PAIR.sub(lambda pair: bytes.fromhex(pair[1] + pair[2]).decode("utf-16-be"), text)
     try:
-        yield from yaml.compose_all(text, Loader=partial(_NodeLoader, most_values=most_values))
+        loader = _NodeLoader(text, most_values)
+        while loader.check_node() and (node := loader.get_node()):
+            yield node
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source

@@ -3,6 +3,7 @@
 Examples of each rule, and of each change that is refused, are rows of `tests/reviews/rows.py`.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -66,6 +67,8 @@ from kube_runtime.types.meta import Fields, Object, amount
 _LONGEST_ORDER: Final = 100
 """Four times the most services that a graph may have."""
 
+IN_SERVICE: Final = re.compile("[A-Za-z0-9]")
+"""What the key of a service contains."""
 _ORDER: Final = "spec.restart.strategy.order"
 
 
@@ -91,11 +94,6 @@ def graph_size_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
 def most_replicas(service: ComponentSpec) -> int:
     """The most replicas that a service may have."""
     return MAX_GROUPS if service.nodes > 1 else MOST_REPLICAS
-
-
-def is_service(key: str) -> bool:
-    """Whether the text may be the key of a service."""
-    return any(letter.isascii() and letter.isalnum() for letter in key)
 
 
 def _too_long(subject: str) -> str:
@@ -239,7 +237,7 @@ def _restart_problems(restart: Restart, services: list[str]) -> Iterator[Problem
 def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     users: dict[str, list[str]] = defaultdict(list)
     for key, service in sorted(graph.spec.services.items()):
-        if not is_service(key):
+        if not IN_SERVICE.search(key):
             text = "invalid service name (expected at least one letter or digit)"
             yield Problem(service_path(key), text)
             continue

@@ -16,7 +16,7 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterStatus as AdapterStatus
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.service import base_replicas, selector
-from dynamo_operator.graph.validate import is_service, most_replicas
+from dynamo_operator.graph.validate import IN_SERVICE, most_replicas
 from dynamo_operator.shared.conditions import REJECTED_RETRY_SECONDS, ScalingReason
 from dynamo_operator.shared.problems import MOST_REPLICAS, Problem, name_problems, shown
 from kube_runtime.apply.result import Blocked, controls
@@ -46,7 +46,7 @@ def adapter_problems(adapter: Adapter) -> Iterator[Problem]:
         yield Problem("spec.replicas", f"must be at most {MOST_REPLICAS}, got {adapter.spec.replicas}")
     graph, service = adapter.spec.dgd_ref.name, adapter.spec.dgd_ref.service_name
     yield from name_problems(graph, "spec.dgdRef.name", "a DynamoGraphDeployment")
-    if len(service) > names.SUBDOMAIN_LIMIT or not is_service(service):
+    if len(service) > names.SUBDOMAIN_LIMIT or not IN_SERVICE.search(service):
         expected = f"expected at most {names.SUBDOMAIN_LIMIT} characters, one of them a letter or digit"
         yield Problem("spec.dgdRef.serviceName", f"invalid service name {shown(service)} ({expected})")
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from cluster.graph.graphs import graph, service
 from cluster.legacy.deployments import CONFIG, NIM, disagg, graph_config, image
 from cluster.legacy.deployments import worker as nim_worker
 from cluster.requests.playing import REQUEST, a_request
+from dynamo_graphs.explanation import explanation
+from dynamo_graphs.reader import STATED
 from dynamo_legacy.api import DynamoDeployment, DynamoNimDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import GROVE, INFERENCE_POOL, ISTIO, LEADER_WORKER_SET
@@ -53,6 +56,16 @@ class Case:
         live = world.read(kind, body["metadata"]["name"]).get("status", {})
         conditions = live.get("conditions", [])
         return "\n".join(condition["message"] for condition in conditions if condition["status"] == "False")
+
+    def why(self, world: Running) -> str:
+        """The first cause in `dynamoctl why`, which knows today's kinds; of others, what they report."""
+        kind, body = self.objects[-1]
+        for type_ in STATED:
+            if type_.KIND == kind:
+                live = msgspec.convert(world.read(kind, body["metadata"]["name"]), type_)
+                said = explanation(live, now=datetime.now(UTC)).said
+                return next(line for line in said if line.startswith(("The operator reports", "Service ")))
+        return self.reported(world)
 
 
 def _golden(name: str, *installed: Kind) -> Case:

@@ -16,9 +16,9 @@ from cluster.legacy.deployments import (
     graph_config,
     image,
 )
-from dynamo_legacy.build.job import FORCE
+from dynamo_legacy.build.job import FETCHER, FORCE, IS_BUILDER
 from dynamo_legacy.names import SharedSecret
-from kube_runtime.types.kinds import Deployment, Job, Service
+from kube_runtime.types.kinds import Deployment, Job, Pod, Service
 from lifecycle.running import GRAPH, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 
@@ -98,18 +98,47 @@ async def test_two_deployments_of_a_tag_own_its_build_together() -> None:
         assert tag == "Frontend:jh2o6dqzpsgfued4"
 
 
-@on_simulated_clock
-async def test_the_token_of_the_store_is_gone_after_a_build_that_failed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("YATAI_ENDPOINT", "YATAI_API_TOKEN", "INTERNAL_IMAGES_BENTO_DOWNLOADER", "BUILDKIT_URL"):
         monkeypatch.setenv(name, "https://set.example")
+
+
+async def a_build(operator: Running) -> str:
+    """Have an operator build an image; the name of the Job."""
     metadata = {"name": "a", "annotations": {FORCE: "true"}}
+    operator.create(REQUEST, {"metadata": metadata, "spec": {"bentoTag": "a:1", "image": "r.example/a"}})
+    await asyncio.sleep(REST_SECONDS)
+    (job,) = operator.names(Job.KIND)
+    return job
+
+
+@pytest.mark.usefixtures("builds")
+@on_simulated_clock
+async def test_a_pod_that_only_names_the_build_as_its_owner_decides_no_configuration() -> None:
     async with running(legacy_kinds=True) as operator:
-        operator.create(REQUEST, {"metadata": metadata, "spec": {"bentoTag": "a:1", "image": "r.example/a"}})
-        await asyncio.sleep(REST_SECONDS)
+        name = await a_build(operator)
+        job = operator.read(Job.KIND, name)
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "controller": True}
+        spec = job["spec"]["template"]["spec"]
+        for text, runs in (("forged", {**spec, "volumes": []}), ("ours", spec)):
+            assert operator.names(CONFIG) == []
+            owners = [{**owner, "uid": job["metadata"]["uid"]}]
+            metadata = {"name": text, "labels": {IS_BUILDER: "true"}, "ownerReferences": owners}
+            ended = {"name": FETCHER, "state": {"terminated": {"exitCode": 0, "message": text}}}
+            operator.create(
+                Pod.KIND, {"metadata": metadata, "spec": runs, "status": {"initContainerStatuses": [ended]}}
+            )
+            await asyncio.sleep(REST_SECONDS)
+        assert operator.read(CONFIG, "a")["data"] == {"bento.yaml": "ours"}
+
+
+@pytest.mark.usefixtures("builds")
+@on_simulated_clock
+async def test_the_token_of_the_store_is_gone_after_a_build_that_failed() -> None:
+    async with running(legacy_kinds=True) as operator:
+        job = await a_build(operator)
         assert operator.names(SharedSecret.KIND) == ["yatai-api-token"]
-        (job,) = operator.names(Job.KIND)
         failed = {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}
         operator.change(Job.KIND, job, failed, "status")
         await asyncio.sleep(REST_SECONDS)

@@ -32,9 +32,9 @@ async def test_a_namespace_that_another_operator_leaves_is_reconciled() -> None:
 @on_simulated_clock
 async def test_a_scaling_adapter_that_was_deleted_is_created_again() -> None:
     async with running() as world:
-        world.create(GRAPH, graph(Frontend=service("frontend", scalingAdapter={"enabled": True})))
+        world.create(GRAPH, graph(Frontend=service("frontend", replicas=2, scalingAdapter={"enabled": True})))
         await asyncio.sleep(REST_SECONDS)
         assert ["chat-frontend"] == world.names(ADAPTER)
         world.delete(ADAPTER, "chat-frontend")
         await asyncio.sleep(REST_SECONDS)
-        assert ["chat-frontend"] == world.names(ADAPTER)
+        assert 2 == world.read(ADAPTER, "chat-frontend")["spec"]["replicas"]

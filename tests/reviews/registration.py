@@ -1,23 +1,22 @@
 """The ValidatingWebhookConfiguration that the chart renders, also for an operator beside the cluster."""
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from kube_runtime.types.kinds import ValidatingWebhookConfiguration
 from kube_runtime.types.meta import Object
 
 CHARTS = Path(__file__).parents[1] / "golden/charts"
 NAME = "dynamo-platform-dynamo-operator-validating"
 
 
-def rendered(case: str = "defaults") -> Object:
-    """That of a golden file, held byte by byte by `tests/cluster/charts`."""
+def rendered(case: str = "defaults", name: str = NAME) -> Object:
+    """The one of a golden file, which `tests/cluster/charts` holds byte by byte, or another object."""
     text = (CHARTS / case / "objects.yaml").read_text(encoding="utf-8")
-    kind = ValidatingWebhookConfiguration.KIND.name
-    [found] = [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each and each["kind"] == kind]
-    body: Object = found
-    return body
+    objects = filter(None, yaml.load_all(text, Loader=yaml.CSafeLoader))
+    [body] = [each for each in objects if each["metadata"]["name"] == name]
+    return dict[str, Any](body)
 
 
 def registration(address: str, bundle: str = "") -> Object:

@@ -171,22 +171,23 @@ def _behind(stated: Stated, changed_at: str | None, now: datetime) -> tuple[list
 
 def _troubles(stated: Stated, now: datetime) -> tuple[list[str], list[str]]:
     """The causes in the conditions, each reason once, then the services that are not ready."""
-    late = _late(stated)
+    late, progress = _late(stated), condition(stated.status.conditions, "Progressing")
+    summarized: list[str] = []
     lines: list[str] = []
     advice: list[str] = []
     for cause in _bad_conditions(stated):
         texts, remedies = _condition_texts(stated, cause)
-        lines += texts
         if late and cause == summary(stated):
-            continue  # the services follow, each with its own advice
+            summarized = texts  # the services follow, each with its own advice
+            continue
+        lines += texts
         advice += remedies
         if cause.message:
             lines.append(f"The operator reports: {cause.message}")
-    progress = condition(stated.status.conditions, "Progressing")
     if progress is not None and progress.reason == GraphReason.UPDATING:
-        lines.append(f"Progress: {progress.message}.")
-    lines += (_service(service, now) for service in late)
-    return lines, [*advice, *_advice(late, stated.metadata.namespace)]
+        (summarized if late else lines).append(f"Progress: {progress.message}.")
+    summarized += (_service(service, now) for service in late)
+    return [*summarized, *lines], [*_advice(late, stated.metadata.namespace), *advice]
 
 
 def _late(stated: Stated) -> list[Service]:

@@ -22,7 +22,7 @@ from dynamo_legacy.status import (
 )
 from dynamo_legacy.validation import deployment_problems, shared_size_problem
 from dynamo_operator.component.read import live_objects
-from dynamo_operator.documents import LARGE_TEXT
+from dynamo_operator.documents import LARGE_TEXT, ONE_AT_A_TIME
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import LiveObjects
 from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile
@@ -141,8 +141,11 @@ async def _parsed(text: str, *, to_keep: bool) -> Resolution:
     if not text:
         return Resolution(problem=f"the configuration has no key {GRAPH_CONFIG_KEY}")
     try:
-        parse = render.parse_graph_config
-        graph = parse(text) if len(text) <= LARGE_TEXT else await asyncio.to_thread(parse, text)
+        if len(text) <= LARGE_TEXT:
+            graph = render.parse_graph_config(text)
+        else:
+            loop = asyncio.get_running_loop()
+            graph = await loop.run_in_executor(ONE_AT_A_TIME, render.parse_graph_config, text)
     except render.GraphConfigError as error:
         return Resolution(problem=str(error))
     return Resolution(graph, text, to_keep=to_keep)

@@ -13,6 +13,7 @@ import http.client
 import io
 import math
 import os
+import re
 import shutil
 import sys
 import tarfile
@@ -486,9 +487,9 @@ async def _of_registry(source: OciSource, to: Path) -> str:
     async with registry_session() as session:
         registry = Registry(session, reference, source.insecure, login, token_host=None)
         layers = (await registry.manifest()).get("layers") or []
-        if len(layers) != 1 or not isinstance(layers[0].get("digest"), str):
-            raise BadArchive(f"{source.ref}: expected one layer, found {len(layers)}")
-        digest: str = layers[0]["digest"]
+        digest = str(layers[0].get("digest")) if len(layers) == 1 else ""
+        if not re.fullmatch("sha256:[0-9a-f]{64}", digest):  # it becomes part of a URL
+            raise BadArchive(f"{source.ref}: expected one layer with a sha256, found {len(layers)}")
         actual = await _written(_of_url(*registry.blob(digest)), to)
     if digest != f"sha256:{actual}":
         raise BadArchive(f"{source.ref}: the layer has sha256 {actual}, expected {digest}")
@@ -546,7 +547,10 @@ class ArchiveStore:
             return await asyncio.to_thread(self._read, tag)
 
     def _read(self, tag: str) -> str:
-        url = store_url(tag, self._settings)
+        try:
+            url = store_url(tag, self._settings)
+        except ValueError as error:
+            raise StoreError(str(error)) from error
         parts, token = urlsplit(url), self._settings.api_token.reveal()
         headers = {TOKEN_HEADER: f"{store_user(self._settings)}:{token}"}
         is_plain = parts.scheme == "http"

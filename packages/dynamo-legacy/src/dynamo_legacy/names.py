@@ -36,8 +36,8 @@ _NOT_IN_SUBDOMAIN = re.compile(r"[^a-z0-9.-]")
 
 def tag_parts(tag: str) -> tuple[str, str]:
     """Split a tag into repository and version. Raises: ValueError if it is not `<repository>:<version>`."""
-    repository, colon, version = tag.partition(":")
-    if not repository or not version or ":" in version or not colon:
+    repository, _, version = tag.partition(":")
+    if {repository, version} & {"", ".", ".."} or ":" in version:  # they are parts of a path too
         raise ValueError(
             f'invalid tag "{tag}" (expected <repository>:<version>, for example frontend:jh2o6dqz)'
         )

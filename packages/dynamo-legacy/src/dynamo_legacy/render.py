@@ -29,10 +29,11 @@ from dynamo_operator.component.exposure import ingresses, virtual_services
 from dynamo_operator.component.objects import canonical, object_metadata, variable
 from dynamo_operator.component.plan import Backend, ComponentPlan, Role
 from dynamo_operator.component.render import component_plan, services
-from dynamo_operator.documents import documents
+from dynamo_operator.documents import VALUES_LIMIT, documents
 from dynamo_operator.names import LABEL_LIMIT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, NamespaceDefaults
+from dynamo_operator.shared.problems import MOST_REPLICAS
 from kube_runtime.errors import ConfigError, ConfigErrors
 from kube_runtime.types.kinds import Deployment, HorizontalPodAutoscaler, PersistentVolumeClaim
 from kube_runtime.types.meta import Key, Kind, Object
@@ -221,7 +222,7 @@ def parse_graph_config(text: str) -> GraphConfig:
     if len(text) > MOST_BYTES:
         raise GraphConfigError(f"{GRAPH_CONFIG_KEY}: too large ({MOST_BYTES} characters at most)")
     try:
-        loaded = documents(GRAPH_CONFIG_KEY, text)
+        loaded = documents(GRAPH_CONFIG_KEY, text, VALUES_LIMIT)
     except ConfigError as error:
         raise GraphConfigError(str(error)) from error
     except ConfigErrors as group:
@@ -313,8 +314,8 @@ def _scalar(value: object, path: str) -> str:
 def _count(value: object, path: str) -> int | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-        raise GraphConfigError(f"{path}: expected a number of replicas")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_REPLICAS:
+        raise GraphConfigError(f"{path}: expected a number of replicas, at most {MOST_REPLICAS}")
     return value
 
 

@@ -6,12 +6,14 @@ from typing import ClassVar
 
 from dynamo_legacy.api import DynamoNim, DynamoNimRequest
 from dynamo_legacy.build import source
-from dynamo_legacy.build.job import BUILDER_ACCOUNT, IS_BUILDER, Build, build_job
+from dynamo_legacy.build.job import BUILDER_ACCOUNT, IS_BUILDER, Build, build_job, job_name
 from dynamo_legacy.build.plan import (
     BuildFacts,
     BuildPlan,
     Next,
     Reason,
+    believed_config,
+    config_report,
     dynamo_nim,
     fetched_config,
     plan_build,
@@ -31,6 +33,7 @@ from dynamo_legacy.render import graph_config_map
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.status import MESSAGE_LIMIT
 from dynamo_legacy.validation import request_problems
+from dynamo_operator.requests.api import JobInFull, JobPodInFull
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.report import Reporter, load_for_reconcile
 from dynamo_operator.shared.transforms import namespace_of, per_owner, slimmed
@@ -39,7 +42,13 @@ from kube_runtime.apply.result import Applied, controls
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
+from kube_runtime.errors import NotFound, TooLarge
 from kube_runtime.types.meta import Key, Object, Resource, fitted
+
+_MOST_PODS = 20
+"""Pods of a Job that report a configuration. The Job has three at most; of more, none counts."""
+_MOST_BYTES = 1024 * 1024
+"""Of the JSON of a pod or a Job, which is decoded with its spec."""
 
 JOB_SELECTOR = f"{IS_BUILDER}=true"
 """Label selector of builds. Jobs of an earlier operator have the label too, and count as well."""
@@ -175,13 +184,14 @@ class ImageRequestController:
             logins.append(source.registry_secret(namespace, self.legacy))
         if plan.step is Next.RECORD:
             nim = dynamo_nim(request, image.name, image.secret)
-            desired: list[DesiredObjects] = [_shared(logins), *_config(request, snapshot)]
+            desired: list[DesiredObjects] = [_shared(logins), *await self._config(request, snapshot)]
             await self.applier.apply(request, *desired, Controlled([nim], (DynamoNim,)), applied=applied)
             return plan
         if plan.step is not Next.BUILD:
             # A build that has failed needs the token of the store no longer.
             ended = [_shared(logins)] if plan.step is Next.NOTHING else []
-            await self.applier.apply(request, *ended, *_config(request, snapshot), applied=applied)
+            config = await self._config(request, snapshot)
+            await self.applier.apply(request, *ended, *config, applied=applied)
             return plan
         if snapshot.builder_error:
             return refused(Reason.VALIDATION_FAILED, snapshot.builder_error)
@@ -199,6 +209,28 @@ class ImageRequestController:
             await self.applier.apply(request, CreateOnly([job], (BuildJob,)), applied=applied)
         return plan
 
+    async def _config(self, request: DynamoNimRequest, snapshot: RequestSnapshot) -> list[CreateOnly]:
+        """The configuration of the graph that its build found, until a ConfigMap has one."""
+        job = next((job for job in snapshot.jobs if job.metadata.name == job_name(request)), None)
+        if job is None or self.cache.get(GraphConfigMap, request.key):
+            return []
+        found = {pod.key: fetched_config(pod) for pod in snapshot.pods if controls(job, pod)}
+        ended = [key for key, text in found.items() if text is not None]
+        if not any(found.values()) or len(ended) > _MOST_PODS:
+            return []
+        # The cache has no specs.
+        client = self.reporter.client
+        try:
+            live = await client.get(JobInFull, job.key, _MOST_BYTES)
+            reports = [config_report(live, await client.get(JobPodInFull, key, _MOST_BYTES)) for key in ended]
+        except (NotFound, TooLarge):
+            return []
+        is_complete = any((it.type, it.status) == ("Complete", "True") for it in job.status.conditions)
+        if not (text := believed_config(reports, is_complete=is_complete)):
+            return []
+        config_map = graph_config_map(request.key, request.metadata.name, text)
+        return [CreateOnly([config_map], (GraphConfigMap,))]
+
     async def _delete_stale(self, request: DynamoNimRequest, plan: BuildPlan) -> None:
         for job in plan.stale:
             if job.metadata.deletion_timestamp is None:
@@ -212,11 +244,3 @@ class ImageRequestController:
 
 def _shared(secrets: list[Object]) -> Shared:
     return Shared(secrets, (SharedSecret,), source.SHARED_MARKER)
-
-
-def _config(request: DynamoNimRequest, snapshot: RequestSnapshot) -> Iterator[CreateOnly]:
-    text = fetched_config(snapshot.pods)
-    if not text:
-        return
-    config_map = graph_config_map(request.key, request.metadata.name, text)
-    yield CreateOnly([config_map], (GraphConfigMap,))

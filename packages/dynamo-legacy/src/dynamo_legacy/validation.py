@@ -29,6 +29,7 @@ from dynamo_operator.graph.validate import shared_size_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import (
     MOST_PROBLEMS,
+    MOST_REPLICAS,
     Problem,
     ProblemKind,
     first_problems,
@@ -229,6 +230,9 @@ def _autoscaling_problems(autoscaling: api.Autoscaling | None, path: str) -> Ite
     least = autoscaling.min_replicas
     if least is not None and least < 0:
         yield Problem(f"{path}.minReplicas", f"must be non-negative, got {least}")
+    for field, number in (("minReplicas", least), ("maxReplicas", autoscaling.max_replicas)):
+        if number is not None and number > MOST_REPLICAS:
+            yield Problem(f"{path}.{field}", f"must be at most {MOST_REPLICAS}, got {number}")
     lowest = max(1, least or 1)
     if autoscaling.max_replicas is not None and autoscaling.max_replicas < lowest:
         bound = f"minReplicas ({lowest})" if lowest > 1 else "1"

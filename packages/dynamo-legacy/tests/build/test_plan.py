@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from dynamo_legacy.api import DynamoNim, DynamoNimRequest, DynamoNimRequestSpec, DynamoNimRequestStatus
+from dynamo_legacy.api import (
+    DynamoNim,
+    DynamoNimRequest,
+    DynamoNimRequestSpec,
+    DynamoNimRequestStatus,
+    DynamoNimSpec,
+)
 from dynamo_legacy.build.job import FETCHER, FORCE, HASH, build_hash, job_name
 from dynamo_legacy.build.plan import (
     BuildFacts,
@@ -14,6 +20,7 @@ from dynamo_legacy.build.plan import (
     Next,
     Probe,
     Reason,
+    believed_config,
     dynamo_nim,
     fetched_config,
     plan_build,
@@ -93,10 +100,18 @@ def test_an_image_is_asked_for_and_recorded_or_built(
 
 
 def test_what_was_found_once_is_not_asked_again() -> None:
-    same = Condition("ImageExists", "True", message=IMAGE)
-    assert Next.RECORD is plan_build(request(None, same), BuildFacts(IMAGE)).step
-    different = Condition("ImageExists", "True", message="another:1")
-    assert Next.PROBE is plan_build(request(None, different), BuildFacts(IMAGE)).step
+    made = {HASH: build_hash(request())}  # an earlier operator records no hash
+    for nim in (DynamoNim(spec=DynamoNimSpec(image=IMAGE)), DynamoNim(Metadata(annotations=made))):
+        assert Next.RECORD is plan_build(request(), BuildFacts(IMAGE, nim=nim)).step
+    different = DynamoNim(spec=DynamoNimSpec(image="another:1"))
+    assert Next.PROBE is plan_build(request(), BuildFacts(IMAGE, nim=different)).step
+
+
+def test_a_forged_status_creates_no_image() -> None:
+    types = ("ImageExists", "ImageExistsChecked", "DynamoNimAvailable", "ImageBuilding")
+    forged = request(None, *(Condition(type_, "True", "Succeeded", IMAGE) for type_ in types))
+    assert Next.PROBE is plan_build(forged, BuildFacts(IMAGE)).step
+    assert Next.BUILD is plan_build(forged, BuildFacts(IMAGE, probe=Probe())).step
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Running"])
@@ -169,14 +184,21 @@ def test_the_nim_has_what_the_request_says() -> None:
     ],
 )
 def test_the_configuration_comes_from_the_container_that_fetched_it(text: str, expected: str) -> None:
-    assert expected == fetched_config([pod(request(), FETCHER, 0, text)])
-    assert "" == fetched_config([pod(request(), FETCHER, 1, text)])
+    assert expected == fetched_config(pod(request(), FETCHER, 0, text))
+    assert fetched_config(pod(request(), FETCHER, 1, text)) is None
 
 
 def test_a_configuration_that_expands_without_end_is_cut() -> None:
     bomb: Any = zlib.compress(bytes(64 * 1024**2), 9)
     text = "zlib:" + base64.b64encode(bomb).decode()
-    assert 1024**2 >= len(fetched_config([pod(request(), FETCHER, 0, text)]))
+    assert 1024**2 >= len(fetched_config(pod(request(), FETCHER, 0, text)) or "")
+
+
+def test_the_configuration_is_that_of_a_pod_that_runs_the_jobs_template() -> None:
+    ours, changed, forged = ("ours", True), ("ours", False), ("forged", False)
+    cases = ([forged, ours], [forged, ("", True)], [forged, changed], [changed, (None, False)])
+    assert ["ours", "", "", "ours"] == [believed_config(case, is_complete=True) for case in cases]
+    assert "" == believed_config([changed], is_complete=False)  # the build's own pod may report yet
 
 
 def test_a_request_that_was_paused_says_that_it_is_not_any_more() -> None:

@@ -15,6 +15,7 @@ from dynamo_legacy.build.source import (
     image_tag,
     parse_reference,
     registry_secret,
+    store_url,
 )
 from dynamo_legacy.settings import LegacySettings, Secret
 from kube_runtime.types.meta import Metadata
@@ -53,6 +54,12 @@ def test_a_long_tag_is_hashed() -> None:
     assert 38 == len(tag)
     far = request(f"frontend:{'v' * 200}", annotations={STORAGE_NAMESPACE: "n" * 200})
     assert 38 == len(image_tag(far, LegacySettings()))
+
+
+@pytest.mark.parametrize("tag", ["..:1", "a:..", ".:.", "a/../../b:1", "%2e%2e:1"])
+def test_no_tag_is_a_path_in_the_store(tag: str) -> None:
+    with pytest.raises(ValueError, match="tag"):
+        store_url(tag, LegacySettings(endpoint="https://store"))
 
 
 def test_pods_run_the_registrys_name_and_the_build_pushes_to_the_address_inside() -> None:

@@ -347,8 +347,8 @@ async def test_the_configuration_of_a_tag(serve: Any) -> None:
     asked: list[str] = []
     address = serve(answering(tar({"bento.yaml": "service: a"}), asked=asked))
     settings = LegacySettings(endpoint=f"{address}/base/", api_token=Secret("t"))
-    assert await ArchiveStore(settings).graph_config("a/../b:v 1") == "service: a"
-    path = "/base/api/v1/dynamo_nims/a%2F..%2Fb/versions/v%201/download"
+    assert await ArchiveStore(settings).graph_config("a b:v 1") == "service: a"
+    path = "/base/api/v1/dynamo_nims/a%20b/versions/v%201/download"
     assert asked == [f"{path} yatai-image-builder:default:t"]
 
 

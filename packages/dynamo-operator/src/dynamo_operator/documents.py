@@ -10,6 +10,7 @@ Source: go.yaml.in/yaml/v2 v2.4 (tags of plain scalars), sigs.k8s.io/yaml (keys)
 import math
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,8 @@ _INTEGER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _MOST_VALUES = 1_000_000
 """Values of a text. Aliases of aliases grow exponentially; the largest object has fewer values."""
+VALUES_LIMIT = 200_000
+"""Values of a text that the operator reads for a tenant: at most 100 MB of nodes."""
 _LONGEST = 100
 """Characters of an integer; Python rejects very long ones."""
 _LARGEST = 2**64 - 1
@@ -48,7 +51,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 _MERGE_KEY = "<<"
 LARGE_TEXT = 64 * 1024
-"""Characters of YAML that may be read in an event loop: about 0.1 s. More of them take a thread."""
+"""Characters of YAML that may be read in an event loop: about 0.1 s. `ONE_AT_A_TIME` reads more of them."""
+ONE_AT_A_TIME = ThreadPoolExecutor(1, "yaml")
+"""Parses large texts. More threads would take as long, and the memory of as many texts."""
 DEPTH_LIMIT = 100
 """Levels of lists and mappings. Objects of Kubernetes have less than thirty."""
 
@@ -67,20 +72,26 @@ def is_deep(value: object) -> bool:
 
 
 class ShallowLoader(yaml.CSafeLoader):
-    """PyYAML's safe reader, which raises `yaml.MarkedYAMLError` for text nested too deeply.
+    """PyYAML's safe reader, which raises `yaml.MarkedYAMLError` for text with too many levels or values.
 
-    PyYAML's C reader recurses once for each level: a text of some thousand brackets would end the process.
+    PyYAML's C reader recurses once for each level: a text of some thousand brackets would end the process. A
+    value of two characters becomes a node of 260 bytes, so values are counted before they are nodes.
     Read text from untrusted sources with this one.
     """
 
-    _depth = 0
+    def __init__(self, stream: Any, most_values: int = _MOST_VALUES) -> None:
+        super().__init__(stream)
+        self._most, self._values, self._depth = most_values, 0, 0
 
     # The reader calls these two before and after the content of each value.
-    def descend_resolver(self, current_node: Any, current_index: object) -> None:  # noqa: ARG002
+    def descend_resolver(self, current_node: Any, current_index: object) -> None:
         self._depth += 1
-        if self._depth > DEPTH_LIMIT:
+        self._values += current_node is None or current_index is not None  # a key counts with its value
+        problem = f"nested deeper than {DEPTH_LIMIT} levels" if self._depth > DEPTH_LIMIT else ""
+        problem = f"more than {self._most} values" if self._values > self._most else problem
+        if problem:
             mark = current_node.start_mark if current_node is not None else None
-            raise yaml.MarkedYAMLError(problem=f"nested deeper than {DEPTH_LIMIT} levels", problem_mark=mark)
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
     def ascend_resolver(self) -> None:
         self._depth -= 1
@@ -105,7 +116,7 @@ def documents(source: str, text: str, most_values: int = _MOST_VALUES) -> list[D
     Raises: ConfigErrors, one for each mistake.
     """
     reading = _Reading(source, most_values)
-    found = [Document(source, reading.value(node), node) for node in _roots(source, text)]
+    found = [Document(source, reading.value(node), node) for node in _roots(source, text, most_values)]
     if reading.mistakes:
         raise ConfigErrors(source, reading.mistakes)
     return [document for document in found if document.value is not None]
@@ -143,12 +154,14 @@ class _NodeLoader(ShallowLoader):
         return super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
 
 
-def _roots(source: str, text: str) -> Iterator[yaml.Node]:
+def _roots(source: str, text: str, most_values: int) -> Iterator[yaml.Node]:
     """Parse the root nodes. JSON escapes characters beyond 16 bits in two parts, which YAML cannot."""
     if text.lstrip()[:1] in {"{", "["}:
         text = _PAIR.sub(lambda pair: bytes.fromhex(pair[1] + pair[2]).decode("utf-16-be"), text)
     try:
-        yield from yaml.compose_all(text, Loader=_NodeLoader)
+        loader = _NodeLoader(text, most_values)
+        while loader.check_node() and (node := loader.get_node()):
+            yield node
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source

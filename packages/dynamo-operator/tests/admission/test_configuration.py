@@ -4,6 +4,7 @@ import pytest
 
 from dynamo_legacy.admission import LEGACY_RULES
 from dynamo_operator.admission.configuration import LEGACY_REVIEWED, REVIEWED, entry_name, path_of
+from dynamo_operator.models.api import DynamoModel
 from kube_runtime.types.meta import Kind
 from reviews.registration import rendered
 
@@ -34,6 +35,10 @@ def test_each_kind_that_is_reviewed_is_registered(case: str, kinds: tuple[Kind, 
     assert [
         (entry_name(kind), path_of(kind), [{**rule, "resources": [kind.plural]}]) for kind in kinds
     ] == found
+    # A DynamoModel creates no objects.
+    policy = rendered(case, "dynamo-platform-dynamo-operator-no-graphs")["spec"]["matchConstraints"]
+    plurals = {kind.plural for kind in kinds if kind != DynamoModel.KIND}
+    assert plurals == set(policy["resourceRules"][0]["resources"])
 
 
 def test_kinds_of_the_older_generation_are_those_that_have_rules() -> None:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import SearchStrategy
 
-from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
 from dynamo_operator.crds import RESOURCES, custom_resource_definition, custom_resource_definitions, defaulted
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec, Restart
 from dynamo_operator.models.api import DynamoModel, DynamoWorkerMetadata
 from kube_runtime.types.meta import Metadata, Object, Resource
 
@@ -143,6 +143,11 @@ def instances(struct: type[msgspec.Struct]) -> SearchStrategy[Any]:
 def test_decoding_what_was_encoded_gives_the_same(resource: type[Resource], data: st.DataObject) -> None:
     value = data.draw(instances(resource))
     assert value == msgspec.json.decode(msgspec.json.encode(value), type=resource)
+
+
+def test_defaults_are_not_written() -> None:
+    spec = DynamoGraphDeploymentSpec(services={"A": ComponentSpec()}, restart=Restart(id="1"))
+    assert {"services": {"A": {}}, "restart": {"id": "1"}} == msgspec.to_builtins(spec)
 
 
 def test_an_unknown_field_is_ignored() -> None:

@@ -1,17 +1,31 @@
 """YAML means what it means to kubectl, and every mistake has a place."""
 
+import asyncio
 import json
+import re
+import threading
+import time
+import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from dynamo_operator.documents import DEPTH_LIMIT, ShallowLoader, documents, is_deep, scalar
+from dynamo_operator.documents import (
+    DEPTH_LIMIT,
+    LARGE_TEXT,
+    ShallowLoader,
+    documents,
+    is_deep,
+    parsed,
+    scalar,
+)
 
 
-def mistakes(text: str) -> list[str]:
+def mistakes(text: str, *limit: int) -> list[str]:
     with pytest.raises(ExceptionGroup) as caught:
-        documents("f.yaml", text)
+        documents("f.yaml", text, *limit)
     return [str(error) for error in caught.value.exceptions]
 
 
@@ -137,6 +151,39 @@ def test_aliases_of_aliases_end() -> None:
     assert ["f.yaml: more than 1000000 values, counted wherever an alias repeats them"] == mistakes(
         f"a0: &a0 x\n{layers}"
     )
+
+
+@pytest.mark.parametrize(
+    "text", ["[[" + "a," * 500_000 + "]]", "- ? [" + "a," * 500_000 + "]", "- a\n" * 250_000]
+)
+def test_values_are_counted_before_they_are_nodes(text: str) -> None:
+    tracemalloc.start()
+    (line,) = mistakes(text, 1000)
+    assert line.endswith("unreadable YAML: more than 1000 values")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1_000_000 + 2 * len(text)  # the reader encodes the text
+
+
+async def test_many_large_texts_are_parsed_one_at_a_time() -> None:
+    def parse() -> int:
+        time.sleep(0.01)
+        return threading.get_ident()
+
+    threads = await asyncio.gather(*(parsed(LARGE_TEXT + 1, parse) for _ in range(6)))
+    assert 1 == len({*threads})
+
+
+OF_THE_USER = re.compile("devcluster|kubeconfig|login_provider|playground|manifests")
+"""Modules that read files of the user or of this repository."""
+
+
+def test_no_module_reads_yaml_without_a_bound() -> None:
+    files = Path(__file__).parents[4].glob("packages/*/src/**/*.py")
+    texts = [file.read_text("utf-8") for file in files if not OF_THE_USER.search(str(file))]
+    read = re.findall(r"yaml\.(?:\w+_)?(?:load|compose|parse|scan)(?:_all)?\(.*", "\n".join(texts))
+    assert len(read) > 2
+    assert not [line for line in read if "Loader=ShallowLoader" not in line]
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, "{a: " * 100_000])

@@ -118,8 +118,8 @@ def test_a_graph_has_no_problem(service: Object, spec: Object) -> None:
 @pytest.mark.parametrize(
     ("service", "factor", "expected"),
     [
-        ({"replicas": 2}, 2**30, "2147483648 (limit 2147483647)"),
-        ({"replicas": 2}, 2**30 - 1, None),
+        ({"replicas": 2}, 75_001, "150002 (limit 150000)"),
+        ({"replicas": 2}, 75_000, None),
         ({"replicas": 2, "scalingAdapter": {"enabled": True}}, 2**30, None),
         ({"replicas": 11, "multinode": {"nodeCount": 2}}, 100, "1100 (limit 1000)"),
     ],

@@ -13,6 +13,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as Req
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.render import (
     model_cache,
+    profiler_config,
     profiler_config_text,
     profiling_job,
     uses_ai_configurator,
@@ -129,10 +130,15 @@ def test_only_a_boolean_chooses_ai_configurator(sweep: Any, is_offline: bool) ->
     assert expected == a_job(spec)["metadata"]["labels"]["app"]
 
 
-def test_a_model_cache_needs_a_claim() -> None:
+def test_a_model_cache_needs_a_claim_and_has_the_keys_of_each_profiler() -> None:
     assert model_cache(a_spec({"deployment": {"modelCache": {"mountPath": "/m"}}})) is None
     cached = a_spec({"deployment": {"modelCache": {"pvcName": "c"}}})
     assert ("c", "/opt/model-cache") == model_cache(cached)
+    later = {"pvcName": "c", "pvcMountPath": "/m", "modelPathInPvc": "llama"}
+    spec = a_spec({"deployment": {"modelCache": later}})
+    assert ("c", "/m") == model_cache(spec)
+    each = {**later, "mountPath": "/m", "pvcPath": "llama"}
+    assert each == profiler_config(spec, "n")["deployment"]["modelCache"]
 
 
 def test_results_are_saved_by_the_operators_own_image() -> None:

@@ -37,26 +37,11 @@ def stream(*documents: object) -> str:
     return "\n---\n".join(map(json.dumps, documents))
 
 
-def bomb() -> str:
-    """A short text that stands for a billion values."""
-    lines = ["kind: X", "a: &a0 [x, x, x, x, x, x, x, x, x]"]
-    for at in range(1, 9):
-        lines.append(f"b{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 9)}]")
-    return "\n".join(lines)
-
-
 def merge_bomb() -> str:
     """A short text whose last mapping has forty million keys."""
     lines = ["kind: X", "a0: &a0 {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1}"]
     for at in range(1, 8):
         lines.append(f"a{at}: &a{at} {{<<: [{', '.join([f'*a{at - 1}'] * 9)}]}}")
-    return "\n".join(lines)
-
-
-def chain(kind: str, length: int) -> str:
-    """Anchors, each of which has the one before inside."""
-    lines = ["kind: X", "a0: &a0 {x: 1}"]
-    lines += [f"a{at}: &a{at} {kind % f'*a{at - 1}'}" for at in range(1, length)]
     return "\n".join(lines)
 
 
@@ -105,8 +90,6 @@ def test_a_date_or_a_time_is_a_text_and_a_number_a_key() -> None:
         (stream({**GRAPH, "spec": {"services": []}}), "failed to convert"),
         (stream({**GRAPH, "spec": None}), "failed to convert"),
         (stream({**GRAPH, "apiVersion": "nvidia.com/v1beta1"}), "a version of Dynamo 1.1"),
-        ("[" * 100_000, "nested deeper than 100 levels"),
-        (chain("[%s]", 600), "nest deeper than 100 levels"),
         (merge_bomb(), "more than 200000 values"),
         ("kind: !!bool maybe", "1:7: cannot read 'maybe' as !!bool"),
         ("a: !!int x", "1:4: cannot read 'x' as !!int"),
@@ -116,7 +99,6 @@ def test_a_date_or_a_time_is_a_text_and_a_number_a_key() -> None:
         ("a: .nan", "invalid number .nan"),
         ("a: 1\na: 2", "2:1: duplicate key 'a'"),
         ("kind: X\na: &a [*a]", "an alias refers to a value that contains it"),
-        (bomb(), "more than 200000 values"),
         ("\n---\n".join(["[" + "[], " * 50_000 + "]"] * 5), "more than 200000 values"),
     ],
 )

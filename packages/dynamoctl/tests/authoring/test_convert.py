@@ -99,12 +99,6 @@ def test_the_configuration_and_the_image_may_be_beside_the_deployment(converted:
     assert graph["kind"] == "DynamoGraphDeployment"
 
 
-def test_a_request_says_what_it_has_built(converted: Converted) -> None:
-    _, [component], _ = converted(REQUEST, COMPONENT)
-    assert component["kind"] == "DynamoComponentDeployment"
-    assert component["spec"]["extraPodSpec"]["mainContainer"]["image"] == "example.com/built:1"
-
-
 def test_the_command_line_wins_and_names_get_a_suffix(converted: Converted) -> None:
     _, [graph, _], _ = converted(OLD, NIM, CONFIGURATION, image="example.com/own:2", suffix="-v2")
     assert graph["metadata"]["name"] == "disagg-v2"
@@ -144,7 +138,7 @@ SERVICES = (
     [
         ((owned_by("[Deployment]"), NIM), "old.yaml:1:1: ", "metadata.ownerReferences"),
         ((owned_by("5"), NIM), "old.yaml:1:1: ", "metadata.ownerReferences"),
-        ((OLD,), "old.yaml:5:3: spec.dynamoNim: ", SOURCE),
+        ((OLD, REQUEST), "old.yaml:5:3: spec.dynamoNim: ", SOURCE),
         ((OLD.partition("  services:")[0], NIM), "old.yaml:5:3: spec.dynamoNim: ", SERVICES),
         ((UNSERVED, NIM), "old.yaml:4:1: spec: what it becomes is invalid: ", ""),
     ],

@@ -250,6 +250,7 @@ def test_an_object_of_a_later_version_has_one_problem(linted: Linted) -> None:
     assert (1, "/in.yaml:1:1") == (code, finding["place"])
     assert "is a version of Dynamo 1.1 and later" in finding["message"]
     assert 'this operator serves "nvidia.com/v1alpha1"' in finding["message"]
+    assert "`kubectl get KIND.v1alpha1.nvidia.com NAME -o yaml` converts it" in finding["message"]
 
 
 @pytest.mark.parametrize("output", ["json", "sarif"])

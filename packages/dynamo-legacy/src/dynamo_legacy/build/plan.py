@@ -2,7 +2,7 @@
 
 import base64
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 
@@ -12,8 +12,10 @@ from dynamo_legacy.api import DynamoNim, DynamoNimRequest, DynamoNimRequestStatu
 from dynamo_legacy.build.job import BUILDER, FETCHER, FORCE, HASH, REBUILD, build_hash, job_name
 from dynamo_legacy.names import BuildJob, BuildPod, object_of
 from dynamo_legacy.status import NIM_AVAILABLE
+from dynamo_operator.requests.api import JobInFull, JobPodInFull
+from dynamo_operator.requests.decide import runs_template
 from dynamo_operator.shared.conditions import pause_over
-from kube_runtime.apply.result import Blocked
+from kube_runtime.apply.result import Blocked, controls
 from kube_runtime.types.kinds import ContainerStatus
 from kube_runtime.types.meta import Condition, Object, condition, cut
 
@@ -89,14 +91,14 @@ def plan_build(request: DynamoNimRequest, facts: BuildFacts) -> BuildPlan:
 
 
 def _without_job(request: DynamoNimRequest, facts: BuildFacts) -> BuildPlan:
-    annotations, image, probe = request.metadata.annotations, facts.image, facts.probe
+    annotations, image, probe, nim = request.metadata.annotations, facts.image, facts.probe, facts.nim
     is_forced = annotations.get(FORCE) == "true" or bool(annotations.get(REBUILD))
-    built = facts.nim.metadata.annotations.get(HASH) if facts.nim is not None else None
+    built = nim.metadata.annotations.get(HASH) if nim is not None else None
     build = _building(Next.BUILD, image, "Unknown", f"Image building job {job_name(request)} is waiting")
     if is_forced and built != build_hash(request):  # also if the image exists, once for each state
         return build
-    exists = _true(request.status.conditions, "ImageExists")
-    if exists is not None and exists.message == image:
+    # Who writes a DynamoNim decides the image of its tag anyway; who writes the status of a request does not.
+    if nim is not None and (built == build_hash(request) or nim.spec.image == image):
         return _recorded(image, _NOT_BUILT)
     if probe is None:
         return _stopped("Unknown", Reason.PROBING, "Checking image exists", Next.PROBE)
@@ -146,14 +148,33 @@ def dynamo_nim(request: DynamoNimRequest, image: str, secret: str) -> Object:
     return object_of(DynamoNim, metadata, spec={"tag": spec.bento_tag, "image": image, **given})
 
 
-def fetched_config(pods: Sequence[BuildPod]) -> str:
-    """The configuration of the graph that the fetching container found; "" if there is none."""
-    for pod in pods:
-        for container in pod.status.init_container_statuses:
-            ended = container.state.terminated
-            if container.name == FETCHER and ended is not None and ended.exit_code == 0:
-                return _expanded(ended.message)
-    return ""
+def fetched_config(pod: BuildPod | JobPodInFull) -> str | None:
+    """The configuration that the fetching container found, "" if none; None if it has not ended."""
+    for container in pod.status.init_container_statuses:
+        ended = container.state.terminated
+        if container.name == FETCHER and ended is not None and ended.exit_code == 0:
+            return _expanded(ended.message)
+    return None
+
+
+def config_report(job: JobInFull, pod: JobPodInFull) -> tuple[str | None, bool]:
+    """The configuration that a pod reports, None if none, and whether it runs the template of its Job."""
+    if not controls(job, pod):
+        return None, False
+    return fetched_config(pod), runs_template(job.spec["template"]["spec"], pod.spec)
+
+
+# A user who may create pods can name the Job as the owner of one, with any message. Where admission changes
+# pods, none runs the template; then no pod of others can have been the only one when the Job has ended.
+def believed_config(reports: Iterable[tuple[str | None, bool]], *, is_complete: bool) -> str:
+    """The configuration of the first pod that runs the template, else, once the Job is complete, of all pods.
+
+    "" if they disagree, or there is none.
+    """
+    own = [report for report in reports if report[0] is not None]
+    confirmed = [report for report in own if report[1]]
+    texts = {text or "" for text, _ in confirmed[:1] or (own if is_complete else ())}
+    return texts.pop() if len(texts) == 1 else ""
 
 
 def _expanded(message: str) -> str:

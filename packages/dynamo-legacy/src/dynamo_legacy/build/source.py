@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
@@ -15,8 +14,9 @@ from dynamo_legacy.names import SharedSecret, object_of, tag_parts
 from dynamo_legacy.settings import LegacySettings
 from dynamo_operator.component.api import ExtraPodMetadata
 from dynamo_operator.documents import documents
-from kube_runtime.errors import ConfigError, ConfigErrors
+from kube_runtime.errors import ConfigError, ConfigErrors, Invalid
 from kube_runtime.types.meta import Object, Struct, from_plain
+from kube_runtime.wire import url_path
 
 REGISTRY_SECRET = "yatai-regcred"  # noqa: S105  # the name of a Secret
 """The Secret with the administrator's login in each namespace with requests."""
@@ -243,10 +243,13 @@ def store_user(settings: LegacySettings) -> str:
 
 
 def store_url(tag: str, settings: LegacySettings) -> str:
-    """The URL of the archive of a tag in the store. Raises: ValueError if it is not a tag."""
-    repository, version = (quote(part, safe="") for part in tag_parts(tag))
-    base = settings.endpoint.rstrip("/")
-    return f"{base}/api/v1/dynamo_nims/{repository}/versions/{version}/download"
+    """The URL of the archive of a tag in the store. Raises: ValueError if it is not a tag, or is a path."""
+    repository, version = tag_parts(tag)
+    try:
+        path = url_path("api", "v1", "dynamo_nims", repository, "versions", version, "download")
+    except Invalid as error:
+        raise ValueError(f"tag: {error.message}") from error
+    return settings.endpoint.rstrip("/") + path
 
 
 def _of_url(url: str) -> Source:

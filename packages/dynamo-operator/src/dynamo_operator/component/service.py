@@ -1,9 +1,10 @@
 """A service of a graph: its replicas, by all sources that set them and as they run; its component."""
 
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -40,11 +41,14 @@ from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, is_on_grove
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import CLIQUE_NAME
 from dynamo_operator.shared.conditions import SUSPENDED
+from dynamo_operator.shared.problems import MOST_REPLICAS
 from kube_runtime.types.meta import Fields, Object, OwnerReference, R, condition, from_plain
 
 S = TypeVar("S", bound=ComponentSpec)
 
 VARIABLE = "DYN_DEPLOYMENT_CONFIG"
+IN_SERVICE: Final = re.compile("[A-Za-z0-9]")
+"""What the key of a service contains."""
 
 
 # `DYN_DEPLOYMENT_CONFIG` is a variable of the user that acts as part of the spec, so all code that
@@ -70,6 +74,11 @@ def configured(spec: S, config: Object, service: str) -> S:
         limits = replace(old.limits or ResourceItem(), **sizes)
         spec = replace(spec, resources=replace(old, requests=requests, limits=limits))
     return spec
+
+
+def most_replicas(service: ComponentSpec) -> int:
+    """The most replicas that a service may have."""
+    return MAX_GROUPS if service.nodes > 1 else MOST_REPLICAS
 
 
 def base_replicas(graph: DynamoGraphDeployment, service: str) -> int:

@@ -182,6 +182,7 @@ def _update_problems(own: Mapping[str, str], extra: Mapping[str, str], path: str
         yield Problem(at, "maxSurge and maxUnavailable must not both be 0: no pod could be replaced")
 
 
+_LARGEST_BOUND = 2**31 - 1
 _BOUND = re.compile(INT_OR_PERCENT_PATTERN, re.ASCII)
 
 
@@ -310,10 +311,10 @@ def _disruption_problems(budget: DisruptionBudget, path: str, *, nodes: int) -> 
 
 def _is_bound(bound: int | str) -> bool:
     if isinstance(bound, str):
-        if len(bound) > len(str(MOST_REPLICAS)) or not _BOUND.fullmatch(bound):
+        if len(bound) > len(str(_LARGEST_BOUND)) or not _BOUND.fullmatch(bound):
             return False
-        return bound.endswith("%") or int(bound) <= MOST_REPLICAS
-    return 0 <= bound <= MOST_REPLICAS
+        return bound.endswith("%") or int(bound) <= _LARGEST_BOUND
+    return 0 <= bound <= _LARGEST_BOUND
 
 
 _FRAMEWORK = "spec.backendFramework"

@@ -3,6 +3,7 @@
 Examples of each rule, and of each change that is refused, are rows of `tests/reviews/rows.py`.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -23,7 +24,7 @@ from dynamo_operator.component.api import (
 )
 from dynamo_operator.component.objects import HANDLERS
 from dynamo_operator.component.revisions import MODES
-from dynamo_operator.component.service import base_replicas
+from dynamo_operator.component.service import IN_SERVICE, base_replicas, most_replicas
 from dynamo_operator.component.validate import (
     EPP,
     WITH_COMMAND,
@@ -196,8 +197,7 @@ def _factor_problems(graph: DynamoGraphDeployment, factor: int) -> Iterator[Prob
         if not is_under_factor(service):
             continue
         replicas = base_replicas(graph, key) * factor
-        most = MAX_GROUPS if service.nodes > 1 else MOST_REPLICAS
-        if replicas > most:
+        if replicas > (most := most_replicas(service)):
             message = f"{factor} times the replicas of {key} is {replicas} (limit {most})"
             yield Problem("spec.replicas", message)
 
@@ -230,7 +230,7 @@ def _restart_problems(restart: Restart, services: list[str]) -> Iterator[Problem
 def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     users: dict[str, list[str]] = defaultdict(list)
     for key, service in sorted(graph.spec.services.items()):
-        if not any(letter.isascii() and letter.isalnum() for letter in key):
+        if not IN_SERVICE.search(key):
             text = "invalid service name (expected at least one letter or digit)"
             yield Problem(service_path(key), text)
             continue

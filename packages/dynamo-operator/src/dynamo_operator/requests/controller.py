@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import ClassVar, TypeVar
 
 from dynamo_operator import labels
-from dynamo_operator.documents import LARGE_TEXT
+from dynamo_operator.documents import LARGE_TEXT, ONE_AT_A_TIME
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests import api, decide, read, render, results, status
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
@@ -222,7 +223,7 @@ class RequestController:
 
 
 async def _parsed(characters: int, parse: Callable[..., T], *args: object) -> T:
-    """Return `parse(*args)`, which reads so many characters: in a thread if they are many."""
+    """Return `parse(*args)`, which reads so many characters: if they are many, in a thread, one at a time."""
     if characters <= LARGE_TEXT:
         return parse(*args)
-    return await asyncio.to_thread(parse, *args)
+    return await asyncio.get_running_loop().run_in_executor(ONE_AT_A_TIME, partial(parse, *args))

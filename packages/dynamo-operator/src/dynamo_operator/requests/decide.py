@@ -500,17 +500,14 @@ def runs_template(template: Object, pod: Object) -> bool:
     volumes, theirs = _named(template, "volumes"), _named(pod, "volumes")
     if any(theirs.get(name) != volume for name, volume in volumes.items()):
         return False
-    containers = _named(template, "containers")
-    added = [
-        container
-        for kind in _CONTAINERS
-        for container in pod.get(kind) or ()
-        if kind != "containers" or container["name"] not in containers
-    ]
+    containers, running = (
+        {(kind, name): container for kind in _CONTAINERS for name, container in _named(spec, kind).items()}
+        for spec in (template, pod)
+    )
+    added = (container for key, container in running.items() if key not in containers)
     if any(mount["name"] in volumes for container in added for mount in _mounts(container)):
         return False
-    running = _named(pod, "containers")
-    return all(_runs(container, running.get(name)) for name, container in containers.items())
+    return all(_runs(container, running.get(key)) for key, container in containers.items())
 
 
 def _runs(container: Object, running: Object | None) -> bool:

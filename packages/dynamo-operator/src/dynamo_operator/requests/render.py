@@ -19,6 +19,8 @@ OUTPUT_FOLDER = "/data"
 BASE_FILE = "disagg.yaml"
 BASE_FOLDER = "/config"
 DEFAULT_MODEL_CACHE_FOLDER = "/opt/model-cache"
+_OF_DYNAMO_09 = {"pvcMountPath": "mountPath", "modelPathInPvc": "pvcPath", "pvcModelPath": "pvcPath"}
+"""Keys of `modelCache` in configurations for later profilers, and their names in Dynamo 0.9."""
 _BUILT_BYTES = 200_000
 """A larger one, as JSON, which `--largest-object-bytes` may allow, is rejected without building its YAML."""
 _STRING = "tag:yaml.org,2002:str"
@@ -36,6 +38,8 @@ def profiler_config(spec: RequestSpec, namespace: str) -> Object:
     if overrides is not None and overrides.workers_image:
         deployment.pop("dgdImage", None)
         deployment["dgd_image"] = overrides.workers_image
+    if cache := _cache_section(deployment):
+        deployment["modelCache"] = cache
     config.pop("outputDir", None)
     config["output_dir"] = OUTPUT_FOLDER
     engine["backend"] = spec.backend
@@ -73,11 +77,17 @@ def uses_ai_configurator(spec: RequestSpec) -> bool:
 
 def model_cache(spec: RequestSpec) -> tuple[str, str] | None:
     """The PVC with models and its mount path, or None."""
-    cache = section_of(section_of(spec.profiling_config.config or {}, "deployment"), "modelCache")
+    cache = _cache_section(section_of(spec.profiling_config.config or {}, "deployment"))
     claim, folder = cache.get("pvcName"), cache.get("mountPath")
     if not isinstance(claim, str) or not claim:
         return None
     return claim, folder if isinstance(folder, str) and folder else DEFAULT_MODEL_CACHE_FOLDER
+
+
+def _cache_section(deployment: Object) -> Object:
+    """The section `modelCache`, with the keys of Dynamo 0.9 beside those of later versions."""
+    cache = section_of(deployment, "modelCache")
+    return {_OF_DYNAMO_09[key]: value for key, value in cache.items() if key in _OF_DYNAMO_09} | cache
 
 
 def section_of(parent: Object, name: str) -> Object:

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import GROUP, VERSION, WORKER_TYPES
-from dynamo_operator.documents import documents
+from dynamo_operator.documents import VALUES_LIMIT, documents
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests import api
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
@@ -27,7 +27,6 @@ ADDITIONAL_LIMIT_BYTES = 250_000
 
 _GRAPH_LIMIT_BYTES = 900_000
 """Bytes of the graph as JSON: etcd stores 1.5 MiB, and the request contains ConfigMaps too."""
-_VALUES_LIMIT = 200_000
 STATUS_LIMIT = 16 * 1024
 """Characters of a profiler's status file, which has a few lines; a longer one is ignored."""
 _TEXT_LIMIT = 200
@@ -84,7 +83,7 @@ def named_config_maps(kept: Iterable[Object]) -> Iterator[Object]:
     return (manifest for manifest in kept if manifest.get("kind") == "ConfigMap" and _name(manifest))
 
 
-def _documents(file: str, text: str, most_values: int = _VALUES_LIMIT) -> list[Any]:
+def _documents(file: str, text: str, most_values: int = VALUES_LIMIT) -> list[Any]:
     try:
         return [document.value for document in documents(file, text, most_values)]
     except ConfigErrors as errors:

@@ -67,8 +67,10 @@ def later_version(document: Mapping[str, object]) -> Problem | None:
     """The problem of an object whose version only later releases of Dynamo serve."""
     if (later := document.get("apiVersion")) != f"{GROUP}/v1beta1":
         return None
+    command = f"kubectl get KIND.{VERSION}.{GROUP} NAME -o yaml"
     message = (
-        f'"{later}" is a version of Dynamo 1.1 and later, with other fields (this operator serves "{SERVED}")'
+        f'"{later}" is a version of Dynamo 1.1 and later, with other fields (this operator serves '
+        f'"{SERVED}"; in a cluster of such a version `{command}` converts it)'
     )
     return Problem("apiVersion", message, ProblemKind.NOT_SUPPORTED)
 
@@ -103,8 +105,8 @@ def has_credentials(address: str) -> bool:
 MOST_PROBLEMS: Final = 100
 """Most problems that a validation reports."""
 
-MOST_REPLICAS: Final = 2**31 - 1
-"""Most replicas of a workload that the API server accepts."""
+MOST_REPLICAS: Final = 150_000
+"""Most replicas of one component. Source: the pods of the largest cluster that Kubernetes supports."""
 
 _order: Final = attrgetter("path", "message", "kind")
 """The order of problems; sorting by it takes a tenth of the time of comparing them."""

@@ -136,6 +136,8 @@ async def test_a_scale_never_makes_a_service_that_is_taken_out(*, is_scaled_firs
         await settle(20)
         assert ["other"] == list(cluster.graph()["spec"]["services"])
         assert [] == cluster.adapters()
+    text = "Deleted orphaned scaling adapter chat-decode for removed service decode"
+    assert ("chat", "AdapterDeleted", text) in cluster.events()
 
 
 @on_simulated_clock

@@ -14,7 +14,13 @@ from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapterStatus,
     ServiceReference,
 )
-from dynamo_operator.features.scaling.decide import ScalingDecision, ScalingInputs, after_failure, decide
+from dynamo_operator.features.scaling.decide import (
+    ScalingDecision,
+    ScalingInputs,
+    adapter_problems,
+    after_failure,
+    decide,
+)
 from kube_runtime.apply.result import Blocked, Obstacle, Obstructed
 from kube_runtime.errors import NotFound
 from kube_runtime.types.meta import Condition, FieldOwner, Object, OwnerReference, ScaledMetadata, Status
@@ -128,6 +134,17 @@ def test_it_acts_only_where_it_may(by: Any, in_: Any, expected: str) -> None:
     if expected != "scaling":
         assert 7 == decision.status.desired_replicas, "what was requested last stays"
         assert ("Unknown" if expected == "paused" else "False") == ready(decision.status).status
+
+
+@pytest.mark.parametrize(
+    ("name", "service"), [("../../victim", "decode"), ("chat", "../.."), ("chat", "x" * 254)]
+)
+def test_a_name_that_nothing_can_have_is_reported_as_such(name: str, service: str) -> None:
+    spec = DynamoGraphDeploymentScalingAdapterSpec(3, ServiceReference(name, service))
+    (problem,) = adapter_problems(msgspec.structs.replace(adapter(), spec=spec))
+    live = graph() if name == "chat" else None
+    decision = decide(msgspec.structs.replace(adapter(), spec=spec), ScalingInputs(live), NOW)
+    assert (None, str(problem)) == (decision.replicas, ready(decision.status).message)
 
 
 def test_who_set_the_replicas_is_the_last_of_those_that_own_them() -> None:

@@ -4,17 +4,10 @@ import pytest
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.features.scaling.api import (
-    DynamoGraphDeploymentScalingAdapter,
-    DynamoGraphDeploymentScalingAdapterSpec,
-    ServiceReference,
-)
-from dynamo_operator.features.scaling.controller import adapter_watch
-from kube_runtime.types.meta import Key, OwnerReference, ScaledMetadata
+from kube_runtime.types.meta import Key
 from kube_runtime.wire import path_of
 from simulated.clock import on_simulated_clock
 from simulated.graphs import ADAPTER, ADAPTERS, GRAPH, GRAPHS, NAMESPACE, Cluster, operating, scaled, settle
-from simulated.server import Fault
 
 
 @on_simulated_clock
@@ -37,14 +30,12 @@ async def test_an_adapter_starts_with_the_number_of_its_service() -> None:
 
 
 @on_simulated_clock
-async def test_a_deleted_adapter_comes_back_with_the_number_of_the_graph() -> None:
+async def test_too_many_replicas_are_reported_by_the_adapter_and_reach_no_graph() -> None:
     async with operating() as cluster:
-        cluster.scale(4)
+        cluster.scale(2**31 - 1)
         await settle()
-        cluster.storage.delete(ADAPTERS, ADAPTER, {})
-        await settle()
-        assert (4, 4, 4) == cluster.numbers()
-        assert ("True", "scaled") == cluster.ready()
+        assert (2**31 - 1, 1, 1) == cluster.numbers()
+        assert ("False", "rejected_by_api_server") == cluster.ready()
 
 
 @on_simulated_clock
@@ -61,17 +52,6 @@ async def test_a_disabled_adapter_goes_and_its_number_stays() -> None:
         assert [1, 4, 2] == [each["decode"] for each in cluster.asked]
     reasons = {reason for _, reason, _ in cluster.events()}
     assert "DeleteDynamoGraphDeploymentScalingAdapter" in reasons
-
-
-@on_simulated_clock
-async def test_an_adapter_goes_with_its_service() -> None:
-    async with operating(decode=scaled(1), other={}) as cluster:
-        cluster.edit_graph({"spec": {"services": {"decode": None}}})
-        await settle()
-        assert [] == cluster.adapters()
-        assert ["other"] == list(cluster.graph()["spec"]["services"])
-    text = "Deleted orphaned scaling adapter chat-decode for removed service decode"
-    assert ("chat", "AdapterDeleted", text) in cluster.events()
 
 
 @on_simulated_clock
@@ -100,21 +80,6 @@ async def test_one_that_nobody_can_read_is_in_the_way_and_stops_nothing_else() -
         assert [{"decode": 2, "prefill": 3}] == cluster.asked
         assert ["chat-decode", "chat-prefill"] == cluster.adapters()
         assert 1 == cluster.writes(ADAPTERS), "the other one was made"
-
-
-@on_simulated_clock
-async def test_a_refused_adapter_stops_nothing_else() -> None:
-    cluster = Cluster()
-    refusal = Fault(403, method="POST", collection=ADAPTERS, times=1000)
-    cluster.server.faults.append(refusal)
-    cluster.has_graph(decode=scaled(2), off={"replicas": 3})
-    async with cluster.operator():
-        await settle(60)
-        assert [{"decode": 2, "off": 3}] == cluster.asked
-        assert 1 == cluster.writes(ADAPTERS), "retried after minutes"
-        refusal.times = 0
-        await settle(120)
-        assert (2, 2, 2) == cluster.numbers()
 
 
 @on_simulated_clock
@@ -160,15 +125,3 @@ async def test_a_new_adapter_of_a_service_under_the_factor(
         await settle()
         assert (expected, expected, expected) == cluster.numbers()
         assert {6, expected} == {each["decode"] for each in cluster.asked}
-
-
-def test_a_change_wakes_the_graph_that_is_named_and_the_one_that_controls() -> None:
-    found = DynamoGraphDeploymentScalingAdapter(
-        ScaledMetadata(
-            "chat-decode",
-            NAMESPACE,
-            owner_references=(OwnerReference("DynamoGraphDeployment", "chat", "u", controller=True),),
-        ),
-        DynamoGraphDeploymentScalingAdapterSpec(1, ServiceReference("other", "decode")),
-    )
-    assert {Key(NAMESPACE, "other"), GRAPH} == set(adapter_watch().map_to(found))

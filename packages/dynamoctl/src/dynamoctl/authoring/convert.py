@@ -36,7 +36,7 @@ from dynamoctl.installation.manifests import render_settings
 from dynamoctl.options import ConvertOptions, Where
 from kube_runtime.commandline import ExitCode
 from kube_runtime.errors import ConfigError, ConfigErrors, DecodeError
-from kube_runtime.types.meta import Object, Resource, condition
+from kube_runtime.types.meta import Object, Resource
 from kube_runtime.wire import decode
 
 R = TypeVar("R", bound=Resource)
@@ -144,11 +144,8 @@ def _context(manifests: Sequence[Manifest], choices: ConvertOptions) -> _Context
         place = _identity(manifest)
         if _legacy_kind(manifest) is DynamoNimRequest:
             request = _decoded(manifest, DynamoNimRequest)
-            exists = condition(request.status.conditions, "ImageExists")
-            made = exists.message if exists is not None and exists.status == "True" else ""
-            if image := request.spec.image or made:
-                spec = DynamoNimSpec(tag=request.spec.bento_tag, image=image)
-                images.setdefault(place, spec)
+            if image := request.spec.image:  # an image named in its status may be anybody's
+                images.setdefault(place, DynamoNimSpec(tag=request.spec.bento_tag, image=image))
         elif _legacy_kind(manifest) is DynamoNim:
             images[place] = _decoded(manifest, DynamoNim).spec
         elif manifest.value.get("kind") == "ConfigMap":

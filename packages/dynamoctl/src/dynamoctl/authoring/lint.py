@@ -22,7 +22,7 @@ from dynamo_graphs.schema import closed, schema_problems, without
 from dynamo_legacy.admission import LEGACY_RULES
 from dynamo_legacy.api import RESOURCES as LEGACY
 from dynamo_operator import version
-from dynamo_operator.admission.decide import RULES, ReviewContext, size_problem
+from dynamo_operator.admission.decide import ADAPTER_RULES, RULES, ReviewContext, size_problem
 from dynamo_operator.component.api import GROUP
 from dynamo_operator.crds import KINDS as DEFINED
 from dynamo_operator.crds import filled, whole_schema
@@ -43,7 +43,7 @@ Level = Literal["error", "warning"]
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 _POSITION = re.compile(r":[0-9]+:[0-9]+\Z")
 _STYLES: Mapping[Level, str] = {"error": "red", "warning": "yellow"}
-_BY_KIND = {rules.type_.KIND.name: rules for rules in (*RULES, *LEGACY_RULES)}
+_BY_KIND = {rules.type_.KIND.name: rules for rules in (*RULES, ADAPTER_RULES, *LEGACY_RULES)}
 _LEGACY_KINDS = {resource.KIND.name: resource for resource in LEGACY}
 
 

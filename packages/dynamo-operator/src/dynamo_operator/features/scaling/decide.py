@@ -4,6 +4,7 @@ The adapter takes precedence over the graph's number. An autoscaler computes fro
 so `replicas` is the observed number, never the requested one, and absent until it is known.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,12 +12,13 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import has_adapter
-from dynamo_operator.component.service import base_replicas, selector
+from dynamo_operator.component.service import IN_SERVICE, base_replicas, most_replicas, selector
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterSpec as AdapterSpec
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapterStatus as AdapterStatus
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.conditions import REJECTED_RETRY_SECONDS, ScalingReason
+from dynamo_operator.shared.problems import MOST_REPLICAS, Problem, name_problems, shown
 from kube_runtime.apply.result import Obstructed, controls
 from kube_runtime.errors import NotFound
 from kube_runtime.times import rfc3339
@@ -50,6 +52,19 @@ class ScalingDecision:
     requeue_after_seconds: float | None = None
 
 
+def adapter_problems(adapter: Adapter) -> Iterator[Problem]:
+    """Report names that no graph and no service can have, and too many replicas."""
+    if adapter.spec is None:
+        return
+    if adapter.spec.replicas > MOST_REPLICAS:
+        yield Problem("spec.replicas", f"must be at most {MOST_REPLICAS}, got {adapter.spec.replicas}")
+    graph, service = adapter.spec.dgd_ref.name, adapter.spec.dgd_ref.service_name
+    yield from name_problems(graph, "spec.dgdRef.name", "a DynamoGraphDeployment")
+    if len(service) > names.SUBDOMAIN_LIMIT or not IN_SERVICE.search(service):
+        expected = f"expected at most {names.SUBDOMAIN_LIMIT} characters, one of them a letter or digit"
+        yield Problem("spec.dgdRef.serviceName", f"invalid service name {shown(service)} ({expected})")
+
+
 def decide(adapter: Adapter, inputs: ScalingInputs, now: datetime) -> ScalingDecision:
     """Decide what to write for an adapter."""
     spec, graph = adapter.spec, inputs.graph
@@ -59,7 +74,8 @@ def decide(adapter: Adapter, inputs: ScalingInputs, now: datetime) -> ScalingDec
     if adapter.metadata.is_true(labels.PAUSED):
         held = ScalingReason.PAUSED, f"{labels.PAUSED} is true: the operator ignores this adapter"
     elif graph is None:
-        held = ScalingReason.GRAPH_NOT_FOUND, f"DynamoGraphDeployment {spec.dgd_ref.name} not found"
+        text = f"DynamoGraphDeployment {spec.dgd_ref.name} not found"
+        held = ScalingReason.GRAPH_NOT_FOUND, next(map(str, adapter_problems(adapter)), text)
     elif (held := _hold(adapter, spec, graph)) is None:
         return _scale(adapter, spec, graph, rfc3339(now))
     return ScalingDecision(_held_status(adapter, spec, graph, *held))
@@ -95,7 +111,7 @@ def _hold(
     if key not in graph.spec.services:
         services = ", ".join(sorted(graph.spec.services))
         text = f"Graph {name} has no service {key} (services: {services})"
-        return ScalingReason.SERVICE_NOT_FOUND, text
+        return ScalingReason.SERVICE_NOT_FOUND, next(map(str, adapter_problems(adapter)), text)
     if not has_adapter(graph.spec.services[key]):
         text = f"spec.services.{key}.scalingAdapter.enabled of graph {name} is not true"
         return ScalingReason.DISABLED, text
@@ -103,6 +119,8 @@ def _hold(
         # Of several adapters for one service, the one that the operator created for the graph acts.
         text = f"The adapter {own_name}, which the operator created, scales service {key} of graph {name}"
         return ScalingReason.SUPERSEDED, f"{text}; delete this one, which has no effect"
+    if spec.replicas > (most := most_replicas(graph.spec.services[key])):
+        return ScalingReason.REJECTED, f"spec.replicas is {spec.replicas} (limit {most})"
     if graph.metadata.is_true(labels.PAUSED):
         return ScalingReason.PAUSED, f"{labels.PAUSED} is true on graph {name}"
     if graph.metadata.is_true(labels.SUSPEND):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import has_adapter, is_worker
 from dynamo_operator.component.revisions import Revisions
-from dynamo_operator.component.service import Observed, base_replicas
+from dynamo_operator.component.service import Observed, base_replicas, most_replicas
 from dynamo_operator.features.decision import AdapterInputs, AdapterPlan, Feature
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -42,7 +42,7 @@ def plan_adapters(
         elif adapter.spec is None and not adapter.metadata.deletion_timestamp:
             number = first  # created without a spec, which this reconcile writes
         else:
-            number = _replicas_by(adapter, base_replicas(graph, key))
+            number = _replicas_by(adapter, base_replicas(graph, key), most_replicas(service))
         if number is not None:
             replicas[key] = number
     needed = set(adapter_names(graph))
@@ -63,13 +63,14 @@ def adapter_names(graph: DynamoGraphDeployment) -> tuple[str, ...]:
     )
 
 
-def _replicas_by(adapter: Adapter, own: int) -> int | None:
+def _replicas_by(adapter: Adapter, own: int, most: int) -> int | None:
     if adapter.spec is None or adapter.metadata.deletion_timestamp or adapter.metadata.is_true(labels.PAUSED):
         return None
     # While the graph has the number that the adapter's controller last wrote, that number counts: a newer one
     # of the adapter reaches the workload through the graph, so that several in a row become one change.
     # Replicas that another client wrote to the graph lose against the adapter's.
-    return own if own == adapter.status.desired_replicas else adapter.spec.replicas
+    is_older = own == adapter.status.desired_replicas or adapter.spec.replicas > most
+    return own if is_older else adapter.spec.replicas
 
 
 def _first_replicas(graph: DynamoGraphDeployment, key: str, observed: Observed, revisions: Revisions) -> int:

@@ -207,7 +207,7 @@ class RequestController:
                 f"output ConfigMap {name} not found - profiling may not have completed yet"
             )
         data = facts.output.data
-        decide.require_confirmed(request, spec, *facts.witnesses, data)
+        decide.require_confirmed(request, spec, facts.reports, data)
         output = await parsed(sum(map(len, data.values())), results.read_output, request, spec, data)
         results.require_small(output.config_maps)
         target = results.target(request, spec) if spec.auto_apply else None

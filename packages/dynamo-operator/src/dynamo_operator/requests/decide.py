@@ -7,7 +7,7 @@ the pods of the request's own Job confirm them.
 """
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -62,6 +62,17 @@ class Destination:
     config_maps: Mapping[str, api.Output] = field(default_factory=dict[str, api.Output])
 
 
+@dataclass(frozen=True, slots=True)
+class PodReports:
+    """Digests of the results by file, each with whether the pod that reports them runs its Job's template.
+
+    `is_due`: the Job's copier reports them, or the Job is gone.
+    """
+
+    digests: tuple[tuple[dict[str, str], bool], ...] = ()
+    is_due: bool = True
+
+
 UNREAD = Destination("", "its namespace was not read")
 """The default, so that nothing is created without a check."""
 
@@ -71,7 +82,7 @@ class RequestFacts:
     """The objects that the stage of a request depends on; None for an object that does not exist.
 
     `problems` are those of the spec and of the objects that it names, `pods_left` names of running pods of an
-    earlier Job, `witnesses` the Job that wrote the results and its pods, `temporary` graphs that a failed
+    earlier Job, `reports` those of the Job that wrote the results, `temporary` graphs that a failed
     profiler left. `config_maps` have the base graph, by name: the user's, and the operator's, completed.
     """
 
@@ -80,7 +91,7 @@ class RequestFacts:
     pods_left: tuple[str, ...] = ()
     pods: tuple[api.JobPod, ...] = ()
     output: api.Output | None = None
-    witnesses: tuple[api.JobInFull | None, tuple[api.JobPodInFull, ...]] = (None, ())
+    reports: PodReports = PodReports()
     graph: DynamoGraphDeployment | None = None
     temporary: tuple[DynamoGraphDeployment, ...] = ()
     config_maps: Mapping[str, api.Output] = field(default_factory=dict[str, api.Output])
@@ -328,9 +339,8 @@ def _deploy(request: Request, facts: RequestFacts) -> Decision:
         if generated is None or free is result:
             return Decision(work=Work.CREATE)
         # Recorded before the graph that mounts them is created.
-        stored = replace(
-            request.status, generated_deployment=free.graph, additional_resources=free.config_maps
-        )
+        texts = {"graph_text": free.graph, "config_maps_text": free.config_maps}
+        stored = replace(request.status, **{name: api.as_text(it) for name, it in texts.items()})
         return Decision(RequestReport(stored), api.with_results)
     if not is_of_request(request, graph):
         return _taken(request, api.RequestConditionType.DEPLOYED, status.taken_graph(target_of(request)))
@@ -348,43 +358,46 @@ _PROGRAM = ("image", "command", "args", "env", "envFrom", "workingDir", "lifecyc
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
+def pod_reports(job: api.JobInFull | None, pods: Iterable[api.JobPodInFull]) -> PodReports:
+    """What those of these pods report that the Job controls."""
+    if job is None:
+        return PodReports()
+    template: Object = job.spec["template"]["spec"]
+    copier = _named(template, "containers").get(api.COPIER) or {}
+    own = (pod for pod in pods if controls(job, pod))
+    return PodReports(
+        tuple((digests, runs_template(template, pod.spec)) for pod in own for digests in _reports(pod)),
+        # That of an earlier operator reports nothing.
+        not {"copy-output", api.COPIER}.isdisjoint(copier.get("args") or ()),
+    )
+
+
 # Every pod with the profiling ServiceAccount and every user who may write ConfigMaps can write the results.
 # The copier therefore reports a digest of each file as its termination message, in the format of sha256sum,
 # and only kubelets write the status of pods. A user who may create pods can create one with the Job as its
 # owner. So a report counts only if its pod runs the Job's template, and all reports of a Job must agree.
-def require_confirmed(
-    request: Request,
-    spec: RequestSpec,
-    job: api.JobInFull | None,
-    pods: Collection[api.JobPodInFull],
-    data: Mapping[str, str],
-) -> None:
+def require_confirmed(request: Request, spec: RequestSpec, told: PodReports, data: Mapping[str, str]) -> None:
     """Check that the Job's pods confirm the results as far as the spec uses them.
 
     Raises:
         BadOutput: they do not, or they report other results.
     """
     metadata, namespace = request.metadata, results.target(request, spec).namespace
-    template: Object = job.spec["template"]["spec"] if job is not None else {}
-    own = [pod for pod in pods if job is not None and controls(job, pod)]
-    reports = [(pod, digests) for pod in own for digests in _reports(pod)]
     actual = {name: hashlib.sha256(data[name].encode()).hexdigest() for name in _SIGNED if name in data}
-    if any(digests != actual for _, digests in reports):
+    if any(digests != actual for digests, _ in told.digests):
         raise results.BadOutput(
             "the output ConfigMap differs from what the profiling Job wrote (the digests that "
             "its pod reported do not match): something else changed it"
         )
-    is_signed = any(runs_template(template, pod.spec) for pod, _ in reports)
+    is_signed = any(runs_template for _, runs_template in told.digests)
     if namespace != metadata.namespace and not is_signed:
         raise results.BadOutput(
             "no pod of the profiling Job that runs the Job's template reports the digests of the results, "
             f"which are required to create objects in namespace {namespace}"
         )
     # For a graph in the same namespace any report is enough: a user who may create pods or Jobs there needs
-    # no graph for it. The copier of an earlier operator reports nothing.
-    copier = _named(template, "containers").get(api.COPIER) or {}
-    should_report = job is None or {"copy-output", api.COPIER} & set(copier.get("args") or ())
-    if spec.auto_apply and should_report and not reports:
+    # no graph for it.
+    if spec.auto_apply and told.is_due and not told.digests:
         raise results.BadOutput(
             "no pod of the profiling Job reports the digests of the results, so that anything may have "
             f"written them: review ConfigMap {names.profiling_output(metadata.name)}, and create the graph "

@@ -13,7 +13,7 @@ from dynamo_operator.component import api
 from dynamo_operator.graph.api import PersistentVolumeClaimSpec, Restart
 from dynamo_operator.shared.problems import Problem, ProblemKind
 from kube_runtime.errors import ConfigErrors, leaves
-from kube_runtime.types.meta import Metadata, Object, R, Resource, from_plain
+from kube_runtime.types.meta import Metadata, Object, R, Resource, from_json, from_plain
 
 if TYPE_CHECKING:
     from dynamo_graphs.offline import Expansion
@@ -192,8 +192,8 @@ class OfflineObject:
         from dynamo_operator.crds import defaulted
 
         try:
-            return from_plain(defaulted(self._document), type_)
-        except msgspec.ValidationError as error:
+            return from_json(msgspec.json.encode(defaulted(self._document)), type_)
+        except (msgspec.ValidationError, TypeError) as error:
             problems = _schema_problems(self._document)
             raise InvalidObject(problems or [Problem("document", str(error))]) from error
 

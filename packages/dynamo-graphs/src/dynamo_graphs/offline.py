@@ -30,6 +30,7 @@ from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequest,
     RequestState,
     accepted_spec,
+    as_text,
 )
 from dynamo_operator.requests.render import BASE_FILE, account_objects, missing_settings, profiling_job
 from dynamo_operator.requests.results import (
@@ -45,7 +46,7 @@ from dynamo_operator.requests.validate import request_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import Problem, ProblemKind
-from kube_runtime.types.meta import Object, R, from_plain, key_of
+from kube_runtime.types.meta import Object, R, from_json, key_of
 
 Adapters = Mapping[str, DynamoGraphDeploymentScalingAdapter]
 """The existing scaling adapters of a graph, by service."""
@@ -231,7 +232,7 @@ def _profiled_objects(request: DynamoGraphDeploymentRequest, config_maps: Config
         generated, additional = result.graph, result.config_maps
     objects = [config_map(request, output, at.namespace) for output in named_config_maps(additional)]
     if spec.auto_apply and request.status.state != RequestState.DELETED:
-        status = msgspec.structs.replace(request.status, generated_deployment=generated)
+        status = msgspec.structs.replace(request.status, graph_text=as_text(generated))
         profiled = msgspec.structs.replace(request, status=status)
         objects.append(deployed(profiled, spec, at))
     return tuple(objects)
@@ -251,7 +252,7 @@ def _component_problems(
 
 def _decoded(type_: type[R], document: Object) -> R:
     """Decode an object as the controller reads it from the API server."""
-    return from_plain(defaulted(document), type_)
+    return from_json(msgspec.json.encode(defaulted(document)), type_)
 
 
 def identity(item: Object) -> tuple[str, str, str, str]:

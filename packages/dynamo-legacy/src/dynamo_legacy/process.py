@@ -20,7 +20,7 @@ from dynamo_operator.component.read import PodIndex
 from dynamo_operator.process.operator import Parts
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.conditions import FailureReasons
-from dynamo_operator.shared.transforms import Owners, children, namespace_of, per_owner, slimmed
+from dynamo_operator.shared.transforms import BoundedContent, Owners, bounded, children, namespace_of, slimmed
 from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import ManagedFieldsUpgrade
 from kube_runtime.cache.informer import Informer
@@ -60,7 +60,7 @@ def legacy_informers(settings: RenderSettings, owners: Owners) -> list[Informer[
     namespace = settings.restricted_namespace
     return [
         children(HorizontalPodAutoscaler, owners, namespace=namespace, labels=labels.COMPONENT),
-        per_owner(GraphConfigMap, namespace_of, namespace=namespace, labels=names.GRAPH_CONFIG),
+        bounded(GraphConfigMap, BoundedContent(namespace_of), namespace=namespace, labels=names.GRAPH_CONFIG),
         Informer(
             ServicePodAccount, namespace=namespace, labels=f"{names.COMPONENT_POD}=true", transform=slimmed
         ),

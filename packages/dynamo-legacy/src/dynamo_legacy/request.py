@@ -36,7 +36,7 @@ from dynamo_legacy.validation import request_problems
 from dynamo_operator.requests.api import JobInFull, JobPodInFull
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.report import Reporter, load_for_reconcile
-from dynamo_operator.shared.transforms import namespace_of, per_owner, slimmed
+from dynamo_operator.shared.transforms import BoundedContent, bounded, namespace_of, slimmed
 from kube_runtime.apply.applier import Applier, Controlled, CreateOnly, DesiredObjects, Shared, shared_watch
 from kube_runtime.apply.result import Applied, controls
 from kube_runtime.cache.informer import Informer, Watches
@@ -103,7 +103,7 @@ def request_informers(namespace: str, settings: LegacySettings) -> Iterator[Info
     yield Informer(BuildJob, namespace=namespace, labels=JOB_SELECTOR, transform=slimmed)
     yield Informer(BuildPod, namespace=namespace, labels=JOB_SELECTOR, transform=slimmed)
     marked = "=".join(source.SHARED_MARKER)
-    yield per_owner(SharedSecret, namespace_of, namespace=namespace, labels=marked)
+    yield bounded(SharedSecret, BoundedContent(namespace_of), namespace=namespace, labels=marked)
     yield Informer(BuilderAccount, namespace=namespace, labels=f"{BUILDER_ACCOUNT}=true", transform=slimmed)
     if settings.builder_namespace:
         yield Informer(

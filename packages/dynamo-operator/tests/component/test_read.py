@@ -1,6 +1,5 @@
 """What is remembered of pods, how they are found, and whom they wake."""
 
-import tracemalloc
 from collections.abc import Iterable
 from typing import Any
 
@@ -86,26 +85,6 @@ def test_of_a_pod_that_is_not_ready_all_is_kept_that_tells_why() -> None:
 
 def test_what_is_kept_is_still_selected_by_the_watch() -> None:
     assert Selector(labels=SELECTOR).covers(reduced_pod(a_pod()), is_watched=True)
-
-
-def test_ten_thousand_pods_need_little_memory() -> None:
-    decoder = msgspec.json.Decoder(Pod)
-    labels = LABELS | {f"label-{index}": "value" * 5 for index in range(20)}
-    status = {"phase": "Running", "conditions": [READY], "containerStatuses": [{"name": "main"}]}
-    tracemalloc.start()
-    try:
-        kept = []
-        for index in range(1000):
-            body = {
-                "metadata": {"name": f"x-{index}", "namespace": "n", "labels": labels},
-                "spec": {"nodeName": "n1"},
-                "status": status,
-            }
-            kept.append(reduced_pod(decoder.decode(msgspec.json.encode(body))))
-        size, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert size / len(kept) < 1500
 
 
 def test_pods_are_found_by_workload_and_by_service_until_they_go() -> None:

@@ -15,6 +15,7 @@ from dynamo_operator.crds import RESOURCES, custom_resource_definition, custom_r
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec, Restart
 from dynamo_operator.models.api import DynamoModel, DynamoWorkerMetadata
+from dynamo_operator.requests.api import as_text
 from kube_runtime.types.meta import Metadata, Object, Resource
 
 SHORT_NAMES = {
@@ -108,6 +109,7 @@ SCALARS: dict[Any, SearchStrategy[Any]] = {
     int: st.integers(-(2**31), 2**31),
     Any: JSON,
     NoneType: st.none(),
+    msgspec.Raw: JSON.map(as_text),
 }
 
 

@@ -25,11 +25,13 @@ from dynamo_operator.requests.decide import (
     ActionBlocked,
     Created,
     Destination,
+    PodReports,
     RequestInputs,
     Stage,
     Work,
     after,
     decide,
+    pod_reports,
     stage,
     unconfirmed,
 )
@@ -51,6 +53,7 @@ GRAPH = {
     "metadata": {"name": "g"},
     "spec": {"services": {}},
 }
+GRAPH_TEXT = api.as_text(GRAPH)
 
 
 def request(state: str = "", *, generation: int = 1, **status: Any) -> Request:
@@ -58,7 +61,7 @@ def request(state: str = "", *, generation: int = 1, **status: Any) -> Request:
     metadata = Metadata(name="r", namespace="n", uid="u", generation=generation)
     if not state:
         return Request(metadata, SPEC)
-    observed: dict[str, Any] = {"observed_generation": 1, "accepted_spec": api.as_accepted(SPEC)}
+    observed: dict[str, Any] = {"observed_generation": 1, "accepted_spec": api.as_text(SPEC)}
     reported = RequestStatus(state=state, **(observed | status))
     return recorded_up_to(Request(metadata, SPEC, reported))
 
@@ -111,7 +114,7 @@ NOT_CREATED = api.DeploymentStatus(name="r", namespace="n")
 
 HERE = Destination("n")
 OUTPUT = api.Output(Metadata(owner_references=(OURS,)), data={"config_with_planner.yaml": "kind: x"})
-CONFIRMED: Any = (api.JobInFull(spec={"template": {"spec": {}}}), ())  # its copier reports nothing
+CONFIRMED = PodReports(is_due=False)
 INPUTS = st.builds(
     RequestInputs,
     problems=st.sampled_from(((), ("wrong",))),
@@ -131,7 +134,7 @@ INPUTS = st.builds(
     output=st.sampled_from((None, OUTPUT, api.Output())),
     graph=st.sampled_from((None, graph("u"), graph("other"))),
     destination=st.sampled_from((RequestInputs().destination, HERE)),
-    witnesses=st.sampled_from((RequestInputs().witnesses, CONFIRMED)),
+    reports=st.sampled_from((RequestInputs().reports, CONFIRMED)),
 )
 CONDITIONS = st.sampled_from(
     (
@@ -147,7 +150,7 @@ REQUESTS = st.builds(
     generation=st.integers(1, 3),
     conditions=CONDITIONS,
     deployment=st.sampled_from((None, CREATED, NOT_CREATED)),
-    generated_deployment=st.sampled_from((None, GRAPH)),
+    graph_text=st.sampled_from((api.ABSENT, GRAPH_TEXT)),
 )
 REQUESTS = st.one_of(REQUESTS, REQUESTS.map(unrecorded))
 
@@ -218,9 +221,9 @@ def test_a_forged_status_creates_nothing_that_the_record_does_not_allow(
 ) -> None:
     status = replace(
         other.status,
-        accepted_spec=api.as_accepted(FORGED_SPEC),
-        generated_deployment=FORGED,
-        additional_resources=({"kind": "ConfigMap", "metadata": {"name": "planted"}},),
+        accepted_spec=api.as_text(FORGED_SPEC),
+        graph_text=api.as_text(FORGED),
+        config_maps_text=api.as_text([{"kind": "ConfigMap", "metadata": {"name": "planted"}}]),
     )
     forged = replace(real, status=status)
     assert SPEC == api.accepted_spec(forged)
@@ -234,7 +237,7 @@ def test_a_forged_status_creates_nothing_that_the_record_does_not_allow(
 
 
 def test_a_graph_that_was_deleted_is_not_created_again_whatever_the_status_says() -> None:
-    created = request(State.READY, deployment=CREATED, generated_deployment=GRAPH)
+    created = request(State.READY, deployment=CREATED, graph_text=GRAPH_TEXT)
     for state in State:
         status = replace(created.status, state=state, deployment=None, observed_generation=0)
         assert step(replace(created, status=status), RequestInputs()) in {Reason.DEPLOYMENT_DELETED, ""}
@@ -242,7 +245,7 @@ def test_a_graph_that_was_deleted_is_not_created_again_whatever_the_status_says(
 
 def left(state: State, **status: Any) -> Request:
     """A request of an earlier operator, which kept no accepted spec."""
-    return unrecorded(request(state, accepted_spec=None, **status))
+    return unrecorded(request(state, accepted_spec=api.ABSENT, **status))
 
 
 def forged(**change: Any) -> Request:
@@ -253,17 +256,17 @@ def forged(**change: Any) -> Request:
 def elsewhere() -> Request:
     """A pending request for another namespace."""
     spec = replace(SPEC, deployment_overrides=api.DeploymentOverrides(namespace="elsewhere"))
-    return replace(request(State.PENDING, accepted_spec=api.as_accepted(spec)), spec=spec)
+    return replace(request(State.PENDING, accepted_spec=api.as_text(spec)), spec=spec)
 
 
 PENDING = request(State.PENDING)
 EDITED = request(State.PENDING, generation=2)
 ANEW = request(State.PENDING, generation=2, observed_generation=2)
-DEPLOYING = request(State.DEPLOYING, deployment=NOT_CREATED, generated_deployment=GRAPH)
-MANUAL = request(State.READY, accepted_spec=api.as_accepted(a_spec()), generated_deployment=GRAPH)
+DEPLOYING = request(State.DEPLOYING, deployment=NOT_CREATED, graph_text=GRAPH_TEXT)
+MANUAL = request(State.READY, accepted_spec=api.as_text(a_spec()), graph_text=GRAPH_TEXT)
 EARLIER: Object = {"annotations": {labels.REQUEST_GENERATION: "1"}}
-READ_ONLY = request(State.PROFILING, accepted_spec=api.as_accepted(a_spec()))
-DONE = RequestInputs(job=job("Complete"), output=OUTPUT, witnesses=CONFIRMED)
+READ_ONLY = request(State.PROFILING, accepted_spec=api.as_text(a_spec()))
+DONE = RequestInputs(job=job("Complete"), output=OUTPUT, reports=CONFIRMED)
 FAILING = api.Output(OUTPUT.metadata, {**OUTPUT.data, "profiler_status.yaml": "status: failed"})
 LABELLED = RequestInputs(
     graph=DynamoGraphDeployment(
@@ -311,9 +314,9 @@ OF_EARLIER, OF_ANOTHER = (
         (DEPLOYING, RequestInputs(), Reason.DEPLOYMENT_CREATION_FAILED),
         (ANEW, RequestInputs(missing_setting="no image"), Reason.JOB_CREATION_FAILED),
         (MANUAL, RequestInputs(), ""),
-        (forged(generated_deployment={**GRAPH, "metadata": {"name": "forged"}}), DONE, Work.COLLECT),
-        (forged(generated_deployment=None), DONE, Work.COLLECT),
-        (forged(additional_resources=({"kind": "ConfigMap"},)), DONE, Work.COLLECT),
+        (forged(graph_text=api.as_text(FORGED)), DONE, Work.COLLECT),
+        (forged(graph_text=api.ABSENT), DONE, Work.COLLECT),
+        (forged(config_maps_text=api.as_text([{"kind": "ConfigMap"}])), DONE, Work.COLLECT),
         # A graph of an earlier operator is recognized by its labels once it was created.
         (unrecorded(request(State.READY, deployment=CREATED)), LABELLED, MIRROR),
         (DEPLOYING, LABELLED, Reason.NAME_CONFLICT),
@@ -321,9 +324,9 @@ OF_EARLIER, OF_ANOTHER = (
         (left(State.PENDING), RequestInputs(), Reason.ACCEPTED),
         (left(State.PROFILING), RequestInputs(job=job()), Reason.PROFILING_RUNNING),
         (left(State.PROFILING), DONE, Work.COLLECT),
-        (left(State.DEPLOYING, generated_deployment=GRAPH), DONE, Work.COLLECT),
+        (left(State.DEPLOYING, graph_text=GRAPH_TEXT), DONE, Work.COLLECT),
         (
-            left(State.READY, generated_deployment=GRAPH, deployment=CREATED),
+            left(State.READY, graph_text=GRAPH_TEXT, deployment=CREATED),
             RequestInputs(graph=graph("u")),
             MIRROR,
         ),
@@ -366,7 +369,7 @@ def test_a_request_without_a_spec_is_refused() -> None:
 
 def test_config_maps_for_a_namespace_that_is_refused_are_reported_and_retried() -> None:
     request_ = replace(
-        MANUAL, status=replace(MANUAL.status, additional_resources=(CURVES,), state="Deploying")
+        MANUAL, status=replace(MANUAL.status, config_maps_text=api.as_text([CURVES]), state="Deploying")
     )
     with_results = replace(request_.metadata, annotations=api.annotation(api.with_results(request_)))
     decision = decide(replace(request_, metadata=with_results), RequestInputs(), NOW)
@@ -385,7 +388,7 @@ REFUSED = (Condition(Type.VALIDATION, "False", Reason.VALIDATION_FAILED),)
     [
         # Only what others can clear away is tried again.
         *(
-            (1, failed(*cause), {"generated_deployment": GRAPH} if where is Stage.DEPLOYMENT else {}, where)
+            (1, failed(*cause), {"graph_text": GRAPH_TEXT} if where is Stage.DEPLOYMENT else {}, where)
             for cause, where in RETRIED.items()
         ),
         (1, failed(*PROFILING_FAILED), {}, Stage.NOTHING),
@@ -474,7 +477,8 @@ ELSEWHERE = a_spec(deployment_overrides=api.DeploymentOverrides(namespace="other
 
 def doubt(job: api.JobInFull | None, pods: list[api.JobPodInFull], spec: RequestSpec) -> str:
     """Why these pods do not confirm the results as far as the spec uses them."""
-    return unconfirmed(Request(Metadata(name="r", namespace="n"), spec), spec, job, pods, DATA)
+    request = Request(Metadata(name="r", namespace="n"), spec)
+    return unconfirmed(request, spec, pod_reports(job, pods), DATA)
 
 
 def is_signed(pods: list[api.JobPodInFull], job: api.JobInFull | None = JOB_IN_FULL) -> bool:

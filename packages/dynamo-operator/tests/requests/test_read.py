@@ -1,19 +1,21 @@
 """What a request names stays in its namespace and within bounds; what exceeds them is in its status."""
 
+import asyncio
 from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dynamo_operator import labels, names
+from dynamo_operator import names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests import api
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.api import RequestConditionType as Type
 from dynamo_operator.requests.api import RequestReason as Reason
-from dynamo_operator.requests.read import GpuDiscoveryRbac, request_informers
+from dynamo_operator.requests.read import GpuDiscoveryRbac
+from dynamo_operator.requests.read import _reduced as reduced
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.watch import Changed
 from kube_runtime.client.client import Client
@@ -141,12 +143,22 @@ async def test_pods_that_only_have_the_label_of_the_job_are_not_read() -> None:
     for number in range(50):
         world.add(Pod.KIND, "lab", f"fat-{number}", **a_pod("another", 700_000))
     world.add(Pod.KIND, "lab", "own", **a_pod(job.metadata.uid))
-    pods = await world.reader._live_pods(api.JobPodInFull, job)
+    pods = [pod async for pod in world.reader._live_pods(api.JobPodInFull, job)]
     assert ["own"] == [pod.metadata.name for pod in pods]
     pods_read = [path for path in world.read if path.startswith(path_of(Pod.KIND, "lab"))]
     assert {path_of(Pod.KIND, "lab"), path_of(Pod.KIND, "lab", "own")} == set(pods_read)
     lists = [it for it in world.server.requests if it.path == path_of(Pod.KIND, "lab")]
     assert all("PartialObjectMetadataList" in it.accept for it in lists)
+
+
+async def test_jobs_and_pods_with_their_specs_are_read_for_one_request_at_a_time() -> None:
+    world = World()
+    world.add(Job.KIND, "lab", JOB, spec={"template": {"spec": {"containers": []}}})
+    uid = world.stored(Job.KIND, "lab", JOB)["metadata"]["uid"]
+    for number in range(3):
+        world.add(Pod.KIND, "lab", f"own-{number}", **a_pod(uid))
+    await asyncio.gather(*[world.reader._pod_reports(Key("lab", JOB), uid) for _ in range(2)])
+    assert world.read[: len(world.read) // 2] * 2 == world.read
 
 
 async def test_the_pods_of_a_job_are_bounded() -> None:
@@ -155,7 +167,7 @@ async def test_the_pods_of_a_job_are_bounded() -> None:
     for number in range(30):
         world.add(Pod.KIND, "lab", f"forged-{number}", **a_pod(job.metadata.uid))
     with pytest.raises(TooLarge, match="more than 20 pods have the profiling Job"):
-        await world.reader._live_pods(api.JobPodInFull, job)
+        await anext(world.reader._live_pods(api.JobPodInFull, job))
 
 
 @pytest.mark.parametrize(
@@ -193,17 +205,9 @@ async def test_only_graphs_that_are_younger_than_the_profiling_are_temporary(
 
 
 def test_only_a_short_status_of_the_profiler_is_cached() -> None:
-    [output] = [it for it in request_informers("") if it.type_ is api.Output]
     for size, kept in ((100, 1), (1_000_000, 0)):
-        data = {"profiler_status.yaml": "x" * size, "results": "x" * size}
-        body = {
-            "metadata": {"name": f"o{size}", "namespace": "lab", "labels": {labels.REQUEST: "r"}},
-            "data": data,
-        }
-        output.store.on_watch_event(Changed(msgspec.convert(body, api.Output)))
-        stored = output.store.shown.get(Key("lab", f"o{size}"))
-        assert stored is not None
-        assert kept == len(stored.data)
+        output = api.Output(data={"profiler_status.yaml": "x" * size, "results": "x" * size})
+        assert kept == len(reduced(output).data)
 
 
 NAME = "x-dgdr-profiling-nodes"

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dynamo_operator.requests.api import DeploymentOverrides
+from dynamo_operator.requests.api import DeploymentOverrides, as_text
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.render import profiler_config_text
@@ -147,7 +146,7 @@ def test_a_spec_is_fixed_once_profiling_has_started(state: str) -> None:
     assert f"in state '{state}'" in problem.message
     labelled = replace(old, metadata=replace(old.metadata, labels={"a": "b"}))
     assert [] == [*request_update_problems(old, labelled)]
-    kept, edited = msgspec.json.decode(msgspec.json.encode(old.spec)), a_request(state, auto_apply=True)
+    kept, edited = as_text(old.spec), a_request(state, auto_apply=True)
     stored = replace(edited, status=replace(edited.status, accepted_spec=kept))
     assert [] == [*request_update_problems(stored, old)], "it may be restored"
     assert 1 == len([*request_update_problems(stored, a_request(state, use_mocker=True))])

@@ -6,20 +6,29 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from dynamo_operator.component.validate import MAX_GROUPS_BYTES
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.process.scope import informers
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import PullSecret
-from dynamo_operator.shared.transforms import OWNED_BYTES, registries_only
+from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup
+from dynamo_operator.shared.transforms import NAMESPACE_BYTES, OWNED_BYTES, BoundedContent
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Store
 from kube_runtime.cache.watch import Changed, Removed
 from kube_runtime.types.kinds import ConfigMap
-from kube_runtime.types.meta import Key, Metadata, OwnerReference
+from kube_runtime.types.meta import Key, Metadata, OwnerReference, Resource
 
 GRAPH = "uid-of-the-graph"
 FAT = msgspec.Raw(b'{"a":"' + b"x" * 1_000_000 + b'"}')
 SMALL = msgspec.Raw(b'{"a":"b"}')
+LABELS = {f"example.com/{number:04}": "x" for number in range(1000)}
+LABEL_BYTES = 128 * len(LABELS)
+CHILDREN: list[type[Resource]] = [
+    informer.type_
+    for informer in informers(RenderSettings(), with_legacy_kinds=True)
+    if isinstance(informer.store._transform, BoundedContent)
+]
+PER_REPLICA = (LeaderWorkerSet, PodGroup)
 
 
 class World:
@@ -27,14 +36,21 @@ class World:
 
     def __init__(self) -> None:
         self.informers: dict[type, Informer[Any]] = {
-            informer.type_: informer for informer in informers(RenderSettings())
+            informer.type_: informer for informer in informers(RenderSettings(), with_legacy_kinds=True)
         }
         self.store: Store[ConfigMap] = self.informers[ConfigMap].store
 
-    def with_graph(self) -> "World":
-        graph = DynamoGraphDeployment(Metadata("chat", "lab", GRAPH, "1"))
+    def with_graph(self, uid: str = GRAPH, namespace: str = "lab") -> "World":
+        graph = DynamoGraphDeployment(Metadata(f"chat-{uid}", namespace, uid, "1"))
         self.informers[DynamoGraphDeployment].store.on_watch_event(Changed(graph))
         return self
+
+    def keeps(self, type_: type[Resource], name: str, owner: str, namespace: str = "lab") -> bool:
+        """Whether the content of a child with many labels is kept."""
+        metadata = replace(a_config_map(name, SMALL, owner, namespace=namespace).metadata, labels=LABELS)
+        self.informers[type_].store.on_watch_event(Changed(type_(metadata=metadata)))
+        kept = self.informers[type_].store.shown.get(Key(namespace, name))
+        return kept is not None and kept.metadata.labels == LABELS
 
     def put(self, name: str, data: msgspec.Raw, *owners: str, **metadata: Any) -> ConfigMap:
         """Bring a ConfigMap through the watch, and return what the cache keeps of it."""
@@ -59,10 +75,6 @@ def a_config_map(name: str, data: msgspec.Raw, *owners: str, **metadata: Any) ->
     return ConfigMap(Metadata(name, owner_references=references, uid=name, **given), data)
 
 
-def test_the_content_of_a_child_is_kept() -> None:
-    assert SMALL == World().with_graph().put("ours", SMALL, GRAPH).data
-
-
 @pytest.mark.parametrize(
     ("owners", "metadata"),
     [((), {}), (("uid-of-nothing",), {}), ((GRAPH,), {"namespace": "elsewhere"})],
@@ -77,11 +89,21 @@ def test_of_what_is_not_a_child_only_metadata_are_kept(
     assert world.bytes < 300 * 400
 
 
-def test_what_is_kept_for_one_owner_is_bounded() -> None:
-    world = World().with_graph()
-    for number in range(300):
-        world.put(f"fat-{number}", FAT, GRAPH)
-    assert world.bytes < OWNED_BYTES + 300 * 400
+@pytest.mark.parametrize("type_", CHILDREN, ids=lambda type_: type_.__name__)
+def test_what_is_kept_for_one_owner_is_bounded(type_: type[Resource]) -> None:
+    world, most = World().with_graph(), MAX_GROUPS_BYTES if type_ in PER_REPLICA else OWNED_BYTES
+    kept = sum(world.keeps(type_, f"fat-{number}", GRAPH) for number in range(1000))
+    assert most / 2 < kept * LABEL_BYTES < most
+
+
+def test_what_is_kept_in_a_namespace_is_bounded_however_many_owners_there_are() -> None:
+    world, kept = World().with_graph("other", "other"), 0
+    for graph in range(60):
+        world.with_graph(str(graph))
+        for type_ in CHILDREN:
+            kept += sum(world.keeps(type_, f"{graph}-{number}", str(graph)) for number in range(3))
+    assert NAMESPACE_BYTES < kept * LABEL_BYTES < NAMESPACE_BYTES + MAX_GROUPS_BYTES
+    assert all(world.keeps(type_, "ours", "other", "other") for type_ in CHILDREN)
 
 
 def test_what_is_gone_makes_room() -> None:
@@ -91,6 +113,9 @@ def test_what_is_gone_makes_room() -> None:
             world.put(f"fat-{number}", FAT, GRAPH)
         for number in range(4):
             world.store.on_watch_event(Removed(Key("lab", f"fat-{number}"), f"fat-{number}"))
+        transform = world.store._transform
+        assert isinstance(transform, BoundedContent)
+        assert not transform._taken
     assert SMALL == world.put("ours", SMALL, GRAPH).data
 
 
@@ -103,16 +128,10 @@ def test_what_has_our_marker_counts_for_its_namespace() -> None:
     assert SMALL == world.put("ours", SMALL, labels=marker, namespace="other").data
 
 
-def test_metadata_that_anyone_may_fill_are_cut() -> None:
-    world = World()
-    metadata = {
-        "labels": {f"l{number}": "x" for number in range(10_000)} | {"nvidia.com/a": "kept"},
-        "annotations": {"long": "x" * 200_000, "short": "kept"},
-        "finalizers": tuple(f"example.com/{number}" for number in range(10_000)),
-    }
-    kept = world.put("fat", SMALL, *map(str, range(10_000)), **metadata).metadata
-    assert len(msgspec.json.encode(kept)) < 10_000
-    assert ("kept", "kept") == (kept.labels["nvidia.com/a"], kept.annotations["short"])
+def test_of_metadata_that_anyone_may_fill_our_own_are_kept() -> None:
+    metadata = {part: LABELS | {"nvidia.com/a": "kept"} for part in ("labels", "annotations")}
+    kept = World().put("fat", SMALL, **metadata).metadata
+    assert ("kept", "kept") == (kept.labels["nvidia.com/a"], kept.annotations["nvidia.com/a"])
 
 
 def test_children_are_listed_after_their_owners() -> None:
@@ -128,18 +147,8 @@ async def test_an_owner_that_is_seen_late_gets_the_content_with_the_next_write()
     world.with_graph()
     written = a_config_map("ours", SMALL, GRAPH)  # an apply that changed nothing
     with world.store.writing(written.key) as flight:
-        world.store.wrote(flight, replace(written, metadata=labelled(written.metadata)))
+        labels = {"nvidia.com/dynamo-component": "chat"}
+        world.store.wrote(flight, replace(written, metadata=replace(written.metadata, labels=labels)))
     kept = world.store.shown.get(written.key)
     assert kept is not None
     assert SMALL == kept.data
-
-
-def labelled(metadata: Metadata) -> Metadata:
-    return replace(metadata, labels={"nvidia.com/dynamo-component": "chat"})
-
-
-def test_the_registries_of_a_pull_secret_are_bounded() -> None:
-    auths = msgspec.json.encode({"auths": {f"r{number}.example.com": {} for number in range(5000)}})
-    encoded = msgspec.json.decode(msgspec.json.encode(auths))
-    kept = registries_only(PullSecret(Metadata("s"), {".dockerconfigjson": encoded}))
-    assert 64 == len(kept.data)

@@ -42,10 +42,6 @@ def test_a_malformed_secret_has_no_registries(content: bytes) -> None:
     assert {} == registries_only(secret(content)).data
 
 
-def test_a_secret_that_is_not_base64_has_no_registries() -> None:
-    assert {} == registries_only(PullSecret(Metadata("s"), {".dockerconfigjson": "%%%"})).data
-
-
 @pytest.mark.parametrize("data", ["%%%", "\N{SNOWMAN}"])
 def test_no_text_of_a_secret_ends_the_watch(data: str) -> None:
     assert {} == registries_only(PullSecret(Metadata("s"), {".dockerconfigjson": data})).data

@@ -36,12 +36,12 @@ CASES = [
 class World:
     """A server with one object that does not decode."""
 
-    def __init__(self, type_: type[Resource], spec: Object, most_bytes: int = 0) -> None:
+    def __init__(self, type_: type[Resource], spec: Object, most_bytes: int = 0, **status: Any) -> None:
         self.type_, self.path = type_, path_of(type_.KIND)
         self.server = Server()
         metadata = {"name": KEY.name, "namespace": KEY.namespace, "generation": 4}
         self.server.storage.create(self.path, {"metadata": metadata, "spec": spec})
-        self.server.storage.merge(self.path, KEY, {"status": {"conditions": [OTHER]}}, "status")
+        self.server.storage.merge(self.path, KEY, {"status": {"conditions": [OTHER], **status}}, "status")
         self.client = Client(self.server)
         self.informer: Informer[Any] = Informer(type_, most_bytes=most_bytes)
         self.cache = Cache([self.informer.store])
@@ -91,7 +91,10 @@ async def test_one_that_is_gone_meanwhile_is_left_alone() -> None:
     assert [] == world.writes()
 
 
+BLOCKED = [{"name": "a", "reason": "b"}] * 20_000
+COUNTS = {"componentKind": "Deployment", "componentName": "a", "replicas": 1, "updatedReplicas": 1}
 LARGE_CASES = [
+    (DynamoComponentDeployment, {"service": {**COUNTS, "blockedPods": BLOCKED}}, "TooLarge"),
     (DynamoGraphDeployment, {"backendFramework": "x" * 2000}, "too_large"),
     (DynamoComponentDeployment, {"serviceName": "x" * 2000}, "TooLarge"),
     (DynamoModel, {"modelName": "x" * 2000, "baseModelName": "b"}, "TooLarge"),
@@ -104,7 +107,8 @@ LARGE_CASES = [
 async def test_an_object_over_the_size_limit_is_reported_with_the_limit_and_is_not_kept(
     type_: type[Resource], spec: Object, reason: str, in_pages: bool
 ) -> None:
-    world = World(type_, spec, most_bytes=1000)
+    is_status = "service" in spec
+    world = World(type_, {}, 1000, **spec) if is_status else World(type_, spec, most_bytes=1000)
     world.server.STREAMS_LISTS = not in_pages
     running = asyncio.create_task(world.informer.run(world.client))
     await world.informer.synced.wait()
@@ -113,7 +117,8 @@ async def test_an_object_over_the_size_limit_is_reported_with_the_limit_and_is_n
     found = world.server.storage.read(world.path, KEY)["status"]["conditions"]
     condition = next(each for each in found if each["type"] != "Other")
     assert (reason, "False") == (condition["reason"], condition["status"])
-    assert "the object has more than 1000 bytes" in condition["message"]
+    text = "the status has more than 262144 bytes" if is_status else "the object has more than 1000 bytes"
+    assert text in condition["message"]
     await settle()
     before = len(world.writes())
     await world.report()  # its own status does not make it write again

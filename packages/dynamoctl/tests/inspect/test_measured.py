@@ -13,6 +13,7 @@ from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestStatus,
     annotation,
+    as_text,
     with_spec,
 )
 from dynamoctl.inspect.measured import Measured, document, measured, parts
@@ -211,7 +212,7 @@ async def test_the_spec_that_a_request_was_accepted_with_counts() -> None:
     cluster.request["status"]["acceptedSpec"] = accepted
     seen = DynamoGraphDeploymentRequest(
         Metadata("sla", namespace="prod", uid="uid-1"),  # the first object of the server
-        status=DynamoGraphDeploymentRequestStatus(accepted_spec=accepted),
+        status=DynamoGraphDeploymentRequestStatus(accepted_spec=as_text(accepted)),
     )
     cluster.annotations = annotation(with_spec(seen))
     found = await cluster.why()

@@ -73,6 +73,13 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
+class JsonText:
+    """Marks a field that stays JSON text when it is decoded: the type of its value."""
+
+    type: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """One column of `kubectl get`."""
 

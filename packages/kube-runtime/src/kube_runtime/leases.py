@@ -17,12 +17,15 @@ from kube_runtime.client.client import Client
 from kube_runtime.errors import Conflict, NotFound, OperatorError
 from kube_runtime.times import loop_time, microtime, seconds_between, wall_clock
 from kube_runtime.types.kinds import Lease, LeaseSpec
-from kube_runtime.types.meta import Key, Object
+from kube_runtime.types.meta import Key, Metadata, Object
 
 _log = structlog.get_logger(__name__)
 
 CONFIRM_SECONDS = 2.0
 """Delay after an expired Lease could not be read."""
+
+_MARKER_BYTES = 64 * 1024
+"""Of a marker Lease as JSON, which any user may write."""
 
 
 class NamespaceExcluded(OperatorError):
@@ -106,10 +109,12 @@ class Exclusions:
 
     async def _read(self, key: Key) -> Lease | None:
         """Read a Lease by a list of one, which needs no more permission than the watch."""
-        pages = self.client.pages(Lease, namespace=key.namespace, fields=f"metadata.name={key.name}")
+        name = f"metadata.name={key.name}"
+        pages = self.client.pages(Lease, namespace=key.namespace, fields=name, most_bytes=_MARKER_BYTES)
         async with aclosing(pages):
             async for page in pages:
-                return next(iter(page.items), None)
+                leases = (Lease(Metadata(key.name, key.namespace), lease.spec) for lease in page.items)
+                return next(leases, None)
         return None
 
     def _seconds_left(self, before: Lease | None, lease: Lease) -> float:

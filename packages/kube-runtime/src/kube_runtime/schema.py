@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 import msgspec
 
-from kube_runtime.crd import PATTERN, Definition, Field, IntOrText, Rules, Transitions, definitions
+from kube_runtime.crd import PATTERN, Definition, Field, IntOrText, JsonText, Rules, Transitions, definitions
 from kube_runtime.types.meta import Condition, Object, Resource, Struct
 
 MAIN_CONTAINER_TEXT = (
@@ -120,7 +120,8 @@ def declared(struct: type[msgspec.Struct]) -> tuple[Declared, ...]:
         field = next((mark for mark in marks if isinstance(mark, Field)), None)
         if field is not None:
             required = info.required if field.required is None else field.required
-            fields.append(Declared(info.encode_name, info.type, field, required))
+            type_ = next((mark.type for mark in marks if isinstance(mark, JsonText)), info.type)
+            fields.append(Declared(info.encode_name, type_, field, required))
     return tuple(fields)
 
 

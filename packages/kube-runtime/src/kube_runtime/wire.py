@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw, inspect, structs
 
 from kube_runtime.errors import DecodeError, Invalid, TooLarge
-from kube_runtime.types.meta import Key, Kind, R, Struct, decoder_of
+from kube_runtime.types.meta import Key, Kind, R, Resource, Struct, decoder_of
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of msgspec for JSON that does not fit the type, is not UTF-8, or is nested too deeply."""
@@ -26,7 +26,8 @@ def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
     """Decode one object; the result has no reference to `raw`.
 
     Raises:
-        TooLarge: the object has more than `most_bytes`.
+        TooLarge: the object has more than `most_bytes`, or with a limit too many annotations or too large a
+            status.
         DecodeError: the JSON does not fit the type.
     """
     try:
@@ -40,6 +41,8 @@ def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
             if type_.READ_LEVELS is None or memoryview(raw).nbytes > MOST_SCANNED_BYTES:
                 raise
             resource = decoder_of(type_).decode(shallow(raw, type_.READ_LEVELS))
+        if most_bytes != UNLIMITED and (text := _uncounted_over(resource, raw)):
+            raise TooLarge(type_.KIND, resource.key, text)
         _detach(resource)
     except UNREADABLE as error:
         raise DecodeError(type_.KIND, key_in(raw), str(error)) from error
@@ -189,6 +192,24 @@ def bytes_over(text: bytes | Raw, most: int) -> int:
     uncounted = (frame.metadata.managed_fields, frame.metadata.annotations, frame.status)
     size -= sum(memoryview(part).nbytes for part in uncounted)
     return size if size > most else 0
+
+
+_MOST_ENTRIES = 1000
+
+
+def _uncounted_over(resource: Resource, raw: bytes | Raw) -> str:
+    # What `bytes_over` does not count. Anyone may write small annotations, which take 20 times their size in
+    # memory, and some users may write a status. JSON text in it takes no more than it has in etcd.
+    entries = (resource.metadata.annotations, getattr(resource.metadata, "managed_fields", ()))
+    if sum(map(len, entries)) > _MOST_ENTRIES:
+        return f"the object has more than {_MOST_ENTRIES} annotations and managed fields"
+    status, most = getattr(resource, "status", None), resource.MOST_STATUS_BYTES
+    if not isinstance(status, msgspec.Struct) or memoryview(raw).nbytes <= most:
+        return ""
+    texts = (getattr(status, name) for name in _fields_with_raw(type(status)))
+    size = sum(memoryview(text).nbytes for text in texts if isinstance(text, Raw))
+    is_over = len(msgspec.json.encode(status)) - size > most
+    return f"the status has more than {most} bytes" if is_over else ""
 
 
 def _detach(value: object) -> object:

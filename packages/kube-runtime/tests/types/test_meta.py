@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kube_runtime.types import meta
 from kube_runtime.types.meta import Key, Kind, Metadata, OwnerReference, amount, cut, fitted, key_of
 
-SETS = meta._Owned(meta._OwnedSpec({}))
+SETS = meta._Owned(meta._OwnedSpec(meta._Present()))
 IN_THREADS = """
 import sys, threading
 from kube_runtime.types import meta

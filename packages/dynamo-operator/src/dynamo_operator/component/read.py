@@ -34,6 +34,7 @@ from dynamo_operator.shared.cluster import (
     PodServiceAccount,
     PullSecret,
 )
+from dynamo_operator.shared.transforms import SHORT, SLIM_BYTES, bytes_in_memory
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache, Change
 from kube_runtime.types.kinds import (
@@ -73,7 +74,7 @@ def reduced_pod(pod: Pod) -> Pod:
         deletion_timestamp=old.deletion_timestamp,
         labels={name: sys.intern(old.labels[name]) for name in read if name in old.labels},
     )
-    return Pod(metadata, PodSpec(sys.intern(pod.spec.node_name)), _reduced_status(pod))
+    return Pod(metadata, PodSpec(sys.intern(pod.spec.node_name[:SHORT])), _reduced_status(pod))
 
 
 _IS_READY = PodStatus(conditions=(Condition(READY, "True"),))
@@ -87,7 +88,8 @@ def _reduced_status(pod: Pod) -> PodStatus:
     addresses = pod.status.pod_ips if serves_model else ()
     if not is_ready(pod):
         conditions = (condition for condition in pod.status.conditions if condition.type in READ_CONDITIONS)
-        return structs.replace(pod.status, phase="", conditions=tuple(conditions), pod_ips=addresses)
+        kept = structs.replace(pod.status, phase="", conditions=tuple(conditions), pod_ips=addresses)
+        return kept if bytes_in_memory(kept) <= SLIM_BYTES else PodStatus()
     if not serves_model:
         return _IS_READY
     counted = (ContainerStatus(restart_count=count),) if (count := restarts(pod)) else ()

@@ -3,7 +3,6 @@
 Examples of each rule, and of each change that is refused, are rows of `tests/reviews/rows.py`.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -48,7 +47,6 @@ from dynamo_operator.names import is_on_grove
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import (
     MOST_PROBLEMS,
-    MOST_REPLICAS,
     Problem,
     ProblemKind,
     Suggestions,

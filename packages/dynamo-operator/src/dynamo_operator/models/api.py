@@ -140,6 +140,7 @@ class DynamoModel(Resource):
     """A model on the pods of its base model; a LoRA is loaded into each of them."""
 
     KIND = Kind(GROUP, VERSION, "DynamoModel", "dynamomodels")
+    MOST_STATUS_BYTES = 1536 * 1024  # as much as etcd stores: an entry for each pod
     DEFINITION: ClassVar = Definition(
         short_names=("dm", "dmodel"),
         categories=CATEGORIES,

@@ -1,14 +1,16 @@
 """What the operator watches: its namespaces, the marker Lease, and an informer for each type."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 from dynamo_operator import labels, older_generation, version
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.read import SELECTOR as POD_SELECTOR
 from dynamo_operator.component.read import reduced_pod
-from dynamo_operator.component.validate import most_bytes
+from dynamo_operator.component.validate import MAX_GROUPS_BYTES, most_bytes
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.features.ssh_keys import ssh_key_informers
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -18,7 +20,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.requests.read import request_informers
 from dynamo_operator.settings import RenderSettings, Settings
 from dynamo_operator.shared import cluster, transforms
-from dynamo_operator.shared.transforms import Owners, children, slimmed
+from dynamo_operator.shared.transforms import BoundedContent, Owners, bounded, children, slimmed
 from kube_runtime.apply.writer import complement
 from kube_runtime.cache.informer import CrdInformer, Informer, OptionalInformer
 from kube_runtime.client.client import Client
@@ -91,7 +93,7 @@ def scope_of(client: Client, settings: Settings) -> Scope:
     namespace = settings.render.restricted_namespace
     if not namespace:
         # Only leases of restricted operators are sent, not the many of nodes and controllers.
-        informer = Informer(Lease, fields=f"metadata.name={LEASE}")
+        informer = Informer(Lease, fields=f"metadata.name={LEASE}", transform=slimmed)
         return Scope(exclusions=Exclusions(client, informer.store), informers=(informer,))
     seconds = settings.namespace_scope
     terms = MarkerTerms(seconds.lease_duration_seconds, seconds.renew_interval_seconds)
@@ -125,30 +127,27 @@ _SELECTED: Mapping[type[Resource], str] = {
 _READ = (cluster.PodServiceAccount, cluster.ModelService)
 """Types of foreign objects, and types that the selected label defines."""
 
-_OPTIONAL: Mapping[type[Resource], str] = {
-    cluster.LeaderWorkerSet: labels.INSTANCE,
-    cluster.PodGroup: labels.INSTANCE,
-    cluster.PodCliqueSet: "",
-    cluster.PodClique: "",
-    cluster.PodCliqueScalingGroup: "",
-    cluster.Queue: "",
-    cluster.InferencePool: labels.COMPONENT,
-    cluster.VirtualService: labels.COMPONENT,
+_OPTIONAL: Mapping[type[Resource], tuple[str, int]] = {
+    # a component has one for each replica
+    cluster.LeaderWorkerSet: (labels.INSTANCE, MAX_GROUPS_BYTES),
+    cluster.PodGroup: (labels.INSTANCE, MAX_GROUPS_BYTES),
+    cluster.PodCliqueSet: ("", transforms.OWNED_BYTES),
+    cluster.PodClique: ("", 0),
+    cluster.PodCliqueScalingGroup: ("", 0),
+    cluster.Queue: ("", 0),
+    cluster.InferencePool: (labels.COMPONENT, transforms.OWNED_BYTES),
+    cluster.VirtualService: (labels.COMPONENT, transforms.OWNED_BYTES),
 }
-"""Kinds of other projects, watched while they are installed, by the label of our objects.
+"""Kinds of other projects, watched while they are installed: the label of our objects, most bytes per owner.
 
-Kinds of Grove have none: sets have only the user's labels, and Grove creates their children. Queues are
-only read.
+Kinds of Grove have no label: sets have only the user's, and Grove creates their children. Of what Grove or an
+administrator creates (0 bytes) only some fields are read.
 """
-
-
-_OF_OTHERS = (cluster.PodClique, cluster.PodCliqueScalingGroup, cluster.Queue)
-"""Optional kinds whose objects Grove or an administrator creates."""
 
 
 def unselected(settings: RenderSettings) -> dict[type[Resource], Selector]:
     """By type, the selector of objects that may be ours although its watch does not select them."""
-    selected = {**_SELECTED, **_OPTIONAL}
+    selected = {**_SELECTED, **{type_: selector for type_, (selector, _) in _OPTIONAL.items()}}
     return {
         type_: Selector(settings.restricted_namespace, complement(selector))
         for type_, selector in selected.items()
@@ -179,8 +178,8 @@ def _always(namespace: str, owners: Owners) -> Informers:
     by_label: list[tuple[type[Any], str]] = [*_SELECTED.items(), (kinds.ConfigMap, labels.COMPONENT)]
     selected = [children(type_, owners, namespace=namespace, labels=label) for type_, label in by_label]
 
-    def slim(type_: type[R], selector: str) -> Informer[R]:
-        return Informer(type_, namespace=namespace, labels=selector, transform=slimmed)
+    def slim(type_: type[R], selector: str, transform: Callable[[R], R] = slimmed) -> Informer[R]:
+        return Informer(type_, namespace=namespace, labels=selector, transform=transform)
 
     secrets = Informer(
         cluster.PullSecret,
@@ -189,28 +188,24 @@ def _always(namespace: str, owners: Owners) -> Informers:
         transform=transforms.registries_only,
     )
     pods = Informer(Pod, namespace=namespace, labels=POD_SELECTOR, transform=reduced_pod)
-    definitions = CrdInformer()
-    optional = [
-        OptionalInformer(
-            type_,
-            definitions,
-            namespace=namespace,
-            labels=selector,
-            granted_by=cluster.granted_by(type_.KIND),
-            transform=slimmed if type_ in _OF_OTHERS else transforms.BoundedContent(owners.owner_of, 0),
-        )
-        for type_, selector in _OPTIONAL.items()
-    ]
-    for informer in optional:
-        informer.after = owners.informers
+    definitions, taken = CrdInformer(), Counter[str]()
+
+    def optional(type_: type[R], selector: str, most_bytes: int) -> Informer[R]:
+        granted_by = cluster.granted_by(type_.KIND)
+        make: Callable[..., Informer[R]] = partial(OptionalInformer, crds=definitions, granted_by=granted_by)
+        if not most_bytes:
+            return make(type_, namespace=namespace, labels=selector, transform=slimmed)
+        content = BoundedContent(owners.owner_of, most_bytes, MAX_GROUPS_BYTES, taken)
+        return bounded(type_, content, make, owners.informers, namespace=namespace, labels=selector)
+
     return [
         *selected,
         slim(kinds.PersistentVolumeClaim, ""),  # graphs name those of users
         secrets,
         pods,
-        slim(kinds.EndpointSlice, SLICE_SELECTOR),
-        slim(kinds.StatefulSet, cluster.SET_NAME),
-        slim(kinds.ControllerRevision, labels.GRAPH_REVISION),
+        slim(kinds.EndpointSlice, SLICE_SELECTOR, transforms.slimmed_slice),
+        slim(kinds.StatefulSet, cluster.SET_NAME, transforms.slimmed_set),
+        slim(kinds.ControllerRevision, labels.GRAPH_REVISION, transforms.metadata_only),
         definitions,
-        *optional,
+        *(optional(type_, *kept) for type_, kept in _OPTIONAL.items()),
     ]

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from dynamo_operator import labels
 from dynamo_operator.component.api import CATEGORIES, GROUP, VERSION
 from dynamo_operator.names import SUBDOMAIN_LIMIT
-from kube_runtime.crd import AGE, Column, Definition, Field
+from kube_runtime.crd import AGE, Column, Definition, Field, JsonText
 from kube_runtime.types.kinds import Job, Pod, PodStatus
-from kube_runtime.types.meta import Condition, Kind, Object, Resource, Status, Struct, from_json, from_plain
+from kube_runtime.types.meta import Condition, Kind, Object, Resource, Status, Struct, from_json
 
 
 class JobPodStatus(PodStatus):
@@ -273,6 +273,14 @@ class DeploymentStatus(Struct):
     ] = False
 
 
+ABSENT, NONE_FOUND = msgspec.Raw(b"null"), msgspec.Raw(b"[]")
+
+
+def as_text(value: object) -> msgspec.Raw:
+    """A value as a status keeps it: decoded, the results of a request would take twelve times the memory."""
+    return msgspec.Raw(msgspec.json.encode(value))
+
+
 class DynamoGraphDeploymentRequestStatus(Status):
     """Progress of a request."""
 
@@ -295,18 +303,20 @@ class DynamoGraphDeploymentRequestStatus(Status):
         ),
     ] = ()
     profiling_results: Annotated[str | None, Field("ConfigMap with the results, as `configmap/NAME`.")] = None
-    generated_deployment: Annotated[
-        Object | None,
+    graph_text: Annotated[
+        msgspec.Raw,
+        JsonText(Object),
         Field(
             "The whole generated DynamoGraphDeployment, ready to be applied.",
             free_form=True,
             embedded_resource=True,
         ),
-    ] = None
-    additional_resources: Annotated[
-        tuple[Object, ...],
+    ] = msgspec.field(name="generatedDeployment", default=ABSENT)
+    config_maps_text: Annotated[
+        msgspec.Raw,
+        JsonText(tuple[Object, ...]),
         Field("The ConfigMaps that profiling found for the graph, which mounts them.", free_form=True),
-    ] = ()
+    ] = msgspec.field(name="additionalResources", default=NONE_FOUND)
     deployment: Annotated[DeploymentStatus | None, Field("The graph created because of `autoApply`.")] = None
     message: Annotated[str | None, Field("Current step, or the cause of the failure, in one sentence.")] = (
         None
@@ -324,13 +334,25 @@ class DynamoGraphDeploymentRequestStatus(Status):
         str | None, Field("When profiling succeeded or failed.", format="date-time")
     ] = None
     accepted_spec: Annotated[
-        Object | None,
+        msgspec.Raw,
+        JsonText(Object),
         Field(
             "The spec that the request was accepted with and is carried out by. Later changes of "
             "`spec` have no effect.",
             free_form=True,
         ),
-    ] = None
+    ] = ABSENT
+
+    @property
+    def generated_deployment(self) -> Object | None:
+        """The generated graph, decoded."""
+        graph: Object | None = msgspec.json.decode(self.graph_text)
+        return graph
+
+    @property
+    def additional_resources(self) -> tuple[Object, ...]:
+        """The ConfigMaps of the graph, decoded."""
+        return from_json(self.config_maps_text, tuple[Object, ...])
 
 
 class DynamoGraphDeploymentRequest(Resource):
@@ -479,8 +501,8 @@ def extended(request: DynamoGraphDeploymentRequest, **fields: Any) -> Record:
     """The record with these fields. That of an earlier operator's request begins with its present spec."""
     record = recorded(request)
     if record is None:
-        spec = as_accepted(accepted_spec(request))
-        record = Record(request.metadata.uid, request.metadata.generation, _digest(spec))
+        spec = _digest(as_text(accepted_spec(request)))
+        record = Record(request.metadata.uid, request.metadata.generation, spec)
     return replace(record, **fields)
 
 
@@ -496,18 +518,12 @@ def accepted_spec(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymen
         ValueError: the request has neither.
     """
     record, accepted = recorded(request), request.status.accepted_spec
-    if accepted is not None and record is not None and record.spec == _digest(accepted):
-        with suppress(msgspec.ValidationError):  # of a release with other fields
-            return from_plain(accepted, DynamoGraphDeploymentRequestSpec)
+    if record is not None and record.spec == _digest(accepted):
+        with suppress(msgspec.ValidationError, RecursionError):  # of a release with other fields
+            return from_json(accepted, DynamoGraphDeploymentRequestSpec)
     if request.spec is None:
         raise ValueError("spec is missing")
     return request.spec
-
-
-def as_accepted(spec: DynamoGraphDeploymentRequestSpec) -> Object:
-    """The spec in the form that the status stores."""
-    kept: Object = msgspec.json.decode(msgspec.json.encode(spec))
-    return kept
 
 
 def accepted_generation(request: DynamoGraphDeploymentRequest) -> int:
@@ -519,18 +535,23 @@ def accepted_generation(request: DynamoGraphDeploymentRequest) -> int:
 def has_results(request: DynamoGraphDeploymentRequest) -> bool:
     """Whether the results in the status are those that the operator read."""
     record = recorded(request)
-    return record is not None and record.results == results_digest(request) != ""
+    return record is not None and record.results != "" and record.results == results_digest(request)
 
 
 def results_digest(request: DynamoGraphDeploymentRequest) -> str:
     """The digest of the graph and the ConfigMaps in the status; "" without a graph."""
     status = request.status
-    if status.generated_deployment is None:
+    return "" if status.graph_text == ABSENT else _digest(status.graph_text, status.config_maps_text)
+
+
+def _digest(*texts: msgspec.Raw) -> str:
+    """The digest of a value, or a list of them, as the API server returned them; sent ones may differ.
+
+    "" if it is nested too deeply: a forged status must not stop the reconciles of other requests.
+    """
+    try:
+        values = [msgspec.json.decode(text) for text in texts]
+        encoded = msgspec.json.encode(values if len(values) > 1 else values[0], order="deterministic")
+    except RecursionError:
         return ""
-    return _digest((status.generated_deployment, status.additional_resources))
-
-
-def _digest(value: object) -> str:
-    """The digest of a value as the API server returned it, which may differ from what was sent."""
-    encoded = msgspec.json.encode(value, order="deterministic")
     return hashlib.sha256(encoded).hexdigest()

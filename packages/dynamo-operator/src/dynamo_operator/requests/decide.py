@@ -7,7 +7,7 @@ the pods of the request's own Job confirm them.
 """
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -63,6 +63,17 @@ class Destination:
     config_maps: Mapping[str, api.Output] = field(default_factory=dict[str, api.Output])
 
 
+@dataclass(frozen=True, slots=True)
+class PodReports:
+    """Digests of the results by file, each with whether the pod that reports them runs its Job's template.
+
+    `is_due`: the Job's copier reports them, or the Job is gone.
+    """
+
+    digests: tuple[tuple[dict[str, str], bool], ...] = ()
+    is_due: bool = True
+
+
 UNREAD = Destination("", "its namespace was not read")
 """The default, so that nothing is created without a check."""
 
@@ -72,7 +83,7 @@ class RequestInputs:
     """The objects that the stage of a request depends on; None for an object that does not exist.
 
     `problems` are those of the spec and of the objects that it names, `pods_left` names of running pods of an
-    earlier Job, `witnesses` the Job that wrote the results and its pods, `temporary` graphs that a failed
+    earlier Job, `reports` those of the Job that wrote the results, `temporary` graphs that a failed
     profiler left. `config_maps` have the base graph, by name: the user's, and the operator's, completed.
     `missing_setting` is what the operator lacks to create the Job, `too_large` which object exceeds a limit.
     """
@@ -82,7 +93,7 @@ class RequestInputs:
     pods_left: tuple[str, ...] = ()
     pods: tuple[api.JobPod, ...] = ()
     output: api.Output | None = None
-    witnesses: tuple[api.JobInFull | None, tuple[api.JobPodInFull, ...]] = (None, ())
+    reports: PodReports = PodReports()
     graph: DynamoGraphDeployment | None = None
     temporary: tuple[DynamoGraphDeployment, ...] = ()
     config_maps: Mapping[str, api.Output] = field(default_factory=dict[str, api.Output])
@@ -383,7 +394,7 @@ def _profile(request: Request, inputs: RequestInputs, now: datetime) -> Decision
         name = names.profiling_output(request.metadata.name)
         text = f"output ConfigMap {name} not found - profiling may not have completed yet"
         return _not_generated(request, inputs, now, text)
-    if doubt := unconfirmed(request, api.accepted_spec(request), *inputs.witnesses, inputs.output.data):
+    if doubt := unconfirmed(request, api.accepted_spec(request), inputs.reports, inputs.output.data):
         return _not_generated(request, inputs, now, doubt)
     return Decision(work=Work.COLLECT)
 
@@ -418,9 +429,8 @@ def _deploy(request: Request, inputs: RequestInputs, now: datetime) -> Decision:
         if generated is None or free is result:
             return _create(request, inputs, now)
         # Recorded before the graph that mounts them is created.
-        stored = replace(
-            request.status, generated_deployment=free.graph, additional_resources=free.config_maps
-        )
+        texts = {"graph_text": free.graph, "config_maps_text": free.config_maps}
+        stored = replace(request.status, **{name: api.as_text(it) for name, it in texts.items()})
         return Decision(RequestReport(stored), api.with_results)
     if not is_of_request(request, graph):
         return _blocked(request, ActionBlocked(status.taken_graph(target_of(request)), is_taken=True))
@@ -448,39 +458,42 @@ _PROGRAM = ("image", "command", "args", "env", "envFrom", "workingDir", "lifecyc
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
+def pod_reports(job: api.JobInFull | None, pods: Iterable[api.JobPodInFull]) -> PodReports:
+    """What those of these pods report that the Job controls."""
+    if job is None:
+        return PodReports()
+    template: Object = job.spec["template"]["spec"]
+    copier = _named(template, "containers").get(api.COPIER) or {}
+    own = (pod for pod in pods if controls(job, pod))
+    return PodReports(
+        tuple((digests, runs_template(template, pod.spec)) for pod in own for digests in _reports(pod)),
+        # That of an earlier operator reports nothing.
+        not {"copy-output", api.COPIER}.isdisjoint(copier.get("args") or ()),
+    )
+
+
 # Every pod with the profiling ServiceAccount and every user who may write ConfigMaps can write the results.
 # The copier therefore reports a digest of each file as its termination message, in the format of sha256sum,
 # and only kubelets write the status of pods. A user who may create pods can create one with the Job as its
 # owner. So a report counts only if its pod runs the Job's template, and all reports of a Job must agree.
-def unconfirmed(
-    request: Request,
-    spec: RequestSpec,
-    job: api.JobInFull | None,
-    pods: Collection[api.JobPodInFull],
-    data: Mapping[str, str],
-) -> str:
+def unconfirmed(request: Request, spec: RequestSpec, told: PodReports, data: Mapping[str, str]) -> str:
     """Why the Job's pods do not confirm the results as far as the spec uses them; "" if they do."""
     metadata, namespace = request.metadata, results.target(request, spec).namespace
-    template: Object = job.spec["template"]["spec"] if job is not None else {}
-    own = [pod for pod in pods if job is not None and controls(job, pod)]
-    reports = [(pod, digests) for pod in own for digests in _reports(pod)]
     actual = {name: hashlib.sha256(data[name].encode()).hexdigest() for name in _SIGNED if name in data}
-    if any(digests != actual for _, digests in reports):
+    if any(digests != actual for digests, _ in told.digests):
         return (
             "the output ConfigMap differs from what the profiling Job wrote (the digests that "
             "its pod reported do not match): something else changed it"
         )
-    is_signed = any(runs_template(template, pod.spec) for pod, _ in reports)
+    is_signed = any(runs_template for _, runs_template in told.digests)
     if namespace != metadata.namespace and not is_signed:
         return (
             "no pod of the profiling Job that runs the Job's template reports the digests of the results, "
             f"which are required to create objects in namespace {namespace}"
         )
     # For a graph in the same namespace any report is enough: a user who may create pods or Jobs there needs
-    # no graph for it. The copier of an earlier operator reports nothing.
-    copier = _named(template, "containers").get(api.COPIER) or {}
-    should_report = job is None or {"copy-output", api.COPIER} & set(copier.get("args") or ())
-    if spec.auto_apply and should_report and not reports:
+    # no graph for it.
+    if spec.auto_apply and told.is_due and not told.digests:
         return (
             "no pod of the profiling Job reports the digests of the results, so that anything may have "
             f"written them: review ConfigMap {names.profiling_output(metadata.name)}, and create the graph "

@@ -4,6 +4,7 @@ An object that is missing in the cache may exist: the cache may be behind. What 
 cannot be reverted, so it is read from the API server before.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -161,6 +162,7 @@ class RequestReader:
     excluded: Container[str]
     accepts_all: bool = False
     """The administrator accepts all requests in all namespaces."""
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def read(self, request: Request) -> decide.RequestInputs:
         """Read the inputs of the request's stage. Raises `OperatorError` if the API server cannot answer."""
@@ -247,7 +249,8 @@ class RequestReader:
         if refusal := await self.refusal(request, namespace):
             return decide.Destination(namespace, refusal)
         mounted = [manifest["metadata"]["name"] for manifest in named_config_maps(manifests)]
-        return decide.Destination(namespace, config_maps=await self._config_maps(namespace, mounted))
+        read = self._config_maps(namespace, mounted)
+        return decide.Destination(namespace, config_maps={it.key.name: _reduced(it) async for it in read})
 
     async def surely(self, type_: type[R], key: Key) -> R | None:
         """The object from the cache, else from the API server; None if it does not exist."""
@@ -266,16 +269,28 @@ class RequestReader:
         except NotFound:
             return None
 
-    async def _config_maps(self, namespace: str, names: Iterable[str]) -> dict[str, api.Output]:
-        live = [await self.live(api.Output, Key(namespace, name)) for name in names]
-        return {config_map.metadata.name: config_map for config_map in live if config_map is not None}
+    async def _config_maps(self, namespace: str, names: Iterable[str]) -> AsyncIterator[api.Output]:
+        for name in names:
+            if config_map := await self.live(api.Output, Key(namespace, name)):
+                yield config_map
 
     def _pods(self, request: Request) -> tuple[api.JobPod, ...]:
         name = names.label_value(request.metadata.name)
         pods = self.cache.list(api.JobPod, request.metadata.namespace)
         return tuple(pod for pod in pods if pod.metadata.labels.get(labels.REQUEST) == name)
 
-    async def _live_pods(self, type_: type[R], job: Resource) -> tuple[R, ...]:
+    async def _pod_reports(self, key: Key, uid: str) -> decide.PodReports:
+        # One object of all requests at a time: decoded, it may take 24 times its size.
+        async with self._turn:
+            job = await self.live(api.JobInFull, key, _POD_BYTES)
+            if job is None or job.metadata.uid != uid:
+                return decide.PodReports()
+            told = decide.pod_reports(job, ())
+            async for pod in self._live_pods(api.JobPodInFull, job):
+                told = replace(told, digests=told.digests + decide.pod_reports(job, (pod,)).digests)
+            return told
+
+    async def _live_pods(self, type_: type[R], job: Resource) -> AsyncIterator[R]:
         """The pods that the Job controls, from the API server, also of an earlier operator's Job."""
         # Any user may put the label on pods, so the list has metadata only.
         pages = self.client.pages(
@@ -287,8 +302,9 @@ class RequestReader:
             if len(own) > _MOST_PODS:
                 text = f"more than {_MOST_PODS} pods have the profiling Job as their controller"
                 raise TooLarge(Job.KIND, job.key, text)
-        pods = [await self.live(type_, key, _POD_BYTES) for key in own]
-        return tuple(pod for pod in pods if pod is not None)
+        for key in own:
+            if pod := await self.live(type_, key, _POD_BYTES):
+                yield pod
 
     async def _to_start(self, request: Request) -> decide.RequestInputs:
         job = await self.live(Job, job_key(request))
@@ -304,7 +320,8 @@ class RequestReader:
         output = await self.live(api.Output, output_key(request))
         spec, metadata = api.accepted_spec(request), request.metadata
         given, own = spec.profiling_config.config_map_ref, names.profiling_base(metadata.name, metadata.uid)
-        bases = await self._config_maps(metadata.namespace, (given.name, own) if given else ())
+        read = self._config_maps(metadata.namespace, (given.name, own) if given else ())
+        bases = {it.key.name: it async for it in read}
         missing = missing_settings(spec, self.settings)
         return decide.RequestInputs(output=output, config_maps=bases, missing_setting=missing)
 
@@ -320,11 +337,11 @@ class RequestReader:
         if own is None or end is None:
             return inputs
         if end.type == "Failed":
-            return replace(inputs, pods=await self._live_pods(api.JobPod, own))
-        live = await self.live(api.JobInFull, own.key, _POD_BYTES) if inputs.output is not None else None
-        if live is None or live.metadata.uid != own.metadata.uid:
+            pods = [slimmed(pod) async for pod in self._live_pods(api.JobPod, own)]
+            return replace(inputs, pods=tuple(pods))
+        if inputs.output is None:
             return inputs
-        return replace(inputs, witnesses=(live, await self._live_pods(api.JobPodInFull, live)))
+        return replace(inputs, reports=await self._pod_reports(own.key, own.metadata.uid))
 
     async def _to_deploy(self, request: Request) -> decide.RequestInputs:
         graph_key, record = decide.target_of(request), api.recorded(request)

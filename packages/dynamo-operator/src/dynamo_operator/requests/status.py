@@ -72,6 +72,7 @@ def request_condition(request: Request, type_: Type, value: str, reason: str, te
 
 
 _RUNNING = "Profiling is in progress"
+_NO_RESULTS = {"graph_text": api.ABSENT, "config_maps_text": api.NONE_FOUND}
 
 
 def _reported(
@@ -115,7 +116,7 @@ def accepted(request: Request, spec: RequestSpec) -> RequestReport:
         if condition(request.status.conditions, type_)
     ]
     conditions = [request_condition(request, *step) for step in steps]
-    generation, accepted_spec = request.metadata.generation, api.as_accepted(spec)
+    generation, accepted_spec = request.metadata.generation, api.as_text(spec)
     status = RequestStatus(observed_generation=generation, backend=spec.backend, accepted_spec=accepted_spec)
     anew, message = replace(request, status=status), "Profiling is about to start"
     status = request_status(anew, State.PENDING, *conditions, message=message)
@@ -168,7 +169,7 @@ def profiling_failed(request: Request, text: str, progress: ProfilingProgress, n
 def not_generated(request: Request, text: str, progress: ProfilingProgress, now: str) -> RequestReport:
     """The Job succeeded, but its output is unusable."""
     # The API server refuses changes of an object with a malformed graph.
-    fields = {**_ended(request, progress, now), "generated_deployment": None, "additional_resources": ()}
+    fields = {**_ended(request, progress, now), **_NO_RESULTS}
     reason, earlier = Reason.GENERATION_FAILED, (_completed(request),)
     return _failed(request, Type.GENERATED, reason, text, "GenerationFailed", earlier=earlier, **fields)
 
@@ -191,8 +192,8 @@ def generated(
         StatusEvent("SpecGenerated", event),
         *(StatusEvent("DocumentsIgnored", warning, is_warning=True) for warning in result.warnings),
         earlier=(_completed(request),),
-        generated_deployment=result.graph,
-        additional_resources=tuple(result.config_maps),
+        graph_text=api.as_text(result.graph),
+        config_maps_text=api.as_text(result.config_maps),
         profiling_results=f"configmap/{names.profiling_output(request.metadata.name)}",
         deployment=planned or request.status.deployment,
         **_ended(request, progress, now),

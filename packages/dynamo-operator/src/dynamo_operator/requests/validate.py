@@ -17,7 +17,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as Req
 from dynamo_operator.requests.render import OUTPUT_FOLDER, profiler_config_bytes, section_of
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import MOST_PROBLEMS, Problem, ProblemKind, first_problems, name_problems
-from kube_runtime.types.meta import Object, from_plain
+from kube_runtime.types.meta import Object, from_json
 
 PROFILING = "spec.profilingConfig"
 CONFIG = f"{PROFILING}.config"
@@ -67,7 +67,7 @@ def request_update_problems(old: Request, new: Request) -> Iterator[Problem]:
         return
     accepted = None  # none yet, or a user has edited the status
     with suppress(msgspec.ValidationError):
-        accepted = from_plain(old.status.accepted_spec, RequestSpec)
+        accepted = from_json(old.status.accepted_spec, RequestSpec)
     if new.spec is None or new.spec != accepted:
         message = (
             f"spec cannot be modified in state '{state}': DynamoGraphDeploymentRequest is immutable once "

@@ -6,6 +6,7 @@ objects too.
 """
 
 import base64
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
@@ -15,17 +16,26 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import GROUP
-from dynamo_operator.shared.cluster import PullSecret, registry_of_credential
+from dynamo_operator.shared.cluster import SET_NAME, PullSecret, registry_of_credential
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Change
+from kube_runtime.types import kinds
 from kube_runtime.types.meta import Key, Metadata, R, Resource, from_json
 
 _COPY = "kubectl.kubernetes.io/last-applied-configuration"
 _MOST_ENTRIES = 32
-_SHORT = 256
-"""Most characters of an annotation that is kept."""
+_PART_BYTES = 4096
+"""Of the labels, annotations or owners of an object, as JSON."""
+SHORT = 256
+"""Most characters of an annotation or of the host of a registry that is kept."""
 _MOST_REGISTRIES = 64
 """Of one pull Secret."""
+SLIM_BYTES = 64 * 1024
+"""Of an object of which little is kept."""
+_MOST_ENDPOINTS = 1000
+_ENDPOINT_BYTES = 1024
+_VALUE_BYTES = 128
+"""About what a value takes in memory beside its text, as entry of a map, or item of a list."""
 
 
 def is_controlled_by_us(resource: Resource) -> bool:
@@ -41,20 +51,51 @@ def metadata_only(resource: R) -> R:
 
 
 def slimmed(resource: R) -> R:
-    """Keep an object with little of its metadata."""
-    return replace(resource, metadata=slim(resource.metadata))
+    """Keep an object with little of its metadata, or only these if the rest takes more memory."""
+    kept = replace(resource, metadata=slim(resource.metadata))
+    return kept if bytes_in_memory(kept) <= SLIM_BYTES else type(resource)(metadata=kept.metadata)
+
+
+def slimmed_set(replicas: kinds.StatefulSet) -> kinds.StatefulSet:
+    """Keep little of the metadata of a StatefulSet, and of its pod template the first annotations."""
+    annotations = slim(replicas.spec.template.metadata).annotations
+    template = kinds.PodTemplate(Metadata(annotations=annotations))
+    return slimmed(replace(replicas, spec=kinds.StatefulSetSpec(template)))
+
+
+def slimmed_slice(slice_: kinds.EndpointSlice) -> kinds.EndpointSlice:
+    """Keep the endpoints of a slice, as many as the API allows, without those with long names."""
+    endpoints = islice(slice_.endpoints or (), _MOST_ENDPOINTS)
+    kept = tuple(one for one in endpoints if len(msgspec.json.encode(one)) <= _ENDPOINT_BYTES)
+    return replace(slice_, metadata=slim(slice_.metadata), endpoints=kept)
+
+
+def bytes_in_memory(value: object) -> int:
+    """About the bytes that a decoded value takes."""
+    text = msgspec.json.encode(value)
+    return len(text) + text.count(b",") * _VALUE_BYTES
 
 
 def slim(metadata: Metadata) -> Metadata:
-    """The first entries of each part of the metadata: controllers, our labels and short annotations first."""
+    """The first entries of each part of the metadata that fit: controllers and what we read first."""
     owners = sorted(metadata.owner_references, key=lambda owner: not owner.controller)
-    named = sorted(metadata.labels.items(), key=lambda label: GROUP not in label[0])
-    noted = [it for it in metadata.annotations.items() if len(it[1]) <= _SHORT and it[0] != _COPY]
+    named = sorted(metadata.labels.items(), key=lambda it: GROUP not in it[0] and it[0] != SET_NAME)
+    noted = [it for it in metadata.annotations.items() if len(it[1]) <= SHORT and it[0] != _COPY]
+    kept = list[list[Any]]()
+    for entries in (owners, named, sorted(noted, key=lambda it: GROUP not in it[0])):
+        left = _PART_BYTES  # anyone may write an owner with a long name, for example
+        kept.append([])
+        for entry in entries:
+            size = len(msgspec.json.encode(entry))
+            if size <= left and len(kept[-1]) < _MOST_ENTRIES:
+                kept[-1].append(entry)
+                left -= size
+    first_owners, first_labels, first_annotations = kept
     return replace(
         metadata,
-        labels=dict(named[:_MOST_ENTRIES]),
-        annotations=dict(noted[:_MOST_ENTRIES]),
-        owner_references=tuple(owners[:_MOST_ENTRIES]),
+        labels=dict(first_labels),
+        annotations=dict(first_annotations),
+        owner_references=tuple(first_owners),
         finalizers=(),
     )
 
@@ -86,13 +127,16 @@ def registries_only(secret: PullSecret) -> PullSecret:
             auths = {}
     except (ValueError, msgspec.DecodeError, RecursionError):
         auths = {}  # the kubelet cannot use it either, and reports it on the pod
-    hosts = {registry_of_credential(server): "" for server in islice(auths, _MOST_REGISTRIES)}
+    hosts = map(registry_of_credential, islice(auths, _MOST_REGISTRIES))
     metadata = replace(slim(secret.metadata), annotations={})
-    return replace(secret, metadata=metadata, data=hosts)
+    return replace(secret, metadata=metadata, data={host: "" for host in hosts if len(host) <= SHORT})
 
 
 OWNED_BYTES = 2 * 1024 * 1024
-"""Of the children of one kind and owner, as JSON. The largest ones are about as large as their specs."""
+"""Of the children of one kind and owner. The largest ones are about as large as their specs."""
+
+NAMESPACE_BYTES = 64 * 1024 * 1024
+"""Of the children of all kinds in a namespace: those of two thousand graphs."""
 
 
 _MARKERS = (labels.MANAGED_BY, labels.APP_MANAGED_BY)
@@ -104,6 +148,8 @@ class Owners:
 
     def __init__(self, informers: Sequence[Informer[Any]]) -> None:
         self.informers = informers
+        self.taken: Counter[str] = Counter()
+        """Bytes of their children of most kinds, by namespace."""
         self._namespaces: dict[str, str] = {}
         for informer in informers:
             informer.store.subscribe(self._on_change)
@@ -136,30 +182,40 @@ def namespace_of(resource: Resource) -> str:
 class BoundedContent:
     """A transform of one kind: keeps the content of objects that have an owner, up to `most_bytes` per owner.
 
-    `owner_of` returns the owner of an object, "" for none. 0 as `most_bytes` is for kinds with many objects
-    per owner, which few users may create.
+    `owner_of` returns the owner of an object, "" for none. All owners of a namespace share `namespace_bytes`,
+    of which `taken` by namespace are in use.
     """
 
-    def __init__(self, owner_of: Callable[[Resource], str], most_bytes: int = OWNED_BYTES) -> None:
+    def __init__(
+        self,
+        owner_of: Callable[[Resource], str],
+        most_bytes: int = OWNED_BYTES,
+        namespace_bytes: int = NAMESPACE_BYTES,
+        taken: Counter[str] | None = None,
+    ) -> None:
         self._owner_of = owner_of
-        self._most_bytes = most_bytes
-        self._sizes: dict[str, dict[Key, int]] = {}
-        self._counted: dict[Key, str] = {}
+        self._taken = Counter[str]() if taken is None else taken
+        self._most_bytes, self._namespace_bytes = most_bytes, namespace_bytes
+        self._owned: Counter[str] = Counter()
+        self._counted: dict[Key, tuple[str, int]] = {}
 
     def __call__(self, resource: R) -> R:
         """The object, or its metadata."""
-        self._forget(resource.key)
+        key = resource.key
+        self._forget(key)
         owner = self._owner_of(resource)
         if not owner:
             return metadata_only(resource)
-        if not self._most_bytes:
-            return resource
-        size = len(msgspec.json.encode(resource))
-        sizes = self._sizes.setdefault(owner, {})
-        if sum(sizes.values()) + size > self._most_bytes:
+        metadata, conditions = resource.metadata, getattr(getattr(resource, "status", None), "conditions", ())
+        parts = (metadata.labels, metadata.annotations, metadata.owner_references, metadata.finalizers)
+        entries = sum(map(len, (*parts, conditions)))
+        size = len(msgspec.json.encode(resource)) + entries * _VALUE_BYTES
+        is_over = self._owned[owner] + size > self._most_bytes
+        if is_over or self._taken[key.namespace] + size > self._namespace_bytes:
             return metadata_only(resource)
-        sizes[resource.key] = size
-        self._counted[resource.key] = owner
+        self._counted[key] = owner, size
+        self._owned[owner] += size
+        self._taken[key.namespace] += size
         return resource
 
     def on_change(self, change: Change[Any]) -> None:
@@ -168,23 +224,28 @@ class BoundedContent:
             self._forget(change.old.key)
 
     def _forget(self, key: Key) -> None:
-        owner = self._counted.pop(key, "")
-        sizes = self._sizes.get(owner, {})
-        sizes.pop(key, None)
-        if not sizes:
-            self._sizes.pop(owner, None)
+        owner, size = self._counted.pop(key, ("", 0))
+        for bytes_of, name in ((self._owned, owner), (self._taken, key.namespace)):
+            bytes_of[name] -= size
+            if not bytes_of[name]:
+                del bytes_of[name]
 
 
 def children(type_: type[R], owners: Owners, **selected: Any) -> Informer[R]:
     """The informer of a kind of children."""
-    informer = per_owner(type_, owners.owner_of, **selected)
-    informer.after = owners.informers
-    return informer
+    content = BoundedContent(owners.owner_of, taken=owners.taken)
+    return bounded(type_, content, after=owners.informers, **selected)
 
 
-def per_owner(type_: type[R], owner_of: Callable[[Resource], str], **selected: Any) -> Informer[R]:
-    """The informer of a kind whose content is bounded per owner."""
-    content = BoundedContent(owner_of)
-    informer = Informer(type_, transform=content, **selected)
+def bounded(
+    type_: type[R],
+    content: BoundedContent,
+    make: Callable[..., Informer[R]] = Informer,
+    after: Sequence[Informer[Any]] = (),
+    **selected: Any,
+) -> Informer[R]:
+    """The informer of a kind whose content is bounded."""
+    informer = make(type_, transform=content, **selected)
+    informer.after = after
     informer.store.subscribe(content.on_change)
     return informer

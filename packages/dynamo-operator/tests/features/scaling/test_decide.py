@@ -143,7 +143,7 @@ def test_a_name_that_nothing_can_have_is_reported_as_such(name: str, service: st
     spec = DynamoGraphDeploymentScalingAdapterSpec(3, ServiceReference(name, service))
     (problem,) = adapter_problems(msgspec.structs.replace(adapter(), spec=spec))
     live = graph() if name == "chat" else None
-    decision = decide(msgspec.structs.replace(adapter(), spec=spec), ScalingInputs(live), NOW)
+    decision = decided(msgspec.structs.replace(adapter(), spec=spec), live)
     assert (None, str(problem)) == (decision.replicas, ready(decision.status).message)
 
 

@@ -173,7 +173,7 @@ def difference(resource: Resource, desired: Status) -> Object:
         return {}
     # Without fields that have their default, but with all fields of conditions.
     old, new = (
-        {**msgspec.to_builtins(status), "conditions": plain(status.conditions)}
+        {**msgspec.to_builtins(status, enc_hook=plain), "conditions": plain(status.conditions)}
         for status in (stored, desired)
     )
     return merge_patch(old, new)

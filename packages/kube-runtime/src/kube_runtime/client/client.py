@@ -400,8 +400,8 @@ class Client:
         """
         accept = _accept(type_, "PartialObjectMetadataList")
         async for page in self.raw_pages(type_.KIND, namespace, labels, fields, accept=accept):
-            items, broken = decode_items(type_, page.items or [], most_bytes)
-            yield Page(items, broken, page.metadata.resource_version)
+            # Without a name, which would keep the objects until the next page is here.
+            yield Page(*decode_items(type_, page.items or [], most_bytes), page.metadata.resource_version)
 
     async def raw_pages(
         self,

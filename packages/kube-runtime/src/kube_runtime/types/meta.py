@@ -142,8 +142,12 @@ class Metadata(Struct):
         return self.annotations.get(annotation) == "true"
 
 
+class _Present(Struct):
+    """Nothing of a value, only that there is one."""
+
+
 class _OwnedSpec(Struct):
-    replicas: Object | None = msgspec.field(name="f:replicas", default=None)
+    replicas: _Present | None = msgspec.field(name="f:replicas", default=None)
 
 
 class _Owned(Struct):
@@ -183,6 +187,9 @@ class Resource(Struct):
     READ_LEVELS: ClassVar[int | None] = None
     """How deep the fields are that we read; the object itself is level 1. An object that is nested too deeply
     for the decoder is then read down to here. None: such an object cannot be read."""
+
+    MOST_STATUS_BYTES: ClassVar[int] = 256 * 1024
+    """Of what is decoded of a status, without fields that stay JSON text."""
 
     metadata: Metadata = Metadata()
 

@@ -54,7 +54,7 @@ from dynamo_operator.requests.results import (
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.kinds import Pod
-from kube_runtime.types.meta import Object
+from kube_runtime.types.meta import Object, from_json
 from reviews.asking import verdict
 from reviews.rows import request as a_request
 from specs import a_graph, a_service
@@ -131,7 +131,7 @@ def _component(document: Object) -> Callable[[], object]:
 
 
 def _request(document: Object) -> Callable[[], object]:
-    request = msgspec.convert(document, DynamoGraphDeploymentRequest)
+    request = from_json(msgspec.json.encode(document), DynamoGraphDeploymentRequest)
     spec = request.spec
     assert spec is not None
     answer: Object = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment"}

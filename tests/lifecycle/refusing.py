@@ -22,7 +22,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import GROVE, INFERENCE_POOL, ISTIO, LEADER_WORKER_SET
 from kube_runtime.client.client import Request
 from kube_runtime.types.kinds import Role, RoleBinding
-from kube_runtime.types.meta import Key, Kind, Object
+from kube_runtime.types.meta import Key, Kind, Object, from_json
 from kube_runtime.wire import path_of
 from lifecycle.running import GRAPH, Running, running
 from simulated.server import Target, status
@@ -62,7 +62,7 @@ class Case:
         kind, body = self.objects[-1]
         for type_ in STATED:
             if type_.KIND == kind:
-                live = msgspec.convert(world.read(kind, body["metadata"]["name"]), type_)
+                live = from_json(msgspec.json.encode(world.read(kind, body["metadata"]["name"])), type_)
                 said = explanation(live, now=datetime.now(UTC)).said
                 return next(line for line in said if line.startswith(("The operator reports", "Service ")))
         return self.reported(world)

@@ -21,9 +21,8 @@ from dynamo_operator.names import COMPONENT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects
 from dynamo_operator.shared.conditions import Stop
-from dynamo_operator.shared.patches import Write
 from dynamo_operator.takeover.plan import Origin
-from kube_runtime.apply.result import Applied, Blocked
+from kube_runtime.apply.result import Applied, Blocked, Cause, Change, Verb
 from kube_runtime.errors import DecodeError
 from kube_runtime.types.kinds import ControllerRevision, Pod
 from kube_runtime.types.meta import Condition, Key, Metadata, Object, Resource
@@ -68,6 +67,38 @@ class GraphInputs:
     set_origin: Origin = Origin.OUTDATED
     ssh_keys: tuple[Object, ...] = ()
     ssh_key_types: tuple[type[Resource], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """The deletion of an object. `checks_owner`: only if the cache has the newest state of its owner."""
+
+    live: Resource
+    change: Change
+    checks_owner: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A merge patch of an object, or of its subresource of type `type_`."""
+
+    live: Resource
+    body: Object
+    change: Change
+    type_: type[Resource]
+    subresource: str = ""
+
+
+Write: TypeAlias = Delete | Patch
+"""A write beside the objects that an owner applies. A lost one is repeated by the next reconcile."""
+
+
+def scaling(
+    live: Resource, replicas: int, cause: Cause, type_: type[Resource], subresource: str = "scale"
+) -> Patch:
+    """Scale a live object. `type_` is the type of the subresource."""
+    change = Change(Verb.SCALE, type_.KIND.name, live.metadata.name, f"{cause}: {replicas} replicas")
+    return Patch(live, {"spec": {"replicas": replicas}}, change, type_, subresource)
 
 
 @dataclass(frozen=True, slots=True)

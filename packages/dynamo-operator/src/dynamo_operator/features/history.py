@@ -10,9 +10,8 @@ from dataclasses import replace
 import msgspec
 
 from dynamo_operator import labels, names
-from dynamo_operator.features.decision import Decision, Feature, History
+from dynamo_operator.features.decision import Decision, Delete, Feature, History, Patch, Write
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.shared.patches import Delete, Patch, Write
 from kube_runtime.apply.result import Cause, Change, Verb
 from kube_runtime.types.kinds import ControllerRevision
 from kube_runtime.types.meta import Object

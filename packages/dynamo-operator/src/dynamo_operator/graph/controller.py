@@ -5,6 +5,7 @@ the reporter (`shared/report.py`) writes it. What must last is recorded on the g
 anything is applied.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -13,7 +14,7 @@ from typing import ClassVar
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.read import PodIndex
-from dynamo_operator.features.decision import Decision
+from dynamo_operator.features.decision import Decision, Delete, Patch, Write
 from dynamo_operator.features.grove.read import grove_watches
 from dynamo_operator.features.scaling.controller import adapter_watch, apply_adapters
 from dynamo_operator.features.scaling.feature import ADAPTERS
@@ -27,7 +28,7 @@ from dynamo_operator.labels import FINALIZER
 from dynamo_operator.names import on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import InferencePool, ModelService, PodCliqueSet, VirtualService
-from dynamo_operator.shared.patches import carry_out, other_finalizers, patch_metadata
+from dynamo_operator.shared.patches import other_finalizers, patch_metadata
 from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile
 from kube_runtime.apply.applier import Applier, Controlled, CreateOnly, Shared, shared_watch
 from kube_runtime.apply.result import Applied
@@ -35,6 +36,7 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
+from kube_runtime.errors import NotFound, Refused, ServerFailure
 from kube_runtime.types import kinds
 from kube_runtime.types.meta import Key, Object, Resource
 
@@ -132,7 +134,7 @@ class GraphController:
             revision = CreateOnly((decision.history.created,), (kinds.ControllerRevision,))
             await self.applier.apply(graph, revision, applied=applied)
         if decision.before:
-            await carry_out(graph, decision.before, self.writer, applied)
+            await _carry_out(graph, decision.before, self.writer, applied)
         if ADAPTERS in decision.features:
             suppression, adapters = self.applier.suppression, inputs.adapters
             await apply_adapters(graph, decision.adapters, adapters, self.writer, suppression, applied)
@@ -150,5 +152,35 @@ class GraphController:
         )
         applied.obstructions += decision.blocked
         if decision.after:
-            await carry_out(graph, decision.after, self.writer, applied)
+            await _carry_out(graph, decision.after, self.writer, applied)
         return applied
+
+
+async def _carry_out(owner: Resource, writes: Iterable[Write], writer: Writer, applied: Applied) -> None:
+    """Write one after the other; a refusal is in the result and stops none.
+
+    Raises:
+        Conflict: the owner or an object has changed; the caller retries at once.
+        OperatorError: the API server could not be reached.
+    """
+    is_checked = False
+    for write in writes:
+        live, change = write.live, write.change
+        try:
+            if isinstance(write, Patch):
+                uid, subresource = live.metadata.uid, write.subresource
+                await writer.merge_patch(write.type_, live.key, write.body, subresource=subresource, uid=uid)
+            else:
+                if write.checks_owner and not is_checked:
+                    await writer.ensure_newest(owner)
+                    is_checked = True
+                await writer.delete(live)
+        except NotFound:
+            if isinstance(write, Delete):
+                raise  # the owner is gone
+        except (Refused, ServerFailure) as error:
+            part = write.subresource if isinstance(write, Patch) else ""
+            name = f"{change.name}/{part}" if part else change.name
+            applied.refused(change.kind, name, error)
+        else:
+            applied.record(change)

@@ -17,7 +17,7 @@ from dynamo_operator.component.revisions import MANAGED, PLAIN
 from dynamo_operator.component.service import effective_replicas, sized
 from dynamo_operator.component.status import NO_ORCHESTRATOR
 from dynamo_operator.component.validate import lacks_orchestrator
-from dynamo_operator.features.decision import Decision, Feature, GraphInputs, Provider
+from dynamo_operator.features.decision import Decision, Delete, Feature, GraphInputs, Provider
 from dynamo_operator.features.disruption import BUDGETS
 from dynamo_operator.features.exposure import EXPOSURE
 from dynamo_operator.features.grove.provider import ON_GROVE
@@ -41,7 +41,6 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared import cluster
 from dynamo_operator.shared.cluster import Facts, PodCliqueSet
 from dynamo_operator.shared.conditions import GraphReason, GraphState, Stop, stop_of_problems
-from dynamo_operator.shared.patches import Delete
 from dynamo_operator.shared.problems import Problem
 from dynamo_operator.takeover.evidence import adopted_components
 from kube_runtime.apply.result import Cause, Change, Verb, controls

@@ -14,12 +14,11 @@ from dynamo_operator.component.diagnosis import diagnose
 from dynamo_operator.component.namespace_defaults import rendered_as_running
 from dynamo_operator.component.objects import canonical, graph_controlled
 from dynamo_operator.component.service import ServiceView
-from dynamo_operator.features.decision import Decision, Provider
+from dynamo_operator.features.decision import Decision, Provider, Write, scaling
 from dynamo_operator.features.grove.render import grove_model_objects, grove_objects, grove_units
 from dynamo_operator.features.grove.status import grove_view
 from dynamo_operator.graph.api import grove_names_of
 from dynamo_operator.shared.cluster import Facts, PodCliqueScale, PodCliqueScalingGroupScale, PodCliqueSet
-from dynamo_operator.shared.patches import Write, scaling
 from dynamo_operator.takeover.evidence import adopted_set, set_starts_to_drain, without_new_drains
 from kube_runtime.apply.result import Applied, Cause
 from kube_runtime.types.meta import Object

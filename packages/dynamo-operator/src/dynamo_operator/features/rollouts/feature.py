@@ -9,12 +9,11 @@ from dynamo_operator import labels
 from dynamo_operator.component import revisions
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.service import component_object
-from dynamo_operator.features.decision import Decision, Feature
+from dynamo_operator.features.decision import Decision, Feature, scaling
 from dynamo_operator.features.rollouts import plan
 from dynamo_operator.features.rollouts.status import rolling_update
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.patches import scaling
 from dynamo_operator.takeover.plan import BESIDE_PODS
 from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.apply.result import Cause

@@ -7,8 +7,8 @@ import pytest
 
 from dynamo_graphs.offline import graph_tree
 from dynamo_operator.component.render import component_parts
+from dynamo_operator.component.service import component_object
 from dynamo_operator.features.disruption import graph_disruption_budgets
-from dynamo_operator.graph.render import component_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object
@@ -83,5 +83,5 @@ def test_a_component_of_a_graph_leaves_it_to_the_graph() -> None:
 
 def test_a_component_made_by_a_graph_does_not_say_it_again() -> None:
     graph = a_graph({"W": a_service(disruptionBudget={"maxUnavailable": 1})})
-    [component] = component_objects(graph, ONE)
+    component = component_object(graph, "W", ONE)
     assert "disruptionBudget" not in component["spec"]

@@ -102,7 +102,13 @@ class GraphController:
         find = partial(graph_problems, settings=settings)
         problems_of = partial(self.validated.problems_by, find=find)
         decision = decide(stored, inputs, settings, datetime.now(UTC), problems_of)
-        decision = await self._record(decision)
+        # The same write removes the finalizer of an earlier operator: together they are the evidence for what
+        # is recorded.
+        change: Object = {"annotations": decision.record} if decision.record else {}
+        if FINALIZER in decision.graph.metadata.finalizers:
+            change["finalizers"] = other_finalizers(decision.graph)
+        if change:
+            decision = await self._patched(decision, change)
         if decision.stop:
             return await self.reporter.stop(decision.graph, decision.stop)
         applied = await self._apply(decision)
@@ -111,16 +117,6 @@ class GraphController:
         computed = applied_status(decision, applied, datetime.now(UTC))
         seconds = computed.requeue_after_seconds
         return await self.reporter.finish(decision.graph, computed.status, applied, seconds)
-
-    async def _record(self, decision: Decision) -> Decision:
-        # The same write removes the finalizer of an earlier operator: together they are the evidence for what
-        # is recorded.
-        graph, change = decision.graph, Object()
-        if decision.record:
-            change["annotations"] = decision.record
-        if FINALIZER in graph.metadata.finalizers:
-            change["finalizers"] = other_finalizers(graph)
-        return await self._patched(decision, change) if change else decision
 
     async def _patched(self, decision: Decision, change: Object) -> Decision:
         # With resourceVersion: the response must not contain a newer spec than the one that was decided on.

@@ -12,9 +12,9 @@ import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.objects import graph_controlled
+from dynamo_operator.component.objects import discovery_backend, graph_controlled
 from dynamo_operator.component.revisions import MANAGED, PLAIN
-from dynamo_operator.component.service import effective_replicas, sized
+from dynamo_operator.component.service import component_object, effective_replicas, sized
 from dynamo_operator.component.status import NO_ORCHESTRATOR
 from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.features.decision import Decision, Delete, Feature, GraphInputs, Provider
@@ -28,13 +28,7 @@ from dynamo_operator.features.rollouts.feature import ROLLOUTS
 from dynamo_operator.features.scaling.feature import ADAPTERS
 from dynamo_operator.features.suspension import SUSPENSION
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.render import (
-    SHARED_ACCOUNTS,
-    component_objects,
-    discovery_of,
-    graph_shared_objects,
-    pvc_objects,
-)
+from dynamo_operator.graph.render import SHARED_ACCOUNTS, discovery_objects, graph_shared_objects, pvc_objects
 from dynamo_operator.graph.status import applied_views, refused_status, stopped_status
 from dynamo_operator.names import is_on_grove, on_provider
 from dynamo_operator.settings import RenderSettings
@@ -44,7 +38,7 @@ from dynamo_operator.shared.conditions import GraphReason, GraphState, Stop, sto
 from dynamo_operator.shared.problems import Problem
 from dynamo_operator.takeover.evidence import adopted_components
 from kube_runtime.apply.result import Cause, Change, Verb, controls
-from kube_runtime.types.meta import Resource, condition
+from kube_runtime.types.meta import Object, Resource, condition
 
 
 def decide(
@@ -101,7 +95,7 @@ def decide_valid(
     if inputs.live:
         before = (*decision.before, *_leftovers(decision, provider.replaces))
         decision = replace(decision, before=before)
-    around = [*discovery_of(effective, settings)]
+    around = list[Object]()
     for feature in features:
         if feature.render:
             around += feature.render(decision)
@@ -136,7 +130,7 @@ def workload_provider(graph: DynamoGraphDeployment, facts: Facts, present: Colle
     annotations = graph.metadata.annotations
     if recorded := annotations.get(labels.WORKLOAD_PROVIDER):
         return recorded
-    kinds = (present, _reported_kinds(graph))
+    kinds = (present, [service.component_kind for service in (graph.status.services or {}).values()])
     made = [{_PROVIDER_OF_KIND[kind] for kind in some if kind in _PROVIDER_OF_KIND} for some in kinds]
     for providers in made:
         if len(providers) == 1:
@@ -158,10 +152,6 @@ def _is_of_another_operator(graph: DynamoGraphDeployment) -> bool:
     return has_foreign_status or labels.FINALIZER in graph.metadata.finalizers
 
 
-def _reported_kinds(graph: DynamoGraphDeployment) -> set[str]:
-    return {service.component_kind for service in (graph.status.services or {}).values()}
-
-
 def to_record(
     graph: DynamoGraphDeployment,
     chosen: str,
@@ -179,7 +169,8 @@ def to_record(
     if labels.WORKLOAD_PROVIDER not in annotations:
         if facts.grove_served:
             record[labels.WORKLOAD_PROVIDER] = chosen
-        is_new = _PROVIDER_OF_KIND.keys().isdisjoint({*present, *_reported_kinds(graph)})
+        reported = (service.component_kind for service in (graph.status.services or {}).values())
+        is_new = _PROVIDER_OF_KIND.keys().isdisjoint((*present, *reported))
         manages = settings.worker_rollout == MANAGED and chosen == names.COMPONENT
         if is_new and manages and labels.WORKER_ROLLOUT not in annotations:
             record[labels.WORKER_ROLLOUT] = MANAGED
@@ -203,7 +194,8 @@ def _leftovers(decision: Decision, type_: type[Resource]) -> Iterator[Delete]:
 def _render_components(decision: Decision) -> Decision:
     graph, inputs = decision.effective, decision.inputs
     workers = decision.rollout.workers if decision.rollout else PLAIN
-    components = component_objects(graph, decision.settings, workers)
+    services, settings = sorted(graph.spec.services), decision.settings
+    components = (component_object(graph, key, settings, workers) for key in services)
     rendered = graph_controlled(graph, chain(decision.around, components))
     objects = adopted_components(rendered, inputs.live) if inputs.live else rendered
     return replace(decision, rendered=rendered, objects=objects)
@@ -213,6 +205,21 @@ COMPONENTS = Provider(_render_components, applied_views, replaces=PodCliqueSet)
 PROVIDERS = {names.COMPONENT: COMPONENTS, names.GROVE: ON_GROVE}
 """By the value of the annotation that records the choice."""
 
+DISCOVERY = Feature(
+    lambda it: any(
+        discovery_backend(annotations, it.settings) == "kubernetes"
+        for annotations in (
+            it.graph.metadata.annotations,
+            # A service's own has no effect on Grove.
+            *(
+                {**service.annotations, **it.graph.metadata.annotations}
+                for service in it.graph.spec.services.values()
+                if not is_on_grove(it.graph)
+            ),
+        )
+    ),
+    render=lambda decision: discovery_objects(*decision.graph.key),
+)
 CLAIMS = Feature(
     lambda it: bool(it.graph.spec.pvcs),
     adjust=lambda decision: replace(decision, claims=pvc_objects(decision.effective)),
@@ -223,7 +230,19 @@ ACCOUNTS = Feature(
         decision, accounts=graph_shared_objects(decision.effective, decision.settings)
     ),
 )
-FEATURES = (HISTORY, ROLLOUTS, ADAPTERS, RESTART, SUSPENSION, PICKER, BUDGETS, CLAIMS, ACCOUNTS, EXPOSURE)
+FEATURES = (
+    HISTORY,
+    ROLLOUTS,
+    ADAPTERS,
+    RESTART,
+    SUSPENSION,
+    DISCOVERY,
+    PICKER,
+    BUDGETS,
+    CLAIMS,
+    ACCOUNTS,
+    EXPOSURE,
+)
 """What a graph may use beside its services, and its history, which all have (map: `features/__init__.py`).
 
 Each sees what those before it have decided: a new adapter and a restart depend on the rollout.

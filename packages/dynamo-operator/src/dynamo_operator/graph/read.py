@@ -55,11 +55,22 @@ async def read_graph(
     """
     suppression = applier.suppression
     live = live_objects(graph, cache, owns)
-    facts = graph_facts(graph, cache, settings)
-    if facts.missing_ssh_keys:
-        own = Key(graph.metadata.namespace, settings.mpi_secret_name)
-        refusal = suppression.refusal(ssh_keys_target(own))
-        facts = replace(facts, ssh_keys_refusal=refusal.message if refusal else "")
+    namespace, grove_served = graph.metadata.namespace, serves(cache, cluster.GROVE)
+    facts = replace(
+        read_facts(namespace, cache),
+        grove_served=grove_served,
+        kai_served=serves(cache, cluster.KAI),
+        inference_pools_served=serves(cache, cluster.INFERENCE_POOL),
+        kai_queues=frozenset(queue.metadata.name for queue in cache.list(cluster.Queue)),
+        claims=frozenset(claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace)),
+        live_templates=live_templates(graph, cache) if grove_served else {},
+    )
+    if settings.mpi_secret_name and needs_ssh_keys(graph):
+        absent = missing_ssh_keys(graph, cache, settings)
+        target = ssh_keys_target(Key(namespace, settings.mpi_secret_name))
+        refusal = suppression.refusal(target) if absent else None
+        text = refusal.message if refusal else ""
+        facts = replace(facts, missing_ssh_keys=absent, ssh_keys_refusal=text)
     provider = workload_provider(graph, facts, {kind for kind, _ in live})
     graph = on_provider(graph, provider)
     grove: dict[str, GroveMember] = {}
@@ -210,22 +221,6 @@ def graph_pod_watch(cache: Cache) -> Watches:
                 yield graph.key
 
     return Watches(Pod, keys)
-
-
-def graph_facts(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> cluster.Facts:
-    """The facts for a graph: those of its namespace, optional APIs, PVCs, and what runs on Grove."""
-    namespace, grove_served = graph.metadata.namespace, serves(cache, cluster.GROVE)
-    needs_keys = bool(settings.mpi_secret_name) and needs_ssh_keys(graph)
-    return replace(
-        read_facts(namespace, cache),
-        grove_served=grove_served,
-        kai_served=serves(cache, cluster.KAI),
-        inference_pools_served=serves(cache, cluster.INFERENCE_POOL),
-        kai_queues=frozenset(queue.metadata.name for queue in cache.list(cluster.Queue)),
-        claims=frozenset(claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace)),
-        live_templates=live_templates(graph, cache) if grove_served else {},
-        missing_ssh_keys=missing_ssh_keys(graph, cache, settings) if needs_keys else "",
-    )
 
 
 def pvc_watch(cache: Cache) -> Watches:

@@ -1,13 +1,8 @@
-"""The objects that every graph may have: RBAC, PVCs, and its components."""
-
-from collections.abc import Iterator
+"""The objects that every graph may have beside its components: RBAC and PVCs."""
 
 from dynamo_operator import labels, names
-from dynamo_operator.component.objects import canonical, discovery_backend, graph_controlled, object_metadata
-from dynamo_operator.component.revisions import PLAIN, WorkerRevision
-from dynamo_operator.component.service import component_object
+from dynamo_operator.component.objects import canonical, graph_controlled, object_metadata
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import is_on_grove
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.kinds import PersistentVolumeClaim, Role, RoleBinding, ServiceAccount
 from kube_runtime.types.meta import Kind, Object
@@ -58,22 +53,6 @@ def _for_account(kind: Kind, namespace: str, name: str, account: str, **fields: 
         labels.APP_NAME: names.label_value(account),
     }
     return kind.manifest(object_metadata(namespace, name, own, {}), **fields)
-
-
-def discovery_of(graph: DynamoGraphDeployment, settings: RenderSettings) -> tuple[Object, ...]:
-    """The objects for the discovery of a graph; none if all of it uses another backend."""
-    switches = [own := graph.metadata.annotations]
-    if not is_on_grove(graph):  # where a service's annotation has no effect
-        switches += [{**service.annotations, **own} for service in graph.spec.services.values()]
-    has_discovery = any(discovery_backend(texts, settings) == "kubernetes" for texts in switches)
-    return discovery_objects(*graph.key) if has_discovery else ()
-
-
-def component_objects(
-    graph: DynamoGraphDeployment, settings: RenderSettings, workers: WorkerRevision = PLAIN
-) -> Iterator[Object]:
-    """The components of a graph, one for each service. `workers` is the desired revision of its workers."""
-    return (component_object(graph, key, settings, workers) for key in sorted(graph.spec.services))
 
 
 SHARED_ACCOUNTS = {"planner": names.PLANNER_SERVICE_ACCOUNT, "epp": names.EPP_SERVICE_ACCOUNT}

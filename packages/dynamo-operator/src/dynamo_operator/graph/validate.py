@@ -15,7 +15,6 @@ from dynamo_operator.component import framework
 from dynamo_operator.component.api import (
     MAX_GROUPS,
     WORKER_TYPES,
-    ComponentSpec,
     DynamoComponentDeploymentSpec,
     IngressSpec,
     has_adapter,
@@ -328,9 +327,17 @@ def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Prob
         yield Problem(f"{at}.args", f"{framework.LORA_VARIABLE} is true, but {message}")
     if spec.nodes > 1:
         yield from _multinode_warnings(spec, name, main, path)
+    if spec.model_ref and spec.model_ref.revision:
+        yield Problem(f"{path}.modelRef.revision", "has no effect: nothing reads it")
+    if spec.epp_config and spec.component_type != "epp":
+        yield Problem(f"{path}.eppConfig", "has no effect without componentType: epp")
+    if spec.shared_memory and spec.shared_memory.disabled and spec.shared_memory.size is not None:
+        yield Problem(f"{path}.sharedMemory.size", "has no effect with disabled: true")
+    sides = (spec.resources.requests, spec.resources.limits) if spec.resources else ()
+    if any(side and side.gpu_type for side in sides) and not any(side and side.gpu for side in sides):
+        yield Problem(f"{path}.resources", "gpuType has no effect without gpu")
     if spec.ingress and spec.ingress.enabled:
         yield from _ingress_warnings(spec.ingress, f"{path}.ingress")
-    yield from _ineffective(spec, path)
 
 
 def _command_warnings(spec: DynamoComponentDeploymentSpec, main: Fields, path: str) -> Iterator[Problem]:
@@ -427,27 +434,11 @@ def _ingress_warnings(ingress: IngressSpec, path: str) -> Iterator[Problem]:
             f"without hostSuffix (expected, for example, host: {first} and hostSuffix: {rest})"
         )
         yield Problem(f"{path}.host", message)
-
-
-def _ineffective(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    if spec.model_ref and spec.model_ref.revision:
-        yield Problem(f"{path}.modelRef.revision", "has no effect: nothing reads it")
-    if spec.epp_config and spec.component_type != "epp":
-        yield Problem(f"{path}.eppConfig", "has no effect without componentType: epp")
-    if spec.shared_memory and spec.shared_memory.disabled and spec.shared_memory.size is not None:
-        yield Problem(f"{path}.sharedMemory.size", "has no effect with disabled: true")
-    sides = (spec.resources.requests, spec.resources.limits) if spec.resources else ()
-    if any(side and side.gpu_type for side in sides) and not any(side and side.gpu for side in sides):
-        yield Problem(f"{path}.resources", "gpuType has no effect without gpu")
-    ingress = spec.ingress
-    if ingress is None or not ingress.enabled:
-        return
-    at = f"{path}.ingress"
     if ingress.virtual_service_gateway and not ingress.use_virtual_service:
-        yield Problem(f"{at}.virtualServiceGateway", "has no effect without useVirtualService: true")
+        yield Problem(f"{path}.virtualServiceGateway", "has no effect without useVirtualService: true")
     if ingress.tls and ingress.use_virtual_service and not ingress.ingress_controller_class_name:
         message = "has no effect on a VirtualService: the certificate belongs to its gateway"
-        yield Problem(f"{at}.tls", message)
+        yield Problem(f"{path}.tls", message)
 
 
 _RESERVED = frozenset(key for key in labels.LABELS if not key.startswith("app.kubernetes.io/"))

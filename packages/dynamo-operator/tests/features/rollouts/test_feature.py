@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.service import component_object
 from dynamo_operator.features.rollouts.feature import observed_revisions
 from dynamo_operator.features.rollouts.plan import Rollout, budget, is_recreated, plan_rollout
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.render import component_objects
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.meta import Object
 from specs import a_graph, a_service
@@ -101,7 +101,8 @@ class World:
     def writes(self) -> Iterator[None]:
         """A pass of the operator, write by write."""
         rollout, graph = self.plan(), self.graph()
-        objects = component_objects(graph, SETTINGS, rollout.workers)
+        services = sorted(graph.spec.services)
+        objects = [component_object(graph, key, SETTINGS, rollout.workers) for key in services]
         wanted = {each["metadata"]["name"]: each for each in objects}
         for name, body in wanted.items():
             self._apply(name, body)

@@ -15,7 +15,7 @@ from dynamo_operator.features.restart import RESTART
 from dynamo_operator.features.rollouts.feature import ROLLOUTS
 from dynamo_operator.features.scaling.feature import ADAPTERS
 from dynamo_operator.features.suspension import SUSPENSION
-from dynamo_operator.graph.decide import CLAIMS, FEATURES
+from dynamo_operator.graph.decide import CLAIMS, DISCOVERY, FEATURES
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Metadata, Object
@@ -45,4 +45,4 @@ def test_a_graph_that_uses_it_meets_it(
     given = a_graph({"w": a_service(**service)}, **graph)
     decision = Decision(given, GraphInputs(Facts(), **inputs), RenderSettings(), datetime.now(UTC))
     met = [each for each in FEATURES if each.applies(decision)]
-    assert [HISTORY, feature] == met
+    assert {HISTORY, DISCOVERY, feature} == {*met}

@@ -19,6 +19,7 @@ from dynamo_operator.features.scaling.api import (
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.graph.decide import (
+    DISCOVERY,
     decide,
     decide_valid,
     graph_stop,
@@ -118,8 +119,8 @@ def test_a_suspended_graph_keeps_the_replicas_of_its_spec() -> None:
     assert 4 == plan.graph.spec.services["W"].replicas
 
 
-def test_a_graph_that_uses_no_feature_meets_none_but_its_history() -> None:
-    assert (HISTORY,) == planned(graph()).features
+def test_a_plain_graph_uses_history_and_discovery_only() -> None:
+    assert (HISTORY, DISCOVERY) == planned(graph()).features
 
 
 WITHHELD = Facts(withheld={GROVE_API: (PodCliqueSet.KIND,)})

@@ -21,7 +21,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import LEADER_WORKER_SET, Facts, LiveObjects, withheld_text
 from dynamo_operator.shared.conditions import ComponentReason, Stop, stop_of_problems
 from dynamo_operator.shared.problems import Problem
-from dynamo_operator.takeover.evidence import adopted_workloads, may_start_to_drain, without_new_drains
+from dynamo_operator.takeover.evidence import as_running, component_origin
 from kube_runtime.apply.result import Blocked
 from kube_runtime.types.kinds import Pod, StatefulSet
 from kube_runtime.types.meta import Key, Object
@@ -93,14 +93,16 @@ def decide_valid(
     """Decide what to write for a valid component that can run."""
     live = inputs.live
 
+    undrained = msgspec.structs.replace(settings, worker_drain_period_seconds=0)
+    origin = component_origin(component)
+
     def render(facts: Facts) -> ComponentDecision:
         around, rendered = component_parts(component, facts, settings)
-        workloads = Rendered(partial(adopted_workloads, component, rendered, live))
-        if may_start_to_drain(component, live):
-            earlier = msgspec.structs.replace(settings, worker_drain_period_seconds=0)
-            _, undrained = component_parts(component, facts, earlier)
-            drained = partial(without_new_drains, workloads, undrained, live)
-            workloads = Rendered(drained)
+
+        def earlier() -> Iterable[Object]:
+            return component_parts(component, facts, undrained)[1]
+
+        workloads = Rendered(partial(as_running, rendered, earlier, live, origin))
         return ComponentDecision(around=around, rendered=rendered, workloads=workloads)
 
     components = component_unit(component, inputs.facts, settings, inputs.pods)

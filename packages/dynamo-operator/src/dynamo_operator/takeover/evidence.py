@@ -4,66 +4,54 @@
 rendered from the current spec, or a user has edited the spec since the earlier operator last read it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from dynamo_operator import FIELD_MANAGER, labels
-from dynamo_operator.component.api import DynamoComponentDeployment, is_worker
+from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import LiveObjects
 from dynamo_operator.takeover import plan
 from kube_runtime.types.meta import Object, Resource, content_of, from_plain, key_of
 
 
-def adopted_workloads(
-    component: DynamoComponentDeployment, desired: Iterable[Object], live: LiveObjects
+def as_running(
+    desired: Iterable[Object],
+    undrained: Callable[[], Iterable[Object]],
+    live: LiveObjects,
+    origin: plan.Origin,
 ) -> Iterator[Object]:
-    """Return the objects of a component; workloads keep an earlier operator's templates where possible."""
-    origin = component_origin(component)
-    return (_adopted(workload, live, origin) for workload in desired)
+    """Return the objects to apply: workloads keep what would be the only reason to restart their pods.
+
+    Those are the templates of an earlier operator, which rendered the live workloads from a spec of that
+    `origin`, and containers without the `preStop` hooks of a drain period. `undrained` returns the same
+    objects in the same order, rendered without drain periods; it is called if some pods have no hooks yet.
+    """
+    earlier, passed = None, 0
+    for index, body in enumerate(desired):
+        running = live.get((body["kind"], key_of(body))) if body["kind"] in plan.WORKLOADS else None
+        if running is None:
+            yield body
+            continue
+        ours = body
+        if plan.has_kept_templates(running.metadata.annotations):
+            ours = plan.with_kept_templates(body, content_of(running), origin)
+        spec = getattr(running, "spec", None)
+        text = bytes(spec) if isinstance(spec, msgspec.Raw) else b""  # else its content was not kept
+        if plan.starts_to_drain(ours, text):
+            earlier = iter(undrained()) if earlier is None else earlier
+            [same] = islice(earlier, index - passed, index - passed + 1)
+            passed = index + 1
+            ours = plan.without_new_drain(ours, same, content_of(running))
+        yield ours
 
 
 def adopted_components(desired: Sequence[Object], live: LiveObjects) -> tuple[Object, ...]:
     """Return the objects of a graph; a component taken over with an unchanged spec is annotated so."""
     return tuple(annotated(body, live.get((body["kind"], key_of(body)))) for body in desired)
-
-
-def adopted_set(desired: Sequence[Object], live: LiveObjects, origin: plan.Origin) -> tuple[Object, ...]:
-    """The objects of a graph on Grove; its set, of that origin, keeps earlier templates where possible."""
-    return tuple(_adopted(body, live, origin) for body in desired)
-
-
-def may_start_to_drain(component: DynamoComponentDeployment, live: LiveObjects) -> bool:
-    """Whether running workers of a component have no `preStop` yet."""
-    return is_worker(component.spec) and any(
-        b'"preStop"' not in _spec(workload) for (kind, _), workload in live.items() if kind in plan.WORKLOADS
-    )
-
-
-def set_starts_to_drain(desired: Iterable[Object], live: LiveObjects) -> bool:
-    """Whether applying a PodCliqueSet would add a `preStop` to running pods."""
-    return any(
-        plan.starts_to_drain(body, _spec(running))
-        for body in desired
-        if (running := _running(body, live)) is not None
-    )
-
-
-def without_new_drains(
-    desired: Iterable[Object], undrained: Iterable[Object], live: LiveObjects
-) -> Iterator[Object]:
-    """Return the objects to apply, without drain periods that would be the only reason to restart pods.
-
-    `undrained` are the same objects in the same order, rendered without drain periods.
-    """
-    for ours, earlier in zip(desired, undrained, strict=True):
-        running = _running(ours, live)
-        if running is not None and plan.starts_to_drain(ours, _spec(running)):
-            yield plan.without_new_drain(ours, earlier, content_of(running))
-        else:
-            yield ours
 
 
 def component_origin(component: DynamoComponentDeployment) -> plan.Origin:
@@ -103,22 +91,6 @@ def annotated(desired: Object, live: Resource | None) -> Object:
 def _is_carried_out(component: DynamoComponentDeployment) -> bool:
     observed = component.status.observed_generation
     return not observed or observed >= component.metadata.generation
-
-
-def _running(desired: Object, live: LiveObjects) -> Resource | None:
-    return live.get((desired["kind"], key_of(desired))) if desired["kind"] in plan.WORKLOADS else None
-
-
-def _spec(live: Resource) -> bytes:
-    spec = getattr(live, "spec", None)
-    return bytes(spec) if isinstance(spec, msgspec.Raw) else b""  # not kept as JSON text
-
-
-def _adopted(desired: Object, live: LiveObjects, origin: plan.Origin) -> Object:
-    running = _running(desired, live)
-    if running is None or not plan.has_kept_templates(running.metadata.annotations):
-        return desired
-    return plan.with_kept_templates(desired, content_of(running), origin)
 
 
 def set_origin(of_graph: Sequence[Object], of_set: Sequence[Object]) -> plan.Origin:

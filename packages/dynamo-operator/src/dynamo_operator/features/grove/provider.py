@@ -18,8 +18,9 @@ from dynamo_operator.features.decision import Decision, Provider, Write, scaling
 from dynamo_operator.features.grove.render import grove_model_objects, grove_objects, grove_units
 from dynamo_operator.features.grove.status import grove_view
 from dynamo_operator.graph.api import grove_names_of
+from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, PodCliqueScale, PodCliqueScalingGroupScale, PodCliqueSet
-from dynamo_operator.takeover.evidence import adopted_set, set_starts_to_drain, without_new_drains
+from dynamo_operator.takeover.evidence import as_running
 from kube_runtime.apply.result import Applied, Cause
 from kube_runtime.types.meta import Object
 
@@ -42,13 +43,13 @@ def _render_set(decision: Decision) -> Decision:
 def _set_with_facts(decision: Decision, facts: Facts) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
     """The objects as rendered with these facts, and as applied."""
     graph, inputs, settings = decision.effective, decision.inputs, decision.settings
-    rendered = graph_controlled(graph, chain(decision.around, grove_objects(graph, facts, settings)))
-    adopted = adopted_set(rendered, inputs.live, inputs.set_origin)
-    if not set_starts_to_drain(adopted, inputs.live):
-        return rendered, adopted
+
+    def render(settings: RenderSettings) -> tuple[Object, ...]:
+        return graph_controlled(graph, chain(decision.around, grove_objects(graph, facts, settings)))
+
+    rendered = render(settings)
     undrained = msgspec.structs.replace(settings, worker_drain_period_seconds=0)
-    earlier = graph_controlled(graph, chain(decision.around, grove_objects(graph, facts, undrained)))
-    return rendered, tuple(without_new_drains(adopted, earlier, inputs.live))
+    return rendered, tuple(as_running(rendered, partial(render, undrained), inputs.live, inputs.set_origin))
 
 
 def _resized_members(decision: Decision) -> Iterator[Write]:

@@ -44,11 +44,24 @@ def test_a_failed_request_starts_anew_with_a_changed_spec(world: World, player: 
     assert "True" == condition(body, "SpecGenerated")["status"]
 
 
+HELD = {"metadata": {"finalizers": ["tests.example/held"]}}
+
+
+def wait_for_pod_gc(world: World) -> None:
+    """Return just after a run of the pod garbage collector, which ends unscheduled pods every 20 seconds."""
+    spec = {"schedulingGates": [{"name": "tests.example/gate"}], "containers": [{"name": "c", "image": "c"}]}
+    world.create(PODS, {"metadata": {"name": "held", **HELD["metadata"]}, "spec": spec})
+    world.delete(PODS, "held")
+    world.eventually(PODS, "held", lambda each: each["status"]["phase"] == "Failed")
+    world.patch(PODS, "held", {"metadata": {"finalizers": None}})
+
+
 def test_a_request_that_waits_for_pods_of_an_earlier_job_names_them(world: World, player: Player) -> None:
     world.create(REQUEST, a_request())
     player.is_in("Profiling")
     pod = player.pod()["metadata"]["name"]
-    world.patch(PODS, pod, {"metadata": {"finalizers": ["tests.example/held"]}})
+    world.patch(PODS, pod, HELD)
+    wait_for_pod_gc(world)
     world.delete(JOB, "profile-chat")
     player.is_in("Failed")
     world.patch(REQUEST, "chat", OTHER)

@@ -1,5 +1,6 @@
 """Write every generated page, picture, notebook and chart file: `make docs`. With `--check`, compare them."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from tools import (
     reference,
     settings_page,
     status_page,
+    typed_fields,
 )
 
 PAGES = (
@@ -49,6 +51,7 @@ def files() -> dict[Path, str]:
         **{notebooks.FOLDER / name: text for name, text in notebooks.notebooks().items()},
         **{charts.CHARTS / path: text for path, text in charts.files().items()},
         **chart_values.files(),
+        **typed_fields.files(),
         layers.PICTURE: layers.picture(),
         readme_picture.PICTURE: readme_picture.picture(),
         recording.RECORDING: recording.drawing(screens),
@@ -61,7 +64,15 @@ def main() -> None:
     Raises: SystemExit that names the files that are not up to date, with `--check`.
     """
     texts = files()
-    if sys.argv[1:] == ["--check"]:
+    is_check = sys.argv[1:] == ["--check"]
+    declared = {
+        path: texts[path] for path in typed_fields.files() if texts[path] != path.read_text(encoding="utf-8")
+    }
+    if declared and not is_check:
+        for path, text in declared.items():
+            path.write_text(text, encoding="utf-8")
+        os.execv(sys.executable, [sys.executable, "-m", "tools.docs"])  # noqa: S606  pages describe these modules
+    if is_check:
         old = [
             str(path.relative_to(Path.cwd()))
             for path, text in texts.items()

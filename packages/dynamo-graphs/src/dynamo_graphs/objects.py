@@ -260,8 +260,8 @@ Backend = Literal["vllm", "sglang", "trtllm"]
 """The inference engines."""
 
 
-# The structs of the kinds document the fields; a test compares the two. Plain JSON with the field
-# names of the API is accepted in place of a struct.
+# The structs of the kinds document the fields, and `make docs` writes these lines from them. Plain JSON with
+# the field names of the API is accepted in place of a struct.
 class ComponentFields(TypedDict, total=False):
     """Fields of `ComponentSpec`: a service of a graph, or a component on its own."""
 

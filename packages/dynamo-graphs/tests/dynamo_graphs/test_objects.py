@@ -1,6 +1,6 @@
 """Every field of every kind can be given, read and written in Python."""
 
-from typing import Annotated, get_args, get_origin, get_type_hints
+from typing import get_args, get_origin
 
 import msgspec
 import pytest
@@ -8,13 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_graphs import ApiObject, Component, Graph, Model, Request, ScalingAdapter
-from dynamo_graphs.objects import ComponentFields, GraphFields
-from dynamo_graphs.others import RequestFields
-from dynamo_operator.component.api import ComponentSpec
 from dynamo_operator.crds import RESOURCES
-from dynamo_operator.graph.api import DynamoGraphDeploymentSpec
 from dynamo_operator.models.api import DynamoWorkerMetadata
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec
 from kube_runtime.schema import SHAPES, resource_schema, unwrapped
 from kube_runtime.types.meta import Object, Resource
 
@@ -24,32 +19,6 @@ KINDS: tuple[type[ApiObject], ...] = (Graph, Component, Request, ScalingAdapter,
 def test_each_kind_that_users_write_is_exported() -> None:
     written_by_the_runtime = {DynamoWorkerMetadata}
     assert {*RESOURCES} - written_by_the_runtime == {each.TYPE for each in KINDS}
-
-
-def types_of(struct: type[msgspec.Struct]) -> dict[str, object]:
-    """The types of a struct's fields, without their texts."""
-    hints = get_type_hints(struct, include_extras=True)
-    fields = [each.name for each in msgspec.structs.fields(struct)]
-    return {
-        name: get_args(hints[name])[0] if get_origin(hints[name]) is Annotated else hints[name]
-        for name in fields
-    }
-
-
-@pytest.mark.parametrize(
-    ("declared", "struct", "besides"),
-    [
-        (ComponentFields, ComponentSpec, set[str]()),
-        (GraphFields, DynamoGraphDeploymentSpec, {"services"}),
-        (RequestFields, DynamoGraphDeploymentRequestSpec, {"model", "backend"}),
-    ],
-)
-def test_constructors_declare_the_fields_of_the_kinds(
-    declared: type, struct: type[msgspec.Struct], besides: set[str]
-) -> None:
-    fields = {name: type_ for name, type_ in types_of(struct).items() if name not in besides}
-    declaration = f"{declared.__module__}.{declared.__name__}"
-    assert fields == get_type_hints(declared), f"{declaration} has other fields than {struct}"
 
 
 def leaves(schema: Object, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:

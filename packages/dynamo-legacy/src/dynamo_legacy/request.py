@@ -214,9 +214,9 @@ class ImageRequestController:
         job = next((job for job in snapshot.jobs if job.metadata.name == job_name(request)), None)
         if job is None or self.cache.get(GraphConfigMap, request.key):
             return []
-        found = {pod.key: fetched_config(pod) for pod in snapshot.pods if controls(job, pod)}
-        ended = [key for key, text in found.items() if text is not None]
-        if not any(found.values()) or len(ended) > _MOST_PODS:
+        configs = {pod.key: fetched_config(pod) for pod in snapshot.pods if controls(job, pod)}
+        ended = [key for key, text in configs.items() if text is not None]
+        if not any(configs.values()) or len(ended) > _MOST_PODS:
             return []
         # The cache has no specs.
         client = self.reporter.client

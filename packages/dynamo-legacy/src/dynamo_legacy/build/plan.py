@@ -120,10 +120,10 @@ def request_status(
     generation, conditions = request.metadata.generation, list[Condition]()
     text = "; ".join(obstruction.message for obstruction in blocked)
     for planned in plan.conditions:
-        said = planned
+        shown = planned
         if blocked and planned.type == NIM_AVAILABLE:
-            said = Condition(planned.type, "False", Reason.BUILD_FAILED, text)
-        conditions.append(msgspec.structs.replace(said, observed_generation=generation))
+            shown = Condition(planned.type, "False", Reason.BUILD_FAILED, text)
+        conditions.append(msgspec.structs.replace(shown, observed_generation=generation))
     conditions += pause_over(generation, request.status.conditions)
     return msgspec.structs.replace(
         request.status, observed_generation=generation, conditions=tuple(conditions)

@@ -150,7 +150,7 @@ def _observed(components: Sequence[DynamoComponentDeployment]) -> ServiceObserve
         desired=sum(component.spec.desired_replicas for component in components),
         replicas=sum(count.replicas for count in counts),
         ready=sum(count.ready_replicas or 0 for count in counts),
-        is_paused=any(each.metadata.is_true(labels.PAUSED) for each in components),
+        is_paused=any(component.metadata.is_true(labels.PAUSED) for component in components),
         is_current=all(map(is_current, components)),
         has_older=len(components) > 1,
     )

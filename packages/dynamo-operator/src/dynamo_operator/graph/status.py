@@ -177,7 +177,7 @@ def graph_status(
 
     `suspended` is its condition `Suspended`; None if it was never suspended.
     """
-    is_blocked = any(not each.passes_by_itself for each in blocked)
+    is_blocked = any(not obstacle.passes_by_itself for obstacle in blocked)
     is_suspended = suspended is not None and suspended.reason in _AT_ZERO and not is_blocked
     suspension = suspended.reason if suspended and is_suspended else None
     is_done = not blocked and all(view.is_ready for view in services.values())
@@ -225,14 +225,14 @@ def _state_and_reason(
     unready: Mapping[str, ServiceView],
     blocked: Sequence[Blocked],
 ) -> tuple[GraphState, GraphReason, str]:
-    if lasting := [each for each in blocked if not each.passes_by_itself]:
-        text = "; ".join(each.message for each in lasting)
+    if lasting := [obstacle for obstacle in blocked if not obstacle.passes_by_itself]:
+        text = "; ".join(obstacle.message for obstacle in lasting)
         return GraphState.FAILED, _OBSTACLE_REASONS[lasting[0].obstacle], text
     is_first = graph.status.state in (None, GraphState.INITIALIZING) and bool(views)
     is_new = is_first and not any(view.exists for view in views.values())
     waiting = GraphState.INITIALIZING if is_new else GraphState.PENDING
     if blocked:
-        return waiting, GraphReason.SOME_NOT_READY, "; ".join(each.message for each in blocked)
+        return waiting, GraphReason.SOME_NOT_READY, "; ".join(obstacle.message for obstacle in blocked)
     if not unready:
         return GraphState.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready"
     reasons = {view.counts.reason for view in unready.values() if view.counts.reason is not None}

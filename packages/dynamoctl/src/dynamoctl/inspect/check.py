@@ -130,11 +130,11 @@ async def _judged(name: str, objects: Awaitable[T], judge: Callable[[T], Finding
 async def _seen(name: str, finding: Awaitable[Finding]) -> Finding:
     """The finding, or a warning if the user may not read what it needs."""
     try:
-        found = await finding
+        result = await finding
     except Forbidden as error:
         remedy = "run it as a user who can, or ask an administrator"
-        found = checks.warning(f"cannot read it: {error.message}", remedy)
-    return replace(found, name=name)
+        result = checks.warning(f"cannot read it: {error.message}", remedy)
+    return replace(result, name=name)
 
 
 async def _definitions(reading: Reading, options: CheckOptions) -> AsyncIterator[Finding]:

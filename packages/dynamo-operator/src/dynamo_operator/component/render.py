@@ -34,7 +34,7 @@ from dynamo_operator.component.objects import (
     resources,
     user_labels,
 )
-from dynamo_operator.component.plan import Backend, ComponentPlan, ConfigKey, Mount, Orchestrator, Rendered
+from dynamo_operator.component.plan import Backend, ComponentPlan, Mount, Orchestrator, Rendered
 from dynamo_operator.component.wait_for_leader import wait_config_maps
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
@@ -243,7 +243,6 @@ def component_plan(
         namespace_defaults=defaults,
         service_account=account,
         knows_istio=bool(settings.virtual_service_gateway) or facts.istio_served,
-        epp_config=_epp_config(spec, graph),
         settings=settings,
     )
 
@@ -258,13 +257,6 @@ def parent_graph(component: DynamoComponentDeployment) -> str:
         if owner.kind == kind.name and owner.api_version.partition("/")[0] == kind.group:
             return owner.name
     return metadata.labels.get(labels.GRAPH) or component.spec.labels.get(labels.GRAPH, "")
-
-
-def _epp_config(spec: ComponentSpec, graph: str) -> ConfigKey:
-    reference = (spec.epp_config.config_map_ref if spec.epp_config else None) or {}
-    if name := reference.get("name"):
-        return ConfigKey(name, reference.get("key") or pod.EPP_CONFIG_FILE)
-    return ConfigKey(names.epp_config_map(graph), pod.EPP_CONFIG_FILE)
 
 
 def _mounts(spec: DynamoComponentDeploymentSpec, backend: str) -> tuple[Mount, ...]:

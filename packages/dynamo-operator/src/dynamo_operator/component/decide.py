@@ -66,25 +66,16 @@ def decide(
     problems_of: Callable[[DynamoComponentDeployment], tuple[Problem, ...]],
 ) -> ComponentDecision:
     """Decide what to write for a component. `problems_of` validates it."""
-    if stop := component_stop(component, problems_of(component), inputs.facts):
-        return ComponentDecision(stop)
-    return decide_valid(component, inputs, settings)
-
-
-def component_stop(
-    component: DynamoComponentDeployment, problems: Sequence[Problem], facts: Facts
-) -> Stop | None:
-    """Why nothing may be applied for a component; None if it may be."""
-    if problems:
-        return stop_of_problems(refused_status(component, problems), problems)
-    if lacks_orchestrator(component.spec, facts):
-        forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET,))
+    if problems := problems_of(component):
+        return ComponentDecision(stop_of_problems(refused_status(component, problems), problems))
+    if lacks_orchestrator(component.spec, inputs.facts):
+        forbidden = withheld_text(inputs.facts.withheld, (LEADER_WORKER_SET,))
         reason = ComponentReason.API_FORBIDDEN if forbidden else ComponentReason.NO_ORCHESTRATOR
         text = forbidden or NO_ORCHESTRATOR
         unavailable = availability(component, Readiness(reason, text))
         status = component.status.with_conditions([valid_condition(component), *unavailable])
-        return Stop(status, "WorkloadProviderUnavailable", [text])
-    return None
+        return ComponentDecision(Stop(status, "WorkloadProviderUnavailable", [text]))
+    return decide_valid(component, inputs, settings)
 
 
 def decide_valid(

@@ -21,7 +21,12 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import LEADER_WORKER_SET, Facts, LiveObjects, withheld_text
 from dynamo_operator.shared.conditions import ComponentReason, Stop, stop_of_problems
 from dynamo_operator.shared.problems import Problem
-from dynamo_operator.takeover.evidence import adopted_workloads, may_start_to_drain, without_new_drains
+from dynamo_operator.takeover.evidence import (
+    adopted,
+    component_origin,
+    may_start_to_drain,
+    without_new_drains,
+)
 from kube_runtime.apply.result import Blocked
 from kube_runtime.types.kinds import Pod, StatefulSet
 from kube_runtime.types.meta import Key, Object
@@ -86,7 +91,7 @@ def decide_valid(
 
     def render(facts: Facts) -> ComponentDecision:
         around, rendered = component_parts(component, facts, settings)
-        workloads = Rendered(partial(adopted_workloads, component, rendered, live))
+        workloads = Rendered(partial(adopted, rendered, live, component_origin(component)))
         if may_start_to_drain(component, live):
             earlier = msgspec.structs.replace(settings, worker_drain_period_seconds=0)
             _, undrained = component_parts(component, facts, earlier)

@@ -17,22 +17,19 @@ from dynamo_operator.takeover import plan
 from kube_runtime.types.meta import Object, Resource, content_of, from_plain, key_of
 
 
-def adopted_workloads(
-    component: DynamoComponentDeployment, desired: Iterable[Object], live: LiveObjects
-) -> Iterator[Object]:
-    """Return the objects of a component; workloads keep an earlier operator's templates where possible."""
-    origin = component_origin(component)
-    return (_adopted(workload, live, origin) for workload in desired)
+def adopted(desired: Iterable[Object], live: LiveObjects, origin: plan.Origin) -> Iterator[Object]:
+    """The objects; workloads, of that origin, keep an earlier operator's templates where possible."""
+    for body in desired:
+        running = _running(body, live)
+        if running is None or not plan.has_kept_templates(running.metadata.annotations):
+            yield body
+        else:
+            yield plan.with_kept_templates(body, content_of(running), origin)
 
 
 def adopted_components(desired: Sequence[Object], live: LiveObjects) -> tuple[Object, ...]:
     """Return the objects of a graph; a component taken over with an unchanged spec is annotated so."""
     return tuple(annotated(body, live.get((body["kind"], key_of(body)))) for body in desired)
-
-
-def adopted_set(desired: Sequence[Object], live: LiveObjects, origin: plan.Origin) -> tuple[Object, ...]:
-    """The objects of a graph on Grove; its set, of that origin, keeps earlier templates where possible."""
-    return tuple(_adopted(body, live, origin) for body in desired)
 
 
 def may_start_to_drain(component: DynamoComponentDeployment, live: LiveObjects) -> bool:
@@ -112,13 +109,6 @@ def _running(desired: Object, live: LiveObjects) -> Resource | None:
 def _spec(live: Resource) -> bytes:
     spec = getattr(live, "spec", None)
     return bytes(spec) if isinstance(spec, msgspec.Raw) else b""  # not kept as JSON text
-
-
-def _adopted(desired: Object, live: LiveObjects, origin: plan.Origin) -> Object:
-    running = _running(desired, live)
-    if running is None or not plan.has_kept_templates(running.metadata.annotations):
-        return desired
-    return plan.with_kept_templates(desired, content_of(running), origin)
 
 
 def set_origin(of_graph: Sequence[Object], of_set: Sequence[Object]) -> plan.Origin:

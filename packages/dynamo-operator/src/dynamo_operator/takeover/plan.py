@@ -141,13 +141,8 @@ def has_kept_templates(annotations: Mapping[str, str]) -> bool:
 
 
 def with_kept_templates(desired: Object, live: Object, origin: Origin) -> Object:
-    """Return the workload to apply: `desired` with the templates of `live` that must stay.
-
-    Kinds other than workloads are returned unchanged.
-    """
+    """Return the workload to apply: `desired` with the templates of `live` that must stay."""
     annotations: Mapping[str, str] = live["metadata"].get("annotations", {})
-    if desired["kind"] not in WORKLOADS or not has_kept_templates(annotations):
-        return desired
     is_earlier = is_of_earlier_operator(annotations)
     # After a return to the earlier operator our record is stale: it does not describe what that one wrote.
     records = {} if is_earlier else _records(annotations)
@@ -264,12 +259,10 @@ _PRE_STOP = b'"preStop"'
 
 
 def starts_to_drain(desired: Object, live: bytes) -> bool:
-    """Whether more containers of `desired` have a `preStop` hook than in the live spec, in JSON.
+    """Whether more containers of the workload `desired` have a `preStop` hook than in the live spec, in JSON.
 
     Called in every reconcile, so it only counts names and does not decode the spec.
     """
-    if desired["kind"] not in WORKLOADS:
-        return False
     draining = [
         container
         for unit in units(desired).values()

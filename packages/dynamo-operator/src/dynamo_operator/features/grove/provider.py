@@ -19,7 +19,7 @@ from dynamo_operator.features.grove.render import grove_model_objects, grove_obj
 from dynamo_operator.features.grove.status import grove_view
 from dynamo_operator.graph.api import grove_names_of
 from dynamo_operator.shared.cluster import Facts, PodCliqueScale, PodCliqueScalingGroupScale, PodCliqueSet
-from dynamo_operator.takeover.evidence import adopted_set, set_starts_to_drain, without_new_drains
+from dynamo_operator.takeover.evidence import adopted, set_starts_to_drain, without_new_drains
 from kube_runtime.apply.result import Applied, Cause
 from kube_runtime.types.meta import Object
 
@@ -43,12 +43,12 @@ def _set_with_facts(decision: Decision, facts: Facts) -> tuple[tuple[Object, ...
     """The objects as rendered with these facts, and as applied."""
     graph, inputs, settings = decision.effective, decision.inputs, decision.settings
     rendered = graph_controlled(graph, chain(decision.around, grove_objects(graph, facts, settings)))
-    adopted = adopted_set(rendered, inputs.live, inputs.set_origin)
-    if not set_starts_to_drain(adopted, inputs.live):
-        return rendered, adopted
+    workloads = tuple(adopted(rendered, inputs.live, inputs.set_origin))
+    if not set_starts_to_drain(workloads, inputs.live):
+        return rendered, workloads
     undrained = msgspec.structs.replace(settings, worker_drain_period_seconds=0)
     earlier = graph_controlled(graph, chain(decision.around, grove_objects(graph, facts, undrained)))
-    return rendered, tuple(without_new_drains(adopted, earlier, inputs.live))
+    return rendered, tuple(without_new_drains(workloads, earlier, inputs.live))
 
 
 def _resized_members(decision: Decision) -> Iterator[Write]:

@@ -7,14 +7,14 @@ import pytest
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment, DynamoComponentDeploymentSpec
-from dynamo_operator.takeover.evidence import (
+from dynamo_operator.takeover.plan import (
+    Origin,
     adopted,
     annotated,
     component_origin,
     set_origin,
     set_starts_to_drain,
 )
-from dynamo_operator.takeover.plan import Origin
 from kube_runtime.types.meta import Metadata, Object, OwnerReference
 
 GO = {labels.LAST_APPLIED_GENERATION: "1"}

@@ -21,12 +21,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import LEADER_WORKER_SET, Facts, LiveObjects, withheld_text
 from dynamo_operator.shared.conditions import ComponentReason, Stop, stop_of_problems
 from dynamo_operator.shared.problems import Problem
-from dynamo_operator.takeover.evidence import (
-    adopted,
-    component_origin,
-    may_start_to_drain,
-    without_new_drains,
-)
+from dynamo_operator.takeover.plan import adopted, component_origin, may_start_to_drain, without_new_drains
 from kube_runtime.apply.result import Blocked
 from kube_runtime.types.kinds import Pod, StatefulSet
 from kube_runtime.types.meta import Key, Object

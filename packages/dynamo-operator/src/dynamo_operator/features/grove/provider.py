@@ -19,7 +19,7 @@ from dynamo_operator.features.grove.render import grove_model_objects, grove_obj
 from dynamo_operator.features.grove.status import grove_view
 from dynamo_operator.graph.api import grove_names_of
 from dynamo_operator.shared.cluster import Facts, PodCliqueScale, PodCliqueScalingGroupScale, PodCliqueSet
-from dynamo_operator.takeover.evidence import adopted, set_starts_to_drain, without_new_drains
+from dynamo_operator.takeover.plan import adopted, set_starts_to_drain, without_new_drains
 from kube_runtime.apply.result import Applied, Cause
 from kube_runtime.types.meta import Object
 

@@ -13,9 +13,14 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.exposure import component_exposure
 from dynamo_operator.component.namespace_defaults import component_unit, rendered_as_running
 from dynamo_operator.component.plan import Rendered
-from dynamo_operator.component.readiness import Readiness
 from dynamo_operator.component.render import component_parts, component_shared_objects
-from dynamo_operator.component.status import NO_ORCHESTRATOR, availability, refused_status, valid_condition
+from dynamo_operator.component.status import (
+    NO_ORCHESTRATOR,
+    Readiness,
+    availability,
+    refused_status,
+    valid_condition,
+)
 from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import LEADER_WORKER_SET, Facts, LiveObjects, withheld_text

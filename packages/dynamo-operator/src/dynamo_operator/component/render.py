@@ -18,7 +18,6 @@ from dynamo_operator.component.api import (
     DynamoComponentDeploymentSpec,
     SharedMemory,
 )
-from dynamo_operator.component.disruption import component_disruption_budgets
 from dynamo_operator.component.exposure import ingresses, virtual_services
 from dynamo_operator.component.framework import cache_path, framework, gpus, started
 from dynamo_operator.component.launch import Fragment, GroupNode, Hosts
@@ -45,7 +44,7 @@ from dynamo_operator.shared.cluster import (
     PodGroup,
     registry_of_image,
 )
-from kube_runtime.types.kinds import Deployment, Service
+from kube_runtime.types.kinds import Deployment, PodDisruptionBudget, Service
 from kube_runtime.types.meta import Object, Resource
 
 _DEFAULT_BOUND = "25%"
@@ -343,3 +342,50 @@ def model_services(namespace: str, spec: ComponentSpec) -> tuple[Object, ...]:
     metadata = object_metadata(namespace, names.model_service_name(model), own, {labels.BASE_MODEL: model})
     rest = {"clusterIP": "None", "publishNotReadyAddresses": False, "selector": hashed, "ports": [port]}
     return (Service.KIND.manifest(metadata, spec=rest),)
+
+
+# A service may run in several revisions at once, each a component of its own, and a drain must spare the
+# service as a whole. So in a graph the budget belongs to the graph, and its selector omits the Dynamo
+# namespace. Multinode services have none, since losing any pod of a group stops the group.
+def component_disruption_budgets(
+    component: DynamoComponentDeployment, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """Return the budget of a component without a graph, if it has one."""
+    spec, name = component.spec, names.workload_name(component.metadata.name)
+    if not (limit := budget_limit(spec, settings)):
+        return ()
+    every = user_labels(component) | component_labels(component, "")
+    metadata = object_metadata(component.metadata.namespace, name, every, annotations(spec))
+    return (budget_object(metadata, {labels.SELECTOR: name}, limit),)
+
+
+def budget_limit(spec: ComponentSpec, settings: RenderSettings) -> Object:
+    """The limit of the budget of a service or component; empty if it has none."""
+    if spec.nodes > 1:
+        return {}
+    if (budget := spec.disruption_budget) is not None:
+        bounds = {"minAvailable": budget.min_available, "maxUnavailable": budget.max_unavailable}
+        return {name: _amount(bound) for name, bound in bounds.items() if bound is not None}
+    default = settings.disruption_budget_max_unavailable
+    # Only for several replicas: a budget for one pod would block every drain.
+    if not default or (spec.replicas or 0) <= 1:
+        return {}
+    return {"maxUnavailable": _amount(default)}
+
+
+def _amount(bound: int | str) -> int | str:
+    # The API server reads a text as a percentage.
+    return int(bound) if isinstance(bound, str) and bound.isdecimal() else bound
+
+
+def budget_object(metadata: Object, selected: dict[str, str], limit: Object) -> Object:
+    """The PodDisruptionBudget of the pods with these labels."""
+    return PodDisruptionBudget.KIND.manifest(
+        metadata,
+        spec={
+            **limit,
+            "selector": {"matchLabels": selected},
+            # A pod that is not ready serves no requests; it must not block a drain.
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    )

@@ -10,9 +10,8 @@ import msgspec
 from dynamo_graphs.offline import component_tree, graph_tree
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.diagnosis import diagnose
-from dynamo_operator.component.readiness import NO_DEPLOYMENT
 from dynamo_operator.component.service import graph_selector
-from dynamo_operator.component.status import component_status
+from dynamo_operator.component.status import NO_DEPLOYMENT, component_status
 from dynamo_operator.component.status import refused_status as refused_component
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter

@@ -28,7 +28,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import service_snapshot
 from dynamo_operator.graph.status import status_events
 from dynamo_operator.shared.conditions import CONFLICT_RETRY_SECONDS
-from dynamo_operator.shared.report import Reporter, record_events
+from dynamo_operator.shared.report import Reporter
 from kube_runtime.apply.status import StatusRateLimit, patch_status
 from kube_runtime.apply.suppression import WriteSuppression
 from kube_runtime.apply.writer import Writer
@@ -86,7 +86,8 @@ class _GraphController:
         generation = graph.metadata.generation
         status = replace(graph.status, observed_generation=generation, services=services)
         stored = await patch_status(cluster.writer, graph, status)
-        record_events(cluster.recorder, graph, stored, applied.blocked, status_events)
+        if stored is not graph:
+            cluster.reporter.record(graph, *status_events(graph, stored))
         return Result(CONFLICT_RETRY_SECONDS if applied.obstructions else None)
 
 

@@ -10,7 +10,7 @@ from dynamo_graphs.reader import served_groups
 from dynamo_operator import labels, names
 from dynamo_operator.component import diagnosis
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.readiness import deployment_readiness
+from dynamo_operator.component.status import deployment_readiness
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import (

@@ -19,7 +19,7 @@ from dynamo_operator.component.diagnosis import diagnose
 from dynamo_operator.component.exposure import component_exposure
 from dynamo_operator.component.namespace_defaults import ComponentUnit, rendered_as_running
 from dynamo_operator.component.read import PodIndex, component_pod_watch, live_objects, read_facts
-from dynamo_operator.component.readiness import NO_DEPLOYMENT, deployment_readiness
+from dynamo_operator.component.status import NO_DEPLOYMENT, deployment_readiness
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects, PodServiceAccount, VirtualService
 from dynamo_operator.shared.conditions import Stop

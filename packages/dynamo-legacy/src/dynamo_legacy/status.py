@@ -18,7 +18,7 @@ from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.translate import as_component
 from dynamo_operator.component.api import ingress_host
 from dynamo_operator.component.diagnosis import Diagnosis
-from dynamo_operator.component.readiness import Readiness
+from dynamo_operator.component.status import Readiness
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.conditions import Stop, pause_over, stop_of_problems
 from dynamo_operator.shared.problems import Problem

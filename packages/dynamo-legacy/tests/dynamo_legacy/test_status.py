@@ -7,7 +7,7 @@ from dynamo_legacy.api import DynamoDeployment, DynamoNimDeployment, DynamoNimRe
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.status import claimless_status, deployment_status, imageless_status, nim_status, urls
 from dynamo_operator.component.diagnosis import UNKNOWN
-from dynamo_operator.component.readiness import NO_DEPLOYMENT, Readiness
+from dynamo_operator.component.status import NO_DEPLOYMENT, Readiness
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.conditions import ComponentReason
 from kube_runtime.apply.result import Blocked, Obstacle

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_operator.component.readiness import deployment_readiness, deployment_replicas
+from dynamo_operator.component.status import deployment_readiness, deployment_replicas
 from kube_runtime.types.kinds import Deployment, DeploymentStatus
 from kube_runtime.types.meta import Condition, Metadata
 

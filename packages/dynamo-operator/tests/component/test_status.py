@@ -14,9 +14,9 @@ from dynamo_operator.component.api import (
     ServiceReplicaStatus,
 )
 from dynamo_operator.component.diagnosis import UNKNOWN, Diagnosis
-from dynamo_operator.component.readiness import Readiness
 from dynamo_operator.component.status import (
     Group,
+    Readiness,
     applied_status,
     component_status,
     groups_readiness,

@@ -7,8 +7,14 @@ import pytest
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment, DynamoComponentDeploymentSpec
-from dynamo_operator.takeover.evidence import annotated, component_origin, set_origin
-from dynamo_operator.takeover.plan import Origin
+from dynamo_operator.takeover.plan import (
+    Origin,
+    adopted,
+    annotated,
+    component_origin,
+    set_origin,
+    set_starts_to_drain,
+)
 from kube_runtime.types.meta import Metadata, Object, OwnerReference
 
 GO = {labels.LAST_APPLIED_GENERATION: "1"}
@@ -41,6 +47,12 @@ def wanted(image: str = "a:1") -> Object:
         "metadata": {"name": "g-w", "namespace": "default"},
         "spec": {"extraPodSpec": {"mainContainer": {"image": image}}},
     }
+
+
+def test_other_kinds_come_back_as_they_are() -> None:
+    live = {("DynamoComponentDeployment", component().key): component(GO)}
+    assert [wanted()] == list(adopted([wanted()], live, Origin.CURRENT))
+    assert not set_starts_to_drain([wanted()], live)
 
 
 def test_a_component_of_a_graph_waits_for_the_graph() -> None:

@@ -126,11 +126,6 @@ def test_before_the_specs_are_compared_it_stays_for_now(then: Origin, expected: 
         assert found == kept(wanted, found, Origin.OUTDATED)
 
 
-def test_other_kinds_come_back_as_they_are() -> None:
-    service = {"kind": "Service", "metadata": {"name": "g-w"}, "spec": {}}
-    assert service is kept(service, {"kind": "Service", "metadata": {"annotations": GO}})
-
-
 def clique(name: str, container: Object) -> Object:
     return {"name": name, "spec": {"roleName": name, "podSpec": {"containers": [container]}}}
 
@@ -245,4 +240,3 @@ def test_only_more_pods_that_drain_than_before_are_worth_a_look() -> None:
     live = [msgspec.json.encode(each["spec"]) for each in (workers(), workers(lifecycle=DRAIN))]
     assert [True, False] == [starts_to_drain(workers(lifecycle=DRAIN), each) for each in live]
     assert not any(starts_to_drain(workers(), each) for each in live)
-    assert not starts_to_drain({"kind": "Service", "spec": {}}, b"{}")

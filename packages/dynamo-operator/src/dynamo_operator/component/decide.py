@@ -13,15 +13,20 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.exposure import component_exposure
 from dynamo_operator.component.namespace_defaults import component_unit, rendered_as_running
 from dynamo_operator.component.plan import Rendered
-from dynamo_operator.component.readiness import Readiness
 from dynamo_operator.component.render import component_parts, component_shared_objects
-from dynamo_operator.component.status import NO_ORCHESTRATOR, availability, refused_status, valid_condition
+from dynamo_operator.component.status import (
+    NO_ORCHESTRATOR,
+    Readiness,
+    availability,
+    refused_status,
+    valid_condition,
+)
 from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import LEADER_WORKER_SET, Facts, LiveObjects, withheld_text
 from dynamo_operator.shared.conditions import ComponentReason, Stop, stop_of_problems
 from dynamo_operator.shared.problems import Problem
-from dynamo_operator.takeover.evidence import as_running, component_origin
+from dynamo_operator.takeover.plan import as_running, component_origin
 from kube_runtime.apply.result import Blocked
 from kube_runtime.types.kinds import Pod, StatefulSet
 from kube_runtime.types.meta import Key, Object
@@ -66,25 +71,16 @@ def decide(
     problems_of: Callable[[DynamoComponentDeployment], tuple[Problem, ...]],
 ) -> ComponentDecision:
     """Decide what to write for a component. `problems_of` validates it."""
-    if stop := component_stop(component, problems_of(component), inputs.facts):
-        return ComponentDecision(stop)
-    return decide_valid(component, inputs, settings)
-
-
-def component_stop(
-    component: DynamoComponentDeployment, problems: Sequence[Problem], facts: Facts
-) -> Stop | None:
-    """Why nothing may be applied for a component; None if it may be."""
-    if problems:
-        return stop_of_problems(refused_status(component, problems), problems)
-    if lacks_orchestrator(component.spec, facts):
-        forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET,))
+    if problems := problems_of(component):
+        return ComponentDecision(stop_of_problems(refused_status(component, problems), problems))
+    if lacks_orchestrator(component.spec, inputs.facts):
+        forbidden = withheld_text(inputs.facts.withheld, (LEADER_WORKER_SET,))
         reason = ComponentReason.API_FORBIDDEN if forbidden else ComponentReason.NO_ORCHESTRATOR
         text = forbidden or NO_ORCHESTRATOR
         unavailable = availability(component, Readiness(reason, text))
         status = component.status.with_conditions([valid_condition(component), *unavailable])
-        return Stop(status, "WorkloadProviderUnavailable", [text])
-    return None
+        return ComponentDecision(Stop(status, "WorkloadProviderUnavailable", [text]))
+    return decide_valid(component, inputs, settings)
 
 
 def decide_valid(

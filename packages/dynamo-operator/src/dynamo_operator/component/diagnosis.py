@@ -93,11 +93,11 @@ def lacks_image(pods: Iterable[Pod]) -> bool:
             # Pods of a group have no hash: they are all replaced together.
             hashes = (pod.metadata.labels[name] for name in TEMPLATE_HASHES if name in pod.metadata.labels)
             by_template[next(hashes, "")].append(pod)
-    return any(not any(map(is_ready, same)) and any(map(_cannot_pull, same)) for same in by_template.values())
-
-
-def _cannot_pull(pod: Pod) -> bool:
-    return any(_waiting(container) in ("ErrImagePull", _PULL_FAILED) for container in _containers(pod))
+    return any(
+        not any(map(is_ready, same))
+        and any(_waiting(it) in ("ErrImagePull", _PULL_FAILED) for pod in same for it in _containers(pod))
+        for same in by_template.values()
+    )
 
 
 # The result must not change while the failure is the same, or each change would be a write. A
@@ -110,8 +110,7 @@ def pod_report(pod: Pod, now: datetime) -> PodReport:
         return PodReport()
     if not pod.spec.node_name:
         return _unscheduled(pod, now)
-    blockage = next(_image_failures(pod), None) or next(_config_failures(pod), None)
-    if blockage is not None:
+    if (blockage := next(_unstartable(pod), None)) is not None:
         return PodReport(blockage)
     unstarted = _not_set_up(pod, now)
     if unstarted.blockage is not None:
@@ -130,23 +129,20 @@ def _unscheduled(pod: Pod, now: datetime) -> PodReport:
     return PodReport(Blockage(reason, scheduled.reason, _head(scheduled.message), since=since), left or None)
 
 
-def _image_failures(pod: Pod) -> Iterator[Blockage]:
-    for container in _containers(pod):
-        waiting = container.state.waiting
-        if waiting is None or waiting.reason not in _IMAGE:
-            continue
-        # The kubelet alternates between pulling and backing off, with a reason and a message for each.
-        word = _PULL_FAILED if waiting.reason == "ErrImagePull" else waiting.reason
-        cause = waiting.message.partition(": ErrImagePull: ")[2] or waiting.message
-        yield _blockage(container, GraphReason.IMAGE_PULL_FAILED, word, _head(cause))
-
-
-def _config_failures(pod: Pod) -> Iterator[Blockage]:
-    for container in _containers(pod):
-        waiting = container.state.waiting
-        if waiting is not None and waiting.reason in _CONFIG:
-            text = _head(waiting.message)
-            yield _blockage(container, GraphReason.CONFIG_ERROR, waiting.reason, text)
+def _unstartable(pod: Pod) -> Iterator[Blockage]:
+    causes: dict[PodReason, frozenset[str]] = {
+        GraphReason.IMAGE_PULL_FAILED: _IMAGE,
+        GraphReason.CONFIG_ERROR: _CONFIG,
+    }
+    for reason, words in causes.items():
+        for container in _containers(pod):
+            waiting = container.state.waiting
+            if waiting is None or waiting.reason not in words:
+                continue
+            # The kubelet alternates between pulling and backing off, with a reason and a message for each.
+            word = _PULL_FAILED if waiting.reason == "ErrImagePull" else waiting.reason
+            cause = waiting.message.partition(": ErrImagePull: ")[2] or waiting.message
+            yield _blockage(container, reason, word, _head(cause))
 
 
 def _not_set_up(pod: Pod, now: datetime) -> PodReport:

@@ -136,14 +136,16 @@ def object_metadata(
 def component_labels(component: DynamoComponentDeployment, graph: str) -> dict[str, str]:
     """The labels that identify the component's objects and pods."""
     spec = component.spec
-    own = {
-        labels.COMPONENT: names.label_value(spec.service_name or component.metadata.name),
-        labels.DYNAMO_NAMESPACE: _dynamo_namespace(component, graph),
-    }
+    namespace = names.label_value(spec.dynamo_namespace or component.metadata.name)
+    own = {labels.COMPONENT: names.label_value(spec.service_name or component.metadata.name)}
     if graph:
         own[labels.GRAPH] = names.label_value(graph)
-    if graph and (revision := component.metadata.labels.get(labels.WORKER_HASH)):
-        own[labels.WORKER_HASH] = revision
+        revision = component.metadata.labels.get(labels.WORKER_HASH, "")
+        namespace = names.dynamo_namespace(component.metadata.namespace, graph, revision)
+        if revision:
+            own[labels.WORKER_HASH] = revision
+    is_global = spec.global_dynamo_namespace
+    own[labels.DYNAMO_NAMESPACE] = names.GLOBAL_DYNAMO_NAMESPACE if is_global else namespace
     if spec.model_ref and spec.model_ref.name:
         own[labels.BASE_MODEL_HASH] = names.model_hash(spec.model_ref.name)
     return own
@@ -229,13 +231,3 @@ def pod_annotations(spec: ComponentSpec) -> dict[str, str]:
     if restart := spec.annotations.get(labels.RESTART_AT):
         kept[labels.RESTART_AT] = restart
     return kept
-
-
-def _dynamo_namespace(component: DynamoComponentDeployment, graph: str) -> str:
-    """The component's Dynamo namespace; without a graph that of the spec, else the component's name."""
-    if component.spec.global_dynamo_namespace:
-        return names.GLOBAL_DYNAMO_NAMESPACE
-    if graph:
-        revision = component.metadata.labels.get(labels.WORKER_HASH, "")
-        return names.dynamo_namespace(component.metadata.namespace, graph, revision)
-    return names.label_value(component.spec.dynamo_namespace or component.metadata.name)

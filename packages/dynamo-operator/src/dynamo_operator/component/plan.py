@@ -19,14 +19,6 @@ class Mount:
     is_cache: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigKey:
-    """A key of a ConfigMap."""
-
-    config_map: str
-    key: str
-
-
 # A role has the defaults of a component type (frontend, worker, …), a backend what its inference
 # framework needs, an orchestrator the workload that runs the pods. Roles are in `component.pod`,
 # orchestrators in `component.render`, and each backend is a module of `component.backends`. The
@@ -70,7 +62,6 @@ class ComponentPlan:
     namespace_defaults: NamespaceDefaults
     service_account: str
     knows_istio: bool
-    epp_config: ConfigKey
     settings: RenderSettings
 
     def is_on(self, switch: str) -> bool:

@@ -187,8 +187,11 @@ def _epp_arguments(plan: ComponentPlan) -> list[str]:
 
 
 def _epp_pod(plan: ComponentPlan) -> Object:
-    source = plan.epp_config
-    config = {"name": source.config_map, "items": [{"key": source.key, "path": EPP_CONFIG_FILE}]}
+    chosen = (plan.spec.epp_config.config_map_ref if plan.spec.epp_config else None) or {}
+    name, key = names.epp_config_map(plan.graph), EPP_CONFIG_FILE
+    if chosen.get("name"):
+        name, key = chosen["name"], chosen.get("key") or key
+    config = {"name": name, "items": [{"key": key, "path": EPP_CONFIG_FILE}]}
     return {
         "serviceAccountName": EPP_SERVICE_ACCOUNT,
         "terminationGracePeriodSeconds": _EPP_TERMINATION_GRACE_SECONDS,

@@ -18,8 +18,8 @@ from dynamo_operator.component.diagnosis import (
     is_ready,
     restarts,
 )
-from dynamo_operator.component.readiness import deployment_readiness
 from dynamo_operator.component.render import group_names
+from dynamo_operator.component.status import deployment_readiness
 from dynamo_operator.shared.cluster import (
     CLIQUE_NAME,
     ISTIO,

@@ -18,7 +18,6 @@ from dynamo_operator.component.api import (
     DynamoComponentDeploymentSpec,
     SharedMemory,
 )
-from dynamo_operator.component.disruption import component_disruption_budgets
 from dynamo_operator.component.exposure import ingresses, virtual_services
 from dynamo_operator.component.framework import cache_path, framework, gpus, started
 from dynamo_operator.component.launch import Fragment, GroupNode, Hosts
@@ -34,7 +33,7 @@ from dynamo_operator.component.objects import (
     resources,
     user_labels,
 )
-from dynamo_operator.component.plan import Backend, ComponentPlan, ConfigKey, Mount, Orchestrator, Rendered
+from dynamo_operator.component.plan import Backend, ComponentPlan, Mount, Orchestrator, Rendered
 from dynamo_operator.component.wait_for_leader import wait_config_maps
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
@@ -45,7 +44,7 @@ from dynamo_operator.shared.cluster import (
     PodGroup,
     registry_of_image,
 )
-from kube_runtime.types.kinds import Deployment, Service
+from kube_runtime.types.kinds import Deployment, PodDisruptionBudget, Service
 from kube_runtime.types.meta import Object, Resource
 
 _DEFAULT_BOUND = "25%"
@@ -243,7 +242,6 @@ def component_plan(
         namespace_defaults=defaults,
         service_account=account,
         knows_istio=bool(settings.virtual_service_gateway) or facts.istio_served,
-        epp_config=_epp_config(spec, graph),
         settings=settings,
     )
 
@@ -258,13 +256,6 @@ def parent_graph(component: DynamoComponentDeployment) -> str:
         if owner.kind == kind.name and owner.api_version.partition("/")[0] == kind.group:
             return owner.name
     return metadata.labels.get(labels.GRAPH) or component.spec.labels.get(labels.GRAPH, "")
-
-
-def _epp_config(spec: ComponentSpec, graph: str) -> ConfigKey:
-    reference = (spec.epp_config.config_map_ref if spec.epp_config else None) or {}
-    if name := reference.get("name"):
-        return ConfigKey(name, reference.get("key") or pod.EPP_CONFIG_FILE)
-    return ConfigKey(names.epp_config_map(graph), pod.EPP_CONFIG_FILE)
 
 
 def _mounts(spec: DynamoComponentDeploymentSpec, backend: str) -> tuple[Mount, ...]:
@@ -351,3 +342,50 @@ def model_services(namespace: str, spec: ComponentSpec) -> tuple[Object, ...]:
     metadata = object_metadata(namespace, names.model_service_name(model), own, {labels.BASE_MODEL: model})
     rest = {"clusterIP": "None", "publishNotReadyAddresses": False, "selector": hashed, "ports": [port]}
     return (Service.KIND.manifest(metadata, spec=rest),)
+
+
+# A service may run in several revisions at once, each a component of its own, and a drain must spare the
+# service as a whole. So in a graph the budget belongs to the graph, and its selector omits the Dynamo
+# namespace. Multinode services have none, since losing any pod of a group stops the group.
+def component_disruption_budgets(
+    component: DynamoComponentDeployment, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """Return the budget of a component without a graph, if it has one."""
+    spec, name = component.spec, names.workload_name(component.metadata.name)
+    if not (limit := budget_limit(spec, settings)):
+        return ()
+    every = user_labels(component) | component_labels(component, "")
+    metadata = object_metadata(component.metadata.namespace, name, every, annotations(spec))
+    return (budget_object(metadata, {labels.SELECTOR: name}, limit),)
+
+
+def budget_limit(spec: ComponentSpec, settings: RenderSettings) -> Object:
+    """The limit of the budget of a service or component; empty if it has none."""
+    if spec.nodes > 1:
+        return {}
+    if (budget := spec.disruption_budget) is not None:
+        bounds = {"minAvailable": budget.min_available, "maxUnavailable": budget.max_unavailable}
+        return {name: _amount(bound) for name, bound in bounds.items() if bound is not None}
+    default = settings.disruption_budget_max_unavailable
+    # Only for several replicas: a budget for one pod would block every drain.
+    if not default or (spec.replicas or 0) <= 1:
+        return {}
+    return {"maxUnavailable": _amount(default)}
+
+
+def _amount(bound: int | str) -> int | str:
+    # The API server reads a text as a percentage.
+    return int(bound) if isinstance(bound, str) and bound.isdecimal() else bound
+
+
+def budget_object(metadata: Object, selected: dict[str, str], limit: Object) -> Object:
+    """The PodDisruptionBudget of the pods with these labels."""
+    return PodDisruptionBudget.KIND.manifest(
+        metadata,
+        spec={
+            **limit,
+            "selector": {"matchLabels": selected},
+            # A pod that is not ready serves no requests; it must not block a drain.
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    )

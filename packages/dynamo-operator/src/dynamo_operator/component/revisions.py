@@ -16,9 +16,8 @@ MANAGED, NATIVE = "managed", "native"
 MODES = (MANAGED, NATIVE)
 """Values of the annotation `nvidia.com/worker-rollout`."""
 
-LATEST = 1
-VERSIONS = frozenset((1,))
-"""Versions of the hash that this operator can compute."""
+_VERSION = "1:"
+"""What the hash begins with: its version."""
 
 NAMESPACE_PREFIX_VARIABLE = "DYN_NAMESPACE_PREFIX"
 """Variable of frontends: the prefix of the workers' Dynamo namespaces."""
@@ -116,28 +115,10 @@ def worker_component_name(graph: DynamoGraphDeployment, key: str, revision: Work
 # operator creates no new revision. It has a version, so that a better hash can replace it without
 # rolling running workers. What a version makes of an existing spec must never change; a new field that
 # does not affect pods joins the fields that it leaves out.
-def worker_content(graph: DynamoGraphDeployment, version: int = LATEST) -> str:
+def worker_content(graph: DynamoGraphDeployment) -> str:
     """Hash the user's settings of the workers' pods: `{version}:{eight digits}`."""
-    body = _hashed_v1(graph)
-    text = msgspec.json.encode(body, order="sorted")
-    return f"{version}:{hashlib.sha256(text).hexdigest()[: names.HASH_LENGTH]}"
-
-
-def version_of(content: str) -> int:
-    """The version of a hash; 0 if this operator cannot compute it."""
-    version, colon, _ = content.partition(":")
-    computable = {str(number): number for number in VERSIONS}
-    return computable.get(version, 0) if colon else 0
-
-
-def digits(content: str) -> str:
-    """The hash without its version, as in labels and names."""
-    return content.rpartition(":")[2]
-
-
-def _hashed_v1(graph: DynamoGraphDeployment) -> Object:
     spec, annotations = graph.spec, graph.metadata.annotations
-    return {
+    body: Object = {
         "annotations": _annotations_v1(spec.annotations),
         "backendFramework": spec.backend_framework,
         "envs": _without_empty(msgspec.to_builtins(spec.envs)),
@@ -145,6 +126,13 @@ def _hashed_v1(graph: DynamoGraphDeployment) -> Object:
         "services": {key: _service_v1(service) for key, service in revised_services(graph).items()},
         "switches": {key: annotations[key] for key in _GRAPH_ANNOTATIONS_V1 if key in annotations},
     }
+    text = msgspec.json.encode(body, order="sorted")
+    return f"{_VERSION}{hashlib.sha256(text).hexdigest()[: names.HASH_LENGTH]}"
+
+
+def digits(content: str) -> str:
+    """The hash without its version, as in labels and names."""
+    return content.rpartition(":")[2]
 
 
 def _service_v1(service: ComponentSpec) -> object:
@@ -286,8 +274,7 @@ def revisions(
     for member in workers:
         groups.setdefault(member.suffix, []).append(member)
     current = _current(graph, groups)
-    version = version_of(_content(groups[current])) or LATEST
-    desired = worker_content(graph, version)
+    desired = worker_content(graph)
     contents = {
         suffix: desired if all(member.name in unchanged for member in group) else _content(group)
         for suffix, group in groups.items()
@@ -315,7 +302,7 @@ def unrecorded(graph: DynamoGraphDeployment, workers: Iterable[Member]) -> tuple
     Only comparing their specs shows whether they are up to date.
     """
     workers = workers if is_managed(graph) else ()
-    return tuple(member for member in workers if not member.suffix and not version_of(member.content))
+    return tuple(it for it in workers if not it.suffix and not it.content.startswith(_VERSION))
 
 
 def _member(component: DynamoComponentDeployment) -> Member:

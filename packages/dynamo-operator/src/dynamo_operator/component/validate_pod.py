@@ -74,7 +74,8 @@ def resource_problems(
                 name: (f"{path}.{side}.{field}", value) for name, (field, value) in fields.items() if value
             }
         for name, (at, value) in written.items():
-            if name not in _KNOWN_RESOURCES and not _is_resource(name):
+            is_extended = name.startswith("hugepages-") or "/" in name
+            if name not in _KNOWN_RESOURCES and not (is_extended and is_qualified_name(name)):
                 message = (
                     f'unknown resource "{name}" (expected cpu, memory, ephemeral-storage, '
                     "hugepages-<size> or a name with a domain such as nvidia.com/gpu)"
@@ -96,10 +97,6 @@ def resource_problems(
             yield Problem(at, message)
         elif request > limit:
             yield Problem(at, f"the request of {name} must not exceed its limit")
-
-
-def _is_resource(name: str) -> bool:
-    return (name.startswith("hugepages-") or "/" in name) and is_qualified_name(name)
 
 
 _SHARED_MEMORY = "shared-memory"

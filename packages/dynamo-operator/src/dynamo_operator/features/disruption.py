@@ -2,8 +2,8 @@
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import ComponentSpec
-from dynamo_operator.component.disruption import budget_limit, budget_object
 from dynamo_operator.component.objects import object_metadata, service_annotations, service_labels
+from dynamo_operator.component.render import budget_limit, budget_object
 from dynamo_operator.component.service import as_configured
 from dynamo_operator.features.decision import Feature
 from dynamo_operator.graph.api import DynamoGraphDeployment

@@ -36,7 +36,7 @@ from dynamo_operator.shared import cluster
 from dynamo_operator.shared.cluster import Facts, PodCliqueSet
 from dynamo_operator.shared.conditions import GraphReason, GraphState, Stop, stop_of_problems
 from dynamo_operator.shared.problems import Problem
-from dynamo_operator.takeover.evidence import adopted_components
+from dynamo_operator.takeover.plan import adopted_components
 from kube_runtime.apply.result import Cause, Change, Verb, controls
 from kube_runtime.types.meta import Object, Resource, condition
 

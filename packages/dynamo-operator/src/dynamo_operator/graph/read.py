@@ -23,8 +23,7 @@ from dynamo_operator.graph.status import is_current, is_ready
 from dynamo_operator.names import LEADER_SUFFIX, is_on_grove, on_provider, workload_name
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared import cluster
-from dynamo_operator.takeover.evidence import set_origin
-from dynamo_operator.takeover.plan import Origin, is_of_earlier_operator
+from dynamo_operator.takeover.plan import Origin, is_of_earlier_operator, set_origin
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.result import controls
 from kube_runtime.cache.informer import Watches

@@ -152,8 +152,6 @@ _LOADING_SECONDS = 12.0
 
 Caller: TypeAlias = Callable[[str, Call, float | None], Awaitable[Reply]]
 """Makes one call to the endpoint at that base URL with that timeout, such as `LoraApi`; never raises."""
-Observer: TypeAlias = Callable[[Call, Reply, float], None]
-"""Receives each call that ended, with its duration in seconds."""
 
 
 @dataclass(slots=True)
@@ -163,17 +161,13 @@ class Run:
     endpoint: Endpoint
     calls: tuple[Call, ...]
     was_failing: bool
-    task: asyncio.Task[None] | None = None
+    task: asyncio.Task[None] = field(init=False)
+    """Its result is that of the calls; the next `update` after its end collects what they did."""
 
     @property
     def view(self) -> Endpoint:
         """The state of the endpoint before they have ended."""
         return plan.pending(self.endpoint, self.calls)
-
-    def cancel(self) -> None:
-        """Cancel the calls; the next `update` collects what they did."""
-        if self.task is not None:
-            self.task.cancel()
 
 
 @dataclass(slots=True)
@@ -196,6 +190,7 @@ class KnownEndpoints:
         self.endpoints = running | {endpoint.id: endpoint for endpoint in endpoints}
 
 
+@dataclass(eq=False, slots=True)
 class ModelCalls:
     """Runs the calls of all models; a server of the manager.
 
@@ -203,34 +198,28 @@ class ModelCalls:
     requeues a model. `silence` is why no worker is called at all; "" if they are.
     """
 
-    def __init__(
-        self,
-        connect: Callable[[], AbstractAsyncContextManager[Caller]],
-        *,
-        at_once: int = plan.MAX_CONCURRENT_CALLS,
-        may_call: Callable[[str], bool] = lambda _: True,
-        observe: Observer = lambda *_: None,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        silence: str = "",
-    ) -> None:
-        self.at_once = at_once
-        self.silence = silence
+    connect: Callable[[], AbstractAsyncContextManager[Caller]]
+    at_once: int = plan.MAX_CONCURRENT_CALLS
+    may_call: Callable[[str], bool] = lambda _: True
+    observe: Callable[[Call, Reply, float], None] = lambda *_: None
+    """Receives each call that ended, with its duration in seconds."""
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    silence: str = ""
+    wake: Callable[[Key], None] = lambda _: None
+    _slots: FairSemaphore = field(init=False)
+    _caller: Caller | None = None
+    _opened: asyncio.Event = field(default_factory=asyncio.Event)
+    _models: dict[Key, KnownEndpoints] = field(default_factory=dict[Key, KnownEndpoints])
+
+    def __post_init__(self) -> None:
         # Each call holds a connection and the memory of a response, so all of them together are limited; a
         # tenant whose workers hang must not exhaust that limit.
-        total = _MODELS_AT_ONCE * at_once
+        total = _MODELS_AT_ONCE * self.at_once
         self._slots = FairSemaphore(total, most_each=max(1, total // _PARTS), reserved=total // _PARTS)
-        self.now = now
-        self.may_call = may_call
-        self.wake: Callable[[Key], None] = lambda _: None
-        self._connect = connect
-        self._caller: Caller | None = None
-        self._opened = asyncio.Event()
-        self._observe = observe
-        self._models: dict[Key, KnownEndpoints] = {}
 
     async def run(self) -> None:
         """Keep the HTTP session open until cancelled; then cancel every call."""
-        async with self._connect() as caller:
+        async with self.connect() as caller:
             self._caller = caller
             self._opened.set()
             try:
@@ -252,7 +241,7 @@ class ModelCalls:
             loop = asyncio.get_running_loop()
             started = loop.time()
             reply = await self._caller(address, call, timeout_seconds)
-            self._observe(call, reply, loop.time() - started)
+            self.observe(call, reply, loop.time() - started)
             return reply
 
     def state_of(self, key: Key, uid: str) -> KnownEndpoints:
@@ -269,7 +258,7 @@ class ModelCalls:
         if state is None:
             return
         for run in state.runs.values():
-            run.cancel()
+            run.task.cancel()
         if state.unloading is not None:
             state.unloading.cancel()
 
@@ -283,7 +272,7 @@ class ModelCalls:
         if state.written != listed(model.status):  # another client wrote the status
             state.endpoints, state.written = remembered(model), listed(model.status)
         for place, run in list(state.runs.items()):
-            if run.task is not None and run.task.done():
+            if run.task.done():
                 del state.runs[place]
                 state.endpoints[place] = run.endpoint
                 if not run.task.cancelled():
@@ -340,7 +329,7 @@ async def unload_all(
     async def at(endpoint: Endpoint) -> None:
         nonlocal failed
         run = state.runs.get(endpoint.id)
-        if run is not None and run.task is not None:
+        if run is not None:
             # An unload that overtakes a running load has no effect.
             await asyncio.wait([run.task], timeout=_LOADING_SECONDS)
             run.task.cancel()

@@ -63,7 +63,7 @@ class ModelController:
         inputs = read_model(self.cache, model, state, self.calls)
         decision = decide(model, inputs, self.calls.now())
         for run in (state.runs[place] for place in decision.gone):
-            run.cancel()
+            run.task.cancel()
         if decision.status is None:
             return await self._unload(model, state, decision)
         return await self._load(model, state, decision, decision.status)

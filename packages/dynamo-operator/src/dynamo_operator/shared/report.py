@@ -28,7 +28,7 @@ from dynamo_operator.shared.conditions import (
 from dynamo_operator.shared.patches import without_finalizer
 from dynamo_operator.shared.problems import Problem
 from kube_runtime import errors
-from kube_runtime.apply.result import Applied, Blocked, Change, Obstacle, Verb, rejected
+from kube_runtime.apply.result import Applied, Change, Obstacle, Verb, rejected
 from kube_runtime.apply.status import StatusRateLimit, patch_status
 from kube_runtime.apply.suppression import CONTEST_SECONDS, LastingFailures, Recent
 from kube_runtime.apply.writer import Writer
@@ -93,7 +93,9 @@ class Reporter:
             OperatorError: the status could not be written.
         """
         stored = await patch_status(self.writer, resource, stop.status)
-        record_events(self.recorder, resource, stored, (), self.status_events, stop)
+        if stored is not resource:
+            event = StatusEvent(stop.reason, fitted(stop.texts, MESSAGE_LIMIT), is_warning=True)
+            self.record(resource, *self.status_events(resource, stored), event)
         return Result(written=stored)
 
     async def finish(
@@ -118,7 +120,10 @@ class Reporter:
         graphs = [it for it in (resource, stored) if isinstance(it, DynamoGraphDeployment)]
         if any(graph.status.rolling_update for graph in graphs):
             self.rolled_out(*graphs)
-        record_events(self.recorder, resource, stored, applied.blocked, self.status_events)
+        if stored is not resource:  # a settled object emits none
+            refusals = (blocked for blocked in applied.blocked if not blocked.passes_by_itself)
+            warnings = (StatusEvent(it.obstacle, it.message, is_warning=True) for it in refusals)
+            self.record(resource, *self.status_events(resource, stored), *warnings)
         again: float | None = None
         if applied.obstructions:
             is_cheap = all(blocked.obstacle in _CHECKED_IN_CACHE for blocked in applied.obstructions)
@@ -132,30 +137,6 @@ def earliest(result: Result, *seconds: float | None) -> Result:
     """Requeue after the shortest of these times; None and 0 do not count."""
     times = [time for time in (result.requeue_after_seconds, *seconds) if time]
     return replace(result, requeue_after_seconds=min(times, default=None))
-
-
-def record_events(
-    recorder: Recorder,
-    before: Resource,
-    after: Resource,
-    blocked_objects: Iterable[Blocked],
-    status_events: Callable[[Any, Any], Iterable[StatusEvent]],
-    stop: Stop | None = None,
-) -> None:
-    """Queue the Events about a status that was just written; `after` is the object with it.
-
-    A refusal causes an Event only if it changed the status, so a settled object emits none.
-    """
-    if after is before:
-        return
-    for event in status_events(before, after):
-        recorder.event(before, reason=event.reason, message=event.message, warning=event.is_warning)
-    for blocked in blocked_objects:
-        if not blocked.passes_by_itself:
-            recorder.event(before, reason=blocked.obstacle, message=blocked.message, warning=True)
-    if stop is not None:
-        text = fitted(stop.texts, MESSAGE_LIMIT)
-        recorder.event(before, reason=stop.reason, message=text, warning=True)
 
 
 REMEMBERED = 16_384

@@ -14,19 +14,21 @@ Every decision follows from the desired and the live object, so a pass can be re
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 from typing import Any
 
 import msgspec
 
-from dynamo_operator import labels
-from dynamo_operator.component.api import ComponentSpec
-from dynamo_operator.shared.cluster import LeaderWorkerSet, PodCliqueSet
+from dynamo_operator import FIELD_MANAGER, labels
+from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.cluster import LeaderWorkerSet, LiveObjects, PodCliqueSet
 from kube_runtime.apply.drift import FieldSchema, identity, is_same_template, type_field
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.types.meta import Object
+from kube_runtime.types.meta import Object, Resource, content_of, from_plain, key_of
 
 _CLIQUE_METADATA = ("labels", "annotations")
 _OF_GROUP = ("leaderTemplate", "workerTemplate", "size")
@@ -141,13 +143,8 @@ def has_kept_templates(annotations: Mapping[str, str]) -> bool:
 
 
 def with_kept_templates(desired: Object, live: Object, origin: Origin) -> Object:
-    """Return the workload to apply: `desired` with the templates of `live` that must stay.
-
-    Kinds other than workloads are returned unchanged.
-    """
+    """Return the workload to apply: `desired` with the templates of `live` that must stay."""
     annotations: Mapping[str, str] = live["metadata"].get("annotations", {})
-    if desired["kind"] not in WORKLOADS or not has_kept_templates(annotations):
-        return desired
     is_earlier = is_of_earlier_operator(annotations)
     # After a return to the earlier operator our record is stale: it does not describe what that one wrote.
     records = {} if is_earlier else _records(annotations)
@@ -264,12 +261,10 @@ _PRE_STOP = b'"preStop"'
 
 
 def starts_to_drain(desired: Object, live: bytes) -> bool:
-    """Whether more containers of `desired` have a `preStop` hook than in the live spec, in JSON.
+    """Whether more containers of the workload `desired` have a `preStop` hook than in the live spec, in JSON.
 
     Called in every reconcile, so it only counts names and does not decode the spec.
     """
-    if desired["kind"] not in WORKLOADS:
-        return False
     draining = [
         container
         for unit in units(desired).values()
@@ -292,3 +287,105 @@ def without_new_drain(desired: Object, undrained: Object, live: Object) -> Objec
         if name in theirs and are_same(desired["kind"], unit, theirs[name])
     }
     return with_units(desired, kept) if kept else desired
+
+
+def as_running(
+    desired: Iterable[Object], undrained: Callable[[], Iterable[Object]], live: LiveObjects, origin: Origin
+) -> Iterator[Object]:
+    """Return the objects to apply: workloads keep what would be the only reason to restart their pods.
+
+    Those are the templates of an earlier operator, which rendered the live workloads from a spec of that
+    `origin`, and containers without the `preStop` hooks of a drain period. `undrained` returns the same
+    objects in the same order, rendered without drain periods; it is called if some pods have no hooks yet.
+    """
+    earlier, passed = None, 0
+    for index, body in enumerate(desired):
+        running = live.get((body["kind"], key_of(body))) if body["kind"] in WORKLOADS else None
+        if running is None:
+            yield body
+            continue
+        ours = body
+        if has_kept_templates(running.metadata.annotations):
+            ours = with_kept_templates(body, content_of(running), origin)
+        spec = getattr(running, "spec", None)
+        text = bytes(spec) if isinstance(spec, msgspec.Raw) else b""  # else its content was not kept
+        if starts_to_drain(ours, text):
+            earlier = iter(undrained()) if earlier is None else earlier
+            [same] = islice(earlier, index - passed, index - passed + 1)
+            passed = index + 1
+            ours = without_new_drain(ours, same, content_of(running))
+        yield ours
+
+
+def adopted_components(desired: Sequence[Object], live: LiveObjects) -> tuple[Object, ...]:
+    """Return the objects of a graph; a component taken over with an unchanged spec is annotated so."""
+    return tuple(annotated(body, live.get((body["kind"], key_of(body)))) for body in desired)
+
+
+# The evidence: whether a workload was rendered from the current spec, or a user has edited the spec since
+# the earlier operator last read it.
+def component_origin(component: DynamoComponentDeployment) -> Origin:
+    """Whether an earlier operator rendered the workloads of a component from its current spec.
+
+    For a component of a graph the graph controller decides that, and records it in the write that takes the
+    component over.
+    """
+    owner, annotations = component.metadata.controller, component.metadata.annotations
+    is_of_graph = owner is not None and owner.kind == DynamoGraphDeployment.KIND.name
+    if is_of_graph and not is_of_earlier_operator(annotations):
+        return Origin.CURRENT if labels.ADOPTED_SPEC in annotations else Origin.OUTDATED
+    if not _is_carried_out(component):
+        # Decide now: our own status is about to replace the only evidence.
+        return Origin.OUTDATED
+    return Origin.UNDECIDED if is_of_graph else Origin.CURRENT
+
+
+def annotated(desired: Object, live: Resource | None) -> Object:
+    """Return the component to apply, annotated if it is taken over with an unchanged spec."""
+    if not isinstance(live, DynamoComponentDeployment):
+        return desired
+    annotations = live.metadata.annotations
+    is_earlier = is_of_earlier_operator(annotations)
+    if not is_earlier and labels.ADOPTED_SPEC not in annotations:
+        return desired
+    spec = from_plain(desired, DynamoComponentDeployment).spec
+    digest = spec_digest(spec)
+    is_taken_over = is_earlier and _is_carried_out(live) and has_same_pods(spec, live.spec)
+    if not is_taken_over and annotations.get(labels.ADOPTED_SPEC) != digest:
+        return desired
+    metadata = desired["metadata"]
+    note = {**metadata.get("annotations", {}), labels.ADOPTED_SPEC: digest}
+    return {**desired, "metadata": {**metadata, "annotations": note}}
+
+
+def _is_carried_out(component: DynamoComponentDeployment) -> bool:
+    observed = component.status.observed_generation
+    return not observed or observed >= component.metadata.generation
+
+
+def set_origin(of_graph: Sequence[Object], of_set: Sequence[Object]) -> Origin:
+    """Whether a PodCliqueSet was rendered from the current graph, by the managed fields of both.
+
+    An earlier operator writes the status of a graph, or its set, after each edit that it observes. So it
+    has not observed a spec that was written after both.
+    """
+    mark = f"f:{labels.LAST_APPLIED_GENERATION}"
+    earlier_managers = set[str]()
+    for entry in of_set:
+        metadata: Any = entry.get("fieldsV1", {}).get("f:metadata", {})
+        if mark in metadata.get("f:annotations", {}):
+            earlier_managers.add(entry["manager"])
+    observed = [_time(entry) for entry in (*of_graph, *of_set) if entry.get("manager") in earlier_managers]
+    edited = [
+        _time(entry)
+        for entry in of_graph
+        if not entry.get("subresource")
+        and "f:spec" in entry.get("fieldsV1", {})
+        and entry.get("manager") not in {*earlier_managers, FIELD_MANAGER}
+    ]
+    is_outdated = max(edited, default="") > max(observed, default="")
+    return Origin.OUTDATED if is_outdated else Origin.CURRENT
+
+
+def _time(entry: Object) -> str:
+    return str(entry.get("time") or "")

@@ -20,7 +20,7 @@ from dynamo_operator.features.grove.status import grove_view
 from dynamo_operator.graph.api import grove_names_of
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, PodCliqueScale, PodCliqueScalingGroupScale, PodCliqueSet
-from dynamo_operator.takeover.evidence import as_running
+from dynamo_operator.takeover.plan import as_running
 from kube_runtime.apply.result import Applied, Cause
 from kube_runtime.types.meta import Object
 

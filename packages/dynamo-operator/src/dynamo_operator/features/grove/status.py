@@ -13,8 +13,8 @@ import msgspec
 from dynamo_operator.component.api import ServiceReplicaStatus
 from dynamo_operator.component.diagnosis import UNKNOWN, Diagnosis
 from dynamo_operator.component.objects import service_dynamo_namespace
-from dynamo_operator.component.readiness import diagnosed
 from dynamo_operator.component.service import ServiceView
+from dynamo_operator.component.status import diagnosed
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import (
     GROVE,

@@ -1,4 +1,4 @@
-"""Templates of an earlier operator stay until what they are made from changes."""
+"""Templates of an earlier operator stay until what they are made from changes, which the cluster shows."""
 
 import copy
 from collections.abc import Mapping
@@ -8,15 +8,24 @@ import msgspec
 import pytest
 
 from dynamo_operator import labels
-from dynamo_operator.component.api import ComponentSpec
+from dynamo_operator.component.api import (
+    ComponentSpec,
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+)
 from dynamo_operator.takeover.plan import (
     Origin,
+    annotated,
+    as_running,
+    component_origin,
     has_same_pods,
+    set_origin,
     starts_to_drain,
     with_kept_templates,
     without_new_drain,
 )
-from kube_runtime.types.meta import Object
+from kube_runtime.types.kinds import Deployment
+from kube_runtime.types.meta import Key, Metadata, Object, OwnerReference, from_json
 
 GO = {labels.LAST_APPLIED_GENERATION: "1"}
 OURS = {"name": "main", "image": "a:1", "args": ["new"]}
@@ -236,7 +245,112 @@ def test_a_drain_comes_with_another_change(
     assert expected == without_new_drain(wanted, undrained, live)
 
 
+def test_only_running_workloads_without_hooks_are_rendered_again() -> None:
+    def named(name: str, body: Object) -> Object:
+        return {**body, "metadata": {"name": name, "namespace": "default"}}
+
+    hooked, before = workers(lifecycle=DRAIN), workers()
+    running = {"a": before, "c": hooked, "d": before, "other": before}
+    live: dict[tuple[str, Key], Deployment] = {}
+    for name, body in running.items():
+        text = msgspec.json.encode(named(name, body))
+        live["Deployment", Key("default", name)] = from_json(text, Deployment)
+    service: Object = {"kind": "Service", "metadata": {"name": "a", "namespace": "default"}}
+    desired = [service, *(named(name, hooked) for name in "abcd")]
+    undrained = [service, *(named(name, before) for name in "abcd")]
+    expected = [service, undrained[1], desired[2], desired[3], undrained[4]]
+    assert expected == list(as_running(desired, lambda: undrained, live, Origin.CURRENT))
+    del live["Deployment", Key("default", "a")], live["Deployment", Key("default", "d")]
+    assert desired == list(as_running(desired, list, live, Origin.CURRENT)), "not rendered without need"
+
+
 def test_only_more_pods_that_drain_than_before_are_worth_a_look() -> None:
     live = [msgspec.json.encode(each["spec"]) for each in (workers(), workers(lifecycle=DRAIN))]
     assert [True, False] == [starts_to_drain(workers(lifecycle=DRAIN), each) for each in live]
     assert not any(starts_to_drain(workers(), each) for each in live)
+
+
+OWNER = OwnerReference("DynamoGraphDeployment", "g", uid="g", controller=True)
+EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+
+
+def component(
+    annotations: Mapping[str, str] | None = None, *, image: str = "a:1", owned: bool = True, observed: int = 1
+) -> DynamoComponentDeployment:
+    spec = DynamoComponentDeploymentSpec(extra_pod_spec={"mainContainer": {"image": image, "name": ""}})
+    found = DynamoComponentDeployment(
+        Metadata(
+            "g-w",
+            "default",
+            generation=1,
+            annotations=dict(annotations or {}),
+            owner_references=(OWNER,) if owned else (),
+        ),
+        spec,
+    )
+    status = type(found.status)(observed_generation=observed)
+    return type(found)(found.metadata, spec, status)
+
+
+def wanted(image: str = "a:1") -> Object:
+    return {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoComponentDeployment",
+        "metadata": {"name": "g-w", "namespace": "default"},
+        "spec": {"extraPodSpec": {"mainContainer": {"image": image}}},
+    }
+
+
+def test_a_component_of_a_graph_waits_for_the_graph() -> None:
+    assert Origin.UNDECIDED is component_origin(component(GO))
+    assert Origin.UNDECIDED is component_origin(component({**GO, labels.ADOPTED_SPEC: "x"}))
+    assert Origin.OUTDATED is component_origin(component())
+    assert Origin.CURRENT is component_origin(component({labels.ADOPTED_SPEC: "x"}))
+
+
+def test_a_component_of_its_own_is_told_by_its_status() -> None:
+    assert Origin.CURRENT is component_origin(component(owned=False))
+    late = component(owned=False, observed=1)
+    newer = type(late)(Metadata("g-w", "default", generation=2), late.spec, status=late.status)
+    assert Origin.OUTDATED is component_origin(newer)
+
+
+def test_what_the_earlier_operator_did_not_carry_out_is_not_kept() -> None:
+    found = component(GO)
+    newer = type(found)(
+        msgspec.structs.replace(found.metadata, generation=2), found.spec, status=found.status
+    )
+    assert Origin.OUTDATED is component_origin(newer)
+
+
+def test_a_component_is_noted_when_it_says_what_the_graph_says() -> None:
+    found = annotated(wanted(), component(GO))
+    digest = found["metadata"]["annotations"][labels.ADOPTED_SPEC]
+    assert found == annotated(wanted(), component({labels.ADOPTED_SPEC: digest}))
+    assert wanted("a:2") == annotated(wanted("a:2"), component({labels.ADOPTED_SPEC: digest}))
+
+
+@pytest.mark.parametrize("live", [component(GO, image="a:0"), component()])
+def test_it_is_not_when_it_was_edited_or_is_ours(live: DynamoComponentDeployment) -> None:
+    assert wanted() == annotated(wanted(), live)
+
+
+def entry(manager: str, time: str, *, status: bool = False, mark: bool = False) -> Object:
+    annotations: Object = {"f:annotations": {f"f:{labels.LAST_APPLIED_GENERATION}": {}}} if mark else {}
+    fields = {"f:metadata": annotations, "f:spec": {}}
+    found: Object = {"manager": manager, "time": time, "fieldsV1": fields}
+    return found | ({"subresource": "status"} if status else {})
+
+
+@pytest.mark.parametrize(
+    ("of_graph", "expected"),
+    [
+        ([entry("kubectl", EARLY)], Origin.CURRENT),
+        ([entry("kubectl", LATE)], Origin.OUTDATED),
+        ([entry("kubectl", LATE), entry("manager", LATE, status=True)], Origin.CURRENT),
+        ([entry("kubectl", EARLY), entry("dynamo-operator", LATE)], Origin.CURRENT),
+        ([], Origin.CURRENT),
+    ],
+)
+def test_a_set_is_told_by_who_wrote_last(of_graph: list[Object], expected: Origin) -> None:
+    assert expected is set_origin(of_graph, [entry("manager", EARLY, mark=True)])

@@ -123,7 +123,11 @@ def exposure_problems(
     yield from _annotation_problems(spec.annotations, f"{path}.annotations", settings)
     yield from _annotation_problems(extra, f"{path}.extraPodMetadata.annotations", settings)
     yield from _annotation_problems(ingress.annotations, f"{at}.annotations", settings)
-    yield from _unlisted_problems(ingress.annotations, f"{at}.annotations", settings)
+    allowed = entries(settings.ingress_allowed_annotations)
+    for key in sorted(ingress.annotations) if allowed else ():
+        if not executes_configuration(key) and not allows_key(key, allowed):
+            subject, expected = f'annotation "{key}"', f"expected one of: {', '.join(allowed)}"
+            yield _not_allowed(f"{at}.annotations[{key}]", subject, expected, "--ingress-allowed-annotations")
 
 
 def _gateway_problems(gateway: str, path: str, settings: RenderSettings) -> Iterator[Problem]:
@@ -173,16 +177,6 @@ def _annotation_problems(
         elif key.rpartition("/")[2] in _HOST_ANNOTATIONS:
             for host in filter(None, (part.strip() for part in value.split(","))):
                 yield from _host_problems(host, place, settings)
-
-
-def _unlisted_problems(
-    annotations: Mapping[str, str], path: str, settings: RenderSettings
-) -> Iterator[Problem]:
-    allowed = entries(settings.ingress_allowed_annotations)
-    for key in sorted(annotations) if allowed else ():
-        if not executes_configuration(key) and not allows_key(key, allowed):
-            subject, expected = f'annotation "{key}"', f"expected one of: {', '.join(allowed)}"
-            yield _not_allowed(f"{path}[{key}]", subject, expected, "--ingress-allowed-annotations")
 
 
 def _not_allowed(path: str, subject: str, expected: str, flag: str) -> Problem:

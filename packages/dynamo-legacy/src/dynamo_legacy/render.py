@@ -25,7 +25,7 @@ from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.translate import HTTP_PORT, as_component, claim_name, first_of_each_name, http_port
 from dynamo_operator import labels as todays
 from dynamo_operator import names
-from dynamo_operator.component.exposure import ingresses, virtual_services
+from dynamo_operator.component.exposure import exposing_objects
 from dynamo_operator.component.objects import canonical, object_metadata, variable
 from dynamo_operator.component.plan import Backend, ComponentPlan, Role
 from dynamo_operator.component.render import component_plan, services
@@ -121,7 +121,7 @@ def nim_objects(
     if autoscalers:
         least = (nim.spec.autoscaling.min_replicas if nim.spec.autoscaling else None) or 1
         plan = replace(plan, replicas=live_replicas or least)
-    around = (*services(plan), *ingresses(plan), *virtual_services(plan), *autoscalers)
+    around = (*services(plan), *exposing_objects(plan), *autoscalers)
     return tuple(map(canonical, around)), plan.orchestrator.workloads(plan)
 
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from dynamo_operator import labels
-from dynamo_operator.component.render import component_parts, component_shared_objects, is_surplus_group
+from dynamo_operator.component.render import component_parts, is_surplus_group, model_services
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LeaderWorkerSet, PodGroup
 from kube_runtime.types.meta import Metadata, Object, from_plain
@@ -45,8 +45,8 @@ def test_bounds_of_an_update_are_numbers_or_percentages(surge: str | None, rende
 
 def test_components_of_one_model_share_its_service() -> None:
     model = {"name": "acme/chat-7b"}
-    one = component_shared_objects(a_component("a", modelRef=model))
-    other = component_shared_objects(a_component("b", modelRef=model))
+    one = model_services("default", a_component("a", modelRef=model).spec)
+    other = model_services("default", a_component("b", modelRef=model).spec)
     assert one == other
     assert ["dynamo-model-8a58cea0"] == [each["metadata"]["name"] for each in one]
 

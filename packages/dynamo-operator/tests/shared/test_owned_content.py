@@ -115,7 +115,7 @@ def test_what_is_gone_makes_room() -> None:
             world.store.on_watch_event(Removed(Key("lab", f"fat-{number}"), f"fat-{number}"))
         transform = world.store._transform
         assert isinstance(transform, BoundedContent)
-        assert not transform._taken
+        assert not transform.taken
     assert SMALL == world.put("ours", SMALL, GRAPH).data
 
 

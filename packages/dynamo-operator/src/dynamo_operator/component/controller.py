@@ -4,7 +4,6 @@ A reconcile reads once (`read.py`), decides (`decide.py`), applies, and computes
 the reporter (`shared/report.py`) writes it.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -20,13 +19,21 @@ from dynamo_operator.component.render import is_surplus_group
 from dynamo_operator.component.status import applied_status, reduced
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import SET_NAME, LeaderWorkerSet, ModelService, PodGroup, VirtualService
+from dynamo_operator.shared.cluster import LeaderWorkerSet, ModelService, PodGroup, VirtualService
 from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile
 from kube_runtime.apply.applier import Applier, Controlled, Shared, shared_watch
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
-from kube_runtime.types.kinds import ConfigMap, Deployment, Ingress, PodDisruptionBudget, Service, StatefulSet
+from kube_runtime.types.kinds import (
+    ConfigMap,
+    Deployment,
+    Ingress,
+    Pod,
+    PodDisruptionBudget,
+    Service,
+    StatefulSet,
+)
 from kube_runtime.types.meta import Key, Resource
 
 
@@ -60,7 +67,7 @@ class ComponentController:
     def watches(self) -> tuple[Watches, ...]:
         """The other kinds that a reconcile reads: facts, shared objects, leaders of groups, pods."""
         shared = (shared_watch(type_, self.reconciles.KIND) for type_ in self.shares)
-        children = (_leaders_watch(self.cache), component_pod_watch(self.cache))
+        children = (component_pod_watch(self.cache, of=type_) for type_ in (StatefulSet, Pod))
         return (*fact_watches(self.cache), *shared, *children)
 
     async def reconcile(self, key: Key) -> Result:
@@ -92,14 +99,3 @@ class ComponentController:
         status = applied_status(component, inputs.live, inputs.leaders, applied, diagnosis)
         seconds = diagnosis.requeue_after_seconds
         return await self.reporter.finish(component, status, applied, seconds)
-
-
-def _leaders_watch(cache: Cache) -> Watches:
-    def keys(changed: Resource) -> Iterator[Key]:
-        namespace = changed.metadata.namespace
-        name = changed.metadata.labels.get(SET_NAME, "")
-        owner = cache.get(LeaderWorkerSet, Key(namespace, name))
-        if owner is not None and owner.metadata.controller is not None:
-            yield Key(namespace, owner.metadata.controller.name)
-
-    return Watches(StatefulSet, keys)

@@ -13,7 +13,7 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.exposure import component_exposure
 from dynamo_operator.component.namespace_defaults import component_unit, rendered_as_running
 from dynamo_operator.component.plan import Rendered
-from dynamo_operator.component.render import component_parts, component_shared_objects
+from dynamo_operator.component.render import component_parts, model_services
 from dynamo_operator.component.status import (
     NO_ORCHESTRATOR,
     Readiness,
@@ -106,7 +106,7 @@ def decide_valid(
     exposure = component_exposure(component, made.around, settings)
     return replace(
         made,
-        models=component_shared_objects(component),
+        models=model_services(component.metadata.namespace, component.spec),
         around=exposure.desired,
         spared=exposure.spared,
         blocked=exposure.blocked,

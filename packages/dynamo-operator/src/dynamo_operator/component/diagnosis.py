@@ -210,9 +210,8 @@ def _not_ready(pod: Pod) -> Blockage:
         text = f"the node has not started it yet; check the kubelet on {node}"
         return Blockage(GraphReason.PODS_NOT_READY, word, text, since=since)
     # A readiness gate, or a node that has stopped reporting.
-    detail = _head(ready.message) if ready else ""
-    text = detail or "its containers are ready, but the pod has not been ready"
-    text = f"{text}{_since(since)}"
+    text = _head(ready.message) if ready else ""
+    text = f"{text or 'its containers are ready, but the pod has not been ready'}{_since(since)}"
     return Blockage(GraphReason.PODS_NOT_READY, word, text, since=since)
 
 

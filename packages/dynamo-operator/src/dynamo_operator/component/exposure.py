@@ -41,44 +41,32 @@ _HOST_ANNOTATIONS = ("server-alias", "server-alias-regex", "hostname", "internal
 _OWN_PREFIX = "nvidia.com/"
 
 
-def ingresses(plan: ComponentPlan) -> tuple[Object, ...]:
-    """The component's Ingress, if it is enabled and has an ingress class."""
+def exposing_objects(plan: ComponentPlan) -> Iterator[Object]:
+    """The component's Ingress, if it has an ingress class, and its VirtualService, if it has a gateway."""
     ingress = plan.spec.ingress
-    if ingress is None or not ingress.enabled or not ingress.ingress_controller_class_name:
-        return ()
-    host = ingress_host(ingress)
-    port = plan.role.service_ports[0]["port"]
-    backend = {"service": {"name": names.service_name(plan.name), "port": {"number": port}}}
-    path = {"path": "/", "pathType": "Prefix", "backend": backend}
-    spec: Object = {
-        "ingressClassName": ingress.ingress_controller_class_name,
-        "rules": [{"host": host, "http": {"paths": [path]}}],
-    }
-    if ingress.tls is not None:
-        secret = {"secretName": ingress.tls.secret_name} if ingress.tls.secret_name else {}
-        spec["tls"] = [{"hosts": [host], **secret}]
-    return (Ingress.KIND.manifest(_outside_metadata(plan, ingress), spec=spec),)
-
-
-def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
-    """The component's VirtualService, if it is enabled and has a gateway."""
-    ingress = plan.spec.ingress
-    if ingress is None or not ingress.enabled or not plan.knows_istio:
-        return ()
-    if not ingress.use_virtual_service or not ingress.virtual_service_gateway:
-        return ()
-    port = {"number": plan.role.service_ports[0]["port"]}
-    destination = {"host": names.service_name(plan.name), "port": port}
-    route = {"match": [{"uri": {"prefix": "/"}}], "route": [{"destination": destination}]}
-    spec: Object = {
-        "hosts": [ingress_host(ingress)],
-        "gateways": [ingress.virtual_service_gateway],
-        "http": [route],
-    }
-    # A route for sidecars must not affect other namespaces. A gateway may run in any namespace.
-    if ingress.virtual_service_gateway == MESH:
-        spec["exportTo"] = ["."]
-    return (VirtualService.KIND.manifest(_outside_metadata(plan, ingress), spec=spec),)
+    if ingress is None or not ingress.enabled:
+        return
+    metadata, host = _outside_metadata(plan, ingress), ingress_host(ingress)
+    service, port = names.service_name(plan.name), {"number": plan.role.service_ports[0]["port"]}
+    if ingress.ingress_controller_class_name:
+        backend = {"service": {"name": service, "port": port}}
+        path = {"path": "/", "pathType": "Prefix", "backend": backend}
+        spec: Object = {
+            "ingressClassName": ingress.ingress_controller_class_name,
+            "rules": [{"host": host, "http": {"paths": [path]}}],
+        }
+        if ingress.tls is not None:
+            secret = {"secretName": ingress.tls.secret_name} if ingress.tls.secret_name else {}
+            spec["tls"] = [{"hosts": [host], **secret}]
+        yield Ingress.KIND.manifest(metadata, spec=spec)
+    gateway = ingress.virtual_service_gateway
+    if plan.knows_istio and ingress.use_virtual_service and gateway:
+        destination = {"host": service, "port": port}
+        route = {"match": [{"uri": {"prefix": "/"}}], "route": [{"destination": destination}]}
+        # A route for sidecars must not affect other namespaces. A gateway may run in any namespace.
+        scope = {"exportTo": ["."]} if gateway == MESH else {}
+        spec = {"hosts": [host], "gateways": [gateway], "http": [route], **scope}
+        yield VirtualService.KIND.manifest(metadata, spec=spec)
 
 
 def _outside_metadata(plan: ComponentPlan, ingress: IngressSpec) -> Object:
@@ -123,7 +111,11 @@ def exposure_problems(
     yield from _annotation_problems(spec.annotations, f"{path}.annotations", settings)
     yield from _annotation_problems(extra, f"{path}.extraPodMetadata.annotations", settings)
     yield from _annotation_problems(ingress.annotations, f"{at}.annotations", settings)
-    yield from _unlisted_problems(ingress.annotations, f"{at}.annotations", settings)
+    allowed = entries(settings.ingress_allowed_annotations)
+    for key in sorted(ingress.annotations) if allowed else ():
+        if not executes_configuration(key) and not allows_key(key, allowed):
+            subject, expected = f'annotation "{key}"', f"expected one of: {', '.join(allowed)}"
+            yield _not_allowed(f"{at}.annotations[{key}]", subject, expected, "--ingress-allowed-annotations")
 
 
 def _gateway_problems(gateway: str, path: str, settings: RenderSettings) -> Iterator[Problem]:
@@ -173,16 +165,6 @@ def _annotation_problems(
         elif key.rpartition("/")[2] in _HOST_ANNOTATIONS:
             for host in filter(None, (part.strip() for part in value.split(","))):
                 yield from _host_problems(host, place, settings)
-
-
-def _unlisted_problems(
-    annotations: Mapping[str, str], path: str, settings: RenderSettings
-) -> Iterator[Problem]:
-    allowed = entries(settings.ingress_allowed_annotations)
-    for key in sorted(annotations) if allowed else ():
-        if not executes_configuration(key) and not allows_key(key, allowed):
-            subject, expected = f'annotation "{key}"', f"expected one of: {', '.join(allowed)}"
-            yield _not_allowed(f"{path}[{key}]", subject, expected, "--ingress-allowed-annotations")
 
 
 def _not_allowed(path: str, subject: str, expected: str, flag: str) -> Problem:

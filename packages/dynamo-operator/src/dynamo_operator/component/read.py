@@ -129,10 +129,12 @@ class PodIndex:
             self._by_service[service_of(new)][new.metadata.name] = new
 
 
-def component_pod_watch(cache: Cache, kind: Kind = DynamoComponentDeployment.KIND) -> Watches:
-    """Wake a component, of that kind, when one of its pods changes."""
+def component_pod_watch(
+    cache: Cache, kind: Kind = DynamoComponentDeployment.KIND, of: type[Resource] = Pod
+) -> Watches:
+    """Wake a component, of that kind, when one of its pods changes, or the StatefulSet `of` its leaders."""
 
-    def keys(pod: Pod) -> Iterator[Key]:
+    def keys(pod: Resource) -> Iterator[Key]:
         workload = _workload(pod)
         is_group = SET_NAME in pod.metadata.labels
         live = cache.get(LeaderWorkerSet if is_group else Deployment, workload)
@@ -140,10 +142,10 @@ def component_pod_watch(cache: Cache, kind: Kind = DynamoComponentDeployment.KIN
         if owner is not None and owner.kind == kind.name:
             yield Key(workload.namespace, owner.name)
 
-    return Watches(Pod, keys)
+    return Watches(of, keys)
 
 
-def _workload(pod: Pod) -> Key:
+def _workload(pod: Resource) -> Key:
     pod_labels = pod.metadata.labels
     return Key(pod.metadata.namespace, pod_labels.get(SET_NAME) or pod_labels.get(labels.SELECTOR, ""))
 

@@ -1,7 +1,7 @@
 """The objects of a component: workload, Services, Ingress. Pure: same input, same bytes."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 
@@ -18,7 +18,7 @@ from dynamo_operator.component.api import (
     DynamoComponentDeploymentSpec,
     SharedMemory,
 )
-from dynamo_operator.component.exposure import ingresses, virtual_services
+from dynamo_operator.component.exposure import exposing_objects
 from dynamo_operator.component.framework import cache_path, framework, gpus, started
 from dynamo_operator.component.launch import Fragment, GroupNode, Hosts
 from dynamo_operator.component.objects import (
@@ -101,12 +101,13 @@ def _groups(plan: ComponentPlan) -> Iterator[Object]:
     worker = _template(plan, GroupNode(is_leader=False, hosts=group_hosts))
     both = canonical({"size": plan.nodes, "leader": leader, "worker": worker})
     digest = names.short_hash(msgspec.json.encode(both).decode())
-    own_annotations = _in_order(plan.annotations | pod.namespace_defaults_record(plan))
+    # In order as by `canonical`, but the texts are shared: there may be a thousand groups.
+    own_annotations = dict(sorted((plan.annotations | pod.namespace_defaults_record(plan)).items()))
     for index, name in enumerate(names.group_name(plan.name, n) for n in range(plan.replicas)):
         own, place = {labels.INSTANCE: str(index)}, {labels.GROUP_NAME: name}
         identity: Object = {"name": name, "namespace": plan.namespace}
         pod_group = PodGroup.KIND.manifest({"labels": own, **identity}, spec={"minMember": plan.nodes})
-        metadata = {"labels": _in_order(plan.labels | own), **identity}
+        metadata = {"labels": dict(sorted((plan.labels | own).items())), **identity}
         if own_annotations:
             metadata = {"annotations": own_annotations, **metadata}
         template = {
@@ -160,15 +161,10 @@ def _template(plan: ComponentPlan, node: GroupNode) -> Object:
 def _marked(template: Object, own: dict[str, str], annotations: dict[str, str]) -> Object:
     common = template["metadata"]
     both = {
-        "annotations": _in_order(common["annotations"] | annotations),
-        "labels": _in_order(common["labels"] | own),
+        "annotations": dict(sorted((common["annotations"] | annotations).items())),
+        "labels": dict(sorted((common["labels"] | own).items())),
     }
     return {"metadata": both, "spec": template["spec"]}
-
-
-# As `canonical` does, but the texts are shared: there may be a thousand groups.
-def _in_order(texts: Mapping[str, str]) -> dict[str, str]:
-    return dict(sorted(texts.items()))
 
 
 LEADER_WORKER_SETS = Orchestrator(
@@ -293,15 +289,9 @@ def component_parts(
     read.
     """
     plan = component_plan(component, facts, settings)
-    outside = (*ingresses(plan), *virtual_services(plan))
     budgets = () if plan.graph else component_disruption_budgets(component, settings)
-    around = (*services(plan), *outside, *budgets, *wait_config_maps(plan))
+    around = (*services(plan), *exposing_objects(plan), *budgets, *wait_config_maps(plan))
     return tuple(map(canonical, around)), plan.orchestrator.workloads(plan)
-
-
-def component_shared_objects(component: DynamoComponentDeployment) -> tuple[Object, ...]:
-    """Return the Service of the base model, which all its components own and none controls."""
-    return tuple(map(canonical, model_services(component.metadata.namespace, component.spec)))
 
 
 def services(plan: ComponentPlan) -> tuple[Object, ...]:
@@ -331,7 +321,8 @@ def _service(plan: ComponentPlan, suffix: str, selector: dict[str, str]) -> Obje
 def model_services(namespace: str, spec: ComponentSpec) -> tuple[Object, ...]:
     """The headless Service of all pods in the namespace that serve the component's model.
 
-    It depends on the model's name only, so rendering it is cheap however large the spec is.
+    All its components own it, and none controls it. It depends on the model's name only, so rendering it is
+    cheap however large the spec is.
     """
     if spec.model_ref is None or not spec.model_ref.name:
         return ()
@@ -341,7 +332,7 @@ def model_services(namespace: str, spec: ComponentSpec) -> tuple[Object, ...]:
     own = {**hashed, labels.MANAGED_BY: labels.MANAGER}
     metadata = object_metadata(namespace, names.model_service_name(model), own, {labels.BASE_MODEL: model})
     rest = {"clusterIP": "None", "publishNotReadyAddresses": False, "selector": hashed, "ports": [port]}
-    return (Service.KIND.manifest(metadata, spec=rest),)
+    return (canonical(Service.KIND.manifest(metadata, spec=rest)),)
 
 
 # A service may run in several revisions at once, each a component of its own, and a drain must spare the

@@ -170,7 +170,6 @@ class ServiceView:
         Counts do not show which replicas are ready, so those of an older spec count as ready first.
         """
         counts = self.newest or self.counts
-
         older = counts.replicas - counts.updated_replicas
         return min(max(0, (counts.ready or 0) - max(0, older)), counts.updated_replicas)
 

@@ -1,6 +1,5 @@
 """Read what the plan of a model depends on, and map changes of it to the models to reconcile."""
 
-import asyncio
 from collections.abc import Iterator
 
 from dynamo_operator import labels, names
@@ -39,6 +38,10 @@ def read_model(cache: Cache, model: DynamoModel, state: KnownEndpoints, calls: M
         lack = f"its hash collides with that of {colliding}, which is served here: rename one of them"
     elif not any(endpoints(base_model, slices, {}, pods.get)):
         lack = _lack(cache, namespace, base_model, is_served=service is not None)
+    unloading = None
+    if (task := state.unloading) is not None:
+        has_result = task.done() and not task.cancelled() and task.exception() is None
+        unloading = Unloading(task.done(), task.result() if has_result else 0)
     return ModelInputs(
         slices=slices,
         siblings=siblings(model, cache.list(DynamoModel, namespace)),
@@ -47,17 +50,10 @@ def read_model(cache: Cache, model: DynamoModel, state: KnownEndpoints, calls: M
         recorded=state.endpoints,
         running={place: run.view for place, run in state.runs.items()},
         running_after_failure=sum(run.was_failing for run in state.runs.values()),
-        unloading=_unloading(state.unloading),
+        unloading=unloading,
         silence=calls.silence,
         room=calls.at_once,
     )
-
-
-def _unloading(task: asyncio.Task[int | None] | None) -> Unloading | None:
-    if task is None:
-        return None
-    has_result = task.done() and not task.cancelled() and task.exception() is None
-    return Unloading(task.done(), task.result() if has_result else 0)
 
 
 def _of_base(cache: Cache, type_: type[R], namespace: str, base_model: str) -> Iterator[R]:

@@ -24,7 +24,6 @@ from kube_runtime.apply.applier import Applier, Shared, controller_reference, sh
 from kube_runtime.apply.result import Obstructed
 from kube_runtime.apply.status import patch_status
 from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
-from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Watches
 from kube_runtime.client.client import ABSENT
 from kube_runtime.controller.controller import DONE, Result
@@ -55,11 +54,6 @@ class RequestController:
         shared = (shared_watch(ServiceAccount, kind), shared_watch(RoleBinding, kind))
         return (*read.request_watches(self.reader.cache), *shared)
 
-    @property
-    def writer(self) -> Writer:
-        """The writer of all objects."""
-        return self.reporter.writer
-
     async def reconcile(self, key: Key) -> Result:
         """Read what the stage of this request depends on, decide, carry that out, and report it."""
         if error := self.reader.cache.broken(Request, key):
@@ -68,7 +62,7 @@ class RequestController:
         if request is None:
             await self.gpu_rbac.withdraw()
             return DONE
-        request = await without_finalizer(request, self.writer)
+        request = await without_finalizer(request, self.reporter.writer)
         if request.metadata.deletion_timestamp:
             return DONE  # owner references: the API server deletes the rest
         if read.has_searched(request):
@@ -76,9 +70,9 @@ class RequestController:
         inputs, now = await self.reader.read(request), datetime.now(UTC)
         decision = decide.decide(request, inputs, now)
         if decision.deletes and decision.report is None:
-            await self.writer.ensure_newest(request)  # the decision depends on its present spec
+            await self.reporter.writer.ensure_newest(request)  # the decision depends on its present spec
         for gone in decision.deletes:
-            await self.writer.delete(gone)
+            await self.reporter.writer.delete(gone)
         if decision.work is None:
             return await self._report(request, decision)
         outcome = await self._work(request, decision.work, inputs)
@@ -107,7 +101,7 @@ class RequestController:
                         key = Key(inputs.destination.namespace, decide.target_of(request).name)
                         body = results.deployed(request, api.accepted_spec(request), key)
                         with self._creating(request, DynamoGraphDeployment.KIND.name, key, body):
-                            graph = await self.writer.create(DynamoGraphDeployment, body)
+                            graph = await self.reporter.writer.create(DynamoGraphDeployment, body)
                     problems = await self.create_config_maps(request, inputs.destination, graph)
                     return decide.Created(graph, problems)
         except ActionBlocked as blocked:
@@ -117,13 +111,13 @@ class RequestController:
         """Create the Job. First delete the results of an earlier one, which would pass for its own."""
         settings, spec = self.reader.settings, api.accepted_spec(request)
         if (stale := inputs.output) is not None:
-            await self.writer.delete(stale)
+            await self.reporter.writer.delete(stale)
         await self._ensure_account(request)
         base = await self._base(request, inputs.config_maps)
         body = render.profiling_job(request, spec, settings, base)
         body["metadata"]["ownerReferences"] = [controller_reference(request)]
         with self._creating(request, Job.KIND.name, read.job_key(request), body):
-            job = await self.writer.apply(Job, body, force=False, uid=ABSENT)
+            job = await self.reporter.writer.apply(Job, body, force=False, uid=ABSENT)
         message = f"Created Job {job.metadata.name}"
         self.reporter.recorder.event(request, reason="CreateJob", message=message)
         return job
@@ -190,7 +184,7 @@ class RequestController:
             raise ActionBlocked(text, is_taken=True)
         uid = live.metadata.uid if live is not None else ABSENT
         try:
-            await self.writer.apply(api.Output, body, force=live is not None, uid=uid)
+            await self.reporter.writer.apply(api.Output, body, force=live is not None, uid=uid)
         except Refused as error:
             raise ActionBlocked(error.message, is_invalid=isinstance(error, Invalid)) from error
 
@@ -214,11 +208,11 @@ class RequestController:
         limit = self.reporter.limit if decision.may_wait else None
         if limit and (wait := limit.wait(request, report.status)):
             return Result(wait)
-        stored = await patch_status(self.writer, request, report.status, limit=limit)
+        stored = await patch_status(self.reporter.writer, request, report.status, limit=limit)
         self.reporter.record(request, *status.events_of(request, stored, report))
         # The record has digests of values as stored: the API server may have changed their form.
         if decision.record is not None and (desired := decision.record(stored)) != api.recorded(stored):
-            await patch_metadata(stored, {"annotations": api.annotation(desired)}, self.writer)
+            await patch_metadata(stored, {"annotations": api.annotation(desired)}, self.reporter.writer)
         return Result(decision.requeue_after_seconds)
 
 

@@ -8,6 +8,7 @@ objects too.
 import base64
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -179,6 +180,7 @@ def namespace_of(resource: Resource) -> str:
 
 
 # Bounded, so that a user who may create ConfigMaps cannot fill the memory with them.
+@dataclass(eq=False, slots=True)
 class BoundedContent:
     """A transform of one kind: keeps the content of objects that have an owner, up to `most_bytes` per owner.
 
@@ -186,36 +188,30 @@ class BoundedContent:
     of which `taken` by namespace are in use.
     """
 
-    def __init__(
-        self,
-        owner_of: Callable[[Resource], str],
-        most_bytes: int = OWNED_BYTES,
-        namespace_bytes: int = NAMESPACE_BYTES,
-        taken: Counter[str] | None = None,
-    ) -> None:
-        self._owner_of = owner_of
-        self._taken = Counter[str]() if taken is None else taken
-        self._most_bytes, self._namespace_bytes = most_bytes, namespace_bytes
-        self._owned: Counter[str] = Counter()
-        self._counted: dict[Key, tuple[str, int]] = {}
+    owner_of: Callable[[Resource], str]
+    most_bytes: int = OWNED_BYTES
+    namespace_bytes: int = NAMESPACE_BYTES
+    taken: Counter[str] = field(default_factory=Counter[str])
+    _owned: Counter[str] = field(default_factory=Counter[str])
+    _counted: dict[Key, tuple[str, int]] = field(default_factory=dict[Key, tuple[str, int]])
 
     def __call__(self, resource: R) -> R:
         """The object, or its metadata."""
         key = resource.key
         self._forget(key)
-        owner = self._owner_of(resource)
+        owner = self.owner_of(resource)
         if not owner:
             return metadata_only(resource)
         metadata, conditions = resource.metadata, getattr(getattr(resource, "status", None), "conditions", ())
         parts = (metadata.labels, metadata.annotations, metadata.owner_references, metadata.finalizers)
         entries = sum(map(len, (*parts, conditions)))
         size = len(msgspec.json.encode(resource)) + entries * _VALUE_BYTES
-        is_over = self._owned[owner] + size > self._most_bytes
-        if is_over or self._taken[key.namespace] + size > self._namespace_bytes:
+        is_over = self._owned[owner] + size > self.most_bytes
+        if is_over or self.taken[key.namespace] + size > self.namespace_bytes:
             return metadata_only(resource)
         self._counted[key] = owner, size
         self._owned[owner] += size
-        self._taken[key.namespace] += size
+        self.taken[key.namespace] += size
         return resource
 
     def on_change(self, change: Change[Any]) -> None:
@@ -225,7 +221,7 @@ class BoundedContent:
 
     def _forget(self, key: Key) -> None:
         owner, size = self._counted.pop(key, ("", 0))
-        for bytes_of, name in ((self._owned, owner), (self._taken, key.namespace)):
+        for bytes_of, name in ((self._owned, owner), (self.taken, key.namespace)):
             bytes_of[name] -= size
             if not bytes_of[name]:
                 del bytes_of[name]

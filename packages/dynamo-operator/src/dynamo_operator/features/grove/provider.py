@@ -12,7 +12,7 @@ import msgspec
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.diagnosis import diagnose
 from dynamo_operator.component.namespace_defaults import rendered_as_running
-from dynamo_operator.component.objects import canonical, graph_controlled
+from dynamo_operator.component.objects import graph_controlled
 from dynamo_operator.component.service import ServiceView
 from dynamo_operator.features.decision import Decision, Provider, Write, scaling
 from dynamo_operator.features.grove.render import grove_model_objects, grove_objects, grove_units
@@ -35,7 +35,7 @@ def _render_set(decision: Decision) -> Decision:
         decision,
         rendered=rendered,
         objects=objects,
-        models=tuple(map(canonical, grove_model_objects(graph))),
+        models=grove_model_objects(graph),
         after=(*decision.after, *_resized_members(decision)),
     )
 

@@ -16,7 +16,7 @@ from itertools import chain
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.exposure import ingresses, virtual_services
+from dynamo_operator.component.exposure import exposing_objects
 from dynamo_operator.component.launch import Fragment, GroupNode, Hosts
 from dynamo_operator.component.namespace_defaults import ComponentUnit
 from dynamo_operator.component.objects import discovery_backend, object_metadata
@@ -41,7 +41,7 @@ def grove_objects(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSe
     frontends = [plan for plan in plans.values() if plan.component_type == "frontend"]
     return (
         *chain.from_iterable(map(_services, plans.values())),
-        *chain.from_iterable((*ingresses(plan), *virtual_services(plan)) for plan in frontends),
+        *chain.from_iterable(map(exposing_objects, frontends)),
         *chain.from_iterable(map(wait_config_maps, plans.values())),
         _pod_clique_set(graph, plans, facts, settings),
     )

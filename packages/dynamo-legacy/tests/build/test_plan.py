@@ -102,7 +102,10 @@ def test_an_image_is_asked_for_and_recorded_or_built(
 def test_what_was_found_once_is_not_asked_again() -> None:
     made = {HASH: build_hash(request())}  # an earlier operator records no hash
     for nim in (DynamoNim(spec=DynamoNimSpec(image=IMAGE)), DynamoNim(Metadata(annotations=made))):
-        assert Next.RECORD is plan_build(request(), BuildFacts(IMAGE, nim=nim)).step
+        plan = plan_build(request(), BuildFacts(IMAGE, nim=nim))
+        assert (Next.RECORD, "True") == (plan.step, statuses(plan)["ImageExistsChecked"]), "killed in between"
+        told = request(None, Condition("ImageExistsChecked", "False", "Probing", "a build has said so"))
+        assert "ImageExistsChecked" not in statuses(plan_build(told, BuildFacts(IMAGE, nim=nim)))
     different = DynamoNim(spec=DynamoNimSpec(image="another:1"))
     assert Next.PROBE is plan_build(request(), BuildFacts(IMAGE, nim=different)).step
 

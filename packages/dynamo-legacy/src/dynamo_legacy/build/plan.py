@@ -25,6 +25,7 @@ COMPRESSED = "zlib:"
 """The prefix of a termination message that is compressed, in base64."""
 _MOST_OF_CONFIG = 1024**2
 _NOT_BUILT = "the image exists, nothing to build"
+_CHECKED = "ImageExistsChecked"
 _MOST_OF_LOG = 600
 """Characters of a container's log in a condition."""
 
@@ -99,7 +100,10 @@ def _without_job(request: DynamoNimRequest, facts: BuildFacts) -> BuildPlan:
         return build
     # Who writes a DynamoNim decides the image of its tag anyway; who writes the status of a request does not.
     if nim is not None and (built == build_hash(request) or nim.spec.image == image):
-        return _recorded(image, _NOT_BUILT)
+        # A build says first that the image is missing. So without that the image was found, by a process that
+        # was killed before it could report it.
+        is_told = condition(request.status.conditions, _CHECKED) is not None
+        return _recorded(image, _NOT_BUILT, existed=None if is_told else True)
     if probe is None:
         return _stopped("Unknown", Reason.PROBING, "Checking image exists", Next.PROBE)
     if probe.error:
@@ -210,7 +214,7 @@ def _missing(image: str, reason: Reason) -> tuple[Condition, Condition]:
 
 def _checked(image: str, *, existed: bool) -> Condition:
     status, text = ("True", image) if existed else ("False", f"Image not exists: {image}")
-    return Condition("ImageExistsChecked", status, Reason.PROBING, text)
+    return Condition(_CHECKED, status, Reason.PROBING, text)
 
 
 def _recorded(image: str, text: str, *, existed: bool | None = None) -> BuildPlan:

@@ -151,7 +151,16 @@ def _epp_container(plan: ComponentPlan) -> Object:
     }
     return {
         "name": "main",
-        "args": _epp_arguments(plan),
+        "args": [
+            *("-pool-name", names.inference_pool(plan.graph)),
+            *("-pool-namespace", plan.namespace),
+            *("-pool-group", InferencePool.KIND.group),
+            *("-v", "4"),
+            *("--zap-encoder", "json"),
+            *("-grpc-port", str(EPP_GRPC_PORT)),
+            *("-grpc-health-port", str(_EPP_HEALTH_PORT)),
+            *("-config-file", f"{_EPP_CONFIG_FOLDER}/{EPP_CONFIG_FILE}"),
+        ],
         "ports": [
             {"name": "grpc", "containerPort": EPP_GRPC_PORT, "protocol": "TCP"},
             {"name": "grpc-health", "containerPort": _EPP_HEALTH_PORT, "protocol": "TCP"},
@@ -170,20 +179,6 @@ def _epp_container(plan: ComponentPlan) -> Object:
             {"name": _EPP_CACHE_VOLUME, "mountPath": _EPP_CACHE_FOLDER},
         ],
     }
-
-
-def _epp_arguments(plan: ComponentPlan) -> list[str]:
-    values = {
-        "-pool-name": names.inference_pool(plan.graph),
-        "-pool-namespace": plan.namespace,
-        "-pool-group": InferencePool.KIND.group,
-        "-v": "4",
-        "--zap-encoder": "json",
-        "-grpc-port": str(EPP_GRPC_PORT),
-        "-grpc-health-port": str(_EPP_HEALTH_PORT),
-        "-config-file": f"{_EPP_CONFIG_FOLDER}/{EPP_CONFIG_FILE}",
-    }
-    return [word for flag, value in values.items() for word in (flag, value)]
 
 
 def _epp_pod(plan: ComponentPlan) -> Object:

@@ -280,7 +280,17 @@ def applied_status(
     """
     blocked, name = applied.blocked, component.metadata.name
     if component.spec.nodes > 1:
-        sets, placements = _present_sets(component, live, applied), applied.by_name(PodGroup)
+        kind, placements = LeaderWorkerSet.KIND.name, applied.by_name(PodGroup)
+        deleted = {it.name for it in applied.changes if (it.verb, it.kind) == (Verb.DELETE, kind)}
+        # With those that were neither written nor deleted, because another object is in the way.
+        sets = {
+            left.metadata.name: left
+            for left in live.values()
+            if isinstance(left, LeaderWorkerSet)
+            and controls(component, left)
+            and left.metadata.deletion_timestamp is None
+            and left.metadata.name not in deleted
+        } | applied.by_name(LeaderWorkerSet)
         groups = {
             group: Group(sets.get(group), leaders.get(group), placements.get(group))
             for group in group_names(component)
@@ -293,23 +303,6 @@ def applied_status(
         return component_status(component, NO_DEPLOYMENT, None, blocked)
     readiness, replicas = deployment_readiness(deployment), deployment_replicas(deployment)
     return component_status(component, readiness, replicas, blocked, diagnosis)
-
-
-# With those that were neither written nor deleted, because another object is in the way.
-def _present_sets(
-    component: DynamoComponentDeployment, live: LiveObjects, applied: Applied
-) -> dict[str, LeaderWorkerSet]:
-    kind = LeaderWorkerSet.KIND.name
-    deleted = {change.name for change in applied.changes if (change.verb, change.kind) == (Verb.DELETE, kind)}
-    kept = {
-        left.metadata.name: left
-        for left in live.values()
-        if isinstance(left, LeaderWorkerSet)
-        and controls(component, left)
-        and left.metadata.deletion_timestamp is None
-        and left.metadata.name not in deleted
-    }
-    return kept | applied.by_name(LeaderWorkerSet)
 
 
 # Programs match the reasons, which are the Go operator's. People need to know which pod fails, and

@@ -301,6 +301,8 @@ def diagnose(pods: Iterable[Pod], *, nodes: int, now: datetime) -> Diagnosis:
         key=lambda blocked_pod: (POD_REASONS.index(blocked_pod[1].reason), blocked_pod[0]),
     )
     times = [it.requeue_after_seconds for _, it in reports if it.requeue_after_seconds is not None]
+    placed = [pod.metadata.labels for pod in live if pod.spec.node_name]
+    groups = Counter(of_pod.get(SET_NAME) or of_pod.get(REPLICA_INDEX, "") for of_pod in placed)
     reason = message = None
     if blocked:
         name, worst = blocked[0]
@@ -310,17 +312,9 @@ def diagnose(pods: Iterable[Pod], *, nodes: int, now: datetime) -> Diagnosis:
         reason=reason,
         message=message,
         blocked_pods=tuple(blockage.of_pod(name) for name, blockage in blocked[:BLOCKED_LIMIT]),
-        scheduled_replicas=_scheduled(live, nodes),
+        scheduled_replicas=len(placed) if nodes == 1 else sum(count >= nodes for count in groups.values()),
         requeue_after_seconds=min(times, default=None),
     )
-
-
-def _scheduled(pods: Iterable[Pod], nodes: int) -> int:
-    placed = [pod.metadata for pod in pods if pod.spec.node_name]
-    if nodes == 1:
-        return len(placed)
-    groups = Counter(pod.labels.get(SET_NAME) or pod.labels.get(REPLICA_INDEX, "") for pod in placed)
-    return sum(count >= nodes for count in groups.values())
 
 
 def restarts(pod: Pod) -> int:

@@ -4,7 +4,7 @@ Users who may write graphs usually may not write Ingresses and VirtualServices; 
 them. So it enforces the administrator's limits: at admission, in `dynamoctl lint`, and before each apply.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dynamo_operator import labels, names
@@ -101,7 +101,12 @@ def exposure_problems(
     at = f"{path}.ingress"
     gateway = ingress.virtual_service_gateway
     if has_istio and ingress.use_virtual_service and gateway:
-        yield from _gateway_problems(gateway, f"{at}.virtualServiceGateway", settings)
+        gateways, own = entries(settings.allowed_gateways), settings.virtual_service_gateway
+        if gateway not in (own, *gateways) and ("*" not in gateways or gateway == MESH):
+            usable = [name for name in (own, *gateways) if name]
+            expected = f"expected one of: {', '.join(usable)}" if usable else "none is allowed"
+            subject, flag = f'gateway "{gateway}"', "--istio-allowed-gateways"
+            yield _not_allowed(f"{at}.virtualServiceGateway", subject, expected, flag)
     if name := ingress.ingress_controller_class_name:
         yield from _class_problems(name, f"{at}.ingressControllerClassName", settings)
     if ingress.host:
@@ -116,16 +121,6 @@ def exposure_problems(
         if not executes_configuration(key) and not allows_key(key, allowed):
             subject, expected = f'annotation "{key}"', f"expected one of: {', '.join(allowed)}"
             yield _not_allowed(f"{at}.annotations[{key}]", subject, expected, "--ingress-allowed-annotations")
-
-
-def _gateway_problems(gateway: str, path: str, settings: RenderSettings) -> Iterator[Problem]:
-    allowed = entries(settings.allowed_gateways)
-    own = settings.virtual_service_gateway
-    if gateway in (own, *allowed) or ("*" in allowed and gateway != MESH):
-        return
-    usable = [name for name in (own, *allowed) if name]
-    expected = f"expected one of: {', '.join(usable)}" if usable else "none is allowed"
-    yield _not_allowed(path, f'gateway "{gateway}"', expected, "--istio-allowed-gateways")
 
 
 def _class_problems(name: str, path: str, settings: RenderSettings) -> Iterator[Problem]:
@@ -192,20 +187,23 @@ def component_exposure(
     component: DynamoComponentDeployment, desired: Sequence[Object], settings: RenderSettings
 ) -> Exposure:
     """Split the objects of a component into those to apply and those that are not allowed."""
-    name = component.metadata.name
-    problems = exposure_problems(component.spec, "spec", settings, has_istio=has_istio(desired, name))
-    return allowed(desired, {name: tuple(problems)}, component.metadata.namespace)
+    specs = {component.metadata.name: (component.spec, "spec")}
+    return allowed(desired, specs, component.metadata.namespace, settings)
 
 
-def has_istio(desired: Iterable[Object], component: str) -> bool:
-    """Whether the VirtualService of a component is among the objects."""
-    virtual_service = (VirtualService.KIND.name, names.workload_name(component))
-    return any((body["kind"], body["metadata"]["name"]) == virtual_service for body in desired)
-
-
-def allowed(desired: Sequence[Object], problems: dict[str, tuple[Problem, ...]], namespace: str) -> Exposure:
-    """The objects without those of components, by name, whose exposure has problems."""
-    refused = {names.workload_name(name): denials for name, denials in problems.items() if denials}
+def allowed(
+    desired: Sequence[Object],
+    specs: Mapping[str, tuple[ComponentSpec, str]],
+    namespace: str,
+    settings: RenderSettings,
+) -> Exposure:
+    """The objects without those of components whose exposure has problems. `specs` have paths, by name."""
+    virtual = {key_of(body).name for body in desired if body["kind"] == VirtualService.KIND.name}
+    refused: dict[str, tuple[Problem, ...]] = {}
+    for component, (spec, path) in specs.items():
+        name = names.workload_name(component)
+        if denials := tuple(exposure_problems(spec, path, settings, has_istio=name in virtual)):
+            refused[name] = denials
     if not refused:
         return Exposure(desired)
     kept: list[Object] = []

@@ -118,27 +118,6 @@ def _kept_defaults(
     return {name: kept for name, kept in running.items() if kept != components[name].now}
 
 
-def _still_kept(
-    kept: Mapping[str, NamespaceDefaults],
-    components: Mapping[str, ComponentUnit],
-    desired: Iterable[Object],
-    live: LiveObjects,
-) -> dict[str, NamespaceDefaults]:
-    """Those of the defaults with which some live workload would not change."""
-    still = dict[str, NamespaceDefaults]()
-    for body in desired:
-        running = live.get((body["kind"], key_of(body))) if body["kind"] in WORKLOADS else None
-        if running is None:
-            continue
-        content = content_of(running)
-        for component in kept.keys() - still.keys():
-            if _is_otherwise_same(body, content, components[component].unit):
-                still[component] = kept[component]
-        if still.keys() == kept.keys():
-            break
-    return still
-
-
 def rendered_as_running(
     render: Callable[[Facts], T],
     workloads_of: Callable[[T], Iterable[Object]],
@@ -149,7 +128,15 @@ def rendered_as_running(
     """Render with the defaults of running pods, as far as a live workload does not change with them."""
     kept = _kept_defaults(components, live, facts)
     rendered = render(replace(facts, running_defaults=kept))
-    if not kept:
-        return rendered
-    still = _still_kept(kept, components, workloads_of(rendered), live)
+    still = dict[str, NamespaceDefaults]()
+    for body in workloads_of(rendered) if kept else ():
+        running = live.get((body["kind"], key_of(body))) if body["kind"] in WORKLOADS else None
+        if running is None:
+            continue
+        content = content_of(running)
+        for component in kept.keys() - still.keys():
+            if _is_otherwise_same(body, content, components[component].unit):
+                still[component] = kept[component]
+        if still.keys() == kept.keys():
+            break
     return rendered if still == kept else render(replace(facts, running_defaults=still))

@@ -98,20 +98,24 @@ def resources(short: Resources | None) -> Object:
     return {name: value for name, value in sides.items() if value}
 
 
-def with_device_limits(requirements: Object) -> Object:
-    """Add a limit for every device that is only requested.
+def merged_resources(container: Object, component: Object) -> Object:
+    """Merge a component's resources over its container's, with a limit for every device only requested.
 
     Kubernetes cannot overcommit devices: a request requires an equal limit, and a limit alone is also
     the request.
     """
-    requests: Mapping[str, object] = requirements.get("requests", {})
-    limits: Mapping[str, object] = requirements.get("limits", {})
+    both: Object = dict(merged(container, component))
+    claims = [*container.get("claims", ()), *component.get("claims", ())]
+    if claims:
+        both["claims"] = list({claim["name"]: claim for claim in claims}.values())
+    requests: Mapping[str, object] = both.get("requests", {})
+    limits: Mapping[str, object] = both.get("limits", {})
     missing = {
         name: value
         for name, value in requests.items()
         if name not in limits and cannot_be_overcommitted(name)
     }
-    return {**requirements, "limits": {**limits, **missing}} if missing else requirements
+    return {**both, "limits": {**limits, **missing}} if missing else both
 
 
 def cannot_be_overcommitted(name: str) -> bool:

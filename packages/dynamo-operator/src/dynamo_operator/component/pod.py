@@ -21,9 +21,9 @@ from dynamo_operator.component.objects import (
     merged,
     merged_environment,
     merged_probe,
+    merged_resources,
     variable,
     variable_of_field,
-    with_device_limits,
 )
 from dynamo_operator.component.plan import ComponentPlan, Role
 from dynamo_operator.component.wait_for_leader import CONTAINER, awaited_leader, wait_containers
@@ -151,7 +151,16 @@ def _epp_container(plan: ComponentPlan) -> Object:
     }
     return {
         "name": "main",
-        "args": _epp_arguments(plan),
+        "args": [
+            *("-pool-name", names.inference_pool(plan.graph)),
+            *("-pool-namespace", plan.namespace),
+            *("-pool-group", InferencePool.KIND.group),
+            *("-v", "4"),
+            *("--zap-encoder", "json"),
+            *("-grpc-port", str(EPP_GRPC_PORT)),
+            *("-grpc-health-port", str(_EPP_HEALTH_PORT)),
+            *("-config-file", f"{_EPP_CONFIG_FOLDER}/{EPP_CONFIG_FILE}"),
+        ],
         "ports": [
             {"name": "grpc", "containerPort": EPP_GRPC_PORT, "protocol": "TCP"},
             {"name": "grpc-health", "containerPort": _EPP_HEALTH_PORT, "protocol": "TCP"},
@@ -170,20 +179,6 @@ def _epp_container(plan: ComponentPlan) -> Object:
             {"name": _EPP_CACHE_VOLUME, "mountPath": _EPP_CACHE_FOLDER},
         ],
     }
-
-
-def _epp_arguments(plan: ComponentPlan) -> list[str]:
-    values = {
-        "-pool-name": names.inference_pool(plan.graph),
-        "-pool-namespace": plan.namespace,
-        "-pool-group": InferencePool.KIND.group,
-        "-v": "4",
-        "--zap-encoder": "json",
-        "-grpc-port": str(EPP_GRPC_PORT),
-        "-grpc-health-port": str(_EPP_HEALTH_PORT),
-        "-config-file": f"{_EPP_CONFIG_FOLDER}/{EPP_CONFIG_FILE}",
-    }
-    return [word for flag, value in values.items() for word in (flag, value)]
 
 
 def _epp_pod(plan: ComponentPlan) -> Object:
@@ -311,7 +306,7 @@ def _main_container(plan: ComponentPlan, node: GroupNode | None) -> Object:
     container: Object = dict(merged(default, plan.main_container))
     container |= _probes(default, plan)
     container["env"] = _environment(default, plan)
-    if resources := _merged_resources(container.get("resources", {}), plan.resources):
+    if resources := merged_resources(container.get("resources", {}), plan.resources):
         container["resources"] = resources
     if plan.spec.env_from_secret:
         source = {"secretRef": {"name": plan.spec.env_from_secret}}
@@ -382,14 +377,6 @@ def _identity(plan: ComponentPlan) -> list[Object]:
     if plan.is_discovered_by_kubernetes:
         variables.append(variable("DYN_DISCOVERY_BACKEND", "kubernetes"))
     return variables
-
-
-def _merged_resources(container: Object, component: Object) -> Object:
-    both: Object = dict(merged(container, component))
-    claims = [*container.get("claims", ()), *component.get("claims", ())]
-    if claims:
-        both["claims"] = list({claim["name"]: claim for claim in claims}.values())
-    return with_device_limits(both)
 
 
 def _volumes(plan: ComponentPlan, roles: Iterable[Object]) -> list[Object]:

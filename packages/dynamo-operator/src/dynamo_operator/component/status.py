@@ -84,26 +84,11 @@ NO_DEPLOYMENT = Readiness(
 # newest generation, and they count old pods as available too.
 def deployment_readiness(deployment: Deployment) -> Readiness:
     """Whether all desired replicas of a Deployment run its newest template, and no others."""
-    status = deployment.status
-    spec = from_json(deployment.spec, DeploymentSpec)
-    cause = _deployment_obstacle(deployment, spec)
-    if cause is None:
-        return Readiness(ComponentReason.DEPLOYMENT_READY, "Deployment is ready", is_ready=True)
-    return Readiness(
-        ComponentReason.DEPLOYMENT_NOT_READY,
-        f"Deployment is not ready: {cause}",
-        is_rolling=status.observed_generation < deployment.metadata.generation
-        or status.updated_replicas < max(spec.replicas, status.replicas),
-        has_older=status.replicas > status.updated_replicas,
-    )
-
-
-def _deployment_obstacle(deployment: Deployment, spec: DeploymentSpec) -> str | None:
-    # The first cause in the order of a rollout.
-    status, desired = deployment.status, spec.replicas
+    status, spec = deployment.status, from_json(deployment.spec, DeploymentSpec)
+    desired = spec.replicas
     updated, available = status.updated_replicas, status.available_replicas
     is_behind = status.observed_generation < deployment.metadata.generation
-    checks = (
+    checks = (  # in the order of a rollout
         (spec.paused and desired > 0, "it is paused"),
         (is_behind, "its controller has not observed the newest spec yet"),
         (updated < desired, f"{updated} of {desired} replicas are updated"),
@@ -112,11 +97,19 @@ def _deployment_obstacle(deployment: Deployment, spec: DeploymentSpec) -> str | 
         (available < desired, f"{available} of {desired} replicas are available"),
     )
     obstacle = next((text for applies, text in checks if applies), None)
+    if obstacle is None:
+        return Readiness(ComponentReason.DEPLOYMENT_READY, "Deployment is ready", is_ready=True)
     for type_, bad in (("ReplicaFailure", "True"), ("Progressing", "False")):
         entry = condition(status.conditions, type_)
-        if obstacle and entry and entry.status == bad:  # the Deployment controller knows why it is stuck
-            return f"{obstacle}; {entry.message}"
-    return obstacle
+        if entry and entry.status == bad:  # the Deployment controller knows why it is stuck
+            obstacle = f"{obstacle}; {entry.message}"
+            break
+    return Readiness(
+        ComponentReason.DEPLOYMENT_NOT_READY,
+        f"Deployment is not ready: {obstacle}",
+        is_rolling=is_behind or updated < max(desired, status.replicas),
+        has_older=status.replicas > updated,
+    )
 
 
 def deployment_replicas(deployment: Deployment) -> ServiceReplicaStatus:
@@ -287,7 +280,17 @@ def applied_status(
     """
     blocked, name = applied.blocked, component.metadata.name
     if component.spec.nodes > 1:
-        sets, placements = _present_sets(component, live, applied), applied.by_name(PodGroup)
+        kind, placements = LeaderWorkerSet.KIND.name, applied.by_name(PodGroup)
+        deleted = {it.name for it in applied.changes if (it.verb, it.kind) == (Verb.DELETE, kind)}
+        # With those that were neither written nor deleted, because another object is in the way.
+        sets = {
+            left.metadata.name: left
+            for left in live.values()
+            if isinstance(left, LeaderWorkerSet)
+            and controls(component, left)
+            and left.metadata.deletion_timestamp is None
+            and left.metadata.name not in deleted
+        } | applied.by_name(LeaderWorkerSet)
         groups = {
             group: Group(sets.get(group), leaders.get(group), placements.get(group))
             for group in group_names(component)
@@ -300,23 +303,6 @@ def applied_status(
         return component_status(component, NO_DEPLOYMENT, None, blocked)
     readiness, replicas = deployment_readiness(deployment), deployment_replicas(deployment)
     return component_status(component, readiness, replicas, blocked, diagnosis)
-
-
-# With those that were neither written nor deleted, because another object is in the way.
-def _present_sets(
-    component: DynamoComponentDeployment, live: LiveObjects, applied: Applied
-) -> dict[str, LeaderWorkerSet]:
-    kind = LeaderWorkerSet.KIND.name
-    deleted = {change.name for change in applied.changes if (change.verb, change.kind) == (Verb.DELETE, kind)}
-    kept = {
-        left.metadata.name: left
-        for left in live.values()
-        if isinstance(left, LeaderWorkerSet)
-        and controls(component, left)
-        and left.metadata.deletion_timestamp is None
-        and left.metadata.name not in deleted
-    }
-    return kept | applied.by_name(LeaderWorkerSet)
 
 
 # Programs match the reasons, which are the Go operator's. People need to know which pod fails, and

@@ -1,7 +1,7 @@
 """The rules of a component: alone, over several nodes, and against its previous state."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -193,8 +193,13 @@ def component_problems(
     component: DynamoComponentDeployment, settings: RenderSettings, most: int = MOST_PROBLEMS
 ) -> tuple[Problem, ...]:
     """The problems of a component, sorted by path; no more than `most`."""
-    own = spec_problems(component.spec, "spec", component.metadata.namespace, settings)
-    return first_problems(chain(own, lone_picker_problems(component)), most)
+    own: Iterable[Problem] = spec_problems(component.spec, "spec", component.metadata.namespace, settings)
+    owners = component.metadata.owner_references
+    has_graph = any(owner.kind == DynamoGraphDeployment.KIND.name for owner in owners)
+    if component.spec.component_type == EPP and not has_graph:
+        text = "an endpoint picker must belong to a graph, which provides its pool and configuration"
+        own = chain(own, [Problem("spec.componentType", text, ProblemKind.NOT_SUPPORTED)])
+    return first_problems(own, most)
 
 
 def spec_problems(
@@ -384,12 +389,3 @@ def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
         yield from name_problems(name, f"{at}.name", "a ConfigMap")
     if key is not None and not isinstance(key, str):
         yield Problem(f"{at}.key", "expected a string")
-
-
-def lone_picker_problems(component: DynamoComponentDeployment) -> Iterator[Problem]:
-    """Report an endpoint picker without a graph."""
-    owners = component.metadata.owner_references
-    has_graph = any(owner.kind == DynamoGraphDeployment.KIND.name for owner in owners)
-    if component.spec.component_type == EPP and not has_graph:
-        text = "an endpoint picker must belong to a graph, which provides its pool and configuration"
-        yield Problem("spec.componentType", text, ProblemKind.NOT_SUPPORTED)

@@ -44,7 +44,13 @@ def wait_containers(plan: ComponentPlan, node: GroupNode | None, main: Object) -
         "volumeMounts": [*main.get("volumeMounts", ()), mount],
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-    if resources := _resources(main.get("resources", {})):
+    # Those that determine the QoS class, without devices and resource claims.
+    sides = {
+        side: {name: quantity for name, quantity in amounts.items() if name in _SHARED_RESOURCES}
+        for side, amounts in main.get("resources", {}).items()
+        if side in ("limits", "requests")
+    }
+    if resources := {side: amounts for side, amounts in sides.items() if amounts}:
         init_container["resources"] = resources
     return [init_container]
 
@@ -67,12 +73,3 @@ def script() -> str:
 def awaited_leader(plan: ComponentPlan, node: GroupNode | None) -> LeaderService | None:
     """The service of the leader that a node waits for; None if it does not wait."""
     return None if node is None or node.is_leader else plan.backend.leader_service(plan)
-
-
-def _resources(main: Object) -> Object:
-    # Those that determine the QoS class, without devices and resource claims.
-    sides = {
-        side: {name: quantity for name, quantity in main.get(side, {}).items() if name in _SHARED_RESOURCES}
-        for side in ("limits", "requests")
-    }
-    return {side: amounts for side, amounts in sides.items() if amounts}

@@ -133,7 +133,10 @@ def _endpoints(
         if endpoint.id in inputs.running:
             return endpoint  # the call in progress will record its result
         endpoint = planning.without_loras(endpoint, given_up)
-        return planning.with_stale_lora(endpoint, lora) if lora and was_waiting else endpoint
+        if lora is None or not was_waiting or endpoint.loaded == lora or lora.name in endpoint.leftovers:
+            return endpoint
+        # Another model may have loaded other weights under the same name.
+        return replace(endpoint, leftovers=(*endpoint.leftovers, lora.name))
 
     base, recorded, pod_of = spec.base_model_name, inputs.recorded, inputs.pods.get
     present = {one.id: one for one in planning.endpoints(base, inputs.slices, recorded, pod_of)}

@@ -198,13 +198,6 @@ def without_loras(endpoint: Endpoint, names: Container[str]) -> Endpoint:
     return replace(endpoint, loaded=loaded, tried=tried, leftovers=leftovers)
 
 
-def with_stale_lora(endpoint: Endpoint, desired: Lora) -> Endpoint:
-    """Return the endpoint with a LoRA to unload that another model may have loaded under the same name."""
-    if endpoint.loaded == desired or desired.name in endpoint.leftovers:
-        return endpoint
-    return replace(endpoint, leftovers=(*endpoint.leftovers, desired.name))
-
-
 def after(endpoint: Endpoint, call: Call, reply: Reply, *, now: datetime) -> Endpoint:
     """The state to record after a call has ended."""
     if call.verb is LoraVerb.LIST:

@@ -71,10 +71,12 @@ def with_units(workload: Object, kept: Mapping[str, Object]) -> Object:
             group = {**spec["leaderWorkerTemplate"], **kept.get(GROUP_UNIT, {})}
             return {**workload, "spec": {**spec, "leaderWorkerTemplate": group}}
     template = spec["template"]
-    cliques = [
-        _with_template(clique, kept.get(_unit(template, clique["name"]), {}).get(clique["name"]))
-        for clique in template["cliques"]
-    ]
+    cliques = []
+    for clique in template["cliques"]:
+        cliques.append(clique)
+        if one := kept.get(_unit(template, clique["name"]), {}).get(clique["name"]):
+            rest = {name: value for name, value in clique.items() if name not in _CLIQUE_METADATA}
+            cliques[-1] = {**rest, **one["metadata"], "spec": {**clique["spec"], "podSpec": one["spec"]}}
     return {**workload, "spec": {**spec, "template": {**template, "cliques": cliques}}}
 
 
@@ -97,14 +99,6 @@ def mapped(unit: Object, change: Callable[[Object], Object]) -> Object:
 def _unit(template: Object, clique: str) -> str:
     groups: Any = template.get("podCliqueScalingGroups") or ()
     return next((str(group["name"]) for group in groups if clique in group["cliqueNames"]), clique)
-
-
-def _with_template(clique: Object, template: Object | None) -> Object:
-    if template is None:
-        return clique
-    rest = {name: value for name, value in clique.items() if name not in _CLIQUE_METADATA}
-    spec = {**clique["spec"], "podSpec": template["spec"]}
-    return {**rest, **template["metadata"], "spec": spec}
 
 
 _UNDECIDED = "undecided"

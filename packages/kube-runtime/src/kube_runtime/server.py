@@ -185,8 +185,8 @@ class ConnectionLimit:
         loop = asyncio.get_running_loop()
         try:
             if host:
-                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-                family, _, _, _, (where, *_) = found[0]
+                addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                family, _, _, _, (where, *_) = addresses[0]
                 listener = socket.create_server((str(where), port), family=family, backlog=_BACKLOG)
             else:
                 listener = _on_every_interface(port)

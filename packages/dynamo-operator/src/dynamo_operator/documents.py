@@ -116,10 +116,10 @@ def documents(source: str, text: str, most_values: int = _MOST_VALUES) -> list[D
     Raises: ConfigErrors, one for each mistake.
     """
     reading = _Reading(source, most_values)
-    found = [Document(source, reading.value(node), node) for node in _roots(source, text, most_values)]
+    read = [Document(source, reading.value(node), node) for node in _roots(source, text, most_values)]
     if reading.mistakes:
         raise ConfigErrors(source, reading.mistakes)
-    return [document for document in found if document.value is not None]
+    return [document for document in read if document.value is not None]
 
 
 def scalar(text: str) -> object:

@@ -6,7 +6,7 @@ import socket
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NoReturn
 
@@ -81,13 +81,10 @@ class Exclusions:
                         await self._confirm(namespace, mark)
 
     def _on_change(self, change: Change[Lease]) -> None:
-        seen = change.new or change.old
-        namespace = seen.metadata.namespace if seen else ""
-        left = 0.0 if change.new is None else self._seconds_left(change.old, change.new)
-        if change.new is not None and left > 0:
-            self._mark(namespace, _Mark(change.new, loop_time() + left))
-        else:
-            self._unmark(namespace)
+        if change.new is not None:
+            self._mark(change.new, self._seconds_left(change.old, change.new))
+        elif change.old is not None:
+            self._mark(change.old, 0.0)
 
     async def _confirm(self, namespace: str, mark: _Mark) -> None:
         """Read an expired Lease: the watch may have missed a renewal."""
@@ -102,10 +99,7 @@ class Exclusions:
                 left, present = self._seconds_left(mark.lease, lease), lease
         if self._marks.get(namespace) is not mark:
             return  # the watch delivered a change meanwhile
-        if left > 0:
-            self._mark(namespace, replace(mark, lease=present, until=loop_time() + left))
-        else:
-            self._unmark(namespace)
+        self._mark(present, left)
 
     async def _read(self, key: Key) -> Lease | None:
         """Read a Lease by a list of one, which needs no more permission than the watch."""
@@ -128,22 +122,19 @@ class Exclusions:
         age = seconds_between(lease.spec.renew_time, self.wall_clock())
         return 0.0 if age is None else min(duration - age, duration)
 
-    def _mark(self, namespace: str, mark: _Mark) -> None:
-        if namespace not in self._marks:
-            _log.info(
-                "Excluding namespace from cluster-wide operator processing",
-                namespace=namespace,
-                holderIdentity=mark.lease.spec.holder_identity,
-            )
-        self._marks[namespace] = mark
+    def _mark(self, lease: Lease, left: float) -> None:
+        """Exclude the namespace of a Lease for the seconds that are left of it; include it if there are none."""
+        namespace = lease.metadata.namespace
+        before = self._marks.pop(namespace, None)
         self._changed.set()
-
-    def _unmark(self, namespace: str) -> None:
-        if self._marks.pop(namespace, None) is None:
-            return
-        _log.info("Resuming namespace processing in cluster-wide operator", namespace=namespace)
-        self._changed.set()
-        self.on_end(namespace)
+        if left > 0:
+            self._marks[namespace] = _Mark(lease, loop_time() + left)
+            if before is None:
+                text = "Excluding namespace from cluster-wide operator processing"
+                _log.info(text, namespace=namespace, holderIdentity=lease.spec.holder_identity)
+        elif before is not None:
+            _log.info("Resuming namespace processing in cluster-wide operator", namespace=namespace)
+            self.on_end(namespace)
 
 
 def _is_renewed(before: Lease, lease: Lease) -> bool:

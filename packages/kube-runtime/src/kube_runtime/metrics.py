@@ -193,18 +193,14 @@ class RuntimeMetrics:
         """Observe how long a due key waited for a worker."""
         self._queue_seconds.labels(kind).observe(seconds)
 
-    def _request_series(self, verb: str, resource: str, code: int) -> tuple[Counter, Histogram]:
-        """The series of a kind of request, cached, because a lookup by labels costs more than counting."""
+    def requested(self, verb: str, resource: str, code: int, seconds: float) -> None:
+        """Count one request; code 0: no response."""
         series = self._series.get((verb, resource, code))
-        if series is None:
+        if series is None:  # cached, because a lookup by labels costs more than counting
             counter = self._requests.labels(verb, resource, str(code))
             series = counter, self._request_seconds.labels(verb, resource)
             self._series[verb, resource, code] = series
-        return series
-
-    def requested(self, verb: str, resource: str, code: int, seconds: float) -> None:
-        """Count one request; code 0: no response."""
-        requests, durations = self._request_series(verb, resource, code)
+        requests, durations = series
         requests.inc()
         durations.observe(seconds)
 

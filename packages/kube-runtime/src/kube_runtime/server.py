@@ -79,6 +79,8 @@ class ClientShares:
 _BACKLOG: Final = 128
 _ACCEPT_PAUSE_SECONDS: Final = 0.1
 """Pause after a failed accept, as when the process has no more file descriptors."""
+_SHUTDOWN_SECONDS: Final = 1.0
+"""Seconds that a request in progress may take at shutdown."""
 _NO_IPV6: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _log = structlog.get_logger(__name__)
 
@@ -149,9 +151,7 @@ class _Connection:
 class ConnectionLimit:
     """Accepts connections for an application: `listen`, and later `close`."""
 
-    def __init__(
-        self, app: web.Application, limits: Limits = LIMITS, *, shutdown_seconds: float = 1.0
-    ) -> None:
+    def __init__(self, app: web.Application, limits: Limits = LIMITS) -> None:
         app.middlewares.append(self._counted)
         logger = logging.getLogger("aiohttp.server.limited")
         if not logger.filters:
@@ -159,7 +159,7 @@ class ConnectionLimit:
         self._runner = web.AppRunner(
             app,
             access_log=None,
-            shutdown_timeout=shutdown_seconds,
+            shutdown_timeout=_SHUTDOWN_SECONDS,
             logger=logger,
             auto_decompress=False,  # a few bytes may become gigabytes
             keepalive_timeout=limits.idle_seconds,
@@ -185,8 +185,8 @@ class ConnectionLimit:
         loop = asyncio.get_running_loop()
         try:
             if host:
-                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-                family, _, _, _, (where, *_) = found[0]
+                addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                family, _, _, _, (where, *_) = addresses[0]
                 listener = socket.create_server((str(where), port), family=family, backlog=_BACKLOG)
             else:
                 listener = _on_every_interface(port)

@@ -235,9 +235,9 @@ class SecretStore:
         try:
             if secret is None:
                 metadata = {"namespace": self.key.namespace, "name": self.key.name, "labels": _LABELS}
-                body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"}
                 present = {name: value for name, value in data.items() if value is not None}
-                await self.client.create(self.type_, {**body, "data": present})
+                body = self.type_.KIND.manifest(metadata, type="Opaque", data=present)
+                await self.client.create(self.type_, body)
             else:
                 version = {"resourceVersion": secret.metadata.resource_version}
                 patch = {"metadata": version, "data": data}

@@ -97,15 +97,10 @@ class Configuration:
         if configuration is None or not entries or self.trusts(authorities):
             return
         bundle = base64.b64encode(authorities).decode()
-        desired = {
-            "apiVersion": configuration.KIND.api_version,
-            "kind": configuration.KIND.name,
-            "metadata": {"name": self.name},
-            "webhooks": [{"name": entry.name, "clientConfig": {"caBundle": bundle}} for entry in entries],
-        }
-        await self.client.apply(
-            ValidatingWebhookConfiguration, desired, force=True, uid=configuration.metadata.uid
-        )
+        ours = [{"name": entry.name, "clientConfig": {"caBundle": bundle}} for entry in entries]
+        desired = configuration.KIND.manifest({"name": self.name}, webhooks=ours)
+        uid = configuration.metadata.uid
+        await self.client.apply(ValidatingWebhookConfiguration, desired, force=True, uid=uid)
         _log.info("wrote the webhook CA bundles", configuration=self.name)
 
 

@@ -16,11 +16,7 @@ from kube_runtime.wire import UNREADABLE
 
 _log = structlog.get_logger(__name__)
 _RETRY_SECONDS: Final = 5.0
-_QUESTION: Final = {
-    "apiVersion": SelfSubjectReview.KIND.api_version,
-    "kind": SelfSubjectReview.KIND.name,
-    "metadata": {"name": ""},
-}
+_QUESTION: Final = SelfSubjectReview.KIND.manifest({"name": ""})
 _ACCOUNT: Final = "system:serviceaccount:"
 _JWT_PARTS: Final = 3
 

@@ -201,7 +201,6 @@ def _deciding(text: Raw | None) -> tuple[Object | None, object] | None:
     return reviewed.spec, annotations.get(labels.REQUEST_RECORD)
 
 
-_SHUTDOWN_SECONDS: Final = 1.0
 _DRAIN_SECONDS: Final = 3.0
 REVIEW_SECONDS: Final = 8.0
 """Seconds of a review, including its body. The API server waits ten seconds."""
@@ -325,7 +324,7 @@ class WebhookServer:
         app = web.Application(client_max_size=LARGEST_BODY)
         for rules in self.decisions.rules:
             app.router.add_post(path_of(rules.type_.KIND), self._handler(rules))
-        listener = ConnectionLimit(app, shutdown_seconds=_SHUTDOWN_SECONDS)
+        listener = ConnectionLimit(app)
         try:
             self.port = await listener.listen(self._address, self.certificate.listener)
             self.listening.set()

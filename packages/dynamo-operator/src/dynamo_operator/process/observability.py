@@ -303,19 +303,10 @@ def register_scope(
     registry: CollectorRegistry, excluded: Callable[[], int], has_rival: Callable[[], bool]
 ) -> None:
     """Register the gauges of excluded namespaces, 0 in a restricted operator, and of another installation."""
-    for name, text, read in (
-        (
-            "excluded_namespaces",
-            "Namespaces claimed by restricted operators, in which this one does nothing.",
-            excluded,
-        ),
-        (
-            "other_installation_leads",
-            "1 while another installation holds the leader Lease, so that this one never acts.",
-            has_rival,
-        ),
-    ):
-        Gauge(f"{METRICS_PREFIX}_{name}", text, registry=registry).set_function(read)
+    text = "Namespaces claimed by restricted operators, in which this one does nothing."
+    Gauge(f"{METRICS_PREFIX}_excluded_namespaces", text, registry=registry).set_function(excluded)
+    text = "1 while another installation holds the leader Lease, so that this one never acts."
+    Gauge(f"{METRICS_PREFIX}_other_installation_leads", text, registry=registry).set_function(has_rival)
 
 
 Check: TypeAlias = Callable[[], Health]
@@ -323,8 +314,6 @@ _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 METRICS = "/metrics"
 _LIMITS = Limits(connections=64)
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
-_SHUTDOWN_SECONDS = 1.0
-"""Seconds that a scrape in progress may take at shutdown."""
 
 
 class HttpServer:
@@ -347,7 +336,7 @@ class HttpServer:
         app = web.Application()
         app.add_routes([web.get(path, handler) for path, handler in self._routes.items()])
         context = self._certificate.listener if self._certificate else None
-        listener = ConnectionLimit(app, _LIMITS, shutdown_seconds=_SHUTDOWN_SECONDS)
+        listener = ConnectionLimit(app, _LIMITS)
         try:
             self.port = await listener.listen(self._address, context)
             self.listening.set()
@@ -415,10 +404,6 @@ _FIRST = (
     *("controller", "namespace", "graph", "key"),
 )
 _HARMLESS = re.compile(r"(?i)(name|names|namespace|ref|count|from[-_]?secret|from)$")
-
-
-def _is_secret(key: str) -> bool:
-    return _SECRET.search(key) is not None and _HARMLESS.search(key) is None
 
 
 # Libraries log through `logging`, the operator through structlog; both produce the same lines.
@@ -496,7 +481,7 @@ _FOR_MACHINES: tuple[Processor, ...] = (
 
 
 def _value(key: str, value: object) -> object:
-    if value is not None and _is_secret(key):
+    if value is not None and _SECRET.search(key) and not _HARMLESS.search(key):
         return REDACTED
     if isinstance(value, str):
         is_plain = len(value) <= _SHORT and value.isprintable()

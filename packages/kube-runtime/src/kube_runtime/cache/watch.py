@@ -11,8 +11,8 @@ import structlog
 from kube_runtime.client.client import Client, Page, WatchLine, error_of_watch
 from kube_runtime.errors import DecodeError, Expired, Invalid, NotFound, OperatorError, Throttled, Unreachable
 from kube_runtime.times import loop_time
-from kube_runtime.types.meta import Key, Metadata, R, Selector, Struct, decoder_of
-from kube_runtime.wire import UNLIMITED, UNREADABLE, ObjectIdentity, decode, identity
+from kube_runtime.types.meta import Key, Metadata, R, Selector
+from kube_runtime.wire import UNLIMITED, ObjectIdentity, decode, identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +57,8 @@ class Broken:
 Event: TypeAlias = Started | Present[R] | Synced | Changed[R] | Removed | Broken
 
 
-END_OF_LIST = "k8s.io/initial-events-end"
-"""Annotation of the bookmark that ends a streamed list (KEP-3157)."""
-
-
-class _Marks(Struct, frozen=True):
-    annotations: dict[str, str] = {}
-
-
-class _Bookmark(Struct, frozen=True):
-    metadata: _Marks = _Marks()
-
-
-_BOOKMARK = decoder_of(_Bookmark)
-
-
-def ends_list(line: WatchLine) -> bool:
-    """Whether an event is the bookmark that ends a streamed list."""
-    if line.type != "BOOKMARK":
-        return False
-    try:
-        marks = _BOOKMARK.decode(line.object).metadata.annotations
-    except UNREADABLE:
-        return False
-    return END_OF_LIST in marks
-
+END_OF_LIST = b'"k8s.io/initial-events-end"'
+"""Annotation of the bookmark that ends a streamed list (KEP-3157); the API server alone writes bookmarks."""
 
 _log = structlog.get_logger(__name__)
 
@@ -260,8 +237,9 @@ class Watch(Generic[R]):
             raise
 
     def _listed(self, stream: Watching, line: WatchLine) -> Sequence[Event[R]]:
-        if ends_list(line):
-            if not _advance(stream, identity(line.object)):
+        bookmark = identity(line.object) if line.type == "BOOKMARK" else None
+        if bookmark is not None and END_OF_LIST in bytes(bookmark.annotations):
+            if not _advance(stream, bookmark):
                 raise _Unfinished("a streamed list ended without a version")
             now = loop_time()
             stream.events_received, stream.opened_at, stream.received_at = 0, now, now

@@ -486,8 +486,8 @@ class Controller:
                 del changes[: states.index(_state(written)) + 1]
             for change in changes:
                 self._own_changed(key, change)
-            created = {(each.metadata.uid, *_state(each)) for each in outcome.created}
-            if any((each.metadata.uid, *_state(each)) not in created for each in appeared):
+            created = {(object_.metadata.uid, *_state(object_)) for object_ in outcome.created}
+            if any((object_.metadata.uid, *_state(object_)) not in created for object_ in appeared):
                 self.wake(key)
             self._queue.done(key)
         seconds = loop_time() - started

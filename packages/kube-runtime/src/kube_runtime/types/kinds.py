@@ -47,11 +47,13 @@ class UserInfo(Struct):
     extra: dict[str, tuple[str, ...]] = {}
 
 
-class TokenReviewStatus(Struct):
-    """The result of a review."""
+class ReviewStatus(Struct):
+    """The result of a review: of a token, of the own user, or of a permission."""
 
     authenticated: bool = False
     user: UserInfo = UserInfo()
+    user_info: UserInfo = UserInfo()
+    allowed: bool = False
 
 
 class TokenReview(Resource):
@@ -59,13 +61,7 @@ class TokenReview(Resource):
 
     KIND = Kind("authentication.k8s.io", "v1", "TokenReview", namespaced=False)
 
-    status: TokenReviewStatus = TokenReviewStatus()
-
-
-class SelfSubjectReviewStatus(Struct):
-    """The result of a review."""
-
-    user_info: UserInfo = UserInfo()
+    status: ReviewStatus = ReviewStatus()
 
 
 class SelfSubjectReview(Resource):
@@ -73,13 +69,7 @@ class SelfSubjectReview(Resource):
 
     KIND = Kind("authentication.k8s.io", "v1", "SelfSubjectReview", namespaced=False)
 
-    status: SelfSubjectReviewStatus = SelfSubjectReviewStatus()
-
-
-class AccessReviewStatus(Struct):
-    """The result of a review."""
-
-    allowed: bool = False
+    status: ReviewStatus = ReviewStatus()
 
 
 class SubjectAccessReview(Resource):
@@ -87,7 +77,7 @@ class SubjectAccessReview(Resource):
 
     KIND = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", namespaced=False)
 
-    status: AccessReviewStatus = AccessReviewStatus()
+    status: ReviewStatus = ReviewStatus()
 
 
 class SelfSubjectAccessReview(Resource):
@@ -95,7 +85,7 @@ class SelfSubjectAccessReview(Resource):
 
     KIND = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", namespaced=False)
 
-    status: AccessReviewStatus = AccessReviewStatus()
+    status: ReviewStatus = ReviewStatus()
 
 
 def question(kind: Kind, spec: Object) -> Object:

@@ -23,7 +23,7 @@ from cluster.world import is_readable
 
 _IMPORTED = (
     *("dynamo_operator.process.main", "dynamo_legacy.process", "dynamoctl.main", "dynamoctl.change.apply"),
-    *("dynamoctl.change.diff", "dynamoctl.inspect.why", "dynamoctl.inspect.tree"),
+    *("dynamoctl.inspect.why", "dynamoctl.inspect.tree"),
 )
 _LONGEST = 1 << 18  # bytes of a message: an environment and a command line
 

@@ -1,7 +1,9 @@
-"""What is just below the size limit holds the event loop in no step: a component, or an applied object."""
+"""What is just below the size limit blocks the event loop in no step; groups are never all in memory."""
 
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,6 +12,7 @@ from adversary.growth import is_steep, seconds
 from cluster.operator_process import OperatorProcess
 from cluster.world import COMPONENT, World
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.objects import canonical
 from dynamo_operator.component.render import component_parts
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.settings import RenderSettings
@@ -17,12 +20,12 @@ from dynamo_operator.shared.cluster import Facts
 from kube_runtime.apply.drift import has_no_drift, without_emptied
 from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Object, content, content_of, differ_in_size_only
+from specs import IMAGE, a_component
 
 SETTINGS = RenderSettings()
 BYTES = SETTINGS.largest_object_bytes * 9 // 10
 STALL_SECONDS = 0.1
 """The worst is 0.045 s; CPU time also grows on a machine whose cores are shared."""
-
 ITEMS: dict[str, Callable[[int], Object | str]] = {
     "envs": lambda number: {"name": f"V{number}", "value": "x"},
     "volumes": lambda number: {"name": f"v{number}", "emptyDir": {}},
@@ -112,3 +115,68 @@ def test_components_below_the_limit_are_reconciled(world: World, operator: Opera
         world.create(COMPONENT, {"metadata": {"name": name}, "spec": spec(name, BYTES)})
     for name in STORED:
         world.eventually(COMPONENT, name, lambda found: "conditions" in found.get("status", {}))
+
+
+MEBIBYTE = 1024 * 1024
+
+
+def wide(replicas: int, **fields: Any) -> DynamoComponentDeployment:
+    """A component over two nodes, as large as its CRD allows."""
+    env = [{"name": f"NAME_{number}", "value": "x" * 5} for number in range(4000)]
+    main = {"image": IMAGE, "args": ["run"], "env": env}
+    return a_component(
+        replicas=replicas, multinode={"nodeCount": 2}, extraPodSpec={"mainContainer": main}, **fields
+    )
+
+
+def workloads(component: DynamoComponentDeployment) -> Iterable[Object]:
+    return component_parts(component, Facts(), SETTINGS)[1]
+
+
+def peak_bytes(call: Callable[[], object]) -> int:
+    """The most memory that a call has at one time, beyond what there was before."""
+    call()  # what is imported and remembered for good does not count
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_groups_are_rendered_one_by_one_and_share_their_templates() -> None:
+    many = wide(320)
+
+    def read_one_by_one() -> int:
+        return sum(1 for _ in workloads(many))
+
+    assert read_one_by_one() == 640
+    assert peak_bytes(read_one_by_one) < 30 * MEBIBYTE
+    assert peak_bytes(lambda: list(workloads(many))) < 30 * MEBIBYTE
+
+
+def test_labels_of_a_users_own_are_never_copied_for_all_groups_together() -> None:
+    labels = {f"a{number}": "" for number in range(4000)}
+    many = wide(320, labels=labels, annotations=labels)
+
+    def read_one_by_one() -> int:
+        return sum(1 for _ in workloads(many))
+
+    assert peak_bytes(read_one_by_one) < 40 * MEBIBYTE
+
+
+def test_a_group_is_what_one_pass_over_everything_would_make_of_it() -> None:
+    found = workloads(wide(3, labels={"z": "1", "a": "2"}))
+    assert list(found) == list(found), "each pass renders them anew"
+    for each in found:
+        assert list(_keys(canonical(each))) == list(_keys(each))
+    names = [each["metadata"]["name"] for each in found if each["kind"] == "LeaderWorkerSet"]
+    assert ["w-0", "w-1", "w-2"] == names
+
+
+def _keys(value: Any) -> list[Any]:
+    """Everything in a value, in the order in which it is written."""
+    if isinstance(value, dict):
+        pairs: Object = value
+        return [(name, _keys(each)) for name, each in pairs.items()]
+    return [_keys(each) for each in value] if isinstance(value, list) else [value]

@@ -1,11 +1,15 @@
-"""A settled graph costs nothing, and what another client changes costs one write."""
+"""A settled graph causes no request, a change by another client one write, and a wake-up needs no resync."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
 from cluster.graph.graphs import graph, service, worker
-from kube_runtime.types.kinds import Deployment, Role, Service
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.process.scope import LEASE
+from kube_runtime.times import microtime
+from kube_runtime.types.kinds import Deployment, Lease, Role, Service
 from kube_runtime.types.meta import Key, Kind, Object
 from kube_runtime.wire import path_of
 from lifecycle.running import GRAPH, REST_SECONDS, Running, running
@@ -15,7 +19,6 @@ from simulated.server import Fault
 DEPLOYMENT = Deployment.KIND
 SERVICE = Service.KIND
 ROLE = Role.KIND
-
 TWENTY_MINUTES = 1200.0
 """In ten minutes an object may miss the resync; in twenty it has at least one."""
 
@@ -81,3 +84,32 @@ async def test_drift_is_corrected_by_one_write(what: str) -> None:
         corrected = world.read(kind, name)
         parts = ("spec", "rules")
         assert [before.get(part) for part in parts] == [corrected.get(part) for part in parts]
+
+
+ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
+
+
+@on_simulated_clock
+async def test_a_namespace_that_another_operator_leaves_is_reconciled() -> None:
+    async with running() as world:
+        now = microtime(datetime.now(UTC))
+        spec = {"holderIdentity": "other", "leaseDurationSeconds": 3600, "renewTime": now}
+        world.create(Lease.KIND, {"metadata": {"name": LEASE}, "spec": spec})
+        await asyncio.sleep(REST_SECONDS)
+        world.create(GRAPH, graph(Frontend=service("frontend")))
+        await asyncio.sleep(REST_SECONDS)
+        assert [] == world.names(Deployment.KIND)
+        world.delete(Lease.KIND, LEASE)
+        await asyncio.sleep(REST_SECONDS)
+        assert ["chat-frontend"] == world.names(Deployment.KIND)
+
+
+@on_simulated_clock
+async def test_a_scaling_adapter_that_was_deleted_is_created_again() -> None:
+    async with running() as world:
+        world.create(GRAPH, graph(Frontend=service("frontend", replicas=2, scalingAdapter={"enabled": True})))
+        await asyncio.sleep(REST_SECONDS)
+        assert ["chat-frontend"] == world.names(ADAPTER)
+        world.delete(ADAPTER, "chat-frontend")
+        await asyncio.sleep(REST_SECONDS)
+        assert 2 == world.read(ADAPTER, "chat-frontend")["spec"]["replicas"]

@@ -1,11 +1,15 @@
-"""What messages refer to exists: files, pages and commands."""
+"""Files, pages, commands, reasons and metrics that messages and pages name exist."""
 
 import ast
 import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
+from dynamo_graphs.catalog import MEANINGS
+from dynamo_operator import labels
 from dynamoctl.main import app
+from kube_runtime.apply.result import Obstacle
 
 ROOT = Path(__file__).parents[2]
 FILE = re.compile(r"(?<![\w/.<-])((?:[\w.-]+/)*[\w-]+\.(?:md|yaml|toml|ipynb))(?![\w/])")
@@ -41,3 +45,33 @@ def test_every_command_that_is_named_exists() -> None:
     named = {(place, name) for place, text in texts() for name in COMMAND.findall(text)}
     assert named
     assert set() == {(place, name) for place, name in named if name not in known}
+
+
+EVENTS = ROOT / "packages/kube-runtime/src/kube_runtime/controller/events.py"
+
+
+def test_what_the_page_names_is_in_the_code() -> None:
+    page = (ROOT / "docs/failure-modes.md").read_text(encoding="utf-8")
+    metrics = str(runpy.run_path(str(ROOT / "tools/metrics_page.py"))["page"]())
+    dropped = re.findall(r'event_dropped\("(\w+)"\)', EVENTS.read_text(encoding="utf-8"))
+    known = {str(each.reason) for each in MEANINGS} | set(Obstacle) | set(dropped)
+    known |= set(re.findall(r"`(dynamo_operator_\w+)`", metrics))
+    named = set(re.findall(r"`([a-z]+(?:_[a-z0-9]+)+)`", page))
+    assert len(named) > 30
+    assert set() == named - known
+    keys = set(re.findall(r"`(nvidia\.com/[\w-]+)", page))
+    assert set() == keys - labels.LABELS - labels.ANNOTATIONS
+
+
+MODULE = ROOT / "packages/kube-runtime/src/kube_runtime/wire.py"
+
+
+def test_only_one_module_makes_paths() -> None:
+    # The type checkers refuse any other text where a `UrlPath` is expected.
+    makers = {
+        path
+        for path in sorted(ROOT.glob("packages/*/src/**/*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "UrlPath"
+    }
+    assert {MODULE} == makers

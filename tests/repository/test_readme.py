@@ -1,6 +1,8 @@
-"""The paths that pages name exist. Links are checked by `make lint`, which builds the site."""
+"""The paths that pages name exist, and the example in the README of a package runs."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,8 @@ PAGES = [
 ]
 PATH = re.compile(r"(?<!\[)`(\w[\w.-]*/[\w./*-]*)(?:::\w+)?`")
 """A file or a folder in a code span that is not the text of a link, with the name of a test if it has one."""
-
 IMPORTED = {folder.name: folder.parent for folder in ROOT.glob("packages/*/src/*")}
 """Where the modules of each package are."""
-
 FOLDERS = frozenset(("bench", "charts", "docs", "examples", "packages", "tests", "tools"))
 
 
@@ -44,3 +44,22 @@ def test_every_folder_of_cluster_tests_is_run() -> None:
     parts = re.findall(r"(?:tests/cluster/|(?<![/\w]))([a-z]+)(?![/\w])", listed[1])
     folders = sorted({each.parent.name for each in (ROOT / "tests/cluster").glob("*/test_*.py")})
     assert folders == sorted(parts)
+
+
+PACKAGES = sorted(path.parent for path in ROOT.glob("packages/*/pyproject.toml"))
+NAMES = [path.name for path in PACKAGES]
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=NAMES)
+def test_the_example_runs(package: Path, tmp_path: Path) -> None:
+    text = (package / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    done = subprocess.run(  # noqa: S603  # our own page
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=NAMES)
+def test_the_package_ships_the_license(package: Path) -> None:
+    assert (ROOT / "LICENSE").read_bytes() == (package / "LICENSE").read_bytes()

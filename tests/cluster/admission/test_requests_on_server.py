@@ -1,14 +1,19 @@
-"""Changes of a request that profiles already: which of them a real API server stores."""
+"""Reviews on a real API server: changes of a request that profiles, graphs and their workload provider."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from cluster.admission.conftest import Installation
-from cluster.world import World
+from cluster.admission.conftest import Install, Installation
+from cluster.conftest import ControlPlane
+from cluster.installed import installed
+from cluster.world import GRAPH, World
+from dynamo_operator import labels
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.shared.cluster import GROVE
 from kube_runtime.types.meta import Object
 from kube_runtime.wire import path_of
+from reviews.rows import graph
 
 pytestmark = pytest.mark.cluster
 
@@ -64,3 +69,29 @@ def test_another_spec_is_refused_and_the_accepted_one_may_be_restored(profiling:
     assert 403 == profiling.asker.patch(PATH, manifest(model="third"), APPLY).code
     told = profiling.asker.patch(PATH, manifest(), APPLY)
     assert (200, "m") == (told.code, told.body["spec"]["model"]), told.text
+
+
+@pytest.fixture(scope="module")
+def on_grove(kinds: ControlPlane, install: Install) -> Iterator[Installation]:
+    with installed(kinds, ("grove",), GROVE.kinds), install() as found:
+        yield found
+
+
+def queued(**annotations: str) -> Object:
+    """A graph with a queue that only Grove uses, and that cannot be a label."""
+    found = graph()
+    wanted = {labels.KAI_QUEUE: "not a queue", **annotations}
+    return {**found, "metadata": {**found["metadata"], "annotations": wanted}}
+
+
+def test_what_grove_cannot_run_is_refused_where_grove_will_run_it(on_grove: Installation) -> None:
+    told = on_grove.asker.create(GRAPH, queued())
+    assert 403 == told.code, told.text
+    assert f"metadata.annotations[{labels.KAI_QUEUE}]: " in told.text
+
+
+@pytest.mark.parametrize("annotation", [labels.ENABLE_GROVE, labels.WORKLOAD_PROVIDER])
+def test_what_components_will_run_is_not_validated_for_grove(annotation: str, on_grove: Installation) -> None:
+    value = "false" if annotation == labels.ENABLE_GROVE else "component"
+    told = on_grove.asker.create(GRAPH, queued(**{annotation: value}))
+    assert 201 == told.code, told.text

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from cluster.admission.asking import Told
-from cluster.admission.conftest import Installation
+from cluster.admission.conftest import CONFIGURATIONS, NAMESPACE, SECRET_NAME, Installation
 from cluster.conftest import ControlPlane
-from cluster.world import World
+from cluster.world import GRAPH, World
 from dynamo_graphs.offline import expanded
 from dynamo_operator.admission.configuration import entry_name
 from dynamo_operator.crds import RESOURCES
-from dynamo_operator.shared.cluster import Facts
+from dynamo_operator.shared.cluster import Facts, ServingSecret
 from kube_runtime.types.meta import Kind, Object
+from kube_runtime.wire import path_of
 from reviews.asking import SETTINGS
 from reviews.mutation import mutated
 from reviews.rows import ROWS, Row, graph
@@ -131,3 +132,19 @@ def _as_written(stored: Object) -> Object:
         if name in stored["metadata"]
     }
     return {**{k: v for k, v in stored.items() if k != "status"}, "metadata": metadata}
+
+
+def test_a_removed_ca_bundle_is_restored(webhooks: Installation, lab: World) -> None:
+    before = webhooks.bundles()
+    path = path_of(CONFIGURATIONS, "", webhooks.configuration)
+    patch = [{"op": "remove", "path": f"/webhooks/{index}/clientConfig/caBundle"} for index in (0, 2)]
+    assert 200 == webhooks.asker.patch(path, patch, "application/json-patch+json").code
+    lab.until(lambda: webhooks.bundles() == before)
+    assert 201 == webhooks.asker.create(GRAPH, graph()).code
+
+
+def test_a_deleted_certificate_is_recreated(webhooks: Installation, lab: World) -> None:
+    before = webhooks.certificate()
+    webhooks.asker.delete(ServingSecret.KIND, NAMESPACE, SECRET_NAME)
+    lab.until(lambda: webhooks.certificate() not in ("", before))
+    lab.until(lambda: webhooks.asker.create(GRAPH, graph()).code == 201)

@@ -1,18 +1,23 @@
-"""A start that cannot succeed ends with one clear line, and touches nothing."""
+"""The process of the operator: a start that cannot succeed, a restart, and the loss of its Lease."""
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 
+from cluster.audit import Audit
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
+from cluster.graph.graphs import graph, service
 from cluster.operator_process import OFF, OperatorProcess
-from cluster.world import World
+from cluster.world import COMPONENT, DEPLOYMENT, GRAPH, SERVICE, World
 from devcluster.instance import Instance
 from devcluster.layout import free_ports
 from dynamo_operator.crds import RESOURCES
+from kube_runtime.types.kinds import Lease, Role, RoleBinding, ServiceAccount
 
 pytestmark = pytest.mark.cluster
 
@@ -91,3 +96,79 @@ def test_a_permission_that_is_missing(world: World, kinds: ControlPlane) -> None
     (line,) = errors(ended)
     assert "ingresses" in line
     assert "forbidden" in line
+
+
+KINDS = (GRAPH, COMPONENT, DEPLOYMENT, SERVICE, ServiceAccount.KIND, Role.KIND, RoleBinding.KIND)
+
+
+@pytest.fixture
+def lone_operator(kinds: ControlPlane, namespace: str, tmp_path: Path) -> OperatorProcess:
+    """An operator for this test's namespace only, not started."""
+    flags = (*OFF, f"--restrictedNamespace={namespace}")
+    return OperatorProcess(kinds.kubeconfig, tmp_path / "operator.log", flags)
+
+
+def versions(world: World) -> dict[str, str]:
+    return {
+        f"{kind} {each['metadata']['name']}": each["metadata"]["resourceVersion"]
+        for kind in KINDS
+        for each in world.list(kind)
+    }
+
+
+def test_a_second_start_changes_nothing(
+    world: World, lone_operator: OperatorProcess, kinds: ControlPlane
+) -> None:
+    with lone_operator:
+        lone_operator.ready()
+        world.create(GRAPH, graph())
+        world.eventually(GRAPH, "chat", is_ready)
+        audit = Audit(kinds.audit_log)
+        audit.falls_silent(world.namespace)
+        assert 0 == lone_operator.stop()
+        before = versions(world)
+        since = audit.now()
+        lone_operator.start()
+        lone_operator.ready()
+        time.sleep(2)
+    assert before == versions(world)
+    assert {} == audit.calls(namespace=world.namespace, since=since)
+
+
+def test_a_graph_edited_while_no_operator_ran_is_updated(
+    world: World, lone_operator: OperatorProcess
+) -> None:
+    with lone_operator:
+        lone_operator.ready()
+        world.create(GRAPH, graph())
+        world.eventually(GRAPH, "chat", is_ready)
+        assert 0 == lone_operator.stop()
+        world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": {"replicas": 3}}}})
+        world.delete(SERVICE, "chat-frontend")
+        world.create(GRAPH, graph("other", Frontend=service("frontend")))
+        lone_operator.start()
+        ready = world.eventually(GRAPH, "chat", is_ready)
+        world.eventually(GRAPH, "other", is_ready)
+    assert 3 == ready["status"]["services"]["Decode"]["replicas"]
+    assert world.get(SERVICE, "chat-frontend")
+
+
+def candidate(kinds: ControlPlane, world: World, log: Path) -> OperatorProcess:
+    """An operator that would lead in the test's namespace."""
+    flags = (
+        *OFF,
+        "--leader-elect",
+        f"--leader-election-namespace={world.namespace}",
+        f"--restrictedNamespace={world.namespace}",
+    )
+    return OperatorProcess(kinds.kubeconfig, log, flags)
+
+
+def test_a_leader_that_loses_its_lease_ends(world: World, kinds: ControlPlane, tmp_path: Path) -> None:
+    with candidate(kinds, world, tmp_path / "log") as operator:
+        operator.ready()
+        world.eventually(Lease.KIND, "dynamo.nvidia.com", lambda it: bool(it["spec"].get("holderIdentity")))
+        thief = {"spec": {"holderIdentity": "other", "leaseDurationSeconds": 60}}
+        world.patch(Lease.KIND, "dynamo.nvidia.com", thief)
+        assert 1 == operator.wait()
+        assert "Traceback" not in operator.log.read_text(encoding="utf-8")

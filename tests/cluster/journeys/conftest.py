@@ -6,7 +6,7 @@ It is installed as in a cluster: under a ServiceAccount of its own, and with web
 |---|---|---|
 | J-13 | `test_deploying.py` | |
 | J-14, J-15 | | what is rendered: `golden`, `packages/dynamo-operator/tests/component` |
-| J-16 storage | `test_storage_journeys.py` | `graph/test_claims.py` |
+| J-16 storage | `test_operating.py` | `graph/test_controller.py` |
 | J-17, J-18 | | what is rendered: `golden`, `packages/dynamo-operator/tests/component` |
 | J-19 private registry | `test_deploying.py` | broken Secrets: `graph/test_hostile_objects.py` |
 | J-20 pod overrides | | what is rendered: `packages/dynamo-operator/tests/component` |
@@ -16,7 +16,7 @@ It is installed as in a cluster: under a ServiceAccount of its own, and with web
 | J-24 restart | `test_operating.py` | one pod at a time: `graph/test_steps.py` |
 | J-25 to J-27 | `test_operating.py` | no free GPUs: `component/test_diagnosis.py` of the operator |
 | J-28 debug copy | | golden case `debug` |
-| J-31 | `test_scaling_journeys.py` | GitOps: `scaling/test_scaling.py` |
+| J-31 | `test_operating.py` | GitOps: `scaling/test_scaling.py` |
 | J-29, J-30, J-32, J-33 | | `scaling/test_scaling.py`, `scaling/test_guide.py` |
 | J-35, J-38 Grove | `test_several_nodes.py` | statuses and scale: `grove/test_grove_graph.py` |
 | J-36 | | with the real controller: `multinode/test_groups.py` |

@@ -1,4 +1,4 @@
-"""Operate a graph: the user journeys of diagnosis, pausing, restarting and deletion."""
+"""Operate a graph: the user journeys of diagnosis, pausing, restarting, scaling, storage and deletion."""
 
 import time
 
@@ -17,7 +17,6 @@ CHILDREN = (
     *(ServiceAccount.KIND, Role.KIND, RoleBinding.KIND),
 )
 RESTART_AT = "nvidia.com/restartAt"
-
 CHAT = graph_manifest("""
     backendFramework: vllm
     services:
@@ -237,3 +236,97 @@ def test_j27_a_component_on_its_own(user: User, type_: str) -> None:
     user.kubectl("delete", "dcd/solo")
     user.world.gone(DEPLOYMENT, "solo")
     user.world.gone(SERVICE, "solo")
+
+
+SCALED = graph_manifest(
+    """
+    backendFramework: vllm
+    services:
+      frontend:
+        componentType: frontend
+        extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
+      decode:
+        componentType: worker
+        replicas: 1
+        scalingAdapter: {enabled: true}
+        extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
+    """,
+    "g",
+)
+
+
+def patched(body: str) -> tuple[str, ...]:
+    return ("patch", "dgd/g", "--type=merge", f"--patch={body}")
+
+
+def replicas(number: int) -> str:
+    return f'{{"spec": {{"services": {{"decode": {{"replicas": {number}}}}}}}}}'
+
+
+def sized(user: User, number: int) -> None:
+    user.world.eventually(DEPLOYMENT, "g-decode", lambda it: number == it["spec"]["replicas"])
+
+
+def adapted(user: User) -> None:
+    user.apply(SCALED)
+    user.ready("g")
+    user.kubectl("wait", "dgdsa/g-decode", "--for=condition=Ready", "--timeout=180s")
+
+
+def test_j31_the_number_belongs_to_the_adapter(user: User) -> None:
+    adapted(user)
+    user.kubectl("scale", "dgdsa/g-decode", "--replicas=4")
+    sized(user, 4)
+    words = user.refused(*patched(replicas(2)))
+    assert (
+        "spec.services[decode].replicas cannot be modified directly when scaling adapter is enabled" in words
+    )
+    assert f"kubectl scale dgdsa/g-decode -n {user.namespace} --replicas=2" in words
+    image = '{"extraPodSpec": {"mainContainer": {"image": "reg.example.com/vllm:2.0"}}}'
+    user.kubectl(*patched(f'{{"spec": {{"services": {{"decode": {image}}}}}}}'))
+    sized(user, 4)
+    assert "g-decode" in user.refused(manifest=SCALED)
+    user.apply(SCALED.replace("      replicas: 1\n", ""))
+    sized(user, 4)
+
+
+CLAIM = PersistentVolumeClaim.KIND
+
+
+def with_claim(name: str, claim: str) -> str:
+    return graph_manifest(
+        f"""
+        pvcs: [{claim}]
+        services:
+          Frontend: &service
+            componentType: frontend
+            volumeMounts: [{{name: models, mountPoint: /models}}]
+            extraPodSpec: {{mainContainer: {{image: "reg.example.com/vllm-runtime:1.0"}}}}
+          Worker: {{<<: *service, componentType: worker}}
+        """,
+        name,
+    )
+
+
+def test_j16_storage_that_is_missing(user: User) -> None:
+    """The graph is `pending`, not `failed`: deviation K1. Nothing in it has to be corrected."""
+    user.apply(with_claim("waits", "{name: models}"))
+    waiting = user.says("waits", "models not found")
+    assert "pending" == waiting["status"]["state"]
+    user.create(a_claim("models"))
+    for name in ("waits-frontend", "waits-worker"):
+        assert {"name": "models", "mountPath": "/models"} in main(user.pod(name))["volumeMounts"]
+    user.world.until(lambda: "not found" not in ready_message(user, "waits"))
+    assert "ownerReferences" not in user.world.eventually(CLAIM, "models")["metadata"]
+    words = user.refused(manifest=with_claim("sizeless", "{create: true, name: other}"))
+    assert "When create is true, size, storageClass, and volumeAccessMode are required" in words
+
+
+def ready_message(user: User, name: str) -> str:
+    return str(condition(user.world.eventually(GRAPH, name)).get("message", ""))
+
+
+def a_claim(name: str) -> Object:
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    about = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}}
+    return {**about, "spec": spec}

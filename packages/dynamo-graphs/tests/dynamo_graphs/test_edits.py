@@ -15,7 +15,7 @@ from dynamo_graphs.reader import Missing, service_of
 from dynamo_operator import labels
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment, RollingUpdateStatus
-from dynamoctl.commands import edit
+from dynamoctl.commands import change
 from dynamoctl.options import Where
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Conflict
@@ -65,7 +65,7 @@ def test_a_graph_that_changes_meanwhile(
     cluster = Cluster(*changes)
     connect_to(cluster, monkeypatch)
     with pytest.raises(error) if error else nullcontext():
-        asyncio.run(edit.scale("chat/Decode", replicas=3, where=HERE))
+        asyncio.run(change.scale("chat/Decode", replicas=3, where=HERE))
     assert left == cluster.storage.read(GRAPHS, CHAT)["spec"]["services"]
     assert len(cluster.requests) < 20
 
@@ -73,9 +73,9 @@ def test_a_graph_that_changes_meanwhile(
 def test_what_is_so_already_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
     connect_to(cluster, monkeypatch)
-    asyncio.run(edit.suspend("chat", where=HERE))
-    asyncio.run(edit.suspend("chat", where=HERE))
-    asyncio.run(edit.scale("chat/Decode", replicas=1, where=HERE))
+    asyncio.run(change.suspend("chat", where=HERE))
+    asyncio.run(change.suspend("chat", where=HERE))
+    asyncio.run(change.scale("chat/Decode", replicas=1, where=HERE))
     assert ["GET", "PATCH", "GET", "GET"] == [each.method for each in cluster.requests]
 
 

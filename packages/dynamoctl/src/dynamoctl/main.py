@@ -11,7 +11,7 @@ from cyclopts import App
 
 from dynamo_operator import version
 from dynamo_profiler.main import profiler
-from dynamoctl.commands import author, change, edit, installation, read, traffic
+from dynamoctl.commands import author, change, installation, read, traffic
 from kube_runtime.commandline import application, execute
 
 
@@ -23,7 +23,7 @@ def app(program: str = "dynamoctl") -> App:
     for command in (
         *(read.get, read.why, read.status, read.tree, read.events, read.logs, read.report),
         *(read.models, read.requests(), traffic.chat, traffic.curl, traffic.port_forward),
-        *(traffic.top, edit.scale, edit.suspend, edit.resume, edit.rollout()),
+        *(traffic.top, change.scale, change.suspend, change.resume, change.rollout()),
         *(change.diff, change.apply, change.convert, author.render, author.lint, author.crds),
         *(author.profile, author.new, author.explain, author.schema, author.completion),
         *(installation.install, installation.uninstall, installation.images, installation.check),

@@ -1,27 +1,18 @@
 """The tree of a graph's objects: what belongs to what, what is ready, and why a pod is not."""
 
-import asyncio
 import io
 import json
 from collections import defaultdict
 from typing import Any
 
 import msgspec
-import pytest
 from rich.console import Console
 
-from dynamo_graphs.members import Members, members, tree_of
-from dynamo_graphs.reader import Missing
+from dynamo_graphs.members import tree_of
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodClique, PodCliqueScalingGroup
-from dynamoctl.inspect.top import print_top
 from dynamoctl.inspect.tree import drawn
-from dynamoctl.inspect.why import print_reasons
-from dynamoctl.options import Where
-from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.types.kinds import Pod, Role
-from kube_runtime.types.meta import Key, Object, R, Resource
-from scripted.odd_server import odd_server
-from scripted.transport import answer
+from kube_runtime.types.meta import Object, R, Resource
 from stated import NOW, READY, THEN, a_condition, a_graph
 
 GRAPH = a_graph(READY)
@@ -95,78 +86,3 @@ def test_the_same_for_machines() -> None:
     found = a_tree(a_pod("p", owner="u-chat"))
     pod = {"kind": "Pod", "name": "p", "ready": True, "note": "Running", "children": []}
     assert [pod] == found["children"]
-
-
-class Cluster:
-    """An API server with some lists; what is asked of it is kept."""
-
-    def __init__(self, lists: dict[str, list[Object]], refused: tuple[str, ...] = ()) -> None:
-        self.lists = lists
-        self.refused = refused
-        self.asked: list[Request] = []
-
-    async def send(self, request: Request) -> Answer:
-        self.asked.append(request)
-        plural = request.path.rpartition("/")[2]
-        code = 200
-        body: Object = {"metadata": {"resourceVersion": "1"}, "items": self.lists.get(plural)}
-        if request.path == "/apis":
-            body = {"groups": [{"name": each} for each in ("apps", "nvidia.com")]}
-        elif plural in self.refused:
-            code, body = 403, {"kind": "Status", "message": f"no {plural} for you", "code": 403}
-        elif plural not in self.lists:
-            code, body = 404, {"kind": "Status", "message": "no such kind", "code": 404}
-
-        return answer(code, body)
-
-
-async def found_in(cluster: Cluster) -> Members:
-    return await members(Client(cluster), Key("prod", "chat"))
-
-
-async def test_kinds_that_are_served_are_asked_for_and_pods_by_their_graph() -> None:
-    cluster = Cluster({"pods": []})
-    assert () == (await found_in(cluster)).unread
-    assert not [each for each in cluster.asked if "grove.io" in each.path or "leaderworkerset" in each.path]
-    (query,) = (each.query for each in cluster.asked if each.path.endswith("/pods"))
-    assert "nvidia.com/dynamo-graph-deployment-name=chat" == query["labelSelector"]
-    assert "500" == query["limit"]
-
-
-async def test_a_kind_that_may_not_be_listed_is_named_once() -> None:
-    owners = [{"kind": "x", "name": "x", "uid": "u-chat"}]
-    deployment = {"metadata": {"name": "d", "ownerReferences": owners}}
-    cluster = Cluster({"deployments": [deployment]}, refused=("pods", "services"))
-    found = await found_in(cluster)
-    assert ["d"] == [each.metadata.name for each in found.by_owner["u-chat"]]
-    assert {f"cannot list {it}: no {it} for you" for it in cluster.refused} == set(found.unread)
-
-
-HERE = Where(namespace="prod")
-
-
-ODD = "warning: left out: dynamographdeployments.nvidia.com prod/odd: "
-
-
-def test_top_and_why_name_it_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    odd_server(monkeypatch)
-    options = {"everywhere": False, "watch": False}
-    asyncio.run(print_top("", HERE, "text", **options, interval_seconds=0))
-    printed = capsys.readouterr()
-    assert "prod/chat" in printed.out
-    assert 1 == printed.err.count(ODD)
-    assert 1 == asyncio.run(print_reasons("", HERE, "text", every=True))
-    printed = capsys.readouterr()
-    assert 1 == printed.err.count(ODD)
-    assert "1 not ready, 2 unreadable\n" in printed.err
-
-
-def test_a_name_like_its_own_is_suggested(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    odd_server(monkeypatch)
-    with pytest.raises(Missing, match='did you mean "odd"'):
-        asyncio.run(print_reasons("od", HERE, "text"))
-    assert "" == capsys.readouterr().err

@@ -1,13 +1,20 @@
-"""`dynamoctl apply`: server-side apply of objects of any kind, and waiting until they are ready."""
+"""`dynamoctl diff` and `apply` for objects of any kind, and the changes in the history of a graph."""
 
 import asyncio
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from rich.text import Text
 
 from dynamo_graphs import AsyncCluster
-from dynamo_graphs.changes import applied
+from dynamo_graphs.ages import short_age
+from dynamo_graphs.changes import RENDERED, Change, applied, planned_changes, some_of
 from dynamo_graphs.explanation import explained
+from dynamo_graphs.history import numbered
+from dynamo_graphs.output import write_yaml
 from dynamo_graphs.reader import STATED, Reading, Target
 from dynamo_operator.shared.conditions import Stated, is_ready
 from dynamo_operator.shared.problems import later_version
@@ -15,10 +22,11 @@ from dynamoctl.authoring.render import Manifest
 from dynamoctl.inspect.tree import follow
 from dynamoctl.inspect.why import print_explanation
 from dynamoctl.options import Where
-from dynamoctl.target import cluster
+from dynamoctl.screen import Cell, Styled, show, show_json, table
+from dynamoctl.target import cluster, parse_graph
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import ConfigError, ConfigErrors, NotFound
-from kube_runtime.types.meta import Kind, Object, key_of
+from kube_runtime.types.meta import Key, Kind, Object, key_of
 
 _VERSION = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[a-z0-9]+")
 _PATH_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/%?#\s]+")
@@ -117,3 +125,89 @@ async def _ready(targets: Sequence[Target[Stated]], timeout_seconds: float) -> E
                 print_explanation(await explained(target.reading, stated))
         return ExitCode.PROBLEMS
     return ExitCode.OK
+
+
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_VERBS = {"restart": "yellow", "delete": "red", "create": "green", "scale": "cyan"}
+
+
+async def print_diff(
+    manifests: Sequence[Manifest], where: Where, output: str, *, force: bool, has_exit_code: bool
+) -> ExitCode:
+    """Print the changes. With `has_exit_code` the code is 1 if there are any.
+
+    Raises: OperatorError, or a group of ConfigError.
+    """
+    async with cluster(where) as at:
+        bodies = await bodies_of(manifests, at, where)
+        changes = await planned_changes(at.reading, bodies, force=force)
+    if output == "json":
+        show_json([_json(change) for change in changes])
+    else:
+        print_changes(changes)
+    has_changes = any(change.lines for change in changes)
+    return ExitCode.PROBLEMS if has_changes and has_exit_code else ExitCode.OK
+
+
+def print_changes(changes: Sequence[Change]) -> None:
+    """Print the diffs, then the effects on each service, and on stderr a summary."""
+    for change in changes:
+        if change.lines:
+            show(*(Text(visible(line), style=_STYLES.get(line[:1], "")) for line in change.lines))
+    print()
+    for change in changes:
+        show(table((), [(Styled(change.name, "bold"), change.verb)]))
+        if change.effects:
+            show(
+                table(
+                    (), [("", Styled(it.verb, _VERBS[it.verb]), it.service, it.text) for it in change.effects]
+                )
+            )
+        elif change.verb == "change" and change.name.partition(" ")[0] in RENDERED:
+            print("  no pod restarts")
+    counts = [sum(change.verb == verb for change in changes) for verb in ("create", "change")]
+    print(f"{counts[0]} to create, {counts[1]} to change", file=sys.stderr)
+
+
+def _json(change: Change) -> Object:
+    return {
+        "object": change.name,
+        "verb": change.verb,
+        "diff": list(change.lines),
+        "effects": [asdict(effect) for effect in change.effects],
+    }
+
+
+async def print_history(name: str, where: Where, output: str, number: int | None) -> None:
+    """Print the revisions of a graph, the newest last, or the spec of one of them."""
+    graph = parse_graph(name)
+    async with cluster(where) as at:
+        revisions, key = await at.history(graph), Key(at.namespace, graph)
+    if number is not None:
+        spec = numbered(key, revisions, number).spec
+        if output == "json":
+            show_json(spec)
+        else:
+            write_yaml([spec], sys.stdout)
+    elif output == "json":
+        show_json(
+            [
+                {
+                    "revision": revision.number,
+                    "created": revision.created,
+                    "cause": revision.cause,
+                    "changes": revision.changes,
+                    "spec": revision.spec,
+                }
+                for revision in revisions
+            ]
+        )
+    else:
+        now, rows = datetime.now(UTC), list[Sequence[Cell]]()
+        for revision in revisions:
+            first: Cell = str(revision.number)
+            if revision is revisions[-1]:
+                first = Styled(f"{first} (current)", "bold")
+            age = short_age(revision.created, now)
+            rows.append((first, age, some_of(revision.changes) or "-", revision.cause or "-"))
+        show(table(("REVISION", "AGE", "CHANGE", "CAUSE"), rows))

@@ -1,14 +1,20 @@
-"""A graph on a real API server: it becomes ready, stays right, and goes without a trace."""
+"""A graph on a real API server: it becomes ready, keeps its PVCs and its provider, and leaves no object."""
+
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from cluster.audit import Audit, Call
 from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import IMAGE, SERVICES, graph, service, worker
+from cluster.installed import installed
 from cluster.world import COMPONENT, DEPLOYMENT, GRAPH, PODS, SERVICE, World
 from dynamo_operator.graph.render import role_binding
-from kube_runtime.types.kinds import PodDisruptionBudget, RoleBinding, ServiceAccount
+from dynamo_operator.shared.cluster import GROVE, PodCliqueSet
+from kube_runtime.types.kinds import PersistentVolumeClaim, PodDisruptionBudget, RoleBinding, ServiceAccount
 from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
@@ -178,3 +184,125 @@ def test_a_planner_whose_binding_names_another_role_gets_a_new_one(world: World,
     audit.falls_silent(world.namespace)
     assert Call("delete", "rolebindings") not in audit.calls(namespace=world.namespace, since=since)
     assert found == world.get(RoleBinding.KIND, "planner-serviceaccount-binding")
+
+
+RECORD = "nvidia.com/workload-provider"
+UNAVAILABLE = "selected_workload_provider_unavailable"
+
+
+def test_graphs_stay_where_they_began_while_grove_comes_and_goes(world: World, kinds: ControlPlane) -> None:
+    frontend = service("frontend")
+    world.create(GRAPH, graph("before", Frontend=frontend))
+    before = world.eventually(GRAPH, "before", is_ready)
+    assert RECORD not in _annotations(before)
+    with installed(kinds, ("grove",), GROVE.kinds):
+        world.eventually(GRAPH, "before", lambda it: "component" == _annotations(it).get(RECORD))
+
+        world.create(GRAPH, graph("during", Frontend=frontend))
+        world.eventually(GRAPH, "during", lambda it: "grove" == _annotations(it).get(RECORD))
+        world.eventually(PodCliqueSet.KIND, "during")
+        world.patch(GRAPH, "before", {"spec": {"services": {"Frontend": {"replicas": 2}}}})
+        world.eventually(GRAPH, "before", lambda it: is_ready(it) and 2 == it["status"]["observedGeneration"])
+        assert None is world.get(PodCliqueSet.KIND, "before")
+        world.patch(GRAPH, "before", {"metadata": {"annotations": {RECORD: None}}})
+        world.eventually(GRAPH, "before", lambda it: "component" == _annotations(it).get(RECORD))
+        was = world.eventually(COMPONENT, "before-frontend")["metadata"]["uid"]
+        world.delete(COMPONENT, "before-frontend")
+        world.eventually(COMPONENT, "before-frontend", lambda it: was != it["metadata"]["uid"])
+        world.eventually(GRAPH, "before", is_ready)
+        assert None is world.get(PodCliqueSet.KIND, "before")
+    lost = world.eventually(GRAPH, "during", lambda it: UNAVAILABLE == _reason(it))
+    assert "grove" == _annotations(lost)[RECORD]
+    assert None is world.get(COMPONENT, "during-frontend")
+    world.create(GRAPH, graph("after", Frontend=frontend))
+    world.eventually(GRAPH, "after", is_ready)
+    with installed(kinds, ("grove",), GROVE.kinds):
+        world.eventually(PodCliqueSet.KIND, "during")
+        world.eventually(GRAPH, "during", lambda it: UNAVAILABLE != _reason(it))
+
+
+def _annotations(body: Object) -> dict[str, str]:
+    found: dict[str, str] = body["metadata"].get("annotations", {})
+    return found
+
+
+def _reason(body: Object) -> str:
+    return str(condition(body, "Ready").get("reason", ""))
+
+
+FOLDER = Path(__file__).parents[3] / "examples"
+# Requests become ready in tests/cluster/profiler, where a profiler runs.
+EXAMPLES = sorted(each for each in FOLDER.glob("*.yaml") if not each.stem.startswith("request-"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_becomes_ready(example: Path, world: World) -> None:
+    body = yaml.safe_load(example.read_text(encoding="utf-8"))
+    world.create(GRAPH, body)
+    ready = world.eventually(GRAPH, body["metadata"]["name"], is_ready)
+    assert set(body["spec"]["services"]) == set(ready["status"]["services"])
+
+
+CLAIM = PersistentVolumeClaim.KIND
+
+
+def with_claims(*claims: Object) -> Object:
+    wanted = graph(Frontend=service("frontend"))
+    wanted["spec"]["pvcs"] = list(claims)
+    return wanted
+
+
+def made(name: str = "models", size: str = "1Gi") -> Object:
+    details = {"size": size, "storageClass": "standard", "volumeAccessMode": "ReadWriteMany"}
+    return {"name": name, "create": True, **details}
+
+
+def claim(name: str) -> Object:
+    spec: dict[str, Any] = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "theirs",
+        "resources": {"requests": {"storage": "5Gi"}},
+    }
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def test_a_claim_is_neither_changed_nor_taken_away(world: World) -> None:
+    world.create(GRAPH, with_claims(made(size="1Gi")))
+    before = world.eventually(CLAIM, "models")
+    world.patch(GRAPH, "chat", {"spec": {"pvcs": [made(size="2Gi"), made("more")]}})
+    world.eventually(CLAIM, "more")
+    world.patch(GRAPH, "chat", {"spec": {"pvcs": None}})
+    world.eventually(GRAPH, "chat", lambda it: it["status"].get("observedGeneration") == 3)
+    after = world.eventually(CLAIM, "models")
+    assert before["spec"] == after["spec"]
+    assert "deletionTimestamp" not in after["metadata"]
+
+
+def test_a_claim_that_exists_is_left_alone(world: World) -> None:
+    before = world.create(CLAIM, claim("models"))
+    world.create(GRAPH, with_claims(made()))
+    world.eventually(GRAPH, "chat", is_ready)
+    after = world.eventually(CLAIM, "models")
+    assert before["spec"] == after["spec"]
+    assert "ownerReferences" not in after["metadata"]
+
+
+def is_going(claim: Object | None) -> bool:
+    """Whether a PVC is deleted, or waits for its finalizers."""
+    return claim is None or "deletionTimestamp" in claim["metadata"]
+
+
+def test_a_retained_claim_outlives_its_graph(world: World) -> None:
+    kept, late = made("kept") | {"retain": True}, made("late")
+    world.create(GRAPH, with_claims(kept, late, made("gone")))
+    world.eventually(CLAIM, "gone", lambda it: bool(it["metadata"]["ownerReferences"]))
+    found = world.eventually(CLAIM, "kept")
+    assert "ownerReferences" not in found["metadata"]
+    changed = [kept, late | {"retain": True, "size": "9Gi"}, made("gone")]
+    world.patch(GRAPH, "chat", {"spec": {"pvcs": changed}})
+    freed = world.eventually(CLAIM, "late", lambda it: not it["metadata"].get("ownerReferences"))
+    assert "1Gi" == freed["spec"]["resources"]["requests"]["storage"]
+    world.delete(GRAPH, "chat")
+    world.until(lambda: is_going(world.get(CLAIM, "gone")))
+    for name in ("kept", "late"):
+        assert "deletionTimestamp" not in world.eventually(CLAIM, name)["metadata"]

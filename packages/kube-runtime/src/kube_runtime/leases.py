@@ -123,7 +123,7 @@ class Exclusions:
         return 0.0 if age is None else min(duration - age, duration)
 
     def _mark(self, lease: Lease, left: float) -> None:
-        """Exclude the namespace of a Lease for the seconds that are left of it; include it if there are none."""
+        """Exclude the namespace of a Lease for the seconds that are left; include it if there are none."""
         namespace = lease.metadata.namespace
         before = self._marks.pop(namespace, None)
         self._changed.set()

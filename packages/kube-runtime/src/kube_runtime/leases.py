@@ -288,14 +288,11 @@ class NamespaceLease:
         try:
             lease = await self.client.merge_patch(Lease, self.key, patch)
         except NotFound:
-            lease = await self._create(now, spec)
+            metadata = {**self.key._asdict(), "annotations": {self._own: now}}
+            body = Lease.KIND.manifest(metadata, spec={"acquireTime": now, **spec})
+            lease = await self.client.create(Lease, body)
         self._renewed_at = sent_at
         self._stale = self._others(lease, are_fresh=False)
-
-    async def _create(self, now: str, spec: Object) -> Lease:
-        metadata = {**self.key._asdict(), "annotations": {self._own: now}}
-        body = Lease.KIND.manifest(metadata, spec={"acquireTime": now, **spec})
-        return await self.client.create(Lease, body)
 
     def _others(self, lease: Lease, *, are_fresh: bool) -> tuple[str, ...]:
         now, before = loop_time(), self._seen

@@ -40,6 +40,7 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel, EndpointInfo
 from dynamo_operator.models.plan import Call, Reply
+from dynamo_operator.process.scope import RECONCILED
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.settings import Address, LoggingSettings, TimeFormat
 from dynamo_operator.shared.conditions import GraphReason
@@ -198,15 +199,6 @@ def _graph_samples(graph: DynamoGraphDeployment, now: datetime) -> _Samples:
             yield "graph_replicas_ready", (*graph.key, name), counted
 
 
-_COUNTED: Final[tuple[type[Resource], ...]] = (
-    DynamoGraphDeployment,
-    DynamoComponentDeployment,
-    DynamoGraphDeploymentScalingAdapter,
-    DynamoGraphDeploymentRequest,
-    DynamoModel,
-)
-
-
 # Gauges of objects are computed from the cache at each scrape: a gauge that is set by events would
 # keep counting deleted objects. Label values are names of graphs, services and models, as many as
 # users create; never pods or messages.
@@ -230,7 +222,7 @@ class ObjectGauges(Collector):
     def _samples(self) -> _Samples:
         counts: Counts[tuple[str, tuple[str, ...]]] = Counts()
         now = self._now()
-        for type_ in _COUNTED:
+        for type_ in RECONCILED:
             for resource in self._cache.list(type_):
                 owner = type_.KIND.name, resource.metadata.namespace
                 counts["resources_total", (*owner, state_of(resource))] += 1

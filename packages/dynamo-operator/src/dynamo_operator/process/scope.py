@@ -103,13 +103,15 @@ def scope_of(client: Client, settings: Settings) -> Scope:
     )
 
 
-_RECONCILED: tuple[type[Resource], ...] = (
+RECONCILED: tuple[type[Resource], ...] = (
     DynamoGraphDeployment,
     DynamoComponentDeployment,
     DynamoGraphDeploymentScalingAdapter,
     DynamoModel,
     DynamoGraphDeploymentRequest,
 )
+"""The kinds of today that the operator reconciles."""
+
 _APPLIED = f"{labels.APP_MANAGED_BY}={labels.MANAGER}"
 _SELECTED: Mapping[type[Resource], str] = {
     kinds.ServiceAccount: _APPLIED,
@@ -159,7 +161,7 @@ def informers(settings: RenderSettings, *, with_legacy_kinds: bool = False) -> I
     """One informer for each watched type, limited to the restricted namespace if there is one."""
     namespace = settings.restricted_namespace
     reconciled = [
-        Informer(type_, namespace=namespace, most_bytes=most_bytes(type_, settings)) for type_ in _RECONCILED
+        Informer(type_, namespace=namespace, most_bytes=most_bytes(type_, settings)) for type_ in RECONCILED
     ]
     if with_legacy_kinds:
         of_older = cast("Callable[[RenderSettings], Informers]", older_generation("kinds"))

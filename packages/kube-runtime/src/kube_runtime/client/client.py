@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol
@@ -207,27 +207,9 @@ _OK = range(200, 300)
 _NOT_IMPLEMENTED = 501
 
 
-@dataclass(slots=True)
-class RequestCount:
-    """The number of requests of a reconcile, for its log line."""
-
-    requests: int = 0
-
-
-# Else each call on the way from the controller to the client would pass the count along.
-_count: ContextVar[RequestCount | None] = ContextVar("_count", default=None)
-
-
-@contextmanager
-def counting_requests() -> Iterator[RequestCount]:
-    """Count the requests that the block and its tasks send."""
-    count = RequestCount()
-    token = _count.set(count)
-    try:
-        yield count
-    finally:
-        _count.reset(token)
-
+# Else each call on the way from the controller to the client would pass the list along.
+sent_methods: ContextVar[list[str] | None] = ContextVar("sent_methods", default=None)
+"""A list to which the method of each request is added that the context and its tasks send."""
 
 ensure_allowed: ContextVar[Callable[[], None]] = ContextVar("ensure_allowed", default=lambda: None)
 """What is called right before each request, or retry, of the context; what it raises prevents it."""
@@ -239,8 +221,8 @@ async def once(transport: Transport, request: Request, kind: Kind | None, key: K
     Raises ApiError, Unreachable, or TooLarge for a response of more than `request.most_bytes`.
     """
     ensure_allowed.get()()
-    if count := _count.get():
-        count.requests += 1
+    if (sent := sent_methods.get()) is not None:
+        sent.append(request.method)
     answer = await transport.send(request)
     if answer.status not in _OK:
         text = await answer.read(MOST_ERROR_BYTES)

@@ -18,7 +18,7 @@ import structlog
 
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache, Change
-from kube_runtime.client.client import RequestCount, counting_requests
+from kube_runtime.client.client import sent_methods
 from kube_runtime.errors import ApiError, Conflict, NoAnswer, NotFound, OperatorError, Refused, ServerFailure
 from kube_runtime.leases import NamespaceExcluded
 from kube_runtime.metrics import RuntimeMetrics
@@ -454,11 +454,11 @@ class Controller:
         started = self._started[key] = loop_time()
         changes = self._own_changes.setdefault(key, [])
         appeared = self._appeared.setdefault(key, [])
-        sent, outcome = RequestCount(), DONE
+        sent, outcome = list[str](), DONE
+        sent_methods.set(sent)  # the worker has a context of its own
         try:
-            with counting_requests() as sent:
-                async with asyncio.timeout(self._options.timeout_seconds):
-                    outcome = await self._outcome(key)
+            async with asyncio.timeout(self._options.timeout_seconds):
+                outcome = await self._outcome(key)
         except asyncio.CancelledError as error:
             worker = asyncio.current_task()
             if worker and worker.cancelling():
@@ -477,7 +477,7 @@ class Controller:
             result = self._ended(key, outcome)
         finally:
             del self._started[key], self._own_changes[key], self._appeared[key]
-            if sent.requests:
+            if sent:
                 self._activity.record()
             # Those after the state `written`, which is based on all before it.
             states = [change.new and _state(change.new) for change in changes]
@@ -492,7 +492,7 @@ class Controller:
             self._queue.done(key)
         seconds = loop_time() - started
         self._metrics.reconciled(self.kind.name, key.namespace, result, seconds)
-        _log.debug("reconciled", result=result, seconds=round(seconds, 4), requests=sent.requests)
+        _log.debug("reconciled", result=result, seconds=round(seconds, 4), requests=len(sent))
         if next(self._cache.list(self._reconciler.reconciles, key.namespace), None) is None:
             self._metrics.forget(self.kind.name, key.namespace)
 

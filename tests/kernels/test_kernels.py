@@ -6,6 +6,7 @@ It answers what is recorded, so that the other tests, which use the record, are 
 import importlib
 import json
 import runpy
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -35,15 +36,19 @@ def test_the_database_answers_what_is_recorded(name: str, gpu: str, tensor: int)
         for each in TOOL["_rows"](TOOL["RECORD"])
         if (each["model"], each["gpu"], each["tp"]) == (name, gpu, str(tensor))
     ]
+    answers(engine, rows)
+
+
+def answers(engine: KernelEngine, rows: Sequence[Mapping[str, str]]) -> None:
     assert rows
     for row in rows:
         count, tokens = int(row["count"]), int(row["tokens"])
-        found = (
+        latency = (
             engine.kernels.predict_prefill_latency(count, tokens)
             if "prefill" == row["kind"]
             else engine.kernels.decode_step_latency(count, tokens, 2)
         )
-        assert float(row["ms"]) == pytest.approx(found, rel=1e-3)
+        assert float(row["ms"]) == pytest.approx(latency, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -67,15 +72,7 @@ def test_the_database_answers_as_the_recorded_one_of_the_cluster_tests(
     key = (model_size, SYSTEMS[gpu], backend, f"{layout.tensor}", f"{layout.data}")
     names = ("model", "system", "backend", "tp", "dp")
     rows = [each for each in TOOL["_rows"](RECORDED) if key == tuple(each[at] for at in names)]
-    assert rows
-    for row in rows:
-        count, tokens = int(row["count"]), int(row["tokens"])
-        found = (
-            engine.kernels.predict_prefill_latency(count, tokens)
-            if "prefill" == row["kind"]
-            else engine.kernels.decode_step_latency(count, tokens, 2)
-        )
-        assert float(row["ms"]) == pytest.approx(found, rel=1e-3)
+    answers(engine, rows)
 
 
 def test_a_run_by_kernels_finds_a_graph() -> None:

@@ -1,47 +1,49 @@
-"""A refused write always has a voice, whichever kind and refusal it is.
+"""Every refused write is reported, and the rules of the charts allow every write.
 
 Each kind that the operator writes is refused in turn while everything else is admitted. The object of the
 user names the first cause, everything that does not depend on it exists, and all heals.
 """
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from cluster.graph.graphs import graph, worker
+from cluster.graph.graphs import graph, service, worker
+from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import LEADER_WORKER_SET, LeaderWorkerSet, PodGroup
+from dynamoctl.installation.permissions import RULES
+from kube_runtime.client.client import Request
 from kube_runtime.types.kinds import Service
 from kube_runtime.types.meta import Object
 from lifecycle.refusing import TEXT, Admission, cases, created
-from lifecycle.running import running
+from lifecycle.running import COMPONENT, GRAPH, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
-from simulated.server import status
+from simulated.server import Target, status
 
 WITHIN_SECONDS = 10.0
 RETRY_SECONDS = 150.0
 EVENTS = "/api/v1/events"
-
-GRAPH = "controllerrevisions rolebindings roles serviceaccounts"
-PLAIN = f"{GRAPH} dynamocomponentdeployments deployments services"
+COMMON = "controllerrevisions rolebindings roles serviceaccounts"
+PLAIN = f"{COMMON} dynamocomponentdeployments deployments services"
 WRITTEN = {
     "scaled": f"{PLAIN} dynamographdeploymentscalingadapters",
     "planner": PLAIN,
     "endpoint picker": f"{PLAIN} configmaps inferencepools",
     "ingress": f"{PLAIN} ingresses",
     "virtual service": f"{PLAIN} virtualservices",
-    "groups": f"{GRAPH} dynamocomponentdeployments services leaderworkersets podgroups",
+    "groups": f"{COMMON} dynamocomponentdeployments services leaderworkersets podgroups",
     "model": PLAIN,
     "claims": f"{PLAIN} persistentvolumeclaims",
     "budget": f"{PLAIN} poddisruptionbudgets",
-    "Grove": f"{GRAPH} services podcliquesets",
+    "Grove": f"{COMMON} services podcliquesets",
     "request": "jobs rolebindings serviceaccounts",
     "older graph": "dynamonimdeployments deployments services",
     "older graph without its image": "dynamonimdeployments dynamonimrequests",
     "older component": "deployments services horizontalpodautoscalers persistentvolumeclaims",
 }
 """The kinds that the operator writes in each case; each test ends with all of them."""
-
 DEPENDENTS = {
     "roles": "rolebindings",
     "dynamocomponentdeployments": "deployments services ingresses virtualservices leaderworkersets "
@@ -51,7 +53,6 @@ DEPENDENTS = {
     "rolebindings": "jobs",
 }
 """The kinds that cannot exist before those of a kind, or that the operator does not create before them."""
-
 REFUSALS: dict[str, Object] = {
     "forbidden": status(403, "Forbidden", f'User "operator" cannot create it: {TEXT}'),
     "quota": status(403, "Forbidden", f"exceeded quota: {TEXT}"),
@@ -146,3 +147,45 @@ async def test_a_refused_record_on_the_graph_itself_is_reported() -> None:
         await asyncio.sleep(RETRY_SECONDS)
         assert TEXT not in case.reported(world)
         assert "podcliquesets" in created(world, case)
+
+
+_VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
+
+
+def is_allowed(request: Request) -> bool:
+    """Whether a rule has the verb and the resource, whatever names the rule has."""
+    target, verb = Target.of(request.path), _VERBS[request.method]
+    _, kind, *rest = target.collection.split("/")
+    group = rest[0] if kind == "apis" else ""
+    resource = "/".join(filter(None, (rest[-1], target.subresource)))
+    return any(rule.group == group and resource in rule.resources and verb in rule.verbs for rule in RULES)
+
+
+async def rolled_out(world: Running) -> None:
+    """Create a graph with managed rollouts, and change its worker once it runs.
+
+    The old worker is scaled down at once: a rolling replacement waits by the clock of the wall.
+    """
+    adapted = {"scalingAdapter": {"enabled": True}}
+    recreated = {"annotations": {labels.STRATEGY: "Recreate"}}
+    desired: dict[str, Any] = graph(
+        Frontend=service("frontend", **adapted), Decode=worker("decode", **recreated)
+    )
+    desired["metadata"]["annotations"] = {labels.WORKER_ROLLOUT: "managed"}
+    world.create(GRAPH, desired)
+    await asyncio.sleep(REST_SECONDS)
+    await world.deployments_run()
+    env = [{"name": "A", "value": "b"}]
+    world.change(GRAPH, "chat", {"spec": {"services": {"Decode": {"envs": env}}}})
+    await asyncio.sleep(REST_SECONDS)
+    for _ in range(3):
+        await world.deployments_run()
+
+
+@on_simulated_clock
+async def test_the_rules_of_the_charts_allow_what_the_operator_writes() -> None:
+    async with running() as world:
+        await rolled_out(world)
+        writes = [request for request in world.server.requests if request.method != "GET"]
+        assert any(f"{COMPONENT.plural}/" in each.path and each.path.endswith("/scale") for each in writes)
+        assert set() == {f"{each.method} {each.path}" for each in writes if not is_allowed(each)}

@@ -3,7 +3,7 @@
 | journey | here | in full elsewhere |
 |---|---|---|
 | J-01 check first | all | judgements: `packages/dynamoctl/tests/installation` |
-| J-02 CRDs | all | printed columns: `api/test_definitions.py` |
+| J-02 CRDs | all | printed columns: `api/test_schema_on_server.py` |
 | J-03 whole cluster | all but its servers | `test_servers_beside.py`; metrics: `test_scraped.py` |
 | J-04 one namespace | all | |
 | J-05 hand-over | | `tenancy/test_tenancy.py` |

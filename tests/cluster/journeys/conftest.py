@@ -17,7 +17,7 @@ It is installed as in a cluster: under a ServiceAccount of its own, and with web
 | J-25 to J-27 | `test_operating.py` | no free GPUs: `component/test_diagnosis.py` of the operator |
 | J-28 debug copy | | golden case `debug` |
 | J-31 | `test_operating.py` | GitOps: `scaling/test_scaling.py` |
-| J-29, J-30, J-32, J-33 | | `scaling/test_scaling.py`, `scaling/test_guide.py` |
+| J-29, J-30, J-32, J-33 | | `scaling/test_scaling.py` |
 | J-35, J-38 Grove | `test_several_nodes.py` | statuses and scale: `grove/test_grove_graph.py` |
 | J-36 | | with the real controller: `multinode/test_groups.py` |
 | J-37 | `test_several_nodes.py` | |

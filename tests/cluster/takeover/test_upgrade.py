@@ -1,4 +1,4 @@
-"""Pods that we would render otherwise stay as the Go operator made them, until their service is edited."""
+"""Pods that we would render otherwise, and graphs on a withheld Grove, stay as the Go operator made them."""
 
 import asyncio
 from collections.abc import Iterator
@@ -7,25 +7,31 @@ from typing import Any
 
 import pytest
 
+from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
+from cluster.operator_process import OFF, OperatorProcess
+from cluster.permissions.conftest import Install, install
+from cluster.permissions.roles import NAMES, Installation
 from cluster.takeover.earlier import MANAGER, environment, managers
 from cluster.takeover.test_takeover import GRAPH, filled, is_taken_over, operator, recorded, templates
 from cluster.world import World
-from conformance.modes import MODES
+from conformance.modes import COMMON, MODES
 from conformance.takeover import settings_of
 from dynamo_graphs.reader import Reading
 from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.shared.cluster import GROVE, PodCliqueSet
 from dynamoctl.installation.checks import CheckResult, Finding
+from dynamoctl.installation.permissions import Feature, Name
 from dynamoctl.installation.upgrade import pods
 from kube_runtime.client.connect import connect
 from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Kind, Object
 
-EDIT = {"spec": {"services": {"W": {"envs": [{"name": "NEW", "value": "yes"}]}}}}
-
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
+
+EDIT = {"spec": {"services": {"W": {"envs": [{"name": "NEW", "value": "yes"}]}}}}
 
 
 def note(there: World, kind: Kind, name: str) -> str:
@@ -140,3 +146,41 @@ def test_cliques_of_grove_stay_until_their_service_is_edited(
 def services(there: World) -> Iterator[str]:
     graph = there.read(GRAPH, "g")
     yield from graph["spec"]["services"]
+
+
+__all__ = ["install"]
+FLAGS = (
+    *OFF,
+    *COMMON,
+    f"--planner-cluster-role-name={NAMES[Name.PLANNER_ROLE]}",
+    f"--epp-cluster-role-name={NAMES[Name.EPP_ROLE]}",
+)
+
+
+def test_no_pod_runs_twice_and_the_right_to_grove_is_enough(
+    kinds: ControlPlane, world: World, install: Install, tmp_path: Path
+) -> None:
+    features = {Feature.CLUSTER_WIDE, Feature.SSH_KEYS}
+    kubeconfig = install(Installation(world.namespace, features))
+    with installed(kinds, ("grove",), GROVE.kinds):
+        there = recorded(kinds, world, "agg-vllm", "grove")
+        (before,) = there.list(PodCliqueSet.KIND)
+        with OperatorProcess(kubeconfig, tmp_path / "log", FLAGS) as operator:
+            operator.ready()
+            graph = there.eventually(GRAPH, "g", lambda each: bool(condition(each, "Ready")))
+            ready = condition(graph, "Ready")
+            assert "selected_workload_provider_unavailable" == ready["reason"]
+            assert "Grove is installed, but the operator may not read" in ready["message"]
+            assert "dynamo-operator.optionalApis.grove=true" in ready["message"]
+        with OperatorProcess(kubeconfig, tmp_path / "again", FLAGS) as operator:
+            operator.ready()
+            assert not there.list(DynamoComponentDeployment.KIND)
+            assert not there.list(Deployment.KIND)
+            assert [before] == there.list(PodCliqueSet.KIND)
+            install(Installation(world.namespace, {*features, Feature.GROVE}))
+            there.until(lambda: is_taken_over(there, PodCliqueSet.KIND))
+            (after,) = there.list(PodCliqueSet.KIND)
+            assert filled(before["spec"]["template"]) == filled(after["spec"]["template"])
+            assert not there.list(Deployment.KIND)
+        there.delete(GRAPH, "g")
+        there.gone(PodCliqueSet.KIND, before["metadata"]["name"])

@@ -6,7 +6,6 @@ import json
 import random
 import ssl
 import time
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +38,7 @@ from reviews.rows import adapted, graph, model, with_service
 from reviews.rows import request as asked_for
 from reviews.serving import Running, new_certificate, running
 from scripted.server import Authority, Pair, an_authority
+from scripted.transport import answer as answered
 from simulated.clock import on_simulated_clock
 
 GRAPHS = "/validate-nvidia-com-v1alpha1-dynamographdeployment"
@@ -381,12 +381,7 @@ class Reviews:
         self.asked.append(spec)
         where = spec["resourceAttributes"]
         allowed = spec["user"] == "alice" and where["namespace"] == "open"
-        body = {"metadata": {}, "status": {"allowed": allowed}}
-
-        async def chunks() -> AsyncIterator[bytes]:
-            yield json.dumps(body).encode()
-
-        return Answer(201, {}, chunks())
+        return answered(201, {"metadata": {}, "status": {"allowed": allowed}})
 
 
 async def told(reviews: Reviews, namespace: str | None, before: str | None = None) -> list[str]:

@@ -54,18 +54,13 @@ def test_other_components_need_neither_gpus_nor_keys() -> None:
     assert [] == problems(RenderSettings(), extraPodSpec={"mainContainer": main})
 
 
-def test_the_number_of_groups_has_a_limit() -> None:
-    main = {"mainContainer": {"image": IMAGE, "args": ["date"]}}
+def test_the_numbers_of_groups_and_nodes_have_a_limit() -> None:
+    pod = {"mainContainer": {"image": IMAGE, "args": ["date"]}}
     message = "spec.replicas: a multinode component has at most 1000 replicas"
-    assert [message] == problems(replicas=1001, extraPodSpec=main)
-    assert [] == problems(replicas=1000, extraPodSpec=main)
-
-
-def test_the_number_of_nodes_has_a_limit() -> None:
-    main = {"mainContainer": {"image": IMAGE, "args": ["date"]}}
+    assert [message] == problems(replicas=1001, extraPodSpec=pod)
     message = "spec.multinode.nodeCount: a component spans at most 1000 nodes"
-    assert [message] == problems(multinode={"nodeCount": 2**31 - 1}, extraPodSpec=main)
-    assert [] == problems(multinode={"nodeCount": 1000}, extraPodSpec=main)
+    assert [message] == problems(multinode={"nodeCount": 2**31 - 1}, extraPodSpec=pod)
+    assert [] == problems(replicas=1000, multinode={"nodeCount": 1000}, extraPodSpec=pod)
 
 
 def test_a_group_takes_names_from_other_services() -> None:

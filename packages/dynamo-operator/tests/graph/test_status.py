@@ -202,27 +202,6 @@ def test_a_long_message_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("resource", "status"),
-    [
-        (GRAPH, of(component("True"), None)),
-        (GRAPH, of()),
-        (GRAPH, of(None, blocked=(TAKEN,))),
-        (GRAPH, refused_status(GRAPH, MISTAKES)),
-        (GRAPH, without_grove()),
-        (COMPONENT, component_statuses.refused_status(COMPONENT, MISTAKES)),
-        (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, None, ())),
-        (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, COUNTS, ())),
-        (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, None, (TAKEN,))),
-    ],
-)
-def test_our_schema_takes_our_status(resource: Resource, status: Status) -> None:
-    conditions = with_transition_times(status.conditions, (), now="2026-01-01T00:00:00Z")
-    status = status.with_conditions(conditions)
-    stored: Object = msgspec.json.decode(msgspec.json.encode(status))
-    assert () == status_problems(type(resource), stored)
-
-
-@pytest.mark.parametrize(
     ("component_reason", "graph_reason"),
     [("NameConflict", "name_conflict"), ("RejectedByApiServer", "rejected_by_api_server")],
 )
@@ -383,16 +362,6 @@ def explained(graph: DynamoGraphDeployment | None = None, **services: ServiceVie
     return graph_status(graph or with_status(), services, (), now=NOW)
 
 
-def reason(status: TimedStatus) -> str:
-    reason: str = status.status.conditions[0].reason
-    return reason
-
-
-def message(status: TimedStatus) -> str:
-    message: str = status.status.conditions[0].message
-    return message
-
-
 def progressing(status: TimedStatus) -> tuple[str, str]:
     condition = status.status.conditions[-1]
     assert "Progressing" == condition.type
@@ -402,8 +371,7 @@ def progressing(status: TimedStatus) -> tuple[str, str]:
 
 def test_one_service_gives_the_graph_its_reason() -> None:
     status = explained(Decode=late("image_pull_failed", "pod x-0 no"), Frontend=READY)
-    assert "image_pull_failed" == reason(status)
-    assert "Decode: 3/4 ready; pod x-0 no" == message(status)
+    assert ("image_pull_failed", "Decode: 3/4 ready; pod x-0 no") == ready(status.status)[1:]
     assert "1/2" == status.status.ready_services
 
 
@@ -417,8 +385,7 @@ def test_one_service_gives_the_graph_its_reason() -> None:
 )
 def test_several_services_give_one_reason(other: str | None, expected: str) -> None:
     status = explained(Decode=late("pods_crashing", "a"), Prefill=late(other, "b", ready=0))
-    assert expected == reason(status)
-    assert "Decode: 3/4 ready; a | Prefill: 0/4 ready; b" == message(status)
+    assert (expected, "Decode: 3/4 ready; a | Prefill: 0/4 ready; b") == ready(status.status)[1:]
 
 
 STARTING = "pods_not_ready"
@@ -445,8 +412,7 @@ def test_an_update_is_distinguished_from_a_failure(
     graph: DynamoGraphDeployment, service: ServiceView, expected: str
 ) -> None:
     status = explained(graph, Decode=service)
-    assert expected == reason(status)
-    assert expected == status.status.services["Decode"].reason
+    assert [expected] * 2 == [ready(status.status)[1], status.status.services["Decode"].reason]
 
 
 def test_a_service_that_is_ready_explains_nothing() -> None:
@@ -469,7 +435,8 @@ def test_progress_is_stored_and_looked_at_again_at_the_deadline() -> None:
 def test_a_stalled_graph_reports_it_and_continues() -> None:
     status = explained(with_status(progress=reached(3)), Decode=late(STARTING, ready=2))
     assert ("False", "progress_deadline_exceeded") == progressing(status)
-    assert ("pending", STARTING, None) == (status.status.state, reason(status), status.requeue_after_seconds)
+    assert ("pending", STARTING) == (status.status.state, ready(status.status)[1])
+    assert status.requeue_after_seconds is None
 
 
 def test_a_graph_that_is_ready_is_complete() -> None:
@@ -516,7 +483,7 @@ def test_a_suspended_graph_is_not_ready_and_only_one_that_is_going_has_something
 ) -> None:
     suspended = Condition("Suspended", "Unknown", reason_, "text")
     status = graph_status(with_status(), {"Frontend": READY}, (), now=NOW, suspended=suspended)
-    assert expected == (status.status.state, reason(status), message(status))
+    assert expected == (status.status.state, *ready(status.status)[1:])
     assert (reason_ != "suspending") == (status.status.progress is None)
 
 
@@ -555,21 +522,36 @@ def test_a_ready_replica_counts_as_scheduled_before_its_pod_is_seen(
     assert expected == diagnosed(counted, Diagnosis(scheduled_replicas=of_pods)).scheduled_replicas
 
 
-def test_our_schema_takes_all_that_we_say() -> None:
-    pod = BlockedPod("x-0", "OOMKilled", "main", "m", "2026-01-01T00:00:00Z", 3)
-    counted = counts(
-        reason="pods_crashing",
-        message="m",
-        blocked_pods=(pod,) * 5,
-        scheduled_replicas=3,
-        component_names=("a", "b"),
-        runtime_namespace="ns",
-    )
-    status = explained(Decode=ServiceView("chat-decode", counted, 4, obstacles=("o",))).status
+ALL_FIELDS = counts(
+    reason="pods_crashing",
+    message="m",
+    blocked_pods=(BlockedPod("x-0", "OOMKilled", "main", "m", "2026-01-01T00:00:00Z", 3),) * 5,
+    scheduled_replicas=3,
+    component_names=("a", "b"),
+    runtime_namespace="ns",
+)
+
+
+@pytest.mark.parametrize(
+    ("resource", "status"),
+    [
+        (GRAPH, explained(Decode=ServiceView("chat-decode", ALL_FIELDS, 4, obstacles=("o",))).status),
+        (GRAPH, of(component("True"), None)),
+        (GRAPH, of()),
+        (GRAPH, of(None, blocked=(TAKEN,))),
+        (GRAPH, refused_status(GRAPH, MISTAKES)),
+        (GRAPH, without_grove()),
+        (COMPONENT, component_statuses.refused_status(COMPONENT, MISTAKES)),
+        (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, None, ())),
+        (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, COUNTS, ())),
+        (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, None, (TAKEN,))),
+    ],
+)
+def test_our_schema_takes_our_status(resource: Resource, status: Status) -> None:
     conditions = with_transition_times(status.conditions, (), now="2026-01-01T00:00:00Z")
     status = status.with_conditions(conditions)
     stored: Object = msgspec.json.decode(msgspec.json.encode(status))
-    assert () == status_problems(DynamoGraphDeployment, stored)
+    assert () == status_problems(type(resource), stored)
 
 
 def restart(id_: str, phase: str) -> DynamoGraphDeploymentStatus:

@@ -105,11 +105,7 @@ async def test_pods_that_hang_hold_up_nobody() -> None:
 
 @on_simulated_clock
 async def test_new_weights_reach_a_quarter_at_a_time_and_a_bad_address_stops_there() -> None:
-    cluster = Cluster()
-    workers = cluster.has_pods(8)
-    cluster.has_model()
-    async with cluster.operator():
-        await asyncio.sleep(10)
+    async with loaded(pods=8) as (cluster, workers):
         for each in workers:
             each.takes_seconds = 10
         cluster.edit(source={"uri": "s3://vault/new"})
@@ -146,11 +142,8 @@ async def test_a_new_name_is_loaded_the_old_one_goes_and_a_deleted_model_is_unlo
 
 @on_simulated_clock
 async def test_a_restarted_operator_lists_once_and_loads_nothing_again() -> None:
-    cluster = Cluster()
-    workers = cluster.has_pods(3)
-    cluster.has_model()
-    async with cluster.operator():
-        await asyncio.sleep(5)
+    async with loaded(pods=3) as (cluster, workers):
+        pass
     written = cluster.writes()
     async with cluster.operator():
         await asyncio.sleep(60)
@@ -160,11 +153,7 @@ async def test_a_restarted_operator_lists_once_and_loads_nothing_again() -> None
 
 @on_simulated_clock
 async def test_a_deletion_waits_for_nobody_and_everybody_has_a_try() -> None:
-    cluster = Cluster()
-    workers = cluster.has_pods(100)
-    cluster.has_model()
-    async with cluster.operator():
-        await cluster.until(lambda: cluster.status().get("readyEndpoints") == 100)
+    async with loaded(pods=100) as (cluster, workers):
         for each in workers[::2]:
             each.hangs = True
         cluster.delete()

@@ -68,6 +68,7 @@ from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.controller.manager import Health
 from kube_runtime.errors import Unreachable
 from kube_runtime.types.meta import Condition, Metadata, R, Resource
+from scripted.transport import answer
 from simulated.clock import on_simulated_clock
 
 PROMETHEUS = "system:serviceaccount:monitoring:prometheus"
@@ -98,12 +99,7 @@ class Reviews:
             is_for_metrics = spec["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
             may = not self.may_nobody and spec["user"] == PROMETHEUS
             status = {"allowed": is_for_metrics and may}
-        body = json.dumps({"metadata": {}, "spec": spec, "status": status}).encode()
-
-        async def chunks() -> AsyncIterator[bytes]:
-            yield body
-
-        return Answer(201, {"content-type": "application/json"}, chunks())
+        return answer(201, {"metadata": {}, "spec": spec, "status": status})
 
     @staticmethod
     def _whose(token: str) -> dict[str, object]:
@@ -216,10 +212,10 @@ async def test_metrics_over_tls_need_a_token_that_may_read_them(token: str, expe
     keeping = asyncio.create_task(kept.run())
     await kept.certificate.loaded.wait()
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    async with running(server, "https") as session, session.get("/metrics", headers=headers) as answer:
-        assert expected == answer.status
-        assert ("Bearer" if expected == 401 else None) == answer.headers.get("WWW-Authenticate")
-        assert expected == 200 or not await answer.read()
+    async with running(server, "https") as session, session.get("/metrics", headers=headers) as response:
+        assert expected == response.status
+        assert ("Bearer" if expected == 401 else None) == response.headers.get("WWW-Authenticate")
+        assert expected == 200 or not await response.read()
     keeping.cancel()
     await asyncio.wait([keeping])
 
@@ -258,21 +254,21 @@ async def running(server: HttpServer, scheme: str = "http") -> AsyncIterator[aio
 )
 async def test_a_probe_says_ok_or_what_is_wrong(path: str, ready: Health, status: int, text: str) -> None:
     server = health_server(ANY, alive=lambda: WELL, ready=lambda: ready)
-    async with running(server) as session, session.get(path) as answer:
-        assert (status, text) == (answer.status, await answer.text())
+    async with running(server) as session, session.get(path) as response:
+        assert (status, text) == (response.status, await response.text())
 
 
 async def test_metrics_are_served_in_the_format_asked_for() -> None:
     registry = CollectorRegistry()
     Counter("things", "Things.", registry=registry).inc()
     async with running(metrics_server(ANY, registry)) as session:
-        async with session.get("/metrics") as answer:
-            assert "text/plain" == answer.content_type
-            assert "things_total 1.0\n" in await answer.text()
+        async with session.get("/metrics") as response:
+            assert "text/plain" == response.content_type
+            assert "things_total 1.0\n" in await response.text()
         wanted = {"Accept": "application/openmetrics-text; version=1.0.0"}
-        async with session.get("/metrics", headers=wanted) as answer:
-            assert "application/openmetrics-text" == answer.content_type
-            assert (await answer.text()).endswith("# EOF\n")
+        async with session.get("/metrics", headers=wanted) as response:
+            assert "application/openmetrics-text" == response.content_type
+            assert (await response.text()).endswith("# EOF\n")
 
 
 def test_the_version_the_process_and_the_endpoints_of_a_model_are_there() -> None:
@@ -621,18 +617,11 @@ def test_a_log_stream_that_fails_ends_no_reconcile(is_closed: bool) -> None:
     structlog.get_logger("ours").warning("hello", size={1})
 
 
-def test_a_value_that_json_does_not_know_is_written_as_text() -> None:
+def test_values_are_written_as_text_of_limited_length() -> None:
     stream = io.StringIO()
     configure(LoggingSettings(format="json"), stream)
-    structlog.get_logger("ours").warning("hello", size={1}, name="\ud800")
+    structlog.get_logger("ours").warning("w" * 10_000, error="e " * 10_000, size={1}, name="\ud800")
     (line,) = entries(stream)
     assert "{1}" == line["size"]
-
-
-def test_texts_are_cut() -> None:
-    stream = io.StringIO()
-    configure(LoggingSettings(format="json"), stream)
-    structlog.get_logger("ours").warning("w" * 10_000, error="e " * 10_000)
-    (line,) = entries(stream)
     assert TEXT_LIMIT == len(line["message"])
     assert len(line["error"]) <= TEXT_LIMIT

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -14,6 +13,7 @@ from dynamo_operator.process.startup import PATIENCE_SECONDS, prepared, retried_
 from dynamo_operator.settings import HealthSettings, RenderSettings, Settings
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import ConfigError, Forbidden, OperatorError, Unreachable, Untrusted
+from scripted.transport import answer
 from simulated.clock import on_simulated_clock
 
 SUBJECT = "system:serviceaccount:dyn:operator"
@@ -43,12 +43,7 @@ class Server:
         if request.path.endswith("selfsubjectreviews"):
             status = self.review
             body = {"metadata": {}, "status": {"userInfo": {"username": SUBJECT}}}
-        content = json.dumps(body if status < 300 else {"message": "no", "code": status})
-
-        async def chunks() -> AsyncIterator[bytes]:
-            yield content.encode()
-
-        return Answer(status, {}, chunks())
+        return answer(status, body if status < 300 else {"message": "no", "code": status})
 
 
 @on_simulated_clock
@@ -103,8 +98,8 @@ async def test_probes_are_answered_while_the_api_server_is_away() -> None:
             async with asyncio.timeout(10):
                 while True:
                     try:
-                        async with session.get(path) as answer:
-                            assert status == answer.status
+                        async with session.get(path) as response:
+                            assert status == response.status
                             break
                     except aiohttp.ClientConnectorError:
                         await asyncio.sleep(0.01)

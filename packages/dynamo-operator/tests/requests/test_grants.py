@@ -1,7 +1,6 @@
 """A request has nothing created in another namespace unless RBAC of that namespace accepts it."""
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,6 +12,7 @@ from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.types.meta import Metadata, Object
+from scripted.transport import answer
 from simulated.requests import a_spec, request_controller
 
 CURVES: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "curves"}}
@@ -32,12 +32,7 @@ class Reviews:
         self.asked.append(spec)
         where = spec["resourceAttributes"]
         allowed = where["namespace"] == "open" and where["resource"] in self.resources
-        body = {"metadata": {}, "status": {"allowed": allowed}}
-
-        async def chunks() -> AsyncIterator[bytes]:
-            yield json.dumps(body).encode()
-
-        return Answer(self.code, {}, chunks())
+        return answer(self.code, {"metadata": {}, "status": {"allowed": allowed}})
 
 
 def a_request(namespace: str | None) -> DynamoGraphDeploymentRequest:

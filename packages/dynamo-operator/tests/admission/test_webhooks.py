@@ -7,7 +7,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dynamo_operator.admission.decide import RULES
-from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.review import request_in
 from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.admission.webhooks import shared_names, webhooks
@@ -35,7 +34,8 @@ def server(**chosen: str) -> WebhookServer:
         webhooks=msgspec.convert(chosen, WebhookSettings),
     )
     return webhooks(
-        OperatorIdentity(Client(Server()), "us"),
+        Client(Server()),
+        "us",
         Cache(),
         CollectorRegistry(),
         ("127.0.0.1", 0),

@@ -20,7 +20,6 @@ from dynamo_operator.admission.certificates import (
 )
 from dynamo_operator.admission.configuration import Configuration
 from dynamo_operator.admission.decide import ReviewContext, rules_of
-from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.review import Decisions, Request
 from dynamo_operator.admission.server import AccessReviews, Clients, WebhookMetrics, WebhookServer
 from dynamo_operator.component.read import serves, withheld
@@ -45,7 +44,8 @@ _NOT_OWN_BUNDLE = (
 
 
 def webhooks(
-    identity: OperatorIdentity,
+    client: Client,
+    user: str,
     cache: Cache,
     registry: CollectorRegistry,
     address: tuple[str | None, int],
@@ -55,11 +55,12 @@ def webhooks(
 ) -> CertificateRotation:
     """The webhooks and the rotation of their certificate, not started.
 
-    `namespace` is that of the Service and the Secret. `is_excluded`: whether another operator manages one.
+    `user` is our user name; "", which matches no user, if it is unknown. `namespace` is that of the Service
+    and the Secret. `is_excluded`: whether another operator manages one.
 
     Raises: ConfigError: a restricted operator may not write a cluster-wide configuration.
     """
-    client, webhook_settings = identity.client, settings.webhooks
+    webhook_settings = settings.webhooks
     own = settings.render.restricted_namespace
     if own and webhook_settings.certificates == "self":
         raise ConfigError("webhooks.certificates", _NOT_OWN_BUNDLE)
@@ -72,7 +73,7 @@ def webhooks(
 
     def context_of(request: Request) -> ReviewContext:
         context = cluster_context(cache, request.namespace, shared)
-        return ReviewContext(settings.render, request.user_info.username, identity.user, context)
+        return ReviewContext(settings.render, request.user_info.username, user, context)
 
     file = Path(webhook_settings.client_ca) if webhook_settings.client_ca else None
     access_reviews = AccessReviews(client, are_clients_known=file is not None)
@@ -86,7 +87,7 @@ def webhooks(
     )
     configuration = Configuration(client, cache, webhook_settings.configuration_name)
     informers, store = _certificate_source(client, cache, namespace, webhook_settings)
-    return CertificateRotation(identity, store, configuration, server, informers)
+    return CertificateRotation(store, configuration, server, informers)
 
 
 def _certificate_source(

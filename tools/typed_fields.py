@@ -31,7 +31,7 @@ def files() -> dict[Path, str]:
         text = texts.get(path) or path.read_text(encoding="utf-8")
         fields = "".join(f"    {name}: {type_}\n" for name, type_ in _types(struct) if name not in besides)
         body = rf'(class {declared.__name__}\(.*\):\n    """.*"""\n\n)(?:    \w+: .*\n)+'
-        texts[path] = re.sub(body, lambda head, fields=fields: head[1] + fields, text)
+        texts[path] = re.sub(body, rf"\g<1>{fields}", text)
     return texts
 
 

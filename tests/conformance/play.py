@@ -25,6 +25,7 @@ from conformance.outside import Outside, outside
 from conformance.recordings import Case
 from devcluster.instance import Instance
 from dynamo_legacy.api import RESOURCES as LEGACY_RESOURCES
+from dynamo_legacy.names import HorizontalPodAutoscaler
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
@@ -36,16 +37,7 @@ from dynamo_operator.requests.api import (
     RESULTS_FILE,
     DynamoGraphDeploymentRequest,
 )
-from kube_runtime.types.kinds import (
-    Deployment,
-    HorizontalPodAutoscaler,
-    Ingress,
-    Job,
-    Role,
-    RoleBinding,
-    Service,
-    ServiceAccount,
-)
+from kube_runtime.types.kinds import Deployment, Ingress, Job, Role, RoleBinding, Service, ServiceAccount
 from kube_runtime.types.meta import Kind, Object
 from offline.recorded import offline_differences
 

@@ -15,6 +15,7 @@ from typing import Any
 from cluster.history import recording
 from cluster.world import PODS, World
 from dynamo_legacy.api import RESOURCES as LEGACY_RESOURCES
+from dynamo_legacy.names import HorizontalPodAutoscaler
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
@@ -23,7 +24,6 @@ from kube_runtime.types.kinds import (
     ConfigMap,
     ControllerRevision,
     Deployment,
-    HorizontalPodAutoscaler,
     Ingress,
     PersistentVolumeClaim,
     Role,

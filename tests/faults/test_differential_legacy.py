@@ -14,10 +14,11 @@ from cluster.conftest import ControlPlane
 from cluster.legacy.conftest import legacy_kinds
 from cluster.legacy.deployments import COMPONENT, DEPLOYMENT, NIM, REQUEST, is_successful
 from cluster.world import World
+from dynamo_legacy.names import HorizontalPodAutoscaler
 from dynamo_operator.shared.cluster import PullSecret
 from faults.differential import Subject, operated_through_proxy, sequences
 from faults.proxy import Proxy
-from kube_runtime.types.kinds import Deployment, HorizontalPodAutoscaler
+from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Object
 from simulated.image_store import archive, image_store
 

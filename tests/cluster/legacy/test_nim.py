@@ -4,7 +4,8 @@ import pytest
 
 from cluster.legacy.deployments import COMPONENT, IMAGE, condition_of, with_image, worker
 from cluster.world import World
-from kube_runtime.types.kinds import Deployment, HorizontalPodAutoscaler, PersistentVolumeClaim, Service
+from dynamo_legacy.names import HorizontalPodAutoscaler
+from kube_runtime.types.kinds import Deployment, PersistentVolumeClaim, Service
 from kube_runtime.types.meta import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]

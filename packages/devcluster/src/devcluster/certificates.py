@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+from cryptography.x509 import load_pem_x509_certificate
 
 from kube_runtime import tls
 
@@ -49,7 +50,9 @@ class Authority:
 
         Kubernetes reads the user from the common name and the groups from the organizations.
         """
-        issued = tls.Authority.of(self.pair).issue(
+        signer = load_pem_private_key(self.pair.key, password=None)
+        own = load_pem_x509_certificate(self.pair.certificate)
+        issued = tls.Authority(own, cast("ec.EllipticCurvePrivateKey", signer)).issue(
             *(user, hosts), now=datetime.now(UTC), life=LIFETIME, groups=groups, is_client=True
         )
         return Pair(issued.certificate, issued.key)

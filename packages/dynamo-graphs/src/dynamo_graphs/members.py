@@ -28,8 +28,30 @@ from dynamo_operator.shared.conditions import is_ready, summary
 from kube_runtime.client.client import Client
 from kube_runtime.errors import Forbidden, NotFound
 from kube_runtime.types import kinds
-from kube_runtime.types.kinds import Deployment, DeploymentSpec, Pod, ReplicaSet
-from kube_runtime.types.meta import Key, Object, Resource, from_json
+from kube_runtime.types.kinds import Deployment, DeploymentSpec, Pod
+from kube_runtime.types.meta import Key, Kind, Object, Resource, Struct, from_json
+
+
+class ReplicaSetSpec(Struct):
+    """The desired number of pods of one revision."""
+
+    replicas: int = 1
+
+
+class ReplicaSetStatus(Struct):
+    """The observed state of a ReplicaSet."""
+
+    ready_replicas: int = 0
+
+
+class ReplicaSet(Resource):
+    """One revision of a Deployment."""
+
+    KIND = Kind("apps", "v1", "ReplicaSet")
+
+    spec: ReplicaSetSpec = ReplicaSetSpec()
+    status: ReplicaSetStatus = ReplicaSetStatus()
+
 
 _OF_GRAPH = f"{labels.GRAPH}={{graph}}"
 _OURS = f"{labels.APP_MANAGED_BY}={labels.MANAGER}"
@@ -49,7 +71,7 @@ _SELECTED: tuple[tuple[type[Resource], str], ...] = (
     (PodCliqueScalingGroup, ""),
     (PodClique, ""),
     (kinds.Deployment, _OF_GRAPH),
-    (kinds.ReplicaSet, _OF_GRAPH),
+    (ReplicaSet, _OF_GRAPH),
     (PodGroup, ""),
     (LeaderWorkerSet, _OF_GRAPH),
     (kinds.StatefulSet, SET_NAME),

@@ -86,6 +86,14 @@ class BuilderAccount(ServiceAccount):
     """A ServiceAccount that an administrator labelled for builds."""
 
 
+class HorizontalPodAutoscaler(Resource):
+    """A HorizontalPodAutoscaler; its spec stays JSON text for the comparison with the desired state."""
+
+    KIND = Kind("autoscaling", "v2", "HorizontalPodAutoscaler")
+
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+
+
 class BuilderConfig(Resource):
     """The administrator's settings of all builds."""
 

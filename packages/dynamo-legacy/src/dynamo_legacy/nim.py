@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import ClassVar
 
 from dynamo_legacy.api import DynamoNim, DynamoNimDeployment, DynamoNimRequest, DynamoNimSpec
-from dynamo_legacy.names import ServicePodAccount
+from dynamo_legacy.names import HorizontalPodAutoscaler, ServicePodAccount
 from dynamo_legacy.render import claims, nim_namespace_defaults, nim_objects
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.status import claimless_status, imageless_status, nim_status, refusal
@@ -30,15 +30,7 @@ from kube_runtime.apply.result import Applied
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
-from kube_runtime.types.kinds import (
-    Deployment,
-    DeploymentSpec,
-    HorizontalPodAutoscaler,
-    Ingress,
-    PersistentVolumeClaim,
-    Pod,
-    Service,
-)
+from kube_runtime.types.kinds import Deployment, DeploymentSpec, Ingress, PersistentVolumeClaim, Pod, Service
 from kube_runtime.types.meta import Key, Object, Resource, from_json
 
 

@@ -10,7 +10,7 @@ from dynamo_legacy.api import DynamoDeployment, DynamoNim, DynamoNimDeployment, 
 from dynamo_legacy.build.plan import Reason
 from dynamo_legacy.deployment import DeploymentController
 from dynamo_legacy.fetch import ArchiveStore
-from dynamo_legacy.names import GraphConfigMap, ServicePodAccount
+from dynamo_legacy.names import GraphConfigMap, HorizontalPodAutoscaler, ServicePodAccount
 from dynamo_legacy.nim import NimController
 from dynamo_legacy.request import ImageRequestController, request_informers
 from dynamo_legacy.settings import read_legacy_settings
@@ -24,7 +24,6 @@ from dynamo_operator.shared.transforms import BoundedContent, Owners, bounded, c
 from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import ManagedFieldsUpgrade
 from kube_runtime.cache.informer import Informer
-from kube_runtime.types.kinds import HorizontalPodAutoscaler
 from kube_runtime.types.meta import Resource
 
 _WORKERS = 256

@@ -16,6 +16,7 @@ from dynamo_legacy.names import (
     GRAPH_CONFIG,
     GRAPH_CONFIG_KEY,
     GraphConfigMap,
+    HorizontalPodAutoscaler,
     component_name,
     default_dynamo_namespace,
     nim_name,
@@ -35,7 +36,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, NamespaceDefaults
 from dynamo_operator.shared.problems import MOST_REPLICAS
 from kube_runtime.errors import ConfigError, ConfigErrors
-from kube_runtime.types.kinds import Deployment, HorizontalPodAutoscaler, PersistentVolumeClaim
+from kube_runtime.types.kinds import Deployment, PersistentVolumeClaim
 from kube_runtime.types.meta import Key, Kind, Object
 
 T = TypeVar("T")

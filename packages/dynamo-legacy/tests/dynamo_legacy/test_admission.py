@@ -8,7 +8,6 @@ from prometheus_client import CollectorRegistry
 
 from dynamo_legacy.admission import LEGACY_RULES
 from dynamo_operator.admission.decide import RULES, Decision, ReviewContext, decide
-from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.webhooks import webhooks
 from dynamo_operator.settings import RenderSettings, Settings, WebhookSettings
 from kube_runtime.cache.store import Cache
@@ -38,7 +37,8 @@ SPECS: dict[str, tuple[Object, Object, str]] = {
 
 def rules_served(*, legacy_kinds: bool) -> list[str]:
     found = webhooks(
-        OperatorIdentity(Client(Server()), "us"),
+        Client(Server()),
+        "us",
         Cache(),
         CollectorRegistry(),
         ("127.0.0.1", 0),

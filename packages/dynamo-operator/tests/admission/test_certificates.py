@@ -30,7 +30,6 @@ from dynamo_operator.admission.certificates import (
 )
 from dynamo_operator.admission.configuration import Configuration
 from dynamo_operator.admission.decide import ReviewContext
-from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.review import Decisions
 from dynamo_operator.admission.server import WebhookMetrics, WebhookServer
 from dynamo_operator.shared.cluster import ServingSecret
@@ -254,8 +253,7 @@ async def upkeep(server: Server, store: CertificateStore) -> AsyncIterator[Certi
     """A whole replica, with its certificate in that store."""
     client = Client(server, field_manager="test")
     informer = Informer(ValidatingWebhookConfiguration)
-    cache, certificate, identity = Cache([informer.store]), Certificate(), OperatorIdentity(client)
-    identity.user = "operator"
+    cache, certificate = Cache([informer.store]), Certificate()
     webhooks = WebhookServer(
         ("127.0.0.1", 0),
         certificate,
@@ -264,7 +262,7 @@ async def upkeep(server: Server, store: CertificateStore) -> AsyncIterator[Certi
         drain_seconds=0,
     )
     configuration = Configuration(client, cache, NAME)
-    found = CertificateRotation(identity, store, configuration, webhooks, (informer,))
+    found = CertificateRotation(store, configuration, webhooks, (informer,))
     runs = (informer.run(client), webhooks.run(), found.run())
     tasks: list[asyncio.Task[None]] = [asyncio.create_task(each) for each in runs]
     await informer.synced.wait()

@@ -7,7 +7,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dynamo_operator.admission.decide import RULES
-from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.review import request_in
 from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.admission.webhooks import shared_names, webhooks
@@ -35,7 +34,8 @@ def server(**chosen: str) -> WebhookServer:
         webhooks=msgspec.convert(chosen, WebhookSettings),
     )
     return webhooks(
-        OperatorIdentity(Client(Server()), "us"),
+        Client(Server()),
+        "us",
         Cache(),
         CollectorRegistry(),
         ("127.0.0.1", 0),
@@ -78,12 +78,11 @@ class World:
 
     def __init__(self) -> None:
         self.graphs, self.ingresses = a_store(DynamoGraphDeployment), a_store(Ingress)
-        self.names = shared_names(Cache([self.graphs, self.ingresses]))
+        self.graph_names, self.hosts = shared_names(Cache([self.graphs, self.ingresses]))
 
     def around(self, namespace: str) -> ClusterContext:
         return ClusterContext(
-            foreign_graphs=self.names.graphs.outside(namespace),
-            foreign_hosts=self.names.hosts.outside(namespace),
+            foreign_graphs=self.graph_names.outside(namespace), foreign_hosts=self.hosts.outside(namespace)
         )
 
 
@@ -130,4 +129,4 @@ def test_a_host_that_another_namespace_uses_is_reported() -> None:
 def test_an_ingress_without_hosts_claims_none(spec: bytes) -> None:
     world = World()
     world.ingresses.on_watch_event(Present(ingress("prod", spec=spec)))
-    assert "chat.example.com" not in world.names.hosts.outside("lab")
+    assert "chat.example.com" not in world.hosts.outside("lab")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import IPv4Address, ip_address
-from typing import Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -33,18 +32,6 @@ class Authority:
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey = field(repr=False)
 
-    @classmethod
-    def of(cls, pair: Pair) -> Self:
-        """The CA with this certificate and key.
-
-        Raises:
-            TypeError: the key is not an elliptic curve key.
-        """
-        key = serialization.load_pem_private_key(pair.key, password=None)
-        if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise TypeError("the key of the CA is not an elliptic curve key")
-        return cls(x509.load_pem_x509_certificate(pair.certificate), key)
-
     @property
     def pem(self) -> bytes:
         """The certificate as PEM."""
@@ -67,10 +54,7 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         subject, signer = _named(name, groups), self.key.public_key()
         builder = _unsigned(subject, key, self.certificate.subject, signer, (now, life))
-        purposes = list[x509.ObjectIdentifier]()
-        if is_client:
-            purposes.append(ExtendedKeyUsageOID.CLIENT_AUTH)
-            builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
+        purposes = [ExtendedKeyUsageOID.CLIENT_AUTH] if is_client else []
         if hosts:
             purposes.append(ExtendedKeyUsageOID.SERVER_AUTH)
             names = x509.SubjectAlternativeName(map(_alternative_name, hosts))
@@ -86,10 +70,21 @@ class Authority:
 def new_authority(name: str, *, now: datetime, life: timedelta) -> Authority:
     """Create a self-signed CA."""
     key = ec.generate_private_key(ec.SECP256R1())
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=True,
+        crl_sign=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
     certificate = (
         _unsigned(_named(name), key, _named(name), key.public_key(), (now, life))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(usage, critical=True)
         .sign(key, hashes.SHA256())
     )
     return Authority(certificate, key)
@@ -147,7 +142,11 @@ class Certificate:
             return
         self._context = await asyncio.to_thread(server_context, pair, client_authorities)
         self._client_authorities = client_authorities
-        self.expires = _expiry(pair)
+        try:  # the first certificate of the chain is the server's
+            first = x509.load_pem_x509_certificate(pair.certificate)
+            self.expires = first.not_valid_after_utc.timestamp()
+        except ValueError:  # OpenSSL accepts some certificates that this library does not
+            self.expires = float("nan")
         self.pair = pair
         self.loaded.set()
 
@@ -174,14 +173,6 @@ def _bare_context() -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     return context
-
-
-def _expiry(pair: Pair) -> float:
-    """The expiry of the first certificate of the chain, which is the server's."""
-    try:
-        return x509.load_pem_x509_certificate(pair.certificate).not_valid_after_utc.timestamp()
-    except ValueError:  # OpenSSL accepts some certificates that this library does not
-        return float("nan")
 
 
 def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
@@ -222,17 +213,3 @@ def _alternative_name(host: str | IPv4Address) -> x509.GeneralName:
         return x509.IPAddress(ip_address(host))
     except ValueError:
         return x509.DNSName(str(host))
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )

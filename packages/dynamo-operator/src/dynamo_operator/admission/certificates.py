@@ -17,7 +17,6 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
 from dynamo_operator.admission.configuration import Caller, Configuration, service_host
-from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.settings import MetricsSettings
 from dynamo_operator.shared.cluster import MetricsSecret, ServingSecret
@@ -429,14 +428,12 @@ class CertificateRotation(Rotation):
 
     def __init__(
         self,
-        identity: OperatorIdentity,
         store: CertificateStore,
         configuration: Configuration,
         server: WebhookServer,
         informers: tuple[Informer[Any], ...],
     ) -> None:
         super().__init__(store, informers, server.certificate)
-        self._identity = identity
         self._configuration = configuration
         self.server = server
         self._problems = _STARTING
@@ -452,11 +449,6 @@ class CertificateRotation(Rotation):
     def ready(self) -> Health:
         """Ready if the API server can call the webhooks of this process."""
         return Health(tuple(f"webhooks: {problem}" for problem in self._problems))
-
-    async def run(self) -> NoReturn:
-        """Learn the operator's user name, then renew the certificate until cancelled."""
-        await self._identity.ask()
-        await super().run()
 
     def _trusts(self, authorities: bytes) -> bool:
         return self._configuration.trusts(authorities)

@@ -15,8 +15,6 @@ from dynamo_operator.component import validate as components
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.exposure import exposure_problems, graph_exposure_problems
 from dynamo_operator.component.validate_pod import image_problems
-from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.features.scaling.decide import adapter_problems
 from dynamo_operator.graph import validate as graphs
 from dynamo_operator.graph import warnings
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -174,11 +172,6 @@ RULES: tuple[AnyRules, ...] = (
     ),
 )
 """The rules of today's kinds that have a webhook."""
-
-ADAPTER_RULES: AnyRules = Rules(
-    DynamoGraphDeploymentScalingAdapter, problems=lambda adapter, _: adapter_problems(adapter)
-)
-"""Autoscalers write adapters all the time, so no webhook reviews them: their status has the problems."""
 
 
 def rules_of(*, legacy_kinds: bool) -> tuple[AnyRules, ...]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Generic
@@ -20,7 +20,6 @@ from dynamo_operator.admission.certificates import (
 )
 from dynamo_operator.admission.configuration import Configuration
 from dynamo_operator.admission.decide import ReviewContext, rules_of
-from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.review import Decisions, Request
 from dynamo_operator.admission.server import AccessReviews, Clients, WebhookMetrics, WebhookServer
 from dynamo_operator.component.read import serves, withheld
@@ -45,7 +44,8 @@ _NOT_OWN_BUNDLE = (
 
 
 def webhooks(
-    identity: OperatorIdentity,
+    client: Client,
+    user: str,
     cache: Cache,
     registry: CollectorRegistry,
     address: tuple[str | None, int],
@@ -55,11 +55,12 @@ def webhooks(
 ) -> CertificateRotation:
     """The webhooks and the rotation of their certificate, not started.
 
-    `namespace` is that of the Service and the Secret. `is_excluded`: whether another operator manages one.
+    `user` is our user name; "", which matches no user, if it is unknown. `namespace` is that of the Service
+    and the Secret. `is_excluded`: whether another operator manages one.
 
     Raises: ConfigError: a restricted operator may not write a cluster-wide configuration.
     """
-    client, webhook_settings = identity.client, settings.webhooks
+    webhook_settings = settings.webhooks
     own = settings.render.restricted_namespace
     if own and webhook_settings.certificates == "self":
         raise ConfigError("webhooks.certificates", _NOT_OWN_BUNDLE)
@@ -68,11 +69,11 @@ def webhooks(
         # The namespaceSelector of the configuration should exclude it, but may be wrong.
         return is_excluded(reviewed) or bool(own and reviewed != own)
 
-    shared = shared_names(cache)
+    graphs, hosts = shared_names(cache)
 
     def context_of(request: Request) -> ReviewContext:
-        context = cluster_context(cache, request.namespace, shared)
-        return ReviewContext(settings.render, request.user_info.username, identity.user, context)
+        context = cluster_context(cache, request.namespace, graphs, hosts)
+        return ReviewContext(settings.render, request.user_info.username, user, context)
 
     file = Path(webhook_settings.client_ca) if webhook_settings.client_ca else None
     access_reviews = AccessReviews(client, are_clients_known=file is not None)
@@ -86,7 +87,7 @@ def webhooks(
     )
     configuration = Configuration(client, cache, webhook_settings.configuration_name)
     informers, store = _certificate_source(client, cache, namespace, webhook_settings)
-    return CertificateRotation(identity, store, configuration, server, informers)
+    return CertificateRotation(store, configuration, server, informers)
 
 
 def _certificate_source(
@@ -110,31 +111,30 @@ class _Spec(msgspec.Struct):
     rules: tuple[_Rule, ...] = ()
 
 
-@dataclass(slots=True)
 class Owners(Generic[R]):
-    """The namespaces of objects by the names that they use, updated from the cache."""
+    """The namespaces of objects by the names that they use, kept up to date from the cache."""
 
-    claims: Callable[[R], Iterable[str]]
-    namespaces: dict[str, Counter[str]] = field(default_factory=dict)
+    def __init__(self, cache: Cache, type_: type[R], claims: Callable[[R], Iterable[str]]) -> None:
+        self._claims = claims
+        self._namespaces: dict[str, Counter[str]] = {}
+        if cache.holds(type_):
+            cache.subscribe(type_, self._on_change)
 
-    def on_change(self, change: Change[R]) -> None:
-        """Apply a change."""
+    def _on_change(self, change: Change[R]) -> None:
         for state, by in ((change.old, -1), (change.new, 1)):
             if state is None:
                 continue
-            for name in self.claims(state):
-                namespaces = self.namespaces.setdefault(name, Counter())
+            for name in self._claims(state):
+                namespaces = self._namespaces.pop(name, Counter[str]())
                 namespaces[state.metadata.namespace] += by
-                if namespaces[state.metadata.namespace] <= 0:
-                    del namespaces[state.metadata.namespace]
-                if not namespaces:
-                    del self.namespaces[name]
+                if left := +namespaces:  # those with a positive count
+                    self._namespaces[name] = left
 
     def outside(self, namespace: str) -> "Names":
         """The names that other namespaces use."""
 
         def is_used(name: str) -> bool:
-            namespaces = self.namespaces.get(name, ())
+            namespaces = self._namespaces.get(name, ())
             return len(namespaces) > (namespace in namespaces)
 
         return Names(is_used)
@@ -150,26 +150,10 @@ class Names:
         return self.has(str(name))
 
 
-@dataclass(frozen=True, slots=True)
-class SharedNames:
+def shared_names(cache: Cache) -> tuple[Owners[DynamoGraphDeployment], Owners[Ingress]]:
     """The indices of Dynamo namespaces and of Ingress hosts."""
-
-    graphs: Owners[DynamoGraphDeployment]
-    hosts: Owners[Ingress]
-
-
-def shared_names(cache: Cache) -> SharedNames:
-    """Index the names of the objects in the cache, and keep the index up to date."""
-    shared = SharedNames(Owners(_dynamo_namespaces), Owners(_hosts))
-    if cache.holds(DynamoGraphDeployment):
-        cache.subscribe(DynamoGraphDeployment, shared.graphs.on_change)
-    if cache.holds(Ingress):
-        cache.subscribe(Ingress, shared.hosts.on_change)
-    return shared
-
-
-def _dynamo_namespaces(graph: DynamoGraphDeployment) -> tuple[str, ...]:
-    return (names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name),)
+    graphs = Owners(cache, DynamoGraphDeployment, lambda graph: (names.dynamo_namespace(*graph.key),))
+    return graphs, Owners(cache, Ingress, _hosts)
 
 
 def _hosts(ingress: Ingress) -> frozenset[str]:
@@ -180,7 +164,9 @@ def _hosts(ingress: Ingress) -> frozenset[str]:
     return frozenset(rule.host for rule in rules if rule.host)
 
 
-def cluster_context(cache: Cache, namespace: str, shared: SharedNames) -> ClusterContext:
+def cluster_context(
+    cache: Cache, namespace: str, graphs: Owners[DynamoGraphDeployment], hosts: Owners[Ingress]
+) -> ClusterContext:
     """The cached state of a namespace, and names that other namespaces use."""
 
     def is_claim(name: str) -> bool:
@@ -196,6 +182,6 @@ def cluster_context(cache: Cache, namespace: str, shared: SharedNames) -> Cluste
         grove_served=serves(cache, GROVE),
         claims=Names(is_claim) if cache.serves(PersistentVolumeClaim) else None,
         base_models=Names(is_base_model) if cache.serves(DynamoModel) else None,
-        foreign_graphs=shared.graphs.outside(namespace),
-        foreign_hosts=shared.hosts.outside(namespace),
+        foreign_graphs=graphs.outside(namespace),
+        foreign_hosts=hosts.outside(namespace),
     )

@@ -14,7 +14,6 @@ import structlog
 import dynamo_operator
 from dynamo_operator import labels
 from dynamo_operator.admission.certificates import CertificateRotation, metrics_certificate
-from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.webhooks import webhooks
 from dynamo_operator.component.controller import ComponentController
 from dynamo_operator.component.read import PodIndex, hastens_component
@@ -204,9 +203,9 @@ def _admission(parts: Parts, scope: Scope, user: str) -> CertificateRotation | N
     address = listen_address("webhooks.bindAddress", webhook_settings.bind_address)
     if not webhook_settings.enabled or address is None:
         return None
-    identity = OperatorIdentity(parts.client, user)
     hooks = webhooks(
-        identity,
+        parts.client,
+        user,
         parts.cache,
         parts.metrics.registry,
         address,

@@ -22,10 +22,12 @@ from dynamo_graphs.schema import closed, schema_problems, without
 from dynamo_legacy.admission import LEGACY_RULES
 from dynamo_legacy.api import RESOURCES as LEGACY
 from dynamo_operator import version
-from dynamo_operator.admission.decide import ADAPTER_RULES, RULES, ReviewContext, size_problem
+from dynamo_operator.admission.decide import RULES, ReviewContext, Rules, size_problem
 from dynamo_operator.component.api import GROUP
 from dynamo_operator.crds import KINDS as DEFINED
 from dynamo_operator.crds import filled, whole_schema
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.features.scaling.decide import adapter_problems
 from dynamo_operator.graph.warnings import UNKNOWN, ClusterContext
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import Problem, later_version, nearest, service_path
@@ -43,7 +45,11 @@ Level = Literal["error", "warning"]
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 _POSITION = re.compile(r":[0-9]+:[0-9]+\Z")
 _STYLES: Mapping[Level, str] = {"error": "red", "warning": "yellow"}
-_BY_KIND = {rules.type_.KIND.name: rules for rules in (*RULES, ADAPTER_RULES, *LEGACY_RULES)}
+# Autoscalers write adapters all the time, so no webhook reviews them: their status has the problems.
+_OF_ADAPTERS = Rules(
+    DynamoGraphDeploymentScalingAdapter, problems=lambda adapter, _: adapter_problems(adapter)
+)
+_BY_KIND = {rules.type_.KIND.name: rules for rules in (*RULES, _OF_ADAPTERS, *LEGACY_RULES)}
 _LEGACY_KINDS = {resource.KIND.name: resource for resource in LEGACY}
 
 

@@ -11,8 +11,16 @@ from importlib.resources import files
 import msgspec
 
 from dynamo_graphs.reader import Reading
-from kube_runtime.types.kinds import SelfSubjectAccessReview, SubjectAccessReview, question
-from kube_runtime.types.meta import Key, Kind, Object
+from kube_runtime.types.kinds import ReviewStatus, SubjectAccessReview, question
+from kube_runtime.types.meta import Key, Kind, Object, Resource
+
+
+class SelfSubjectAccessReview(Resource):
+    """Asks whether the user of the request may do something."""
+
+    KIND = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", namespaced=False)
+
+    status: ReviewStatus = ReviewStatus()
 
 
 class Where(Enum):

@@ -80,14 +80,6 @@ class SubjectAccessReview(Resource):
     status: ReviewStatus = ReviewStatus()
 
 
-class SelfSubjectAccessReview(Resource):
-    """Asks whether the user of the request may do something."""
-
-    KIND = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", namespaced=False)
-
-    status: ReviewStatus = ReviewStatus()
-
-
 def question(kind: Kind, spec: Object) -> Object:
     """The review to create."""
     return kind.manifest({"name": ""}, spec=spec)
@@ -305,14 +297,6 @@ class ValidatingWebhookConfiguration(Resource):
     webhooks: tuple[Webhook, ...] = ()
 
 
-class HorizontalPodAutoscaler(Resource):
-    """A HorizontalPodAutoscaler; its spec stays JSON text for the comparison with the desired state."""
-
-    KIND = Kind("autoscaling", "v2", "HorizontalPodAutoscaler")
-
-    spec: msgspec.Raw = msgspec.Raw(b"{}")
-
-
 class PodDisruptionBudget(Resource):
     """A PodDisruptionBudget; its spec stays JSON text for the comparison with the desired state."""
 
@@ -346,27 +330,6 @@ class Deployment(Resource):
 
     spec: msgspec.Raw = msgspec.Raw(b"{}")
     status: DeploymentStatus = DeploymentStatus()
-
-
-class ReplicaSetSpec(Struct):
-    """The desired number of pods of one revision."""
-
-    replicas: int = 1
-
-
-class ReplicaSetStatus(Struct):
-    """The observed state of a ReplicaSet."""
-
-    ready_replicas: int = 0
-
-
-class ReplicaSet(Resource):
-    """One revision of a Deployment."""
-
-    KIND = Kind("apps", "v1", "ReplicaSet")
-
-    spec: ReplicaSetSpec = ReplicaSetSpec()
-    status: ReplicaSetStatus = ReplicaSetStatus()
 
 
 class PodTemplate(Struct):

@@ -15,6 +15,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.process import operator
 from dynamo_operator.process.scope import scope_of
 from dynamo_operator.settings import HealthSettings, MetricsSettings, RenderSettings, Settings
+from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import CustomResourceDefinition, Deployment
@@ -36,6 +37,7 @@ Change: TypeAlias = tuple[Kind, str, Object, str]
 class Running:
     server: Server
     metrics: RuntimeMetrics
+    cache: Cache
 
     def create(self, kind: Kind, body: Object) -> None:
         metadata = {**body["metadata"], "namespace": NAMESPACE}
@@ -44,6 +46,11 @@ class Running:
 
     def read(self, kind: Kind, name: str) -> Object:
         return self.server.storage.read(path_of(kind), Key(NAMESPACE, name))
+
+    def ready(self, graph: str) -> str:
+        """The status of the condition Ready of a graph."""
+        conditions = self.read(GRAPH, graph).get("status", {}).get("conditions", ())
+        return next((each["status"] for each in conditions if each["type"] == "Ready"), "")
 
     def names(self, kind: Kind) -> list[str]:
         return sorted(key.name for key in self.server.storage.objects.get(path_of(kind), {}))
@@ -81,12 +88,15 @@ class Running:
     async def deployments_run(self) -> None:
         """Make every Deployment run its spec, then wait until the operator is idle."""
         for name in self.names(Deployment.KIND):
-            body = self.read(Deployment.KIND, name)
-            count = body["spec"].get("replicas", 1)
-            counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
-            status = {"observedGeneration": body["metadata"]["generation"], **dict.fromkeys(counts, count)}
-            self.change(Deployment.KIND, name, {"status": status}, "status")
+            self.deployment_runs(name)
         await asyncio.sleep(REST_SECONDS)
+
+    def deployment_runs(self, name: str) -> None:
+        body = self.read(Deployment.KIND, name)
+        count = body["spec"].get("replicas", 1)
+        counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+        status = {"observedGeneration": body["metadata"]["generation"], **dict.fromkeys(counts, count)}
+        self.change(Deployment.KIND, name, {"status": status}, "status")
 
 
 def install(server: Server, *kinds: Kind) -> None:
@@ -124,4 +134,4 @@ async def running(
     client = Client(server, field_manager=FIELD_MANAGER)
     manager = operator.manager(client, settings, metrics, scope_of(client, settings))
     async with managed(manager, settle_seconds=REST_SECONDS):
-        yield Running(server, metrics)
+        yield Running(server, metrics, manager.cache)

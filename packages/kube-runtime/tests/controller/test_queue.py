@@ -61,6 +61,15 @@ async def test_new_keys_come_two_at_a_time_while_the_ones_before_wait_elsewhere(
     assert keys[3:] == [await take(queue) for _ in range(3)]
 
 
+async def test_a_namespace_waits_for_one_key_of_each_other_one() -> None:
+    queue = WorkQueue()
+    for number in range(1000):
+        queue.add(Key("hostile", f"new-{number}"), priority=Priority.NEW)
+    for namespace in ("b", "c"):
+        queue.add(Key(namespace, "chat"), priority=Priority.NEW)
+    assert ["hostile", "b", "c", "hostile"] == [(await take(queue)).namespace for _ in range(4)]
+
+
 async def test_no_priority_keeps_another_out_for_good() -> None:
     queue = WorkQueue()
     queue.add(A, priority=Priority.BACKLOG)

@@ -43,7 +43,7 @@ AHEAD = 2
 """Concurrent new keys while `is_ahead` (docs/decisions/0037)."""
 
 FAIR_INTERVAL = 8
-"""Each eighth key is the one that has waited longest, so that no priority starves."""
+"""Each eighth key is the next of the priority whose next one has waited longest, so that none starves."""
 
 
 CONFLICT = Backoff(first_seconds=0.05, limit_seconds=60)
@@ -61,15 +61,16 @@ class _Delayed:
 
 
 class WorkQueue:
-    """Keys by priority, then first in, first out. Times are on the event loop's clock, which never jumps.
+    """Keys by priority; in it, namespaces take turns, each first in, first out.
 
-    While `is_ahead` returns true, only `AHEAD` new keys are processed at a time (see `ControllerOptions`).
+    So no namespace waits for the many keys of another. Times are on the event loop's clock, which never
+    jumps. While `is_ahead` returns true, only `AHEAD` new keys are processed at a time (`ControllerOptions`).
     """
 
     def __init__(self, *, is_ahead: Callable[[], bool] | None = None) -> None:
         self._is_ahead = is_ahead
         self._delayed: dict[Key, _Delayed] = {}
-        self._due: dict[Priority, dict[Key, float]] = {priority: {} for priority in Priority}
+        self._due: dict[Priority, dict[str, dict[Key, float]]] = {priority: {} for priority in Priority}
         self._working: dict[Key, Priority] = {}
         self._again: dict[Key, Priority] = {}  # became due while being processed
         self._failures: dict[Key, int] = {}
@@ -84,7 +85,13 @@ class WorkQueue:
     @property
     def depth(self) -> int:
         """Number of keys that wait for a worker."""
-        return sum(map(len, self._due.values())) + len(self._again)
+        due = (keys for namespaces in self._due.values() for keys in namespaces.values())
+        return sum(map(len, due)) + len(self._again)
+
+    @property
+    def has_backlog(self) -> bool:
+        """Whether keys wait for a worker."""
+        return any(self._due.values()) or bool(self._again)
 
     @property
     def working(self) -> int:
@@ -94,7 +101,7 @@ class WorkQueue:
     @property
     def is_settled(self) -> bool:
         """Whether no key is due, delayed or being processed."""
-        return not (self.depth or self._delayed or self._working)
+        return not (self.has_backlog or self._delayed or self._working)
 
     def add(self, key: Key, *, priority: Priority = Priority.CHANGE, after_seconds: float = 0.0) -> None:
         """Queue a key after that delay.
@@ -107,7 +114,9 @@ class WorkQueue:
         if delayed := self._delayed.pop(key, None):
             delayed.timer.cancel()
             due, priority = min(due, delayed.timer.when()), min(priority, delayed.priority)
-        is_due = key in self._again or any(key in keys for keys in self._due.values())
+        is_due = key in self._again or any(
+            key in namespaces.get(key.namespace, ()) for namespaces in self._due.values()
+        )
         if due <= loop.time() or is_due:
             self._make_due(key, priority)
         elif not self._closed:
@@ -122,9 +131,13 @@ class WorkQueue:
         while not self._closed:
             priority = self._next()
             if priority is not None:
-                keys = self._due[priority]
+                namespaces = self._due[priority]
+                namespace = next(iter(namespaces))
+                keys = namespaces.pop(namespace)
                 key = next(iter(keys))
                 since = keys.pop(key)
+                if keys:
+                    namespaces[namespace] = keys  # behind all others
                 self._working[key] = priority
                 self._taken += 1
                 return key, loop_time() - since
@@ -173,19 +186,24 @@ class WorkQueue:
             self._again[key] = min(priority, self._again.get(key, priority))
             return
         since = loop_time()
-        for present, keys in self._due.items():
+        for present, namespaces in self._due.items():
+            keys = namespaces.get(key.namespace, {})
             if key in keys:
                 if present <= priority:
                     return
                 since = keys.pop(key)
-        self._due[priority][key] = since
+                if not keys:
+                    del namespaces[key.namespace]
+        self._due[priority].setdefault(key.namespace, {})[key] = since
         self._wake.set()
 
     def _next(self) -> Priority | None:
         """The priority whose first key is next; None if no key may be processed now."""
         due = [priority for priority, keys in self._due.items() if keys and self._may_start(priority)]
         if due and self._taken % FAIR_INTERVAL == FAIR_INTERVAL - 1:
-            return min(due, key=lambda priority: next(iter(self._due[priority].values())))
+            return min(
+                due, key=lambda priority: next(iter(next(iter(self._due[priority].values())).values()))
+            )
         return due[0] if due else None
 
     def _may_start(self, priority: Priority) -> bool:
@@ -335,7 +353,7 @@ class Controller:
 
     def has_backlog(self) -> bool:
         """Whether keys wait for a worker."""
-        return self._queue.depth > 0
+        return self._queue.has_backlog
 
     def subscribe(self) -> None:
         """Queue the keys of all existing objects, and of changes from now on. Call it once, before `run`.

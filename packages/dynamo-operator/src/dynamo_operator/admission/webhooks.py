@@ -160,16 +160,12 @@ class SharedNames:
 
 def shared_names(cache: Cache) -> SharedNames:
     """Index the names of the objects in the cache, and keep the index up to date."""
-    shared = SharedNames(Owners(_dynamo_namespaces), Owners(_hosts))
+    shared = SharedNames(Owners(lambda graph: (names.dynamo_namespace(*graph.key),)), Owners(_hosts))
     if cache.holds(DynamoGraphDeployment):
         cache.subscribe(DynamoGraphDeployment, shared.graphs.on_change)
     if cache.holds(Ingress):
         cache.subscribe(Ingress, shared.hosts.on_change)
     return shared
-
-
-def _dynamo_namespaces(graph: DynamoGraphDeployment) -> tuple[str, ...]:
-    return (names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name),)
 
 
 def _hosts(ingress: Ingress) -> frozenset[str]:

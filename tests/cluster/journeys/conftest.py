@@ -13,7 +13,7 @@ It is installed as in a cluster: under a ServiceAccount of its own, and with web
 | J-21 Ingress | `test_deploying.py` | VirtualService: `epp/test_picker.py` |
 | J-22 forbidden edits | | every rule: `admission/test_rows_on_server.py` |
 | J-23 GitOps | `test_operating.py` | `graph/test_manual_changes.py` |
-| J-24 restart | `test_operating.py` | one pod at a time: `graph/test_steps.py` |
+| J-24 restart | `test_operating.py` | one service after the other: `test_restart.py` of the operator |
 | J-25 to J-27 | `test_operating.py` | no free GPUs: `component/test_diagnosis.py` of the operator |
 | J-28 debug copy | | golden case `debug` |
 | J-31 | `test_operating.py` | GitOps: `scaling/test_scaling.py` |

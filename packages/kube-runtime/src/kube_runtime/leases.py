@@ -130,8 +130,11 @@ class Exclusions:
         if left > 0:
             self._marks[namespace] = _Mark(lease, loop_time() + left)
             if before is None:
-                text = "Excluding namespace from cluster-wide operator processing"
-                _log.info(text, namespace=namespace, holderIdentity=lease.spec.holder_identity)
+                _log.info(
+                    "Excluding namespace from cluster-wide operator processing",
+                    namespace=namespace,
+                    holderIdentity=lease.spec.holder_identity,
+                )
         elif before is not None:
             _log.info("Resuming namespace processing in cluster-wide operator", namespace=namespace)
             self.on_end(namespace)

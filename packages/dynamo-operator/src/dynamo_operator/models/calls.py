@@ -304,9 +304,10 @@ class ModelCalls:
             log = _log.bind(verb=call.verb, pod=run.endpoint.pod_name, model=str(key))
             if reply.ending is Ending.DONE:
                 log.info("LoRA call done")
-            else:  # users search the log for the first line
-                is_load = call.verb is LoraVerb.LOAD
-                log.warning("Failed to load LoRA" if is_load else "LoRA call failed", error=reply.message)
+            elif call.verb is LoraVerb.LOAD:  # users search the log for this line
+                log.warning("Failed to load LoRA", error=reply.message)
+            else:
+                log.warning("LoRA call failed", error=reply.message)
             run.endpoint = plan.after(run.endpoint, call, reply, now=self.now())
             run.calls = run.calls[1:] if reply.ending is Ending.DONE else ()
 

@@ -28,7 +28,7 @@ class GraphState(StrEnum):
 
 
 # Reasons that exist in the Go operator keep its spelling, and new ones follow the case of their
-# kind. Those of models are in `models/plan.py`, of requests in `requests/api.py`, of the suspension in its
+# kind. Those of models are in `models/api.py`, of requests in `requests/api.py`, of the suspension in its
 # feature.
 class GraphReason(StrEnum):
     """Reasons of a graph's `Ready`, `Progressing` and `ConfigurationWarning`."""

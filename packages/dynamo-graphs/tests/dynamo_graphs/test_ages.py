@@ -20,20 +20,20 @@ NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
         ("2026-01-02T12:00:09Z", "0 seconds", "0s"),  # the clock of the server is ahead
     ],
 )
-def test_a_time_is_told_in_its_largest_unit(time: str, length: str, short: str) -> None:
+def test_an_age_is_shown_in_its_largest_unit(time: str, length: str, short: str) -> None:
     assert f" since {time} ({length})" == since(time, NOW)
     assert f" at {time} ({length} ago)" == ago(time, NOW)
     assert short == short_age(time, NOW)
 
 
 @pytest.mark.parametrize("odd", ["yesterday", "2026-01-02T11:00:00"])
-def test_what_is_no_time_with_a_zone_has_no_length(odd: str) -> None:
+def test_a_timestamp_without_a_time_zone_has_no_age(odd: str) -> None:
     assert (f" since {odd}", f" at {odd}", "-") == (since(odd, NOW), ago(odd, NOW), short_age(odd, NOW))
 
 
-def test_no_time_says_nothing() -> None:
+def test_a_missing_timestamp_has_no_age() -> None:
     assert ("", "", "-") == (since(None, NOW), ago(None, NOW), short_age(None, NOW))
 
 
-def test_a_long_list_tells_how_many_are_left_out() -> None:
+def test_a_long_list_shows_how_many_names_are_left_out() -> None:
     assert ("a, b", "a and 2 more") == (listed(["a", "b"], 2), listed(["a", "b", "c"], 1))

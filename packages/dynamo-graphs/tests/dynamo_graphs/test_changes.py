@@ -45,7 +45,7 @@ def test_another_image_restarts_its_service_alone() -> None:
     assert f"2 replicas: {path}" == effect.text
 
 
-def test_another_number_of_replicas_restarts_nothing() -> None:
+def test_a_change_of_replicas_restarts_no_pod() -> None:
     assert [] == impact(copy.deepcopy(GRAPH))
     assert [Effect("Decode", "scale", "2 → 5")] == impact(changed(replicas=5))
 
@@ -60,7 +60,7 @@ def test_several_nodes_are_another_workload() -> None:
     assert effect.text.startswith("2 replicas: ")
 
 
-def test_a_service_that_comes_and_one_that_goes() -> None:
+def test_an_added_and_a_removed_service_are_effects() -> None:
     graph = copy.deepcopy(GRAPH)
     services = graph["spec"]["services"]
     services["Prefill"] = services.pop("Decode")
@@ -73,7 +73,7 @@ def test_a_graph_that_cannot_be_rendered() -> None:
         impact(changed(replicas=-1))
 
 
-def test_entries_of_lists_are_told_apart_by_name() -> None:
+def test_list_entries_are_compared_by_name() -> None:
     before = {"env": [{"name": "a", "value": "1"}, {"name": "b", "value": "2"}]}
     after = {"env": [{"name": "b", "value": "3"}, {"name": "c", "value": "4"}]}
     assert [

@@ -70,7 +70,7 @@ def test_a_graph_that_changes_meanwhile(
     assert len(cluster.requests) < 20
 
 
-def test_what_is_so_already_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_without_a_change_sends_no_patch(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
     connect_to(cluster, monkeypatch)
     asyncio.run(change.suspend("chat", where=HERE))
@@ -154,7 +154,7 @@ def test_the_adapter_of_a_service_is_the_one_that_the_operator_made() -> None:
     assert [None, {"spec": {"replicas": 5}}] == patches
 
 
-def test_a_service_that_is_not_there() -> None:
+def test_an_unknown_service_is_reported_with_a_suggestion() -> None:
     with pytest.raises(Missing, match='service "decode" not found; did you mean "Decode"'):
         service_of(a_graph(), "decode")
     with pytest.raises(Missing, match=r'service "X" not found \(services: Decode, Frontend\)'):
@@ -178,7 +178,7 @@ def test_a_mark_is_set_and_taken_away(key: str) -> None:
     assert 1 == len(list(edits.obstacles(on)))
 
 
-def test_what_is_in_the_way_names_the_command_that_ends_it() -> None:
+def test_an_obstacle_names_the_command_that_removes_it() -> None:
     paused = annotated(an_adapter("u-chat", "Decode"), {labels.PAUSED: "true"})
     text = "the scaling adapter scaler is paused; `dynamoctl rollout resume dgdsa/scaler` ends that"
     assert [text] == list(edits.obstacles(paused))

@@ -42,7 +42,7 @@ def test_a_ready_graph_needs_one_sentence_whatever_is_over() -> None:
         assert Explanation((f"prod/chat has been ready {SINCE}.",)) == told(a_graph(*conditions))
 
 
-def test_no_node_for_a_pod_has_the_words_of_the_scheduler() -> None:
+def test_an_unschedulable_pod_has_the_message_of_the_scheduler() -> None:
     pod = a_pod("Unschedulable", "0/3 nodes: no nvidia.com/gpu", container=None, since=THEN)
     services = {"w": late("insufficient_capacity", pod, {**pod, "name": "chat-w-1"})}
     found = told(a_graph(unready("insufficient_capacity"), services=services))
@@ -89,7 +89,7 @@ def test_pods_of_an_older_spec_do_not_count() -> None:
     assert "0 of 1 replicas of the newest spec" in text(found)
 
 
-def test_mistakes_are_told_in_the_words_of_the_operator() -> None:
+def test_validation_errors_have_the_messages_of_the_operator() -> None:
     message = "spec.services.w.replicas: is negative"
     conditions = (
         unready("ValidationFailed", message),
@@ -109,7 +109,7 @@ def test_a_refused_spec_is_not_explained_by_services_from_before() -> None:
     assert "reconciled" not in text(found)
 
 
-def test_a_service_whose_cause_is_unknown_is_told_beside_the_others() -> None:
+def test_a_service_with_an_unknown_cause_is_explained_beside_the_others() -> None:
     services = {
         "a": late("image_pull_failed", a_pod("ImagePullBackOff")),
         "b": late("", message="chat-b: it does not exist yet"),
@@ -148,7 +148,7 @@ def test_a_paused_adapter_says_so_once() -> None:
     assert 1 == len(found.advice)
 
 
-def test_what_cannot_work_as_written_is_part_of_why() -> None:
+def test_a_configuration_warning_is_part_of_the_explanation() -> None:
     warned = a_condition("ConfigurationWarning", "True", "will_not_work_as_written", "w: no args")
     found = told(a_graph(unready("pods_crashing", "w crashes"), warned))
     assert "w: no args" in text(found)
@@ -180,7 +180,7 @@ def test_no_status_yet_is_no_fault_within_a_minute() -> None:
     assert old.advice[0].startswith("Run `dynamoctl check`")
 
 
-def test_a_spec_that_nobody_has_looked_at() -> None:
+def test_a_spec_that_is_not_reconciled_yet_is_reported() -> None:
     edited = a_graph(READY, generation=2)
     found = told(edited, "2026-01-01T00:11:50Z")
     assert "prod/chat is not ready." == found.said[0]
@@ -212,7 +212,7 @@ def test_a_component_has_the_advice_of_its_pods() -> None:
     assert (crashing,) == found.advice
 
 
-def test_a_component_with_mistakes_says_which() -> None:
+def test_a_component_with_validation_errors_lists_them() -> None:
     conditions = (
         a_condition("Available", "False", "ValidationFailed", "see Valid"),
         a_condition("Valid", "False", "ValidationFailed", "spec.x: is wrong"),
@@ -229,7 +229,7 @@ def test_links_of_the_table_lead_into_the_docs() -> None:
     assert "](" not in found
 
 
-def test_a_request_that_failed_says_where() -> None:
+def test_a_failed_request_reports_the_step_that_failed() -> None:
     conditions = [
         a_condition("Profiling", "False", "ProfilingFailed", "pod x: exit code 1"),
         a_condition("Succeeded", "False", "ProfilingFailed", "pod x: exit code 1"),

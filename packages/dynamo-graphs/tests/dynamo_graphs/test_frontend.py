@@ -88,7 +88,7 @@ async def test_a_chunk_of_another_form_has_no_text(chunk: Object) -> None:
     assert ([], "") == (written, completion.text)
 
 
-async def test_the_model_that_is_asked() -> None:
+async def test_the_default_model_is_the_first_that_is_served() -> None:
     api = Api(b'{"data":[{"id":"base"},{"id":"lora"}]}')
     assert "base" == await served_model(api.frontend, "")
     assert "lora" == await served_model(api.frontend, "lora")
@@ -138,7 +138,7 @@ async def test_the_service_of_the_frontend_is_found_by_its_labels() -> None:
     ("service", "text"),
     [("frontend", "has no Service yet"), ("worker", "no service of componentType frontend")],
 )
-async def test_a_graph_that_cannot_be_asked(service: str, text: str) -> None:
+async def test_a_graph_without_a_frontend_is_an_error(service: str, text: str) -> None:
     with pytest.raises(Missing, match=text):
         await frontend_of(a_graph(service, Server()))
 

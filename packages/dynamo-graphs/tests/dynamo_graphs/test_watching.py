@@ -62,7 +62,7 @@ LAST = [a_line("MODIFIED", a_graph(2)), a_line("DELETED", a_graph(3))]
     ],
     ids=["until it is gone", "not there", "a lost history is listed again", "gone while nobody listened"],
 )
-async def test_each_state_of_an_object(
+async def test_a_watch_yields_the_object_after_each_change(
     lists: list[Object], streams: list[list[Object]], found: list[str]
 ) -> None:
     assert found == await versions(Script(lists, streams))

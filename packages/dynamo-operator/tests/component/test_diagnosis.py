@@ -170,7 +170,7 @@ def test_a_pod_that_is_ready_or_over_is_not_held_up() -> None:
         (a_pod(waiting("ContainerCreating"), conditions=(SCHEDULED, NOT_READY, UNSTARTED)), 60.0),
     ],
 )
-def test_what_may_pass_by_itself_is_given_its_time(pod: Pod, seconds: float) -> None:
+def test_a_transient_failure_is_reported_after_a_grace_period(pod: Pod, seconds: float) -> None:
     start = datetime.fromisoformat(THEN)
     early = pod_report(pod, start + timedelta(seconds=seconds - 10))
     assert 10.0 == early.requeue_after_seconds
@@ -208,7 +208,7 @@ EVERY = (
 
 
 @given(pod=st.sampled_from(EVERY), seconds=st.floats(60, 1e6))
-def test_time_alone_changes_no_word(pod: Pod, seconds: float) -> None:
+def test_a_pod_report_does_not_change_with_time(pod: Pod, seconds: float) -> None:
     later = datetime.fromisoformat(THEN) + timedelta(seconds=seconds)
     assert pod_report(pod, NOW) == pod_report(pod, later)
 
@@ -236,7 +236,7 @@ def test_no_more_than_five_are_listed_and_their_order_does_not_depend_on_that_of
     assert diagnose(pods, nodes=1, now=NOW) == diagnose(shuffled, nodes=1, now=NOW)
 
 
-def test_nothing_holds_up_pods_that_are_ready() -> None:
+def test_ready_pods_have_no_blocked_reason() -> None:
     diagnosis = diagnose([a_pod(conditions=READY, name="x-0")], nodes=1, now=NOW)
     assert (None, None, ()) == (diagnosis.reason, diagnosis.message, diagnosis.blocked_pods)
 

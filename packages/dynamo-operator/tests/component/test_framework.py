@@ -50,11 +50,13 @@ def found(
         (None, None, NOOP),
     ],
 )
-def test_it_is_read_from_the_command(command: list[str] | None, args: list[str] | None, name: str) -> None:
+def test_the_framework_is_detected_from_the_command(
+    command: list[str] | None, args: list[str] | None, name: str
+) -> None:
     assert name == found(command, args)
 
 
-def test_what_the_user_says_decides_unless_it_contradicts_the_command_or_is_unknown() -> None:
+def test_a_declared_framework_wins_unless_it_contradicts_the_command() -> None:
     assert "sglang" == found(["run"], explicit="sglang")
     both = ["python3 -m dynamo.vllm; python3 -m dynamo.sglang"]
     assert "vllm" == found(args=both, explicit="vllm")
@@ -63,7 +65,7 @@ def test_what_the_user_says_decides_unless_it_contradicts_the_command_or_is_unkn
     assert f'unknown backend framework "tgi" (expected {", ".join(NAMES)})' == found(explicit="tgi")
 
 
-def test_every_sort_of_worker_and_nothing_else_has_one() -> None:
+def test_only_workers_have_a_backend_framework() -> None:
     sorts = ("worker", "prefill", "decode", "frontend", "planner", "", "router")
     seen = [found(PYTHON, explicit="vllm", component_type=each) for each in sorts]
     assert ["vllm"] * 3 + [NOOP] * 4 == seen
@@ -80,7 +82,7 @@ PIECES = [*STARTS, "python", "3", ".", "x", " ", "\v", "-m", "-", "dynamo.", "|"
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
-def test_it_is_found_where_the_pattern_of_the_reference_finds_it(command: str) -> None:
+def test_the_backend_framework_is_detected_as_by_the_go_operator(command: str) -> None:
     expected = sorted(name for name, pattern in REFERENCE.items() if pattern.search(command))
     match expected:
         case []:
@@ -166,7 +168,7 @@ def test_flags_without_a_command_start_the_engine_on_several_nodes() -> None:
         ({}, "vllm"),
     ],
 )
-def test_everything_else_stays_what_the_reference_makes_of_it(main: Object, framework: str) -> None:
+def test_other_commands_and_arguments_are_not_changed(main: Object, framework: str) -> None:
     (found,) = containers(worker(main), framework)
     assert main.get("command", ["/bin/sh", "-c"]) == found["command"]
     assert main.get("args") == found.get("args")

@@ -25,7 +25,7 @@ LATE: list[Word] = ["--rank", Fragment("$((N + 1))")]
 @pytest.mark.parametrize(
     "program", ["python", "python3", "python3.12.1", "/opt/x/python3.11", "/usr/bin/python"]
 )
-def test_a_python_program_gets_them_as_arguments(program: str) -> None:
+def test_flags_of_a_python_program_are_appended_to_its_arguments(program: str) -> None:
     container = {"command": [program, "-m", "dynamo.sglang"], "args": ["--tp", "16"]}
     assert {**container, "args": ["--tp", "16", "--rank", "0"]} == with_flags(container, PLAIN, "sglang")
 
@@ -42,7 +42,7 @@ def test_a_wrapped_program_is_a_program() -> None:
 
 
 @pytest.mark.parametrize("program", ["python-config", "pythonx", "python3 ", "/opt/own"])
-def test_another_program_is_left_alone(program: str) -> None:
+def test_a_program_other_than_python_gets_no_flags(program: str) -> None:
     container = {"command": [program], "args": ["--own"]}
     assert container == with_flags(container, LATE, "sglang")
 
@@ -59,7 +59,7 @@ def test_another_program_is_left_alone(program: str) -> None:
         ("python3 -m other", "python3 -m other"),
     ],
 )  # fmt: skip
-def test_in_a_script_they_stand_behind_the_framework(script: str, expected: str) -> None:
+def test_flags_in_a_script_follow_the_framework(script: str, expected: str) -> None:
     container = {"command": ["/bin/sh", "-c"], "args": [script]}
     assert [expected] == with_flags(container, ["F"], "vllm")["args"]
 
@@ -76,7 +76,7 @@ PIECES = ["python ", "python", "3", ".", "x", " ", "\n", "\v", "-m ", "dynamo.",
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
-def test_they_stand_where_the_pattern_of_the_reference_puts_them(script: str) -> None:
+def test_flags_in_a_script_are_inserted_as_by_the_go_operator(script: str) -> None:
     expected = REFERENCE.sub(lambda found: f"{found[1]} F{found[2]}", script)
     assert expected == in_script(script, ["F"], "vllm")
 

@@ -24,7 +24,7 @@ from kube_runtime.types.meta import Object
         ({"a": 1}, {}, {"a": 1}),
     ],
 )
-def test_a_word_counts_when_there_is_one(default: Any, user: Any, result: Any) -> None:
+def test_a_value_of_the_user_overrides_the_default(default: Any, user: Any, result: Any) -> None:
     before = deepcopy(default)
     assert result == merged(default, user)
     assert before == default
@@ -63,6 +63,6 @@ def test_variables_are_sorted_and_the_stronger_entry_wins_whole() -> None:
     ] == merged_environment(low, high)
 
 
-def test_nulls_and_empty_lists_are_no_words() -> None:
+def test_nulls_and_empty_lists_are_pruned() -> None:
     given = {"a": None, "b": [], "c": {"d": None}, "e": [None, {"f": None}], "g": "", "h": 0}
     assert {"c": {}, "e": [{}], "g": "", "h": 0} == pruned(given)

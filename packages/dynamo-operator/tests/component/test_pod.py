@@ -91,7 +91,7 @@ def test_the_users_event_plane_wins() -> None:
     assert ("nats", "true") == (found["DYN_EVENT_PLANE"], found["DYN_LOCAL_INDEXER"])
 
 
-def test_the_cache_of_vllm_is_told_where_it_is_unless_the_user_said_so() -> None:
+def test_vllm_cache_root_is_the_mount_of_the_compilation_cache_unless_the_user_sets_it() -> None:
     mounts = [{"name": "c", "useAsCompilationCache": True}]
     found = main(backendFramework="vllm", volumeMounts=mounts)
     assert {"name": "VLLM_CACHE_ROOT", "value": "/root/.cache/vllm"} == found["env"][-1]

@@ -60,7 +60,7 @@ def owned(type_: type[Resource], name: str, owner: str) -> Resource:
     return type_(metadata=Metadata(name, NAMESPACE, owner_references=(reference,)))
 
 
-def test_a_pod_that_is_ready_is_reduced_to_next_to_nothing() -> None:
+def test_a_ready_pod_is_cached_without_container_statuses_and_annotations() -> None:
     status = {
         "phase": "Running",
         "conditions": [READY, {"type": "Initialized", "status": "True"}],
@@ -72,7 +72,7 @@ def test_a_pod_that_is_ready_is_reduced_to_next_to_nothing() -> None:
     assert LABELS == found.metadata.labels
 
 
-def test_of_a_pod_that_is_not_ready_all_is_kept_that_tells_why() -> None:
+def test_a_pod_that_is_not_ready_is_cached_with_its_container_statuses() -> None:
     status = {
         "conditions": [{"type": "Ready", "status": "False"}, {"type": "Other", "status": "True"}],
         "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "r"}}}],

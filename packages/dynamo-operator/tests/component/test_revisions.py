@@ -137,7 +137,7 @@ def test_a_graph_without_such_workers_has_no_generations() -> None:
     assert PLAIN == first_revision(graph(workers={"Router": a_service("router")}))
 
 
-def test_plain_workers_that_say_what_the_graph_says_are_adopted() -> None:
+def test_unsuffixed_workers_that_match_the_graph_are_adopted() -> None:
     live = component(available=2)
     assert [live] == [each.component for each in unrecorded(graph(), members(graph(), [live]))]
     found = revisions(graph(), [live], unchanged=["chat-decode"])
@@ -147,7 +147,7 @@ def test_plain_workers_that_say_what_the_graph_says_are_adopted() -> None:
     assert not found.is_rolling_out
 
 
-def test_frontends_look_wider_while_plain_workers_are_there_and_keep_doing_so() -> None:
+def test_frontends_use_a_namespace_prefix_once_unsuffixed_workers_existed() -> None:
     suffix = digits(WANTED)
     made = [component(content=WANTED)]
     assert "prod-chat" == revisions(graph(), made).target.namespace_prefix
@@ -195,7 +195,7 @@ def test_replicas_of_the_graph_and_annotations_of_rollouts_make_no_generation() 
     assert WANTED == content_of(workers={"Decode": a_service(annotations=annotations)}, replicas=3)
 
 
-def test_everything_else_that_is_said_of_workers_does() -> None:
+def test_every_other_change_of_a_worker_makes_a_revision() -> None:
     changes: list[Object] = [
         {"workers": {"Decode": a_service(), "Prefill": a_service("prefill")}},
         {"workers": {"decode": a_service()}},

@@ -177,7 +177,7 @@ def kinds(graph: DynamoGraphDeployment) -> dict[str, Object]:
     return {each["kind"]: each for each in made.rendered}
 
 
-def test_without_grove_all_go_by_it() -> None:
+def test_without_grove_the_deployment_config_sets_replicas_and_resources() -> None:
     graph = configured()
     rendered = kinds(graph)
     component = rendered["DynamoComponentDeployment"]["spec"]
@@ -192,7 +192,7 @@ def test_without_grove_all_go_by_it() -> None:
     assert 1 == graph_scale(doubled, {"W": ServiceObserved(replicas=4)})[0]
 
 
-def test_on_grove_nobody_does() -> None:
+def test_on_grove_the_deployment_config_sets_no_replicas_or_resources() -> None:
     graph = configured(GROVE)
     [clique] = kinds(graph)["PodCliqueSet"]["spec"]["template"]["cliques"]
     assert 1 == clique["spec"]["replicas"]
@@ -203,17 +203,17 @@ def test_on_grove_nobody_does() -> None:
 
 
 @pytest.mark.parametrize("provider", [COMPONENT, GROVE])
-def test_the_services_own_number_wins(provider: str) -> None:
+def test_replicas_of_the_service_override_the_deployment_config(provider: str) -> None:
     assert 2 == base_replicas(configured(provider, replicas=2), "W")
 
 
 @pytest.mark.parametrize("text", ["{", "[" * 100_000, '{"W": []}', '{"W": {"ServiceArgs": 1}}'])
-def test_without_anything_that_can_be_read_there_is_one(text: str) -> None:
+def test_an_unreadable_deployment_config_means_one_replica(text: str) -> None:
     envs = [{"name": "DYN_DEPLOYMENT_CONFIG", "value": text}]
     assert 1 == base_replicas(a_graph({"W": a_service()}, envs=envs), "W")
 
 
-def test_its_resources_are_laid_over_the_services_own() -> None:
+def test_resources_of_the_deployment_config_override_those_of_the_service() -> None:
     own = {"limits": {"gpu": "8", "memory": "9Gi", "gpuType": "a/b"}, "claims": [{"name": "c"}]}
     component = component_object(configured(resources=own), "W", SETTINGS)
     requests = {"gpu": "2", "custom": {"x/y": "1"}}

@@ -209,7 +209,7 @@ UPDATING = [a_condition("UpdateInProgress"), a_condition("Progressing")]
         ),
     ],
 )
-def test_each_thing_that_is_not_so_yet_is_named(group: Group, cause: str) -> None:
+def test_a_leader_worker_set_that_is_not_ready_names_its_cause(group: Group, cause: str) -> None:
     readiness = groups_readiness({"w-0": a_set(), "w-1": group})
     assert (False, "SomeLeaderWorkerSetsNotReady") == (readiness.is_ready, readiness.reason)
     assert f"Some LeaderWorkerSets are not ready: w-1: {cause}" == readiness.message

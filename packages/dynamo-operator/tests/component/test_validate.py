@@ -18,7 +18,7 @@ def problems(settings: RenderSettings = SETTINGS, **spec: Any) -> list[str]:
     return [str(problem) for problem in component_problems(component, settings)]
 
 
-def test_there_must_be_something_to_start() -> None:
+def test_a_multinode_component_without_a_command_is_invalid() -> None:
     message = "missing command: a multinode component has no default"
     path = "spec.extraPodSpec.mainContainer.args"
     assert [f"{path}: {message}"] == problems()
@@ -29,7 +29,7 @@ def test_there_must_be_something_to_start() -> None:
     assert [] == problems(extraPodSpec={"mainContainer": main})
 
 
-def test_tensorrt_llm_needs_a_number_of_gpus_wherever_it_is_said() -> None:
+def test_multinode_tensorrt_llm_requires_gpus_in_resources() -> None:
     message = "missing GPUs: multinode TensorRT-LLM starts one process per GPU"
     assert [f"spec.resources.limits.gpu: {message}"] == problems(extraPodSpec=TRTLLM)
     limits = {"limits": {"gpu.example.com/x": "4"}}

@@ -67,7 +67,7 @@ def test_the_workers_of_vllm_wait_and_the_leader_does_not(
 
 
 @pytest.mark.parametrize("module", ["dynamo.sglang", "dynamo.trtllm", "dynamo.vllm", "mine"])
-def test_nobody_else_waits(module: str) -> None:
+def test_pods_of_other_commands_do_not_wait_for_a_leader(module: str) -> None:
     found = objects(module)
     assert [False, False] == ["initContainers" in each for each in pods(found)]
     assert [] == [each for each in found if each["kind"] == "ConfigMap"]

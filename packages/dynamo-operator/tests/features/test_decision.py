@@ -39,7 +39,7 @@ OLD = DynamoComponentDeployment(Metadata("chat-w", labels={labels.WORKER_HASH: "
         ({}, {}, {"components": (OLD,)}, ROLLOUTS),
     ],
 )
-def test_a_graph_that_uses_it_meets_it(
+def test_a_feature_applies_to_a_graph_that_uses_it(
     service: dict[str, Any], graph: dict[str, Any], inputs: dict[str, Any], feature: Feature
 ) -> None:
     given = a_graph({"w": a_service(**service)}, **graph)

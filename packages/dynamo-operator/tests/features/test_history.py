@@ -80,7 +80,7 @@ def test_a_former_spec_that_comes_back_is_the_newest_and_not_written_again() -> 
     assert 2 == len({each.metadata.name for each in found})
 
 
-def test_the_oldest_beyond_the_limit_go() -> None:
+def test_the_oldest_revisions_beyond_the_limit_are_deleted() -> None:
     assert list(range(6, 17)) == numbers(after(*map(str, range(16))))
     assert DEFAULT_HISTORY_LIMIT + 1 == len(after(*map(str, range(16))))
     limited = {labels.REVISION_HISTORY_LIMIT: "1"}

@@ -44,7 +44,7 @@ def carrying(id_: str, *ready: str) -> dict[str, ServiceObserved]:
 PARALLEL = RestartStrategy("Parallel")
 
 
-def test_without_a_wish_nobody_restarts() -> None:
+def test_a_graph_without_a_restart_id_restarts_nothing() -> None:
     assert RestartPlan(None, {}) == plan(a_graph(None))
 
 
@@ -121,7 +121,7 @@ def test_an_id_that_is_over_is_over(phase: str) -> None:
     assert stored == plan(a_graph(Restart("r1"), stored)).status
 
 
-def test_taking_the_wish_away_leaves_the_record_and_the_pods() -> None:
+def test_removing_the_restart_id_keeps_the_status_and_the_pods() -> None:
     done = RestartStatus("r1", "Completed")
     made = plan(a_graph(None, done), carrying("r1", *SERVICES))
     assert RestartPlan(done, dict.fromkeys(SERVICES, "r1")) == made
@@ -135,7 +135,7 @@ def test_a_forged_status_restarts_no_pod(phase: str) -> None:
     assert dict.fromkeys(SERVICES, "r1") == carried
 
 
-def test_taking_the_wish_away_ends_a_restart_where_it_is() -> None:
+def test_removing_the_restart_id_stops_a_running_restart() -> None:
     under_way = RestartStatus("r1", "Restarting", ("decode",))
     observed = RUNS | {"Frontend": ServiceObserved(exists=True, restart="r1", is_ready=True)}
     assert RestartPlan(None, {"Frontend": "r1"}) == plan(a_graph(None, under_way), observed)

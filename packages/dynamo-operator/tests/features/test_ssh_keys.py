@@ -85,7 +85,7 @@ def test_a_new_key_is_copied_and_a_source_that_is_gone_changes_nothing() -> None
     assert [DATA] == copies(graph(), copy(labels=OURS))
 
 
-def test_a_secret_that_somebody_else_made_is_left_alone() -> None:
+def test_an_ssh_key_secret_of_another_owner_is_not_changed() -> None:
     reduced = SshKeysCopy(Metadata("keys", "prod", uid="2"))
     assert [] == copies(graph(), source(), reduced)
     assert "" == missing_ssh_keys(graph(), cache(reduced), SETTINGS)
@@ -161,7 +161,7 @@ def test_the_two_keys_belong_together() -> None:
     assert public == keys["private.key.pub"].strip()
 
 
-def test_keys_are_made_only_when_it_is_asked_for_and_they_have_a_name() -> None:
+def test_ssh_keys_are_created_only_if_enabled_and_named() -> None:
     assert creates_ssh_keys(RenderSettings(mpi_secret_made=True, mpi_secret_name="k"))
     assert not creates_ssh_keys(RenderSettings(mpi_secret_made=True))
     assert not creates_ssh_keys(RenderSettings(mpi_secret_name="k", mpi_secret_namespace="n"))

@@ -203,7 +203,7 @@ def test_the_queue_of_a_graph_on_grove_must_be_there(queue: str, expected: list[
     assert () == tuple(missing(on_provider(graph, GROVE), Facts()))
 
 
-def test_a_claim_alone_is_waited_for_and_anything_else_is_a_failure() -> None:
+def test_a_missing_pvc_is_pending_and_any_other_stop_is_a_failure() -> None:
     pvcs = [{"name": "mine"}]
     waiting = a_graph({"w": a_service()}, pvcs=pvcs)
     status = stopped(waiting)
@@ -250,12 +250,12 @@ def test_a_graph_without_a_record_keeps_what_it_has(
         ("", WITHOUT, COMPONENT),
     ],
 )
-def test_a_new_graph_is_groves_unless_it_refuses(enable_grove: str, facts: Facts, expected: str) -> None:
+def test_a_new_graph_uses_grove_unless_disabled(enable_grove: str, facts: Facts, expected: str) -> None:
     annotations = {"enable_grove": enable_grove} if enable_grove else {}
     assert expected == workload_provider(graph_of_provider(**annotations), facts, ("ServiceAccount",))
 
 
-def test_who_is_unknown_or_not_there_is_unavailable() -> None:
+def test_an_unknown_or_missing_workload_provider_is_unavailable() -> None:
     assert is_available(COMPONENT, WITHOUT)
     assert not is_available(GROVE, WITHOUT)
     assert not is_available("knative", WITH_GROVE)
@@ -266,7 +266,7 @@ NATIVE, MANAGED_PROVIDER = RenderSettings(), RenderSettings(worker_rollout="mana
 
 @pytest.mark.parametrize("chosen", [COMPONENT, GROVE])
 @pytest.mark.parametrize("present", [(), (DCD,)])
-def test_a_choice_is_recorded_once_where_there_is_one(chosen: str, present: tuple[str, ...]) -> None:
+def test_the_workload_provider_is_recorded_once(chosen: str, present: tuple[str, ...]) -> None:
     record = to_record(graph_of_provider(), chosen, WITH_GROVE, NATIVE, present)
     assert {labels.WORKLOAD_PROVIDER: chosen} == record
     recorded = graph_of_provider(recorded=chosen)
@@ -299,7 +299,7 @@ def test_only_a_graph_that_has_not_begun_gets_the_rollouts_of_the_setting() -> N
     ("kind", "expected"), [("Deployment", COMPONENT), ("LeaderWorkerSet", COMPONENT), ("PodClique", GROVE)]
 )
 @pytest.mark.parametrize("facts", [WITH_GROVE, WITHOUT])
-def test_who_deletes_all_components_of_a_graph_does_not_move_it(
+def test_deleting_all_components_of_a_graph_keeps_its_workload_provider(
     kind: Literal["Deployment", "LeaderWorkerSet", "PodClique"], expected: str, facts: Facts
 ) -> None:
     assert expected == workload_provider(reported(kind), facts, ("Role",))

@@ -178,7 +178,7 @@ def tree(graph: DynamoGraphDeployment, **facts: Any) -> list[Object]:
 
 
 @pytest.mark.parametrize("on_grove", [False, True])
-def test_they_reach_every_object_and_every_pod(*, on_grove: bool) -> None:
+def test_labels_and_annotations_of_a_graph_are_on_every_object_and_pod(*, on_grove: bool) -> None:
     objects = tree(a_whole_graph(), grove_served=on_grove)
     pods = [found for each in objects for found in templates(each.get("spec", {}))]
     assert 5 == len(pods)

@@ -114,7 +114,7 @@ def test_each_component_that_waits_is_named_with_its_cause() -> None:
     assert "pending" == status.state
 
 
-def test_counts_are_there_before_the_component_is() -> None:
+def test_a_service_has_counts_before_its_component_exists() -> None:
     message = "chat-s0: it is being created"
     expected = ServiceReplicaStatus("Deployment", "chat-s0", 0, 0, message=message)
     assert expected == of(None).services["S0"]
@@ -280,7 +280,7 @@ def a_goal(replicas: int, *, image: str = "a", is_suspending: bool = False) -> s
     return goal_hash(DynamoGraphDeployment(Metadata("chat"), spec), is_suspending=is_suspending)
 
 
-def test_a_goal_is_another_for_all_but_replicas() -> None:
+def test_the_goal_hash_ignores_replicas_only() -> None:
     assert a_goal(1) == a_goal(9)
     assert 3 == len({a_goal(1), a_goal(1, image="b"), a_goal(1, is_suspending=True)})
 
@@ -446,7 +446,7 @@ def test_a_graph_that_is_ready_is_complete() -> None:
     assert ("True", 2) == (status.status.conditions[0].status, status.status.observed_generation)
 
 
-def test_nothing_is_said_anew_because_time_passes() -> None:
+def test_the_status_does_not_change_with_time() -> None:
     graph = with_status(progress=reached(3, "2025-12-31T23:59:59Z"))
     first = graph_status(graph, {"Decode": late(STARTING)}, (), now=NOW)
     later = graph_status(graph, {"Decode": late(STARTING)}, (), now=NOW + timedelta(seconds=9))

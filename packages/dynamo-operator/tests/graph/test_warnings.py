@@ -280,7 +280,7 @@ def test_what_cannot_work_is_reported(one: Object, expected: str) -> None:
 
 
 @pytest.mark.parametrize("one", FINE)
-def test_what_works_is_not_spoken_of(one: Object) -> None:
+def test_a_valid_service_has_no_warnings(one: Object) -> None:
     assert [] == warnings_of(one)
 
 
@@ -319,7 +319,7 @@ def stored(one: Object, *conditions: Condition) -> DynamoGraphDeployment:
     )
 
 
-def test_the_status_reports_it_until_it_is_corrected() -> None:
+def test_a_configuration_warning_is_a_condition_until_it_is_corrected() -> None:
     (warned,) = configuration_warning(stored(service({})))
     assert ("ConfigurationWarning", "True") == (warned.type, warned.status)
     assert "neither command nor args" in warned.message
@@ -333,7 +333,7 @@ def test_many_services_with_much_to_say_give_one_short_message() -> None:
 
 
 @pytest.mark.parametrize("piece", ["--a ", "-tp 1 ", "python3 ", "'", "$(a)", "x=1 --"])
-def test_it_takes_time_that_grows_like_the_text(piece: str) -> None:
+def test_warnings_take_time_linear_in_the_arguments(piece: str) -> None:
     text = piece * (500_000 // len(piece))
     began = time.process_time()
     warnings_of(service({**VLLM, "args": [text, "--x " + text]}, **NODES_INOPERATIVE), "vllm")

@@ -38,7 +38,7 @@ async def test_an_adapter_is_loaded_listed_and_unloaded() -> None:
 
 
 @pytest.mark.parametrize("trouble", [Trouble.NONE, Trouble.NO_ROUTE])
-async def test_what_is_not_there_counts_as_unloaded(trouble: Trouble) -> None:
+async def test_a_missing_lora_counts_as_unloaded(trouble: Trouble) -> None:
     async with reaching(LoraWorker(trouble=trouble)) as api:
         assert Reply(Ending.DONE) == await api(ADDRESS, UNLOAD)
 
@@ -82,7 +82,7 @@ async def test_a_name_that_would_lead_elsewhere_is_not_sent(name: str) -> None:
         (Trouble.TALKS, Ending.FAILED, "longer than"),
     ],
 )
-async def test_each_trouble_has_its_reply(trouble: Trouble, ending: Ending, message: str) -> None:
+async def test_each_failure_of_a_worker_has_its_reply(trouble: Trouble, ending: Ending, message: str) -> None:
     worker = LoraWorker(trouble=trouble)
     limit = 2 if trouble is Trouble.HANGS else 60  # on a busy machine an answer takes a while
     async with reaching(worker, timeout_seconds=limit) as api:
@@ -98,7 +98,7 @@ async def test_a_success_without_json_is_a_success() -> None:
         assert None is (await api(ADDRESS, LIST)).loaded
 
 
-async def test_a_worker_that_is_not_there_is_a_failure() -> None:
+async def test_an_unreachable_worker_is_a_failed_call() -> None:
     worker = LoraWorker()
     async with worker.serving():
         pass

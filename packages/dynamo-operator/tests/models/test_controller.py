@@ -90,7 +90,7 @@ async def test_a_failing_pod_is_retried_alone_first_often_then_seldom() -> None:
 
 
 @on_simulated_clock
-async def test_pods_that_hang_hold_up_nobody() -> None:
+async def test_pods_that_hang_do_not_delay_other_pods() -> None:
     cluster = Cluster()
     workers = cluster.has_pods(100)
     for each in workers[:30]:
@@ -152,7 +152,7 @@ async def test_a_restarted_operator_lists_once_and_loads_nothing_again() -> None
 
 
 @on_simulated_clock
-async def test_a_deletion_waits_for_nobody_and_everybody_has_a_try() -> None:
+async def test_a_deletion_calls_every_pod_and_waits_for_none_that_hangs() -> None:
     async with loaded(pods=100) as (cluster, workers):
         for each in workers[::2]:
             each.hangs = True
@@ -323,7 +323,7 @@ async def test_at_the_end_one_name_that_cannot_be_unloaded_keeps_no_other() -> N
 
 
 @on_simulated_clock
-async def test_pods_that_have_gone_hold_no_place() -> None:
+async def test_calls_to_deleted_pods_release_their_concurrency() -> None:
     cluster = Cluster()
     for each in cluster.has_pods(20):
         each.hangs = True

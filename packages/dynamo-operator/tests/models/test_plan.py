@@ -127,7 +127,7 @@ luck = st.lists(st.tuples(st.booleans(), st.booleans()), max_size=4)
 
 
 @given(st.lists(st.tuples(wishes, luck), min_size=1, max_size=6))
-def test_whatever_failed_on_the_way_the_worker_ends_with_what_is_wanted_and_nothing_else(
+def test_after_any_failures_a_worker_has_the_desired_lora_only(
     story: list[tuple[Lora, list[tuple[bool, bool]]]],
 ) -> None:
     worker, known, now = Worker(), endpoint(), START

@@ -60,7 +60,7 @@ async def test_a_prefill_worker_without_the_api_is_covered_by_the_others() -> No
 
 
 @on_simulated_clock
-async def test_a_prefill_worker_alone_is_covered_by_nobody() -> None:
+async def test_a_prefill_worker_alone_is_not_ready_without_its_lora() -> None:
     cluster = Cluster()
     prefill = {"nvidia.com/dynamo-component-type": "prefill"}
     (worker,) = cluster.has_pods(1, more=prefill)
@@ -107,7 +107,7 @@ async def test_an_address_that_is_not_the_pods_own_is_never_called(addresses: li
 
 
 @on_simulated_clock
-async def test_why_there_are_no_endpoints_is_told() -> None:
+async def test_a_model_without_endpoints_reports_the_cause() -> None:
     cluster = Cluster()
     cluster.has_model()
     async with cluster.operator():

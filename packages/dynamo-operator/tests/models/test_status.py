@@ -117,7 +117,7 @@ def test_a_status_is_never_too_large_to_be_stored() -> None:
     assert f"skipped {left} endpoint(s): the status has no room for them" in message
 
 
-def test_where_there_is_no_room_for_all_those_are_kept_that_have_something() -> None:
+def test_a_status_at_its_size_limit_keeps_endpoints_with_a_lora() -> None:
     long = Lora("legal-v2", "s3://vault/" + "x" * 9000)
     nothing = [worker(f"a-{number}", loaded=None) for number in range(9000)]
     model = DynamoModelSpec(long.name, BASE, "lora", ModelSource(long.uri))

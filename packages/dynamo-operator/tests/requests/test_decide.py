@@ -511,7 +511,7 @@ def test_other_results_than_those_reported_are_refused(messages: tuple[str, ...]
         pod(""),
     ],
 )
-def test_pods_of_others_and_other_words_sign_nothing(found: api.JobPodInFull) -> None:
+def test_only_a_copier_pod_of_the_job_confirms_results(found: api.JobPodInFull) -> None:
     assert not is_signed([found])
     assert not is_signed([pod(SIGNATURE)], None)
     assert is_signed([pod(SIGNATURE)])
@@ -545,7 +545,7 @@ def test_a_pod_that_runs_something_else_confirms_nothing(spec: Object) -> None:
     assert not is_signed([pod(SIGNATURE, spec=spec)])
 
 
-def test_what_admission_adds_to_pods_does_no_harm() -> None:
+def test_changes_by_admission_do_not_invalidate_a_confirmation() -> None:
     sidecar = {"name": "s", "image": "s:1", "volumeMounts": [TOKEN]}
     spec = running({"volumeMounts": [MOUNT, TOKEN]}, of="profiler")
     spec = {**spec, "containers": [*spec["containers"], sidecar], "nodeName": "a"}

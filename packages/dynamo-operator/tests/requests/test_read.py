@@ -275,7 +275,7 @@ async def test_each_namespace_that_looks_for_gpus_is_listed_once(
     assert [*listed] == world.listed()
 
 
-async def test_an_installation_without_the_list_is_told_of() -> None:
+async def test_gpu_discovery_that_is_not_installed_is_reported() -> None:
     world = WorldRbac(has_list=False)
     assert "spec.enableGpuDiscovery requires" in await world.readers.admit(a_request("a"))
     await world.readers.withdraw()

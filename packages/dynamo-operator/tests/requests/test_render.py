@@ -89,7 +89,7 @@ sweep:
     assert expected == profiler_config_text(spec, "team-a")
 
 
-def test_what_a_user_spells_another_way_does_not_stand_beside_what_we_set() -> None:
+def test_keys_of_the_user_in_camel_case_are_replaced() -> None:
     config: Object = {"outputDir": "/x", "deployment": {"dgdImage": "mine", "namespace": "theirs"}}
     spec = a_spec(config, deployment_overrides=DeploymentOverrides(workers_image="rt:9"))
     read = yaml.safe_load(profiler_config_text(spec, "team-a"))
@@ -166,7 +166,7 @@ def test_a_job_stays_long_enough_for_its_failure_to_be_read() -> None:
     assert 60 == job["spec"]["ttlSecondsAfterFinished"]
 
 
-def test_what_a_user_adds_is_there_and_what_is_ours_stays_ours() -> None:
+def test_fields_of_the_user_never_override_those_of_the_operator() -> None:
     spec = a_spec(
         env=({"name": "A", "value": "1"}, {"name": "DGDR_UID", "value": "stolen"}),
         env_from=({"secretRef": {"name": "s"}},),

@@ -295,7 +295,7 @@ GRAPHS = replace(CONTROLLER, kind="DynamoGraphDeployment", uid="g", controller=N
 OURS = Output(Metadata(name="curves", namespace="n", labels=results.tracking(REQUEST)))
 
 
-def test_only_a_name_of_another_becomes_a_new_one() -> None:
+def test_a_config_map_is_renamed_only_if_its_name_is_taken() -> None:
     graph = {"spec": {"services": {"w": {"configMap": {"name": "curves"}, "other": {"name": "curves"}}}}}
     stranger = Output(Metadata(name="curves", namespace="n"))
     config = {"kind": "ConfigMap", "metadata": {"name": "config"}}

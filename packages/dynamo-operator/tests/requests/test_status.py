@@ -105,7 +105,7 @@ def test_every_reported_condition_has_its_row() -> None:
         (State.PENDING, ("Unknown", Reason.STARTED_ANEW), ("Unknown", State.PENDING)),
     ],
 )
-def test_what_was_true_before_is_said_again_when_nothing_holds_a_request_any_more(
+def test_a_resumed_request_reports_its_former_condition_again(
     held: Reason, state: State, step: tuple[str, str], verdict: tuple[str, str]
 ) -> None:
     value = "Unknown" if held is Reason.PAUSED else "False"

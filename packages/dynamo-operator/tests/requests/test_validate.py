@@ -134,7 +134,7 @@ def test_a_spec_that_cannot_be_stored_twice_is_refused() -> None:
 
 
 @pytest.mark.parametrize("state", ["", "Pending", "Failed"])
-def test_a_spec_may_be_changed_while_nothing_follows_from_it(state: str) -> None:
+def test_a_spec_may_be_changed_while_no_profiling_runs(state: str) -> None:
     changed = a_request(state, auto_apply=True)
     assert [] == [*request_update_problems(a_request(state), changed)]
 

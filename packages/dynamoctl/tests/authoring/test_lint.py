@@ -306,12 +306,12 @@ def test_a_path_as_users_write_it(path: str, found: str) -> None:
         ("pvcs.xyzzy", "fields: "),
     ],
 )
-def test_a_field_that_is_not_there(path: str, text: str) -> None:
+def test_an_unknown_field_is_a_usage_error(path: str, text: str) -> None:
     with pytest.raises(CycloptsError, match=text):
         field_of(path)
 
 
-def test_what_is_said_of_a_field(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_shows_type_default_and_description_of_a_field(capsys: pytest.CaptureFixture[str]) -> None:
     text = plain(*explained(*field_of("dm.spec")))
     assert "FIELD     spec" in text
     assert "modelName" in text

@@ -50,7 +50,7 @@ def words(*line: str) -> list[str]:
         (("nonsense", "x"), []),
     ],
 )
-def test_what_may_stand_at_the_cursor(line: tuple[str, ...], found: list[str]) -> None:
+def test_completion_offers_what_is_valid_at_the_cursor(line: tuple[str, ...], found: list[str]) -> None:
     assert found == words(*line)
 
 

@@ -28,7 +28,7 @@ def test_without_instances_everything_is_in_order(capsys: pytest.CaptureFixture[
         ("crds install grave", "none of grove"),
     ],
 )
-def test_what_is_not_there_is_one_clear_line(command: str, message: str) -> None:
+def test_an_unknown_instance_or_crd_is_a_config_error(command: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         app(command.split())
 

@@ -34,7 +34,7 @@ def test_a_kind_has_many_names(text: str, type_: type[Stated]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "dgd/", "/chat", "a/b/c", "pod/chat", "..", "chat?x=1", "Chat"])
-def test_anything_else_is_wrong_usage(text: str) -> None:
+def test_an_invalid_target_is_a_usage_error(text: str) -> None:
     with pytest.raises(CycloptsError):
         parse_object(text, STATED)
 

@@ -51,7 +51,7 @@ def test_the_columns_are_those_of_the_crd() -> None:
     assert [["one", "z"], ["two", "b"]] == [row.split()[:2] for row in found]
 
 
-def test_what_a_cluster_says_does_not_rule_the_terminal() -> None:
+def test_text_from_the_cluster_cannot_control_the_terminal() -> None:
     _, row = drawn(a_graph("chat"), wide=True)
     assert row.endswith("\ufffd[2J")
 
@@ -117,14 +117,14 @@ def test_a_service_of_which_nothing_is_known_has_no_numbers() -> None:
     assert found[-1].endswith("Status is behind generation 1: there is no status.")
 
 
-def test_a_spec_that_nobody_has_looked_at() -> None:
+def test_a_spec_that_is_not_reconciled_yet_is_reported() -> None:
     edited = a_graph_of_overview(READY, generation=2)
     assert lines(edited)[0].endswith("not ready")
     assert "Status is behind generation 2: the status describes generation 1." in (lines(edited)[-1])
     assert overview_json(edited)["observed"] is False
 
 
-def test_pause_and_deletion_are_told() -> None:
+def test_status_shows_pause_and_deletion() -> None:
     paused = a_graph_of_overview(READY, annotations={"nvidia.com/paused": "true"})
     assert "Reconciliation is paused: the operator writes nothing for this object." in lines(paused)
     going = a_graph_of_overview(READY, deletionTimestamp=THEN, finalizers=["example.com/hold"])

@@ -88,7 +88,7 @@ class Cluster:
 
 
 @on_simulated_clock
-async def test_what_frontends_did_within_the_interval() -> None:
+async def test_top_shows_the_rates_of_an_interval() -> None:
     cluster = Cluster(one=[scrape(1000), scrape(1010)], two=[scrape(5), scrape(35)])
     cluster.graph("chat", readyServices="2/2", gpus=4)
     cluster.graph("idle")
@@ -135,7 +135,7 @@ async def test_a_frontend_without_requests_has_no_latencies_one_without_metrics_
 
 
 @on_simulated_clock
-async def test_a_graph_that_is_not_there() -> None:
+async def test_a_graph_that_is_not_found_is_an_error() -> None:
     with pytest.raises(Missing, match="graph other not found in namespace prod"):
         await Cluster().first("other")
     with pytest.raises(Missing, match="graph other not found in any namespace"):

@@ -48,7 +48,7 @@ def lines(*objects: Resource) -> list[str]:
     return [each.strip("│├└─ \n") for each in printed(a_tree(*objects)).splitlines()]
 
 
-def test_a_pod_without_a_node_has_the_words_of_the_scheduler() -> None:
+def test_an_unscheduled_pod_shows_the_message_of_the_scheduler() -> None:
     said = a_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes: no nvidia.com/gpu")
     body = {"phase": "Pending", "conditions": [said]}
     found = lines(an_object(Pod, "p", status=body))[1]
@@ -63,7 +63,7 @@ def test_workloads_of_other_projects_have_their_counts() -> None:
     assert ["✘ PodCliqueScalingGroup g  0/1", "✔ PodClique c  2/2", "✘ LeaderWorkerSet l  1/2"] == found
 
 
-def test_what_is_going_says_so() -> None:
+def test_an_object_with_a_deletion_timestamp_is_being_deleted() -> None:
     role = an_object(Role, "role", metadata={"deletionTimestamp": THEN})
     assert "Role role  is being deleted" == lines(role)[1]
 
@@ -82,7 +82,7 @@ def test_objects_that_own_each_other_end() -> None:
     assert 4 == len(lines(start, one, two))
 
 
-def test_the_same_for_machines() -> None:
+def test_the_tree_as_json() -> None:
     found = a_tree(a_pod("p", owner="u-chat"))
     pod = {"kind": "Pod", "name": "p", "ready": True, "note": "Running", "children": []}
     assert [pod] == found["children"]

@@ -14,7 +14,7 @@ HERE = Where(namespace="prod")
 ODD = "warning: left out: dynamographdeployments.nvidia.com prod/odd: "
 
 
-def test_top_and_why_name_it_once(
+def test_top_and_why_report_an_undecodable_object_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     odd_server(monkeypatch)
@@ -29,7 +29,7 @@ def test_top_and_why_name_it_once(
     assert "1 not ready, 2 unreadable\n" in printed.err
 
 
-def test_a_name_like_its_own_is_suggested(
+def test_a_mistyped_name_of_an_undecodable_object_is_suggested(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     odd_server(monkeypatch)

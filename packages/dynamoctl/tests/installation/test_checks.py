@@ -182,7 +182,7 @@ def test_a_finding_has_its_verdict_and_its_remedy(
     assert remedy in found.remedy
 
 
-def test_a_project_that_is_not_there_is_not_mentioned() -> None:
+def test_a_project_that_is_not_installed_is_not_reported() -> None:
     assert [] == checks.other_projects({}, [Project("P", (A, B), "set p.on")])
 
 

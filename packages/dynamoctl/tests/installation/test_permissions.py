@@ -107,13 +107,13 @@ def test_kinds_of_other_projects_are_named_only_with_their_feature(feature: Feat
     assert own <= groups({feature})
 
 
-def test_names_take_the_place_of_what_stands_for_them() -> None:
+def test_placeholders_in_resource_names_are_replaced() -> None:
     names = dict.fromkeys(Name, "") | {Name.ELECTION_LEASE: "mine"}
     found = policy(RULES, (), Where.ELECTION, names)
     assert [["mine"]] == [each["resourceNames"] for each in found if "resourceNames" in each]
 
 
-def test_every_value_says_what_it_is_for() -> None:
+def test_every_chart_value_has_a_description() -> None:
     made: Any = runpy.run_path(str(ROOT / "tools/chart_values.py"))
     charts = (made["CHART"], *made["PARTS"].values())
     values = [each for chart in charts for each in made["values"](chart)]

@@ -84,7 +84,7 @@ def test_a_leader_that_never_comes_is_given_up_within_the_time_with_the_cause(wa
 
 
 @pytest.mark.parametrize("name", ["leader.invalid", "a b'c", "$(touch x)", "x" * 300])
-def test_a_name_that_does_not_resolve_is_told_as_it_is(waiting: Run, name: str) -> None:
+def test_an_unresolvable_name_is_logged_unchanged(waiting: Run, name: str) -> None:
     code, said = waiting(name, "1", "0")
     assert (1, 1) == (code, len(said.splitlines()))
     assert f"gave up after 0 s: the name {name} does not resolve" in said

@@ -17,7 +17,7 @@ SECOND = Key(NAMESPACE, "by-hand")
 
 
 @on_simulated_clock
-async def test_a_scale_reaches_the_graph_at_once_and_is_told() -> None:
+async def test_a_scale_is_written_to_the_graph_at_once_with_an_event() -> None:
     async with operating(decode=scaled(1, unknown={"kept": True})) as cluster:
         cluster.edit_graph({"metadata": {"labels": {"team": "a"}}})
         cluster.scale(4)
@@ -106,7 +106,7 @@ async def test_the_adapter_wins(event: Callable[[Cluster], Awaitable[None]]) -> 
 
 
 @on_simulated_clock
-async def test_a_refusal_is_told_and_tried_again_slowly() -> None:
+async def test_a_rejected_scale_is_reported_and_retried_with_backoff() -> None:
     async with operating() as cluster:
         refusal = Fault(403, method="PATCH", collection=GRAPHS, times=1000)
         cluster.server.faults.append(refusal)
@@ -161,7 +161,7 @@ async def test_an_adapter_without_a_graph_waits_quietly_and_is_woken() -> None:
 
 
 @on_simulated_clock
-async def test_an_adapter_that_cannot_be_read_is_told_so() -> None:
+async def test_an_undecodable_adapter_reports_decode_failed() -> None:
     async with operating() as cluster:
         cluster.storage.merge(ADAPTERS, ADAPTER, {"spec": {"replicas": "many"}})
         await settle()

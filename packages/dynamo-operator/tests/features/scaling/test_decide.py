@@ -77,7 +77,9 @@ THREE: Any = {"service": {"replicas": 3}}
         (graph(3), ("False", "scaling", "is scaling to 3 replicas")),  # 3 by chance: they are written now
     ],
 )
-def test_it_is_scaled_when_the_newest_graph_has_that_many(live: Any, expected: tuple[str, str, str]) -> None:
+def test_an_adapter_is_scaled_once_the_graph_has_its_replicas(
+    live: Any, expected: tuple[str, str, str]
+) -> None:
     status = decided(adapter(), live).status
     condition = ready(status)
     assert expected == (condition.status, condition.reason, condition.message.removeprefix(WHOLE))
@@ -90,7 +92,7 @@ def test_replicas_are_those_that_were_observed() -> None:
     assert decided(adapter(), graph()).status.replicas is None
 
 
-def test_it_writes_a_number_that_the_graph_does_not_have() -> None:
+def test_an_adapter_writes_replicas_only_if_the_graph_differs() -> None:
     decision = decided(adapter(), graph(1))
     assert ("decode", 3, False) == (decision.service, decision.replicas, decision.may_wait)
     assert SCALED_AT == decision.status.last_scale_time
@@ -105,7 +107,7 @@ def test_a_refused_number_is_not_reported_as_observed() -> None:
     assert (0, 7) == (decision.status.observed_generation, decision.status.desired_replicas)
 
 
-def test_nothing_is_written_while_the_graph_is_going_or_when_it_is_gone() -> None:
+def test_an_adapter_writes_nothing_while_its_graph_is_deleted() -> None:
     assert ScalingDecision() == decide(adapter(), ScalingInputs(graph(), is_unusable=True), NOW)
     gone = NotFound(404, "NotFound", "gone")
     assert ScalingDecision() == after_failure(adapter(), ScalingInputs(graph()), gone)
@@ -127,7 +129,7 @@ def test_nothing_is_written_while_the_graph_is_going_or_when_it_is_gone() -> Non
         (adapter(annotations={"nvidia.com/paused": "yes"}), graph(), "scaling"),
     ],
 )
-def test_it_acts_only_where_it_may(by: Any, in_: Any, expected: str) -> None:
+def test_an_adapter_scales_only_a_graph_that_allows_it(by: Any, in_: Any, expected: str) -> None:
     decision = decided(by, in_)
     assert expected == ready(decision.status).reason
     assert (3 if expected == "scaling" else None) == decision.replicas
@@ -139,7 +141,7 @@ def test_it_acts_only_where_it_may(by: Any, in_: Any, expected: str) -> None:
 @pytest.mark.parametrize(
     ("name", "service"), [("../../victim", "decode"), ("chat", "../.."), ("chat", "x" * 254)]
 )
-def test_a_name_that_nothing_can_have_is_reported_as_such(name: str, service: str) -> None:
+def test_an_invalid_graph_or_service_name_is_reported(name: str, service: str) -> None:
     spec = DynamoGraphDeploymentScalingAdapterSpec(3, ServiceReference(name, service))
     (problem,) = adapter_problems(msgspec.structs.replace(adapter(), spec=spec))
     live = graph() if name == "chat" else None
@@ -147,7 +149,7 @@ def test_a_name_that_nothing_can_have_is_reported_as_such(name: str, service: st
     assert (None, str(problem)) == (decision.replicas, ready(decision.status).message)
 
 
-def test_who_set_the_replicas_is_the_last_of_those_that_own_them() -> None:
+def test_replicas_were_set_by_their_latest_field_manager() -> None:
     owners = [
         {"manager": "early", "time": "2026-01-01T00:00:00Z", "fieldsV1": REPLICAS},
         {"manager": "late", "time": "2026-01-02T00:00:00Z", "fieldsV1": REPLICAS},

@@ -39,7 +39,7 @@ async def test_too_many_replicas_are_reported_by_the_adapter_and_reach_no_graph(
 
 
 @on_simulated_clock
-async def test_a_disabled_adapter_goes_and_its_number_stays() -> None:
+async def test_a_disabled_adapter_is_deleted_and_its_replicas_stay() -> None:
     async with operating() as cluster:
         cluster.scale(4)
         await settle()
@@ -55,7 +55,7 @@ async def test_a_disabled_adapter_goes_and_its_number_stays() -> None:
 
 
 @on_simulated_clock
-async def test_an_adapter_in_the_way_is_left_alone() -> None:
+async def test_an_adapter_of_another_owner_is_not_changed() -> None:
     cluster = Cluster()
     cluster.has_adapter("chat-decode", 7)
     cluster.has_graph(decode=scaled(2))
@@ -70,7 +70,7 @@ async def test_an_adapter_in_the_way_is_left_alone() -> None:
 
 
 @on_simulated_clock
-async def test_one_that_nobody_can_read_is_in_the_way_and_stops_nothing_else() -> None:
+async def test_an_undecodable_adapter_blocks_no_other_service() -> None:
     cluster = Cluster()
     metadata = {"name": ADAPTER.name, "namespace": NAMESPACE}
     cluster.storage.create(ADAPTERS, {"metadata": metadata, "spec": {"replicas": "many"}})
@@ -83,7 +83,7 @@ async def test_one_that_nobody_can_read_is_in_the_way_and_stops_nothing_else() -
 
 
 @on_simulated_clock
-async def test_one_that_was_made_a_moment_ago_is_found() -> None:
+async def test_an_adapter_missing_in_the_cache_is_found() -> None:
     cluster = Cluster()
     cluster.server.lag_seconds = 1
     cluster.has_graph()

@@ -29,8 +29,8 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import MOST_PROBLEMS, Problem, service_path
 from kube_runtime.errors import DecodeError
-from kube_runtime.types.meta import R, Resource, Struct, decoder_of
-from kube_runtime.wire import bytes_over, decode
+from kube_runtime.types.meta import R, Resource, decoder_of
+from kube_runtime.wire import bytes_over, decode, identity
 
 Container: TypeAlias = dict[str, object] | list[object]
 _SCALARS: Final = (str, int, float, bool)
@@ -195,17 +195,6 @@ _MOST_COMPARED = 10_000
 """Most problems of an update, more than of a create: an earlier problem must be found to become a warning."""
 
 
-class _Metadata(Struct, frozen=True):
-    deletion_timestamp: str | None = None
-
-
-class _Frame(Struct, frozen=True):
-    metadata: _Metadata = _Metadata()
-
-
-_FRAME = decoder_of(_Frame)
-
-
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The result of a review: refused if there are problems. `warning_problems` are the warnings.
@@ -289,7 +278,7 @@ def size_problem(type_: type[Resource], text: bytes | Raw, settings: RenderSetti
 
 
 def _too_large(problem: Problem, new: Raw, old: Raw) -> Decision:
-    if _FRAME.decode(new).metadata.deletion_timestamp:
+    if identity(new).deletion_timestamp:
         return ALLOWED  # finalizers must be removable from invalid objects too
     if bytes_over(new, 1) <= bytes_over(old, 1):  # it may be labelled, and made smaller step by step
         return Decision(warning_problems=(_as_before(problem),))

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, Generic, TypeAlias, cast
 
 import msgspec
@@ -138,11 +138,6 @@ def _graph_changes(
         yield from graphs.adapter_problems(old, new)
 
 
-def _request_problems(request: DynamoGraphDeploymentRequest, context: ReviewContext) -> Iterator[Problem]:
-    yield from requests.request_problems(request, context.settings, context.most)
-    yield from requests.request_image_problems(request)
-
-
 # The rules themselves are in the `validate` modules, which the controllers use too.
 RULES: tuple[AnyRules, ...] = (
     Rules(
@@ -168,7 +163,10 @@ RULES: tuple[AnyRules, ...] = (
     ),
     Rules(
         DynamoGraphDeploymentRequest,
-        problems=_request_problems,
+        problems=lambda request, context: chain(
+            requests.request_problems(request, context.settings, context.most),
+            requests.request_image_problems(request),
+        ),
         changes=lambda old, new, _: requests.request_update_problems(old, new),
         warnings=lambda request, _: requests.request_warnings(request),
     ),

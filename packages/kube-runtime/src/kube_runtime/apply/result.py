@@ -131,10 +131,7 @@ class Applied:
 
     def get(self, type_: type[R], name: str) -> R | None:
         """The applied object of that kind and name, if it exists."""
-        for live in self.objects:
-            if isinstance(live, type_) and live.metadata.name == name:
-                return live
-        return None
+        return self.by_name(type_).get(name)
 
     def by_name(self, type_: type[R]) -> dict[str, R]:
         """The applied objects of that kind."""

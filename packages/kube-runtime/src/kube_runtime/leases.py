@@ -498,7 +498,7 @@ class Election:
     async def _write(self) -> None:
         sent_at = loop_time()
         self._may_hold = True
-        before, now = self._seen and self._seen.spec, microtime(self.wall_clock())
+        before, now = self._seen.spec if self._seen else None, microtime(self.wall_clock())
         spec: Object = {
             "holderIdentity": self.identity,
             "leaseDurationSeconds": self.terms.lease_seconds,

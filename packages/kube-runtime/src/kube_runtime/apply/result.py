@@ -131,7 +131,10 @@ class Applied:
 
     def get(self, type_: type[R], name: str) -> R | None:
         """The applied object of that kind and name, if it exists."""
-        return self.by_name(type_).get(name)
+        for live in self.objects:
+            if isinstance(live, type_) and live.metadata.name == name:
+                return live
+        return None
 
     def by_name(self, type_: type[R]) -> dict[str, R]:
         """The applied objects of that kind."""

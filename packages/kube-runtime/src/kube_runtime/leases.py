@@ -16,7 +16,7 @@ from kube_runtime.cache.store import Change, Store
 from kube_runtime.client.client import Client
 from kube_runtime.errors import Conflict, NotFound, OperatorError
 from kube_runtime.times import loop_time, microtime, seconds_between, wall_clock
-from kube_runtime.types.kinds import Lease, LeaseSpec
+from kube_runtime.types.kinds import Lease
 from kube_runtime.types.meta import Key, Metadata, Object
 
 _log = structlog.get_logger(__name__)
@@ -501,7 +501,15 @@ class Election:
     async def _write(self) -> None:
         sent_at = loop_time()
         self._may_hold = True
-        spec = self._desired_spec(self._seen.spec if self._seen else None)
+        before, now = self._seen.spec if self._seen else None, microtime(self.wall_clock())
+        spec: Object = {
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": self.terms.lease_seconds,
+            "renewTime": now,
+        }
+        if before is None or before.holder_identity != self.identity:
+            spec["acquireTime"] = now
+            spec["leaseTransitions"] = before.lease_transitions + 1 if before else 0
         if self._seen:
             patch = _guarded(self._seen, spec, self._annotations())
             lease = await self.client.merge_patch(Lease, self.key, patch)
@@ -513,18 +521,6 @@ class Election:
 
     def _annotations(self) -> Object:
         return {"annotations": dict([self.mark])} if self.mark else {}
-
-    def _desired_spec(self, before: LeaseSpec | None) -> Object:
-        now = microtime(self.wall_clock())
-        spec: Object = {
-            "holderIdentity": self.identity,
-            "leaseDurationSeconds": self.terms.lease_seconds,
-            "renewTime": now,
-        }
-        if before is None or before.holder_identity != self.identity:
-            spec["acquireTime"] = now
-            spec["leaseTransitions"] = before.lease_transitions + 1 if before else 0
-        return spec
 
 
 def _guarded(seen: Lease, spec: Object, more: Object | None = None) -> Object:

@@ -145,6 +145,7 @@ class ObjectIdentity(Struct, frozen=True):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    deletion_timestamp: str | None = None
     annotations: Raw = Raw(b"")
     managed_fields: Raw = Raw(b"")
 

@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
-from dynamo_operator.admission.configuration import Caller, Configuration, service_host
+from dynamo_operator.admission.configuration import Configuration, service_host
 from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.settings import MetricsSettings
 from dynamo_operator.shared.cluster import MetricsSecret, ServingSecret
@@ -474,7 +474,7 @@ class CertificateRotation(Rotation):
     async def _check(self) -> tuple[str, ...]:
         if self._configuration.entries() is None:
             return (f"no ValidatingWebhookConfiguration {self._configuration.name}",)
-        callers = sorted(self._configuration.callers(), key=lambda caller: caller.host)
+        callers = sorted(self._configuration.callers())
         if not callers:
             return (f"no entry of ours in {self._configuration.name}",)
         try:
@@ -482,19 +482,19 @@ class CertificateRotation(Rotation):
                 await self.server.listening.wait()
         except TimeoutError:
             return _STARTING
-        errors = [await self._call(caller) for caller in callers]
+        errors = [await self._call(host, bundle) for host, bundle in callers]
         return tuple(filter(None, errors))
 
-    async def _call(self, caller: Caller) -> str:
+    async def _call(self, host: str, bundle: str) -> str:
         """Connect like the API server; return the error, "" if it succeeds."""
         try:
-            context = _trusting(caller.bundle)
+            context = _trusting(bundle)
             async with asyncio.timeout(_HANDSHAKE_SECONDS):
                 _, writer = await asyncio.open_connection(
-                    *self.server.own_address, ssl=context, server_hostname=caller.host
+                    *self.server.own_address, ssl=context, server_hostname=host
                 )
         except (OSError, ValueError) as error:
-            return f"TLS to {caller.host}: {error}"
+            return f"TLS to {host}: {error}"
         writer.transport.abort()
         return ""
 

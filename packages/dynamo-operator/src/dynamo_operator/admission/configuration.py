@@ -56,14 +56,6 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """How the API server calls an entry: the host name, and its CA bundle ("" for the system's CAs)."""
-
-    host: str
-    bundle: str
-
-
-@dataclass(frozen=True, slots=True)
 class Configuration:
     """The cached configuration of that name."""
 
@@ -78,11 +70,9 @@ class Configuration:
             return None
         return tuple(entry for entry in configuration.webhooks if entry.name in _OURS)
 
-    def callers(self) -> frozenset[Caller]:
-        """How the API server calls our entries."""
-        return frozenset(
-            Caller(_host(entry), entry.client_config.ca_bundle) for entry in self.entries() or ()
-        )
+    def callers(self) -> frozenset[tuple[str, str]]:
+        """How the API server calls our entries: the host name, and the CA bundle ("": the system's CAs)."""
+        return frozenset((_host(entry), entry.client_config.ca_bundle) for entry in self.entries() or ())
 
     def trusts(self, authorities: bytes) -> bool:
         """Whether each of our entries has this CA bundle."""

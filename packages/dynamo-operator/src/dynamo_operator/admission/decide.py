@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, Generic, TypeAlias, cast
 
 import msgspec
@@ -27,8 +27,8 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import MOST_PROBLEMS, Problem, service_path
 from kube_runtime.errors import DecodeError
-from kube_runtime.types.meta import R, Resource, Struct, decoder_of
-from kube_runtime.wire import bytes_over, decode
+from kube_runtime.types.meta import R, Resource, decoder_of
+from kube_runtime.wire import bytes_over, decode, identity
 
 Container: TypeAlias = dict[str, object] | list[object]
 _SCALARS: Final = (str, int, float, bool)
@@ -136,11 +136,6 @@ def _graph_changes(
         yield from graphs.adapter_problems(old, new)
 
 
-def _request_problems(request: DynamoGraphDeploymentRequest, context: ReviewContext) -> Iterator[Problem]:
-    yield from requests.request_problems(request, context.settings, context.most)
-    yield from requests.request_image_problems(request)
-
-
 # The rules themselves are in the `validate` modules, which the controllers use too.
 RULES: tuple[AnyRules, ...] = (
     Rules(
@@ -166,7 +161,10 @@ RULES: tuple[AnyRules, ...] = (
     ),
     Rules(
         DynamoGraphDeploymentRequest,
-        problems=_request_problems,
+        problems=lambda request, context: chain(
+            requests.request_problems(request, context.settings, context.most),
+            requests.request_image_problems(request),
+        ),
         changes=lambda old, new, _: requests.request_update_problems(old, new),
         warnings=lambda request, _: requests.request_warnings(request),
     ),
@@ -186,17 +184,6 @@ _OBJECTS = decoder_of(dict[str, object])
 _AT = " - at `"
 _MOST_COMPARED = 10_000
 """Most problems of an update, more than of a create: an earlier problem must be found to become a warning."""
-
-
-class _Metadata(Struct, frozen=True):
-    deletion_timestamp: str | None = None
-
-
-class _Frame(Struct, frozen=True):
-    metadata: _Metadata = _Metadata()
-
-
-_FRAME = decoder_of(_Frame)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +269,7 @@ def size_problem(type_: type[Resource], text: bytes | Raw, settings: RenderSetti
 
 
 def _too_large(problem: Problem, new: Raw, old: Raw) -> Decision:
-    if _FRAME.decode(new).metadata.deletion_timestamp:
+    if identity(new).deletion_timestamp:
         return ALLOWED  # finalizers must be removable from invalid objects too
     if bytes_over(new, 1) <= bytes_over(old, 1):  # it may be labelled, and made smaller step by step
         return Decision(warning_problems=(_as_before(problem),))

@@ -94,9 +94,13 @@ class Access:
         if scheme.lower() != "bearer" or not is_token:
             return UNKNOWN
         digest = hashlib.sha256(token.encode()).digest()
-        if cached := self._cached(digest):
-            return cached
-        is_reader = self._readers.get(digest) is not None
+        accepted_at = self._readers.get(digest)
+        is_reader = accepted_at is not None
+        if accepted_at is not None and accepted_at + _ACCEPTED_SECONDS > loop_time():
+            return OK
+        refusal, until = self._refused.get(digest) or (0, 0.0)
+        if not is_reader and until > loop_time():
+            return refusal
         if not is_reader and self._waiting >= _WAITING:
             return UNAVAILABLE
         self._waiting += not is_reader
@@ -115,13 +119,6 @@ class Access:
             self._readers.forget(digest)
             self._refused.put(digest, (status, loop_time() + _REFUSED_SECONDS))
         return status
-
-    def _cached(self, digest: bytes) -> int:
-        accepted_at = self._readers.get(digest)
-        if accepted_at is not None:
-            return OK if accepted_at + _ACCEPTED_SECONDS > loop_time() else 0
-        status, until = self._refused.get(digest) or (0, 0.0)
-        return status if until > loop_time() else 0
 
     async def _review(self, token: str) -> int:
         body = question(TokenReview.KIND, {"token": token})

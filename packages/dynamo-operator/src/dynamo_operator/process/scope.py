@@ -42,11 +42,11 @@ _REPLICAS = "replica.dynamo.nvidia.com"
 class Scope:
     """The namespaces that this operator manages.
 
-    `marker` is the lease of a restricted operator; a cluster-wide one has `exclusions`, filled by
-    `informers`.
+    `leases` has the marker of a restricted operator, without which it may not write; a cluster-wide one has
+    `exclusions`, filled by `informers`.
     """
 
-    marker: NamespaceLease | None = None
+    leases: tuple[NamespaceLease, ...] = ()
     exclusions: Exclusions | None = None
     informers: tuple[Informer[Lease], ...] = ()
 
@@ -55,32 +55,27 @@ class Scope:
         """The namespaces that other operators manage now: nothing is written or validated there."""
         return self.exclusions.namespaces if self.exclusions is not None else {}
 
-    @property
-    def leases(self) -> tuple[NamespaceLease, ...]:
-        """The lease of a restricted operator's namespace, without which it may not write; else none."""
-        return () if self.marker is None else (self.marker,)
-
     async def claim(self) -> None:
         """Acquire the lease of a restricted operator's namespace, before anything else is written there.
 
         Raises:
             OperatorError: that failed.
         """
-        if self.marker is not None:
-            await self.marker.claim()
+        for lease in self.leases:
+            await lease.claim()
 
     async def release(self) -> None:
         """Release the lease, after an orderly stop only."""
-        if self.marker is not None:
-            await self.marker.release()
+        for lease in self.leases:
+            await lease.release()
 
     def join(self, manager: Manager) -> None:
         """Have the manager renew the lease, or watch those of others, on every replica."""
         for informer in self.informers:
             manager.inform(informer)
-        if self.marker is not None:
-            manager.serve(self.marker)
-            self.marker.on_regained = manager.wake_namespace
+        for lease in self.leases:
+            manager.serve(lease)
+            lease.on_regained = manager.wake_namespace
         if self.exclusions is not None:
             manager.serve(self.exclusions)
             self.exclusions.on_end = manager.wake_namespace
@@ -98,9 +93,8 @@ def scope_of(client: Client, settings: Settings) -> Scope:
     seconds = settings.namespace_scope
     terms = MarkerTerms(seconds.lease_duration_seconds, seconds.renew_interval_seconds)
     holder = f"namespace-restricted-operator-{settings.operator_version or version()}"
-    return Scope(
-        NamespaceLease(client, Key(namespace, LEASE), holder=holder, replicas=_REPLICAS, terms=terms)
-    )
+    marker = NamespaceLease(client, Key(namespace, LEASE), holder=holder, replicas=_REPLICAS, terms=terms)
+    return Scope((marker,))
 
 
 RECONCILED: tuple[type[Resource], ...] = (

@@ -268,7 +268,8 @@ class Store(Generic[R]):
         """Notify of a state that could be decoded; the one before may have been broken."""
         was_broken = self.broken.pop(key, None) is not None
         self._notify(change)
-        self._notify_broken(key if was_broken else None)
+        if was_broken:
+            self._notify_broken(key)
 
     def mark_kind_gone(self) -> None:
         """Remove all objects: the API server no longer serves their kind."""
@@ -440,11 +441,10 @@ class Store(Generic[R]):
                 for handler in self._handlers:
                     handler(change)
 
-    def _notify_broken(self, *keys: Key | None) -> None:
+    def _notify_broken(self, *keys: Key) -> None:
         for key in keys:
-            if key is not None:
-                for handler in self._broken_handlers:
-                    handler(key)
+            for handler in self._broken_handlers:
+                handler(key)
 
 
 def _is_bare(state: Resource) -> bool:
@@ -452,12 +452,6 @@ def _is_bare(state: Resource) -> bool:
 
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Derived:
-    revisions: tuple[int, ...]
-    values: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
 
 
 class Cache:
@@ -470,7 +464,8 @@ class Cache:
     def __init__(self, stores: Iterable[Store[Any]] = ()) -> None:
         self._stores: dict[type[Resource], Store[Any]] = {}
         self._types: dict[Kind, list[type[Resource]]] = {}
-        self._derived: dict[tuple[type[Resource], ...], _Derived] = {}
+        self._derived: dict[tuple[type[Resource], ...], tuple[tuple[int, ...], dict[Hashable, Any]]] = {}
+        """By types, their revisions and the values that were derived from these, by name."""
         for store in stores:
             self.add(store)
 
@@ -546,13 +541,12 @@ class Cache:
         derived from these types.
         """
         revisions = tuple(self.store(type_).revision for type_ in types)
-        derived = self._derived.get(types)
-        if derived is None or derived.revisions != revisions:
-            derived = self._derived[types] = _Derived(revisions)
-        try:
-            value: T = derived.values[name]
-        except KeyError:
-            value = derived.values[name] = compute()
+        if types not in self._derived or self._derived[types][0] != revisions:
+            self._derived[types] = revisions, {}
+        _, values = self._derived[types]
+        if name not in values:
+            values[name] = compute()
+        value: T = values[name]
         return value
 
     def broken(self, type_: type[Resource], key: Key) -> DecodeError | None:

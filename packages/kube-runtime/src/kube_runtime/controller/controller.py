@@ -54,12 +54,6 @@ SERVER_TIMEOUT_SECONDS = 34.0
 """When the API server ends a request with 504 (`requestTimeoutUpperBound` in k8s.io/apiserver)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Delayed:
-    timer: asyncio.TimerHandle
-    priority: Priority
-
-
 class WorkQueue:
     """Keys by priority; in it, namespaces take turns, each first in, first out.
 
@@ -69,7 +63,7 @@ class WorkQueue:
 
     def __init__(self, *, is_ahead: Callable[[], bool] | None = None) -> None:
         self._is_ahead = is_ahead
-        self._delayed: dict[Key, _Delayed] = {}
+        self._delayed: dict[Key, tuple[asyncio.TimerHandle, Priority]] = {}
         self._due: dict[Priority, dict[str, dict[Key, float]]] = {priority: {} for priority in Priority}
         self._working: dict[Key, Priority] = {}
         self._again: dict[Key, Priority] = {}  # became due while being processed
@@ -112,16 +106,17 @@ class WorkQueue:
         loop = asyncio.get_running_loop()
         due = loop.time() + after_seconds
         if delayed := self._delayed.pop(key, None):
-            delayed.timer.cancel()
-            due, priority = min(due, delayed.timer.when()), min(priority, delayed.priority)
+            timer, present = delayed
+            timer.cancel()
+            due, priority = min(due, timer.when()), min(priority, present)
         is_due = key in self._again or any(
             key in namespaces.get(key.namespace, ()) for namespaces in self._due.values()
         )
         if due <= loop.time() or is_due:
             self._make_due(key, priority)
         elif not self._closed:
-            timer = loop.call_at(due, lambda: self._make_due(key, self._delayed.pop(key).priority))
-            self._delayed[key] = _Delayed(timer, priority)
+            timer = loop.call_at(due, lambda: self._make_due(key, self._delayed.pop(key)[1]))
+            self._delayed[key] = timer, priority
 
     async def take(self) -> tuple[Key, float] | None:
         """Wait for the next key, for which the caller must call `done`. None when the queue is closed.
@@ -177,8 +172,8 @@ class WorkQueue:
         """Return no more keys."""
         self._closed = True
         self._wake.set()
-        for delayed in self._delayed.values():
-            delayed.timer.cancel()
+        for timer, _ in self._delayed.values():
+            timer.cancel()
         self._delayed.clear()
 
     def _make_due(self, key: Key, priority: Priority) -> None:

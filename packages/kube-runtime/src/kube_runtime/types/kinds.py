@@ -87,12 +87,7 @@ def question(kind: Kind, spec: Object) -> Object:
 
 def subject(user: UserInfo) -> Object:
     """The user in the spec of a SubjectAccessReview."""
-    return {
-        "user": user.username,
-        "uid": user.uid,
-        "groups": list(user.groups),
-        "extra": {name: list(values) for name, values in user.extra.items()},
-    }
+    return {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
 
 
 class Role(Resource):

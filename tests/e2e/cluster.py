@@ -16,7 +16,7 @@ from devcluster.layout import Layout
 from devcluster.programs import Helm, find
 from devcluster.progress import Lines
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from e2e.graphs import ADDRESS_OF_NATS, OTHER_RUNTIME, RUNTIME, graph
+from e2e.graphs import OTHER_RUNTIME, RUNTIME, graph
 from e2e.inside import Answer, Inside
 from e2e.load import CHAT, completion
 from kube_runtime.types.meta import Kind, Object
@@ -47,16 +47,11 @@ class RealCluster(ControlPlane):
     def install(self, image: str, *verb: str, more: Mapping[str, str] | None = None) -> None:
         """Installs or upgrades the platform by its chart; returns when graphs can be created.
 
-        `more` are values of the chart, by their paths.
+        Its values are the defaults, but for the image, and `more` by their paths.
         """
         manager = "dynamo-operator.controllerManager.manager.image"
         repository, _, tag = image.rpartition(":")
-        values = {
-            f"{manager}.repository": repository,
-            f"{manager}.tag": tag,
-            "dynamo-operator.natsAddr": ADDRESS_OF_NATS,
-            **(more or {}),
-        }
+        values = {f"{manager}.repository": repository, f"{manager}.tag": tag, **(more or {})}
         self.helm(
             *(*verb, RELEASE, str(CHARTS / "dynamo-platform"), f"--namespace={SYSTEM}"),
             *(f"--set={name}={value}" for name, value in values.items()),

@@ -9,6 +9,8 @@ OTHER_RUNTIME = "localhost/dynamo-runtime:2"
 """The same contents, another image."""
 
 ADDRESS_OF_NATS = "nats://nats.messaging:4222"
+NATS = {"name": "NATS_SERVER", "value": ADDRESS_OF_NATS}
+"""In the graph: the simulated engine of Dynamo 0.9 needs NATS, and a default install gives it no address."""
 
 AT_ONCE = {"exec": {"command": ["true"]}}
 """A probe that succeeds, for containers in which the runtime does not run."""
@@ -62,8 +64,10 @@ def worker(*arguments: str, component: str = "backend", pod: Object | None = Non
     }
 
 
-def graph(name: str, *envs: Object, annotations: dict[str, str] | None = None, **services: Object) -> Object:
+def graph(
+    name: str, *envs: Object, nats: Object = NATS, annotations: Object | None = None, **services: Object
+) -> Object:
     """A graph of these services; of a frontend and a worker if none is given."""
     chosen = services or {"Frontend": frontend(), "Worker": worker()}
-    spec: Object = {"envs": list(envs), "services": chosen}
+    spec: Object = {"envs": [*filter(None, (nats, *envs))], "services": chosen}
     return {"metadata": {"name": name, "annotations": annotations or {}}, "spec": spec}

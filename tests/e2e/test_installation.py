@@ -9,7 +9,7 @@ from cluster.conditions import is_ready
 from cluster.world import PODS, Refused, World
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from e2e.cluster import CHARTS, FIRST, OPERATOR, RELEASE, SYSTEM, RealCluster, dynamoctl, first_completion
-from e2e.graphs import ADDRESS_OF_NATS, frontend, graph, idle_frontend, worker
+from e2e.graphs import frontend, graph, idle_frontend, worker
 from kube_runtime.types.kinds import Lease
 from kube_runtime.types.meta import Object
 
@@ -100,9 +100,8 @@ def test_manifests_without_helm_install_an_operator_that_runs_graphs(
         cluster.kubectl(
             *("rollout", "status", f"deployment/{OPERATOR}", "--namespace=dynamo-plain"), "--timeout=90s"
         )
-        nats = {"name": "NATS_SERVER", "value": ADDRESS_OF_NATS}
         world.until(cluster.admits)
-        world.create(GRAPH, graph("plain", nats))
+        world.create(GRAPH, graph("plain"))
         world.eventually(GRAPH, "plain", is_ready, within_seconds=120)
         first_completion(cluster, world, "plain-frontend")
     finally:

@@ -1,6 +1,7 @@
 """A request becomes a graph whose answers, as a client times them, are within the request's targets."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
@@ -9,7 +10,7 @@ from cluster.requests.playing import REQUEST, state
 from cluster.world import CONFIG_MAP, GRAPH, PODS, World
 from e2e.cluster import FIRST, RealCluster, address, first_completion
 from e2e.conftest import Report
-from e2e.graphs import RUNTIME
+from e2e.graphs import ADDRESS_OF_NATS, RUNTIME
 from e2e.inside import Streamed, streamed
 from e2e.load import CHAT, Load, completion
 from kube_runtime.types.meta import Object
@@ -18,6 +19,14 @@ TTFT_SECONDS, ITL_SECONDS = 2.0, 0.2
 """The targets: far above the simulated engine's times, so that a busy machine can meet them too."""
 TOKENS = 32
 pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nats(cluster: RealCluster) -> Iterator[None]:
+    """The address of NATS for generated graphs, whose engines are simulated ones of Dynamo 0.9."""
+    cluster.install(FIRST, "upgrade", more={"dynamo-operator.natsAddr": ADDRESS_OF_NATS})
+    yield
+    cluster.install(FIRST, "upgrade")
 
 
 def a_request() -> Object:

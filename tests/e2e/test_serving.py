@@ -12,9 +12,9 @@ from cluster.conditions import is_ready
 from cluster.world import World
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoWorkerMetadata
-from e2e.cluster import RealCluster, address, dynamoctl, first_completion, pods
+from e2e.cluster import PORT, RealCluster, address, dynamoctl, first_completion, pods
 from e2e.conftest import Report, fresh
-from e2e.graphs import ADDRESS_OF_NATS, frontend, graph, worker
+from e2e.graphs import frontend, graph, worker
 from e2e.load import CHAT, completion
 
 GRAPH = DynamoGraphDeployment.KIND
@@ -33,8 +33,6 @@ def other_world(cluster: RealCluster) -> Iterator[World]:
 def test_a_graph_answers_as_soon_as_its_pods_alone_would(
     cluster: RealCluster, world: World, other_world: World, tmp_path: Path, report: Report
 ) -> None:
-    settings = tmp_path / "settings.yaml"
-    settings.write_text(json.dumps({"natsAddress": ADDRESS_OF_NATS}))
     late: list[float] = []
     # Other work on the machine delays the one or the other. A slow operator is slow each time.
     for name in ("chat", "second", "third"):
@@ -48,7 +46,7 @@ def test_a_graph_answers_as_soon_as_its_pods_alone_would(
         world.eventually(GRAPH, name, is_ready)
         world.delete(GRAPH, name)
 
-        made = dynamoctl("render", "-f", file, "-n", other_world.namespace, "--settings", settings)
+        made = dynamoctl("render", "-f", file, "-n", other_world.namespace)
         pods_only = [each for each in yaml.safe_load_all(made) if each["kind"] in OF_PODS]
         begun = time.monotonic()
         cluster.kubectl(
@@ -111,6 +109,17 @@ def test_workers_are_found_through_kubernetes_with_the_rights_that_a_graph_gets(
     assert entry is not None
     [owner] = entry["metadata"]["ownerReferences"]
     assert pod["metadata"]["uid"] == owner["uid"]
+
+
+def test_a_frontend_that_routes_by_kv_events_needs_no_nats(cluster: RealCluster, world: World) -> None:
+    routing = frontend(envs=[{"name": "DYN_ROUTER_MODE", "value": "kv"}])
+    world.create(GRAPH, graph("default", nats={}, Frontend=routing))
+
+    def is_alive() -> bool:
+        found = [each["status"].get("podIP") for each in pods(world, "Frontend")]
+        return [200] == [cluster.inside.get(f"{ip}:{PORT}", "/live").status for ip in found if ip]
+
+    world.until(is_alive, within_seconds=90)
 
 
 def test_a_user_talks_to_a_graph_and_reads_its_logs(cluster: RealCluster, world: World) -> None:

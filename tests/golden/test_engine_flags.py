@@ -1,6 +1,10 @@
 """The programs of Dynamo accept every command line that we render or generate.
 
 The options of their parsers are recorded from the wheels of the releases (`python tools/engine_flags.py`).
+
+Not parsed, as no wheel of Dynamo has their parsers: `ray start`, `mpirun` and `sshd` around the programs of a
+group, the endpoint picker (Go), and what users run instead of Dynamo. `wait_for_leader.py` is ours and has
+its own tests. TensorRT-LLM's own options are in files, not in arguments.
 """
 
 import argparse
@@ -29,14 +33,16 @@ from specs.invariants import PLACE, containers_of
 
 HERE = Path(__file__).parent
 EXAMPLES = sorted((HERE.parents[1] / "examples").glob("**/*.yaml"))
-GROUPS = [
-    HERE / "cases" / f"multinode-{name}" / "in.yaml" for name in ("sglang", "trtllm", "vllm-data-parallel")
-]
+GOLDEN = sorted((HERE / "cases").glob("*/objects.yaml"))
 RECORDED = json.loads((HERE / "engine_flags.json").read_text("utf-8"))
 NEWEST = "1.6.1"
 REFUSED_BY_THE_NEWEST = {
     ("dynamo.vllm", "unrecognized arguments: --is-prefill-worker"),
     ("planner_sla", "no such program"),
+}
+REFUSED_BY_ALL = {
+    ("dynamo.router", "no such program"),  # without options in its case
+    ("dynamo.vllm", 'unrecognized arguments: --override-config {"a b": 1}'),  # a test of quoting
 }
 SETTINGS = installed_settings()
 _ARITHMETIC = re.compile(r"\$\(\(.*?\)\)(?!\))")
@@ -138,8 +144,8 @@ def profiler_graphs() -> Iterator[Object]:
 
 
 def written_graphs() -> Iterator[Object]:
-    """The examples, and the golden cases of groups."""
-    for path in (*EXAMPLES, *GROUPS):
+    """The examples."""
+    for path in EXAMPLES:
         for document in yaml.safe_load_all(path.read_text("utf-8")):
             if document and document.get("kind") == "DynamoGraphDeployment":
                 yield document
@@ -163,6 +169,18 @@ def test_what_the_newest_release_refuses(command_lines: set[Line]) -> None:
     """Images of that release need other flags for these."""
     answers = {(line.program, refusal(NEWEST, line)) for line in command_lines}
     assert REFUSED_BY_THE_NEWEST == {answer for answer in answers if answer[1]}
+
+
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda path: path.parent.name)
+def test_a_release_accepts_each_command_line_of_a_golden_case(case: Path) -> None:
+    """Some cases have the options of an older release, some those of a newer one."""
+    for container in containers_of([*yaml.safe_load_all(case.read_text("utf-8"))]):
+        words = command_line(container, PLACE)
+        found = set(lines(words))
+        assert len(found) >= (" -m dynamo." in " ".join(words)), words
+        for line in found:
+            answers = {(line.program, refusal(release, line)) for release in RECORDED}
+            assert (line.program, "") in answers or answers & REFUSED_BY_ALL, (line, answers)
 
 
 @pytest.mark.parametrize("release", RECORDED)

@@ -151,6 +151,20 @@ async def test_what_was_created_is_recorded_so_that_no_status_creates_it_again()
     assert world.graph() is None
 
 
+async def test_a_status_has_deleted_config_maps_of_a_request_without_a_graph_created_again() -> None:
+    world = await profiled(auto_apply=False)
+    for _ in range(3):
+        await world.reconciled()
+    planted = api.Output.KIND.manifest({"name": "curves"}, data={"a": "planted"})
+    for forged in ({}, {"additionalResources": [planted]}):
+        world.server.storage.delete(path_of(api.Output.KIND), Key(ELSEWHERE, "curves"), {})
+        world.edit({"status": {"state": "Deploying", **forged}}, "status")
+        for _ in range(3):
+            await world.reconciled()
+        assert "ours" == world.content("curves"), "only what the record has the digest of"
+    assert world.graph() is None
+
+
 async def test_the_results_of_an_earlier_job_are_gone_before_the_next_one_starts() -> None:
     world = RequestWorld(RenderSettings(operator_image="o:1", restricted_namespace=REQUEST.namespace))
     spec = {"model": "m", "backend": "vllm", "profilingConfig": {"profilerImage": "p:1"}}

@@ -167,8 +167,8 @@ def strangers(of_each: int) -> Iterator[tuple[str, Kind, Object]]:
     """So many objects of each watched type: its name, its kind and itself.
 
     In turns, one has a large owner reference, one many annotations and much content or status: the first few
-    a megabyte, as etcd would not store a thousand of these. Kinds of optional APIs and of the older generation
-    are not installed there; `test_neighbours.py` has them.
+    a megabyte, as etcd would not store a thousand of these. Optional APIs and the older generation are not
+    installed there; `test_neighbours.py` has them.
     """
     missing = {kind for api in OPTIONAL_APIS for kind in api.kinds}
     small, large = _accepted(20_000), _accepted(900_000)

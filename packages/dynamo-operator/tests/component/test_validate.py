@@ -1,6 +1,8 @@
-"""What a component on several nodes must say. Rules with one bad example are in `tests/reviews/rows.py`."""
+"""Rules of a component on several nodes, and of resources; others are in `tests/reviews/rows.py`."""
 
 from typing import Any
+
+import pytest
 
 from dynamo_operator.component.validate import component_problems, lacks_orchestrator
 from dynamo_operator.graph.validate import graph_problems
@@ -87,3 +89,40 @@ def test_groups_must_not_be_more_together_than_can_be_cached() -> None:
     assert [] == problems(extraPodSpec={"mainContainer": main}, replicas=300)
     (problem,) = problems(extraPodSpec={"mainContainer": main}, replicas=400)
     assert problem.startswith("spec.replicas: 400 multinode replicas with templates of ")
+
+
+RESOURCES: dict[str, dict[str, Any]] = {
+    'spec.resources.limits.gpu: invalid quantity "1e400"': {"resources": {"limits": {"gpu": "1e400"}}},
+    'spec.resources.limits.cpu: invalid quantity "1e999999999"': {
+        "resources": {"limits": {"cpu": "1e999999999"}}
+    },
+    'spec.resources.limits.cpu: invalid quantity "abc"': {"resources": {"limits": {"cpu": "abc"}}},
+    'spec.resources.limits.gpu: invalid quantity "500m" of nvidia.com/gpu (expected a whole number)': {
+        "resources": {"limits": {"gpu": "500m"}}
+    },
+    "spec.resources.requests.memory: the request of memory must not exceed its limit": {
+        "resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}
+    },
+    "spec.resources.requests.gpu: request and limit of nvidia.com/gpu must be equal": {
+        "resources": {"requests": {"gpu": "1"}},
+        "extraPodSpec": {"mainContainer": {"image": IMAGE, "resources": {"limits": {"nvidia.com/gpu": 2}}}},
+    },
+    'spec.resources.limits.custom[gpus]: unknown resource "gpus"': {
+        "resources": {"limits": {"custom": {"gpus": "1"}}}
+    },
+}
+
+
+@pytest.mark.parametrize("expected", RESOURCES)
+def test_a_wrong_resource_is_reported_at_its_path(expected: str) -> None:
+    (problem,) = component_problems(a_component(**RESOURCES[expected]), SETTINGS)
+    assert expected in str(problem)
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [{"requests": {"gpu": "2"}}, {"requests": {"cpu": "1"}, "limits": {"cpu": "1000m"}}],
+    ids=["devices under requests only", "amounts written in two ways"],
+)
+def test_resources_without_problems(resources: Any) -> None:
+    assert () == component_problems(a_component(resources=resources), SETTINGS)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -15,9 +16,10 @@ from dynamo_operator.component.api import (
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
     IngressSpec,
+    Resources,
     ingress_host,
 )
-from dynamo_operator.component.framework import framework, gpus
+from dynamo_operator.component.framework import GPU, framework, gpus
 from dynamo_operator.component.validate_pod import (
     ENVIRONMENT,
     POD,
@@ -27,7 +29,6 @@ from dynamo_operator.component.validate_pod import (
     environment_problems,
     pod_problems,
     probe_problems,
-    resource_problems,
     shape_problems,
     volume_problems,
 )
@@ -42,14 +43,16 @@ from dynamo_operator.shared.problems import (
     component_path,
     first_problems,
     is_label_value,
+    is_qualified_name,
     is_subdomain,
     key_problems,
     name_problems,
     nearest,
     not_a_label_value,
+    quantity_problems,
 )
 from kube_runtime.crd import INT_OR_PERCENT_PATTERN
-from kube_runtime.types.meta import Fields, Resource
+from kube_runtime.types.meta import Fields, Resource, amount
 
 EPP: Final = "epp"
 """The type of an endpoint picker."""
@@ -389,3 +392,54 @@ def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
         yield from name_problems(name, f"{at}.name", "a ConfigMap")
     if key is not None and not isinstance(key, str):
         yield Problem(f"{at}.key", "expected a string")
+
+
+_NATIVE = frozenset(("cpu", "memory", "ephemeral-storage"))
+_KNOWN_RESOURCES = _NATIVE | {GPU}
+
+
+def resource_problems(
+    container: Fields, container_path: str, component: Resources | None, path: str
+) -> Iterator[Problem]:
+    """Problems of the container's resources, with the component's short form merged over them."""
+    short = component or Resources()
+    sides = (("requests", short.requests, short.limits), ("limits", short.limits, short.requests))
+    amounts: dict[str, dict[str, tuple[str, Decimal]]] = {"requests": {}, "limits": {}}
+    for side, item, other in sides:
+        written = {
+            name: (f"{container_path}.{side}[{name}]", value)
+            for name, value in (container.get(side) or {}).items()
+            if value is not None
+        }
+        if item is not None:
+            gpu = item.gpu_type or (other.gpu_type if other else None) or GPU
+            fields = {"cpu": ("cpu", item.cpu), "memory": ("memory", item.memory)}
+            fields |= {gpu: ("gpu", item.gpu)}
+            fields |= {name: (f"custom[{name}]", value) for name, value in item.custom.items()}
+            written |= {
+                name: (f"{path}.{side}.{field}", value) for name, (field, value) in fields.items() if value
+            }
+        for name, (at, value) in written.items():
+            is_extended = name.startswith("hugepages-") or "/" in name
+            if name not in _KNOWN_RESOURCES and not (is_extended and is_qualified_name(name)):
+                message = (
+                    f'unknown resource "{name}" (expected cpu, memory, ephemeral-storage, '
+                    "hugepages-<size> or a name with a domain such as nvidia.com/gpu)"
+                )
+                yield Problem(at, message, ProblemKind.NOT_SUPPORTED)
+            problems = list(quantity_problems(value, at))
+            yield from problems
+            number = amount(value) if isinstance(value, str | int) else None
+            if number is None:
+                continue
+            amounts[side][name] = (at, number)
+            if not problems and "/" in name and number != number.to_integral_value():
+                yield Problem(at, f'invalid quantity "{value}" of {name} (expected a whole number)')
+    requests, limits = amounts["requests"], amounts["limits"]
+    for name in sorted(requests.keys() & limits.keys()):
+        (at, request), (_, limit) = requests[name], limits[name]
+        if name not in _NATIVE and "kubernetes.io/" not in name and request != limit:
+            message = f"request and limit of {name} must be equal, because it cannot be overcommitted"
+            yield Problem(at, message)
+        elif request > limit:
+            yield Problem(at, f"the request of {name} must not exceed its limit")

@@ -1,9 +1,8 @@
-"""The rules of what users write about pods: JSON types, images, quantities, variables, volumes."""
+"""The rules of what users write about pods: JSON types, images, variables, volumes."""
 
 import json
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import Any, TypeAlias
 
 from dynamo_operator import labels
@@ -12,10 +11,9 @@ from dynamo_operator.component.api import (
     WORKER_TYPES,
     ComponentSpec,
     DynamoComponentDeploymentSpec,
-    Resources,
     VolumeMount,
 )
-from dynamo_operator.component.framework import GPU, cache_path
+from dynamo_operator.component.framework import cache_path
 from dynamo_operator.component.objects import HANDLERS
 from dynamo_operator.component.service import VARIABLE, folded
 from dynamo_operator.names import (
@@ -32,72 +30,11 @@ from dynamo_operator.shared.problems import (
     component_path,
     dotted,
     is_dns_label,
-    is_qualified_name,
     name_problems,
+    quantity_problems,
     shown,
 )
 from kube_runtime.types.meta import Fields, amount
-
-_NATIVE = frozenset(("cpu", "memory", "ephemeral-storage"))
-_KNOWN_RESOURCES = _NATIVE | {GPU}
-
-
-def quantity_problems(text: object, path: str) -> Iterator[Problem]:
-    """Report a value that is negative or not a quantity."""
-    number = amount(text) if isinstance(text, str | int) and not isinstance(text, bool) else None
-    if number is None:
-        expected = "expected a number, for example 2, 500m or 16Gi"
-        yield Problem(path, f'invalid quantity "{text}" ({expected})')
-    elif number < 0:
-        yield Problem(path, f'invalid quantity "{text}" (must not be negative)')
-
-
-def resource_problems(
-    container: Fields, container_path: str, component: Resources | None, path: str
-) -> Iterator[Problem]:
-    """Problems of the container's resources, with the component's short form merged over them."""
-    short = component or Resources()
-    sides = (("requests", short.requests, short.limits), ("limits", short.limits, short.requests))
-    amounts: dict[str, dict[str, tuple[str, Decimal]]] = {"requests": {}, "limits": {}}
-    for side, item, other in sides:
-        written = {
-            name: (f"{container_path}.{side}[{name}]", value)
-            for name, value in (container.get(side) or {}).items()
-            if value is not None
-        }
-        if item is not None:
-            gpu = item.gpu_type or (other.gpu_type if other else None) or GPU
-            fields = {"cpu": ("cpu", item.cpu), "memory": ("memory", item.memory)}
-            fields |= {gpu: ("gpu", item.gpu)}
-            fields |= {name: (f"custom[{name}]", value) for name, value in item.custom.items()}
-            written |= {
-                name: (f"{path}.{side}.{field}", value) for name, (field, value) in fields.items() if value
-            }
-        for name, (at, value) in written.items():
-            is_extended = name.startswith("hugepages-") or "/" in name
-            if name not in _KNOWN_RESOURCES and not (is_extended and is_qualified_name(name)):
-                message = (
-                    f'unknown resource "{name}" (expected cpu, memory, ephemeral-storage, '
-                    "hugepages-<size> or a name with a domain such as nvidia.com/gpu)"
-                )
-                yield Problem(at, message, ProblemKind.NOT_SUPPORTED)
-            problems = list(quantity_problems(value, at))
-            yield from problems
-            number = amount(value) if isinstance(value, str | int) else None
-            if number is None:
-                continue
-            amounts[side][name] = (at, number)
-            if not problems and "/" in name and number != number.to_integral_value():
-                yield Problem(at, f'invalid quantity "{value}" of {name} (expected a whole number)')
-    requests, limits = amounts["requests"], amounts["limits"]
-    for name in sorted(requests.keys() & limits.keys()):
-        (at, request), (_, limit) = requests[name], limits[name]
-        if name not in _NATIVE and "kubernetes.io/" not in name and request != limit:
-            message = f"request and limit of {name} must be equal, because it cannot be overcommitted"
-            yield Problem(at, message)
-        elif request > limit:
-            yield Problem(at, f"the request of {name} must not exceed its limit")
-
 
 _SHARED_MEMORY = "shared-memory"
 _SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  # the mount path that POSIX shared memory uses

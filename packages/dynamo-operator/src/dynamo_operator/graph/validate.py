@@ -31,7 +31,7 @@ from dynamo_operator.component.validate import (
     host_problems,
     spec_problems,
 )
-from dynamo_operator.component.validate_pod import quantity_problems, shared_environment_problems
+from dynamo_operator.component.validate_pod import shared_environment_problems
 from dynamo_operator.features.history import MAX_HISTORY_LIMIT, parsed_history_limit
 from dynamo_operator.features.picker import graph_picker_problems
 from dynamo_operator.graph.api import (
@@ -56,6 +56,7 @@ from dynamo_operator.shared.problems import (
     name_problems,
     nearest,
     not_a_label_value,
+    quantity_problems,
     service_path,
     shown,
 )

@@ -11,6 +11,7 @@ from typing import Final
 
 from dynamo_operator.component.api import GROUP, VERSION
 from dynamo_operator.names import LABEL_LIMIT, SUBDOMAIN_LIMIT
+from kube_runtime.types.meta import amount
 
 
 class ProblemKind(StrEnum):
@@ -228,3 +229,13 @@ class Suggestions:
 def nearest(text: object, options: Iterable[str]) -> str:
     """`; did you mean "…"?` for one text on its own; `Suggestions` is for many of one document."""
     return Suggestions().nearest(text, options)
+
+
+def quantity_problems(text: object, path: str) -> Iterator[Problem]:
+    """Report a value that is negative or not a quantity."""
+    number = amount(text) if isinstance(text, str | int) and not isinstance(text, bool) else None
+    if number is None:
+        expected = "expected a number, for example 2, 500m or 16Gi"
+        yield Problem(path, f'invalid quantity "{text}" ({expected})')
+    elif number < 0:
+        yield Problem(path, f'invalid quantity "{text}" (must not be negative)')

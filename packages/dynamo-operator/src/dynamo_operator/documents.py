@@ -126,23 +126,17 @@ def scalar(text: str) -> object:
     """Resolve a plain scalar to None, a boolean, a number, or the text itself."""
     if text in _WORDS:
         return _WORDS[text]
-    if text[:1] == ".":
-        return _float(text) if _FLOAT.fullmatch(text) else text
-    if text[:1] not in {*"+-0123456789"}:
+    if text[:1] not in {*".+-0123456789"}:
         return text
-    digits = text.replace("_", "")
+    digits = text if text[:1] == "." else text.replace("_", "")
     if len(digits) <= _LONGEST and _INTEGER.fullmatch(digits):
         unsigned = digits.lstrip("+-")
         is_old_octal = unsigned[0] == "0" and unsigned.isdecimal() and len(unsigned) > 1
-        number = int(unsigned, 8 if is_old_octal else 0) * (-1 if digits.startswith("-") else 1)
-        if _SMALLEST <= number <= _LARGEST:
-            return number
-    return _float(digits, text) if _FLOAT.fullmatch(digits) else text
-
-
-def _float(digits: str, text: str = "") -> float | str:
-    number = float(digits)
-    return (text or digits) if math.isinf(number) else number
+        integer = int(unsigned, 8 if is_old_octal else 0) * (-1 if digits.startswith("-") else 1)
+        if _SMALLEST <= integer <= _LARGEST:
+            return integer
+    number = float(digits) if _FLOAT.fullmatch(digits) else math.inf
+    return text if math.isinf(number) else number
 
 
 class _NodeLoader(ShallowLoader):
@@ -162,13 +156,13 @@ def _roots(source: str, text: str, most_values: int) -> Iterator[yaml.Node]:
         loader = _NodeLoader(text, most_values)
         while loader.check_node() and (node := loader.get_node()):
             yield node
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
-        problem = " ".join(part for part in (error.context, error.problem) if part)
-        raise ConfigErrors(source, [ConfigError(place, f"unreadable YAML: {problem}")]) from error
     except yaml.YAMLError as error:
-        raise ConfigErrors(source, [ConfigError(source, f"unreadable YAML: {error}")]) from error
+        place, problem = source, str(error)
+        if isinstance(error, yaml.MarkedYAMLError):
+            mark = error.problem_mark or error.context_mark
+            place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
+            problem = " ".join(part for part in (error.context, error.problem) if part)
+        raise ConfigErrors(source, [ConfigError(place, f"unreadable YAML: {problem}")]) from error
 
 
 class _Reading:

@@ -111,11 +111,10 @@ class Decisions:
         """Validate a request by the rules of its kind."""
         if request.new is None or request.operation == "DELETE" or request.sub_resource:
             return ALLOWED  # no spec is stored
-        log_fields = {"namespace": request.namespace, "name": request.name}
+        log = _log.bind(kind=rules.type_.KIND.name, namespace=request.namespace, name=request.name)
         if self.is_excluded(request.namespace):
-            text = "skipping validation - namespace has namespace-restricted operator"
-            _log.debug(text, kind=rules.type_.KIND.name, **log_fields)
+            log.debug("skipping validation - namespace has namespace-restricted operator")
             return ALLOWED
         text = f"validate {request.operation.lower()}"
-        _log.debug(text, kind=rules.type_.KIND.name, **log_fields)
+        log.debug(text)
         return decide(rules, request.new, request.old, self.context_of(request))

@@ -92,11 +92,6 @@ class Overlay(Generic[R]):
         return Relist(self.watched, listed, gone).is_newer(self.shown, self.older)
 
 
-_Outer = TypeVar("_Outer")
-_Inner = TypeVar("_Inner")
-_Value = TypeVar("_Value")
-
-
 class Index(Generic[R]):
     """Lookups, consistent with each other. Returned iterators do not change with the index."""
 
@@ -136,7 +131,7 @@ class Index(Generic[R]):
             self._owned.setdefault(owner.uid, {})[key] = new
 
 
-def _drop(nested: dict[_Outer, dict[_Inner, _Value]], outer: _Outer, inner: _Inner) -> None:
+def _drop(nested: dict[str, dict[Any, R]], outer: str, inner: object) -> None:
     members = nested.get(outer, {})
     members.pop(inner, None)
     if not members:

@@ -133,13 +133,14 @@ class EventWriter:
         """Write Events when they are due, until cancelled."""
         while True:
             self._arrived.clear()
-            wait = self._seconds_until_next()
-            if wait == 0:
+            firsts = (next(iter(pending.values())) for pending in self._pending.values() if pending)
+            due = min((max(self._due(first), self._paused_until) for first in firsts), default=None)
+            if due is not None and due <= loop_time():
                 async with self._writing:
                     await self._write_next()
             else:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(wait):
+                    async with asyncio.timeout_at(due):
                         await self._arrived.wait()
 
     async def flush(self) -> None:
@@ -164,13 +165,6 @@ class EventWriter:
     def forget(self, uid: str) -> None:
         """Forget an object that is gone."""
         self._objects.pop(uid, None)
-
-    def _seconds_until_next(self) -> float | None:
-        firsts = (next(iter(pending.values())) for pending in self._pending.values() if pending)
-        waits = (
-            max(0.0, self._due(first) - loop_time(), self._paused_until - loop_time()) for first in firsts
-        )
-        return min(waits, default=None)
 
     def _due(self, pending: _Pending) -> float:
         """When it may be written, as far as is known now: busy times may last longer than a second."""

@@ -16,6 +16,7 @@ from dynamo_operator import names, version
 from dynamo_operator.component import decide as components
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.exposure import exposure_problems, graph_exposure_problems
+from dynamo_operator.component.plan import ComponentInputs
 from dynamo_operator.component.service import component_of, owned_by
 from dynamo_operator.component.status import NO_ORCHESTRATOR
 from dynamo_operator.component.validate import component_problems, lacks_orchestrator
@@ -172,7 +173,7 @@ def component_tree(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Object, ...]:
     """All objects of a component, without owner references."""
-    made = components.decide_valid(component, components.ComponentInputs(facts), settings)
+    made = components.decide_valid(component, ComponentInputs(facts), settings)
     return (*made.models, *made.around, *made.workloads)
 
 

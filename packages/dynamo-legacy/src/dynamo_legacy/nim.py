@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from operator import itemgetter
 from typing import ClassVar
 
 from dynamo_legacy.api import DynamoNim, DynamoNimDeployment, DynamoNimRequest, DynamoNimSpec
@@ -17,7 +16,7 @@ from dynamo_legacy.validation import nim_problems
 from dynamo_operator import names
 from dynamo_operator.component.diagnosis import diagnose
 from dynamo_operator.component.exposure import component_exposure
-from dynamo_operator.component.namespace_defaults import ComponentUnit, rendered_as_running
+from dynamo_operator.component.namespace_defaults import ComponentUnit, facts_of_running_pods
 from dynamo_operator.component.read import PodIndex, component_pod_watch, live_objects, read_facts
 from dynamo_operator.component.status import NO_DEPLOYMENT, deployment_readiness
 from dynamo_operator.settings import RenderSettings
@@ -177,7 +176,8 @@ class NimController:
 
         now = nim_namespace_defaults(inputs.facts)
         units = {nim.metadata.name: ComponentUnit(DEPLOYMENT_UNIT, now, inputs.pods)}
-        return rendered_as_running(render, itemgetter(1), units, inputs.live, inputs.facts)
+        facts = facts_of_running_pods(inputs.facts, units, inputs.live, lambda facts: render(facts)[1])
+        return render(facts)
 
 
 def _without_claim(nim: DynamoNimDeployment, inputs: NimInputs) -> Stop | None:

@@ -1,6 +1,7 @@
 """What a component's reconcile decides, from inputs that are values."""
 
-from dynamo_operator.component.decide import ComponentInputs, decide
+from dynamo_operator.component.decide import decide
+from dynamo_operator.component.plan import ComponentInputs
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import Problem

@@ -1,5 +1,6 @@
 """A component keeps the reasons that programs know, and says beside them which pod it is."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from dynamo_operator.component.api import (
     ServiceReplicaStatus,
 )
 from dynamo_operator.component.diagnosis import UNKNOWN, Diagnosis
+from dynamo_operator.component.plan import ComponentInputs
 from dynamo_operator.component.status import (
     Group,
     Readiness,
@@ -22,7 +24,7 @@ from dynamo_operator.component.status import (
     groups_readiness,
     groups_replicas,
 )
-from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup
+from dynamo_operator.shared.cluster import Facts, LeaderWorkerSet, PodGroup
 from dynamo_operator.shared.conditions import ComponentReason, GraphReason
 from kube_runtime.apply.result import Applied, Blocked, Change, Obstacle, Verb
 from kube_runtime.types.kinds import StatefulSet
@@ -252,7 +254,8 @@ def test_groups_that_are_left_count(desired: int, deleted: list[int], counted: i
     bodies = [{"metadata": {**own, "name": f"chat-decode-{n}"}, "status": {"replicas": 1}} for n in range(3)]
     live = {(each.KIND.name, each.key): each for each in msgspec.convert(bodies, list[LeaderWorkerSet])}
     changes = [Change(Verb.DELETE, "LeaderWorkerSet", f"chat-decode-{n}") for n in deleted]
-    status = applied_status(component, live, {}, Applied(changes=changes), UNKNOWN)
+    inputs = ComponentInputs(Facts(), live)
+    status, _ = applied_status(component, inputs, Applied(changes=changes), datetime.now(UTC))
     assert counted == service_of(status).replicas
 
 

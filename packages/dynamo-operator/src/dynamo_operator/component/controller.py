@@ -13,7 +13,6 @@ from typing import ClassVar
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.decide import decide
-from dynamo_operator.component.diagnosis import diagnose
 from dynamo_operator.component.read import PodIndex, component_pod_watch, fact_watches, read_component
 from dynamo_operator.component.render import is_surplus_group
 from dynamo_operator.component.status import applied_status, reduced
@@ -95,7 +94,5 @@ class ComponentController:
             applied=self.reporter.applying(component),
         )
         applied.obstructions += decision.blocked
-        diagnosis = diagnose(inputs.pods, nodes=component.spec.nodes, now=datetime.now(UTC))
-        status = applied_status(component, inputs.live, inputs.leaders, applied, diagnosis)
-        seconds = diagnosis.requeue_after_seconds
+        status, seconds = applied_status(component, inputs, applied, datetime.now(UTC))
         return await self.reporter.finish(component, status, applied, seconds)

@@ -3,16 +3,16 @@
 The controller, `dynamoctl render` and the preview of an upgrade call the same functions.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.exposure import component_exposure
-from dynamo_operator.component.namespace_defaults import component_unit, rendered_as_running
-from dynamo_operator.component.plan import Rendered
+from dynamo_operator.component.namespace_defaults import component_unit, facts_of_running_pods
+from dynamo_operator.component.plan import ComponentInputs, Rendered
 from dynamo_operator.component.render import component_parts, model_services
 from dynamo_operator.component.status import (
     NO_ORCHESTRATOR,
@@ -23,27 +23,12 @@ from dynamo_operator.component.status import (
 )
 from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import LEADER_WORKER_SET, Facts, LiveObjects, withheld_text
+from dynamo_operator.shared.cluster import LEADER_WORKER_SET, Facts, withheld_text
 from dynamo_operator.shared.conditions import ComponentReason, Stop, stop_of_problems
 from dynamo_operator.shared.problems import Problem
 from dynamo_operator.takeover.plan import as_running, component_origin
 from kube_runtime.apply.result import Blocked
-from kube_runtime.types.kinds import Pod, StatefulSet
 from kube_runtime.types.meta import Key, Object
-
-
-@dataclass(frozen=True, slots=True)
-class ComponentInputs:
-    """The inputs of one reconcile.
-
-    `live` are the objects that the component owns. `leaders` are the StatefulSets of the leaders by group;
-    a group without one is missing. `pods` are those of the workload, without debug copies.
-    """
-
-    facts: Facts
-    live: LiveObjects = field(default_factory=dict)
-    leaders: Mapping[str, StatefulSet] = field(default_factory=dict)
-    pods: tuple[Pod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +72,24 @@ def decide_valid(
     component: DynamoComponentDeployment, inputs: ComponentInputs, settings: RenderSettings
 ) -> ComponentDecision:
     """Decide what to write for a valid component that can run."""
-    live = inputs.live
+    live, origin = inputs.live, component_origin(component)
 
-    undrained = msgspec.structs.replace(settings, worker_drain_period_seconds=0)
-    origin = component_origin(component)
+    def render(facts: Facts, drains: RenderSettings = settings) -> Iterable[Object]:
+        return component_parts(component, facts, drains)[1]
 
-    def render(facts: Facts) -> ComponentDecision:
-        around, rendered = component_parts(component, facts, settings)
+    def applied(workloads: Iterable[Object], facts: Facts) -> Iterator[Object]:
+        undrained = msgspec.structs.replace(settings, worker_drain_period_seconds=0)
+        return as_running(workloads, partial(render, facts, undrained), live, origin)
 
-        def earlier() -> Iterable[Object]:
-            return component_parts(component, facts, undrained)[1]
-
-        workloads = Rendered(partial(as_running, rendered, earlier, live, origin))
-        return ComponentDecision(around=around, rendered=rendered, workloads=workloads)
-
-    components = component_unit(component, inputs.facts, settings, inputs.pods)
-    made = rendered_as_running(render, lambda decision: decision.workloads, components, live, inputs.facts)
-    exposure = component_exposure(component, made.around, settings)
-    return replace(
-        made,
+    units = component_unit(component, inputs.facts, settings, inputs.pods)
+    facts = facts_of_running_pods(inputs.facts, units, live, lambda facts: applied(render(facts), facts))
+    around, rendered = component_parts(component, facts, settings)
+    exposure = component_exposure(component, around, settings)
+    return ComponentDecision(
         models=model_services(component.metadata.namespace, component.spec),
         around=exposure.desired,
+        rendered=rendered,
+        workloads=Rendered(partial(applied, rendered, facts)),
         spared=exposure.spared,
         blocked=exposure.blocked,
     )

@@ -12,7 +12,6 @@ where no pod of the template can pull its image.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import msgspec
 
@@ -26,8 +25,6 @@ from dynamo_operator.takeover.plan import DEPLOYMENT_UNIT, GROUP_UNIT, WORKLOADS
 from kube_runtime.apply.drift import template_has_no_drift
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Object, Resource, content_of, decoder_of, key_of
-
-T = TypeVar("T")
 
 _DECODER = decoder_of(dict[str, NamespaceDefaults])
 
@@ -118,18 +115,18 @@ def _kept_defaults(
     return {name: kept for name, kept in running.items() if kept != components[name].now}
 
 
-def rendered_as_running(
-    render: Callable[[Facts], T],
-    workloads_of: Callable[[T], Iterable[Object]],
+def facts_of_running_pods(
+    facts: Facts,
     components: Mapping[str, ComponentUnit],
     live: LiveObjects,
-    facts: Facts,
-) -> T:
-    """Render with the defaults of running pods, as far as a live workload does not change with them."""
-    kept = _kept_defaults(components, live, facts)
-    rendered = render(replace(facts, running_defaults=kept))
-    still = dict[str, NamespaceDefaults]()
-    for body in workloads_of(rendered) if kept else ():
+    render: Callable[[Facts], Iterable[Object]],
+) -> Facts:
+    """The facts to render with: the defaults of running pods, where a live workload stays the same by them.
+
+    `render` returns the workloads, as applied; it is called if some running pods have other defaults.
+    """
+    kept, still = _kept_defaults(components, live, facts), dict[str, NamespaceDefaults]()
+    for body in render(replace(facts, running_defaults=kept)) if kept else ():
         running = live.get((body["kind"], key_of(body))) if body["kind"] in WORKLOADS else None
         if running is None:
             continue
@@ -139,4 +136,4 @@ def rendered_as_running(
                 still[component] = kept[component]
         if still.keys() == kept.keys():
             break
-    return rendered if still == kept else render(replace(facts, running_defaults=still))
+    return replace(facts, running_defaults=still)

@@ -235,3 +235,21 @@ def pod_annotations(spec: ComponentSpec) -> dict[str, str]:
     if restart := spec.annotations.get(labels.RESTART_AT):
         kept[labels.RESTART_AT] = restart
     return kept
+
+
+def parent_graph(component: DynamoComponentDeployment) -> str:
+    """The name of a component's graph; "" for one that a user created.
+
+    A component that outlives its graph keeps the graph's label, so that its pods run unchanged.
+    """
+    kind, metadata = DynamoGraphDeployment.KIND, component.metadata
+    for owner in metadata.owner_references:
+        if owner.kind == kind.name and owner.api_version.partition("/")[0] == kind.group:
+            return owner.name
+    return metadata.labels.get(labels.GRAPH) or component.spec.labels.get(labels.GRAPH, "")
+
+
+def group_names(component: DynamoComponentDeployment) -> list[str]:
+    """The names of the groups: of their LeaderWorkerSets, and of their PodGroups."""
+    replicas = range(component.spec.desired_replicas)
+    return [names.group_name(component.metadata.name, index) for index in replicas]

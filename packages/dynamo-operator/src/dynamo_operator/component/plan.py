@@ -1,12 +1,13 @@
-"""The plan of a component: what its rendering is based on. `render.component_plan` makes it."""
+"""What the decision on a component is based on; its plan, which `render.component_plan` makes of that."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from dynamo_operator.component.api import DynamoComponentDeploymentSpec
 from dynamo_operator.component.launch import GroupNode
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import NamespaceDefaults
+from dynamo_operator.shared.cluster import Facts, LiveObjects, NamespaceDefaults
+from kube_runtime.types.kinds import Pod, StatefulSet
 from kube_runtime.types.meta import Object
 
 
@@ -125,3 +126,17 @@ class Orchestrator:
 
     workloads: Callable[[ComponentPlan], Iterable[Object]]
     serving_labels: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentInputs:
+    """The inputs of one reconcile.
+
+    `live` are the objects that the component owns. `leaders` are the StatefulSets of the leaders by group;
+    a group without one is missing. `pods` are those of the workload, without debug copies.
+    """
+
+    facts: Facts
+    live: LiveObjects = field(default_factory=dict)
+    leaders: Mapping[str, StatefulSet] = field(default_factory=dict)
+    pods: tuple[Pod, ...] = ()

@@ -9,7 +9,6 @@ from msgspec import structs
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.decide import ComponentInputs
 from dynamo_operator.component.diagnosis import (
     READ_CONDITIONS,
     READY,
@@ -18,7 +17,8 @@ from dynamo_operator.component.diagnosis import (
     is_ready,
     restarts,
 )
-from dynamo_operator.component.render import group_names
+from dynamo_operator.component.objects import group_names
+from dynamo_operator.component.plan import ComponentInputs
 from dynamo_operator.component.status import deployment_readiness
 from dynamo_operator.shared.cluster import (
     CLIQUE_NAME,

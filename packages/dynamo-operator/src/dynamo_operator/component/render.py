@@ -27,6 +27,7 @@ from dynamo_operator.component.objects import (
     component_labels,
     discovery_backend,
     object_metadata,
+    parent_graph,
     pod_annotations,
     pod_labels,
     pruned,
@@ -35,7 +36,6 @@ from dynamo_operator.component.objects import (
 )
 from dynamo_operator.component.plan import Backend, ComponentPlan, Mount, Orchestrator, Rendered
 from dynamo_operator.component.wait_for_leader import wait_config_maps
-from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
     Facts,
@@ -117,12 +117,6 @@ def _groups(plan: ComponentPlan) -> Iterator[Object]:
         }
         spec = {"leaderWorkerTemplate": template, "replicas": 1, "startupPolicy": "LeaderCreated"}
         yield from (pod_group, LeaderWorkerSet.KIND.manifest(metadata, spec=spec))
-
-
-def group_names(component: DynamoComponentDeployment) -> list[str]:
-    """The names of the groups: of their LeaderWorkerSets, and of their PodGroups."""
-    replicas = range(component.spec.desired_replicas)
-    return [names.group_name(component.metadata.name, index) for index in replicas]
 
 
 def is_surplus_group(component: DynamoComponentDeployment, live: Resource) -> bool:
@@ -240,18 +234,6 @@ def component_plan(
         knows_istio=bool(settings.virtual_service_gateway) or facts.istio_served,
         settings=settings,
     )
-
-
-def parent_graph(component: DynamoComponentDeployment) -> str:
-    """The name of a component's graph; "" for one that a user created.
-
-    A component that outlives its graph keeps the graph's label, so that its pods run unchanged.
-    """
-    kind, metadata = DynamoGraphDeployment.KIND, component.metadata
-    for owner in metadata.owner_references:
-        if owner.kind == kind.name and owner.api_version.partition("/")[0] == kind.group:
-            return owner.name
-    return metadata.labels.get(labels.GRAPH) or component.spec.labels.get(labels.GRAPH, "")
 
 
 def _mounts(spec: DynamoComponentDeploymentSpec, backend: str) -> tuple[Mount, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 from msgspec.structs import replace
@@ -14,16 +15,15 @@ from dynamo_operator.component.api import (
     is_updating,
     service_reason,
 )
-from dynamo_operator.component.diagnosis import UNKNOWN, Diagnosis
+from dynamo_operator.component.diagnosis import UNKNOWN, Diagnosis, diagnose
 from dynamo_operator.component.framework import declared_or_detected
-from dynamo_operator.component.objects import component_labels
-from dynamo_operator.component.render import group_names, parent_graph
+from dynamo_operator.component.objects import component_labels, group_names, parent_graph
+from dynamo_operator.component.plan import ComponentInputs
 from dynamo_operator.labels import GROUP_HASH
 from dynamo_operator.shared.cluster import (
     LeaderWorkerSet,
     LeaderWorkerSetSpec,
     LeaderWorkerTemplate,
-    LiveObjects,
     PodGroup,
 )
 from dynamo_operator.shared.conditions import ComponentReason, pause_over, unobserved
@@ -268,41 +268,36 @@ def refused_status(
 
 
 def applied_status(
-    component: DynamoComponentDeployment,
-    live: LiveObjects,
-    leaders: Mapping[str, StatefulSet],
-    applied: Applied,
-    diagnosis: Diagnosis,
-) -> DynamoComponentDeploymentStatus:
-    """The status of a component after an apply.
-
-    `live` are the objects that it owned before, `leaders` the StatefulSets of its groups.
-    """
+    component: DynamoComponentDeployment, inputs: ComponentInputs, applied: Applied, now: datetime
+) -> tuple[DynamoComponentDeploymentStatus, float | None]:
+    """The status of a component after an apply, and in how many seconds it may differ without a change."""
     blocked, name = applied.blocked, component.metadata.name
+    diagnosis = diagnose(inputs.pods, nodes=component.spec.nodes, now=now)
+    seconds = diagnosis.requeue_after_seconds
     if component.spec.nodes > 1:
         kind, placements = LeaderWorkerSet.KIND.name, applied.by_name(PodGroup)
         deleted = {it.name for it in applied.changes if (it.verb, it.kind) == (Verb.DELETE, kind)}
         # With those that were neither written nor deleted, because another object is in the way.
         sets = {
             left.metadata.name: left
-            for left in live.values()
+            for left in inputs.live.values()
             if isinstance(left, LeaderWorkerSet)
             and controls(component, left)
             and left.metadata.deletion_timestamp is None
             and left.metadata.name not in deleted
         } | applied.by_name(LeaderWorkerSet)
         groups = {
-            group: Group(sets.get(group), leaders.get(group), placements.get(group))
+            group: Group(sets.get(group), inputs.leaders.get(group), placements.get(group))
             for group in group_names(component)
         }
         surplus = {group: Group(left, None, None) for group, left in sets.items() if group not in groups}
+        readiness = groups_readiness(groups)
         replicas = groups_replicas(groups | surplus, names.group_name(name, 0))
-        return component_status(component, groups_readiness(groups), replicas, blocked, diagnosis)
-    deployment = applied.get(Deployment, names.workload_name(name))
-    if deployment is None:
-        return component_status(component, NO_DEPLOYMENT, None, blocked)
-    readiness, replicas = deployment_readiness(deployment), deployment_replicas(deployment)
-    return component_status(component, readiness, replicas, blocked, diagnosis)
+    elif (deployment := applied.get(Deployment, names.workload_name(name))) is not None:
+        readiness, replicas = deployment_readiness(deployment), deployment_replicas(deployment)
+    else:
+        return component_status(component, NO_DEPLOYMENT, None, blocked), seconds
+    return component_status(component, readiness, replicas, blocked, diagnosis), seconds
 
 
 # Programs match the reasons, which are the Go operator's. People need to know which pod fails, and

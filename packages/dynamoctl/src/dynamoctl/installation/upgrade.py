@@ -17,6 +17,7 @@ from dynamo_graphs.reader import Reading
 from dynamo_operator import labels
 from dynamo_operator.component import decide as components
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.plan import ComponentInputs
 from dynamo_operator.component.read import live_objects, read_facts, serves
 from dynamo_operator.component.render import component_parts
 from dynamo_operator.component.service import component_of
@@ -196,7 +197,7 @@ def _of_component(component: DynamoComponentDeployment, cache: Cache, settings: 
         return
     around, workloads = component_parts(component, facts, settings)
     live = _live([*around, *workloads], cache)
-    inputs = components.ComponentInputs(facts, live, pods=_ASSUMED)
+    inputs = ComponentInputs(facts, live, pods=_ASSUMED)
     decision = components.decide_valid(component, inputs, settings)
     for desired, rendered in zip(decision.workloads, decision.rendered, strict=True):
         if desired["kind"] in WORKLOADS:  # not a PodGroup

@@ -5,13 +5,12 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
-from operator import itemgetter
 
 import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.diagnosis import diagnose
-from dynamo_operator.component.namespace_defaults import rendered_as_running
+from dynamo_operator.component.namespace_defaults import facts_of_running_pods
 from dynamo_operator.component.objects import graph_controlled
 from dynamo_operator.component.service import ServiceView
 from dynamo_operator.features.decision import Decision, Provider, Write, scaling
@@ -27,10 +26,11 @@ from kube_runtime.types.meta import Object
 
 def _render_set(decision: Decision) -> Decision:
     graph, inputs = decision.effective, decision.inputs
-    components = grove_units(graph, inputs.facts, decision.settings, inputs.pods)
-    rendered, objects = rendered_as_running(
-        partial(_set_with_facts, decision), itemgetter(1), components, inputs.live, inputs.facts
+    units = grove_units(graph, inputs.facts, decision.settings, inputs.pods)
+    facts = facts_of_running_pods(
+        inputs.facts, units, inputs.live, lambda facts: _set_with_facts(decision, facts)[1]
     )
+    rendered, objects = _set_with_facts(decision, facts)
     return replace(
         decision,
         rendered=rendered,

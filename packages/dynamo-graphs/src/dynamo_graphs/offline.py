@@ -6,7 +6,7 @@ yet. The settled state of one that runs is the same, but for what `docs/cli.md` 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import msgspec
@@ -152,12 +152,25 @@ def own_objects(
     `adapters` are treated as controlled by the graph.
     """
     present = {adapter.metadata.name: owned_by(graph, adapter) for adapter in adapters.values()}
-    inputs = GraphInputs(
-        facts, provider=graphs.workload_provider(graph, facts), adapters=AdapterInputs(present)
-    )
-    made = graphs.decide_valid(graph, inputs, settings, datetime.now(UTC))
+    provider = graphs.workload_provider(graph, facts)
+    inputs = GraphInputs(prepared(graph, facts, provider), provider=provider, adapters=AdapterInputs(present))
+    made = graphs.decide(graph, inputs, settings, datetime.now(UTC), lambda _: ())
     created = (adapter for adapter in made.adapters.desired if key_of(adapter).name not in present)
     return (*created, *made.claims, *made.accounts, *made.models, *made.objects)
+
+
+def prepared(graph: DynamoGraphDeployment, facts: Facts, provider: str) -> Facts:
+    """The facts of a cluster that has all that a graph requires, and does not create."""
+    return replace(
+        facts,
+        grove_served=facts.grove_served or provider == names.GROVE,
+        lws_served=True,
+        inference_pools_served=True,
+        claims=frozenset(claim.name for claim in graph.spec.pvcs),
+        kai_queues=facts.kai_queues | {names.kai_queue(graph)},
+        missing_ssh_keys="",
+        ssh_keys_refusal="",
+    )
 
 
 def graph_tree(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings) -> tuple[Object, ...]:
@@ -173,7 +186,8 @@ def component_tree(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Object, ...]:
     """All objects of a component, without owner references."""
-    made = components.decide_valid(component, ComponentInputs(facts), settings)
+    inputs = ComponentInputs(replace(facts, lws_served=True))  # its lack is reported with the problems
+    made = components.decide(component, inputs, settings, lambda _: ())
     return (*made.models, *made.around, *made.workloads)
 
 

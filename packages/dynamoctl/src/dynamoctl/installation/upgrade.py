@@ -9,10 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from dynamo_graphs.ages import listed
+from dynamo_graphs.offline import prepared
 from dynamo_graphs.reader import Reading
 from dynamo_operator import labels
 from dynamo_operator.component import decide as components
@@ -21,7 +23,7 @@ from dynamo_operator.component.plan import ComponentInputs
 from dynamo_operator.component.read import live_objects, read_facts, serves
 from dynamo_operator.component.render import component_parts
 from dynamo_operator.component.service import component_of
-from dynamo_operator.component.validate import component_problems, lacks_orchestrator
+from dynamo_operator.component.validate import component_problems
 from dynamo_operator.crds import custom_resource_definitions, defaulted
 from dynamo_operator.features.decision import GraphInputs
 from dynamo_operator.features.grove.read import live_templates
@@ -166,10 +168,8 @@ def _of_graph(
     live = live_objects(stored, cache, (DynamoComponentDeployment, cluster.PodCliqueSet))
     provider = graphs.workload_provider(stored, facts, {kind for kind, _ in live})
     graph = on_provider(stored, provider)
-    if not graphs.is_available(provider, facts) or graph_problems(graph, settings):
-        return
     inputs = GraphInputs(
-        facts,
+        replace(prepared(stored, facts, provider), grove_served=facts.grove_served),
         live,
         provider,
         services=service_snapshot(graph, cache),
@@ -177,7 +177,10 @@ def _of_graph(
         pods=dict.fromkeys(graph.spec.services, _ASSUMED),
         set_origin=next(filter(None, (origins.get(key) for _, key in live)), Origin.OUTDATED),
     )
-    decision = graphs.decide_valid(stored, inputs, settings, datetime.now(UTC))
+    find = partial(graph_problems, settings=settings)
+    decision = graphs.decide(stored, inputs, settings, datetime.now(UTC), find)
+    if decision.stop:
+        return
     rendered = {(body["kind"], key_of(body)): body for body in decision.rendered}
     for body in decision.objects:
         if body["kind"] in WORKLOADS:
@@ -193,12 +196,12 @@ def _of_graph(
 
 def _of_component(component: DynamoComponentDeployment, cache: Cache, settings: RenderSettings) -> _Pairs:
     facts = read_facts(component.metadata.namespace, cache)
-    if component_problems(component, settings) or lacks_orchestrator(component.spec, facts):
+    if component_problems(component, settings):
         return
     around, workloads = component_parts(component, facts, settings)
     live = _live([*around, *workloads], cache)
     inputs = ComponentInputs(facts, live, pods=_ASSUMED)
-    decision = components.decide_valid(component, inputs, settings)
+    decision = components.decide(component, inputs, settings, lambda _: ())
     for desired, rendered in zip(decision.workloads, decision.rendered, strict=True):
         if desired["kind"] in WORKLOADS:  # not a PodGroup
             yield desired, rendered

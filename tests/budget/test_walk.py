@@ -10,7 +10,7 @@ from simulated.clock import on_simulated_clock
 CACHE = "kube_runtime/cache/store.py"
 HISTORY = "history.py"
 TAKEOVER = "takeover/plan.py"
-"""Once there are components, two functions look for marks of the Go operator on them."""
+"""Once there are components, its feature looks for marks of the Go operator on them."""
 WAKES = "dynamo_operator/features/scaling/controller.py"
 """Decides which adapters a write of ours wakes, as a watch does; the reconcile does not see what it reads."""
 

@@ -134,9 +134,7 @@ class GraphController:
         if ADAPTERS in decision.features:
             suppression, adapters = self.applier.suppression, inputs.adapters
             await apply_adapters(graph, decision.adapters, adapters, self.writer, suppression, applied)
-        accounts = Shared(
-            (*decision.accounts, *inputs.ssh_keys), (*self.shares, *inputs.ssh_key_types), labels.SHARED
-        )
+        accounts = Shared(decision.accounts, (*self.shares, *inputs.ssh_key_types), labels.SHARED)
         retained = frozenset(claim.name for claim in graph.spec.pvcs if claim.retain)
         await self.applier.apply(
             graph,

@@ -36,7 +36,7 @@ from dynamo_operator.shared import cluster
 from dynamo_operator.shared.cluster import Facts, PodCliqueSet
 from dynamo_operator.shared.conditions import GraphReason, GraphState, Stop, stop_of_problems
 from dynamo_operator.shared.problems import Problem
-from dynamo_operator.takeover.plan import adopted_components
+from dynamo_operator.takeover.plan import adopted_components, is_taken_over
 from kube_runtime.apply.result import Cause, Change, Verb, controls
 from kube_runtime.types.meta import Object, Resource, condition
 
@@ -192,13 +192,12 @@ def _leftovers(decision: Decision, type_: type[Resource]) -> Iterator[Delete]:
 
 
 def _render_components(decision: Decision) -> Decision:
-    graph, inputs = decision.effective, decision.inputs
+    graph = decision.effective
     workers = decision.rollout.workers if decision.rollout else PLAIN
     services, settings = sorted(graph.spec.services), decision.settings
     components = (component_object(graph, key, settings, workers) for key in services)
     rendered = graph_controlled(graph, chain(decision.around, components))
-    objects = adopted_components(rendered, inputs.live) if inputs.live else rendered
-    return replace(decision, rendered=rendered, objects=objects)
+    return replace(decision, rendered=rendered, objects=rendered)
 
 
 COMPONENTS = Provider(_render_components, applied_views, replaces=PodCliqueSet)
@@ -230,18 +229,30 @@ ACCOUNTS = Feature(
         decision, accounts=graph_shared_objects(decision.effective, decision.settings)
     ),
 )
+SSH_KEYS = Feature(
+    lambda it: bool(it.inputs.ssh_keys),
+    adjust=lambda decision: replace(decision, accounts=(*decision.accounts, *decision.inputs.ssh_keys)),
+)
+TAKEOVER = Feature(
+    lambda it: any(map(is_taken_over, it.inputs.live.values())),
+    adjust=lambda decision: replace(
+        decision, objects=adopted_components(decision.objects, decision.inputs.live)
+    ),
+)
 FEATURES = (
-    HISTORY,
-    ROLLOUTS,
-    ADAPTERS,
-    RESTART,
-    SUSPENSION,
-    DISCOVERY,
-    PICKER,
-    BUDGETS,
-    CLAIMS,
-    ACCOUNTS,
-    EXPOSURE,
+    HISTORY,  # all graphs
+    ROLLOUTS,  # with `worker-rollout: managed`, or with revisions of workers
+    ADAPTERS,  # a service has a scaling adapter, or had one
+    RESTART,  # `spec.restart`, or a workload that has an id of one
+    SUSPENSION,  # annotated, or suspended before
+    DISCOVERY,  # a service finds others through the API server, as it does by default
+    PICKER,  # a service of type `epp`
+    BUDGETS,  # a budget of a service, or the default of the installation; not on Grove
+    CLAIMS,  # `spec.pvcs`
+    ACCOUNTS,  # a planner or an endpoint picker
+    SSH_KEYS,  # TensorRT-LLM on several nodes
+    TAKEOVER,  # components of the Go operator, while its marks are on them
+    EXPOSURE,  # an ingress on Grove; that of other services is their component's
 )
 """What a graph may use beside its services, and its history, which all have (map: `features/__init__.py`).
 

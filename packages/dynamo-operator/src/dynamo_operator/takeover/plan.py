@@ -311,6 +311,13 @@ def as_running(
         yield ours
 
 
+def is_taken_over(live: Resource) -> bool:
+    """Whether an object is a component of an earlier operator, or one that was taken over unchanged."""
+    annotations = live.metadata.annotations
+    is_marked = is_of_earlier_operator(annotations) or labels.ADOPTED_SPEC in annotations
+    return is_marked and isinstance(live, DynamoComponentDeployment)
+
+
 def adopted_components(desired: Sequence[Object], live: LiveObjects) -> tuple[Object, ...]:
     """Return the objects of a graph; a component taken over with an unchanged spec is annotated so."""
     return tuple(annotated(body, live.get((body["kind"], key_of(body)))) for body in desired)
@@ -336,16 +343,14 @@ def component_origin(component: DynamoComponentDeployment) -> Origin:
 
 def annotated(desired: Object, live: Resource | None) -> Object:
     """Return the component to apply, annotated if it is taken over with an unchanged spec."""
-    if not isinstance(live, DynamoComponentDeployment):
+    if not isinstance(live, DynamoComponentDeployment) or not is_taken_over(live):
         return desired
     annotations = live.metadata.annotations
     is_earlier = is_of_earlier_operator(annotations)
-    if not is_earlier and labels.ADOPTED_SPEC not in annotations:
-        return desired
     spec = from_plain(desired, DynamoComponentDeployment).spec
     digest = spec_digest(spec)
-    is_taken_over = is_earlier and _is_carried_out(live) and has_same_pods(spec, live.spec)
-    if not is_taken_over and annotations.get(labels.ADOPTED_SPEC) != digest:
+    is_same = is_earlier and _is_carried_out(live) and has_same_pods(spec, live.spec)
+    if not is_same and annotations.get(labels.ADOPTED_SPEC) != digest:
         return desired
     metadata = desired["metadata"]
     note = {**metadata.get("annotations", {}), labels.ADOPTED_SPEC: digest}

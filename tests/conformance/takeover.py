@@ -29,8 +29,9 @@ from dynamo_operator.shared.cluster import (
     PullSecret,
     Queue,
 )
+from dynamo_operator.shared.templates import WORKLOADS, mapped, units, with_units
 from dynamo_operator.shared.transforms import registries_only
-from dynamo_operator.takeover.plan import WORKLOADS, Origin, mapped, units, with_units
+from dynamo_operator.takeover.plan import Origin
 from dynamoctl.installation.upgrade import READ, Foreseen, foreseen
 from kube_runtime.cache.store import Cache
 from kube_runtime.types.kinds import Deployment

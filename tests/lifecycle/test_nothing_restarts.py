@@ -23,7 +23,7 @@ from dynamo_operator.shared.cluster import (
     Queue,
     VirtualService,
 )
-from dynamo_operator.takeover.plan import units
+from dynamo_operator.shared.templates import units
 from kube_runtime.types.kinds import (
     ConfigMap,
     Deployment,

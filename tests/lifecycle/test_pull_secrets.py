@@ -19,7 +19,7 @@ from dynamo_operator.shared.cluster import (
     PodCliqueSet,
     PullSecret,
 )
-from dynamo_operator.takeover.plan import units
+from dynamo_operator.shared.templates import units
 from kube_runtime.types.kinds import CustomResourceDefinition, Deployment, Pod
 from kube_runtime.types.meta import Kind, Object
 from kube_runtime.wire import path_of

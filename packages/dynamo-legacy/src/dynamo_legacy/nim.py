@@ -23,7 +23,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects, PodServiceAccount, VirtualService
 from dynamo_operator.shared.conditions import Stop
 from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile
-from dynamo_operator.takeover.plan import DEPLOYMENT_UNIT
+from dynamo_operator.shared.templates import DEPLOYMENT_UNIT
 from kube_runtime.apply.applier import Applier, Controlled, CreateOnly
 from kube_runtime.apply.result import Applied
 from kube_runtime.cache.informer import Watches

@@ -12,7 +12,7 @@ from dynamo_graphs.offline import expanded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.settings import fields as setting_fields
 from dynamo_operator.shared.cluster import GROVE, Facts, LiveTemplate, NamespaceDefaults
-from dynamo_operator.takeover.plan import WORKLOADS, units
+from dynamo_operator.shared.templates import WORKLOADS, units
 from kube_runtime.types.meta import Object
 
 PAGE = (Path(__file__).parents[4] / "docs" / "rollouts.md").read_text("utf-8")

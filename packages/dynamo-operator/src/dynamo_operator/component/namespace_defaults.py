@@ -21,7 +21,7 @@ from dynamo_operator.component.diagnosis import lacks_image
 from dynamo_operator.component.render import namespace_defaults
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveObjects, NamespaceDefaults
-from dynamo_operator.takeover.plan import DEPLOYMENT_UNIT, GROUP_UNIT, WORKLOADS, units
+from dynamo_operator.shared.templates import DEPLOYMENT_UNIT, GROUP_UNIT, WORKLOADS, units
 from kube_runtime.apply.drift import template_has_no_drift
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Object, Resource, content_of, decoder_of, key_of

@@ -34,15 +34,9 @@ from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.names import on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared import cluster
+from dynamo_operator.shared.templates import WORKLOADS, are_same, units
 from dynamo_operator.shared.transforms import registries_only
-from dynamo_operator.takeover.plan import (
-    WORKLOADS,
-    Origin,
-    are_same,
-    is_of_earlier_operator,
-    set_origin,
-    units,
-)
+from dynamo_operator.takeover.plan import Origin, is_of_earlier_operator, set_origin
 from dynamoctl.installation.checks import Definition, Finding, failed, ok
 from kube_runtime.cache.store import Cache, Store
 from kube_runtime.cache.watch import Present, Started, Synced

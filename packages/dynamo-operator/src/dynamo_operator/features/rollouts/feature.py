@@ -14,7 +14,7 @@ from dynamo_operator.features.rollouts import plan
 from dynamo_operator.features.rollouts.status import rolling_update
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.takeover.plan import BESIDE_PODS
+from dynamo_operator.shared.templates import BESIDE_PODS
 from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.apply.result import Cause
 from kube_runtime.times import rfc3339

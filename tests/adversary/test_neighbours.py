@@ -71,7 +71,6 @@ def test_a_graph_waits_for_no_objects_of_others_and_memory_is_bounded(count: int
     run(play())
     alone, beside = seconds
     assert beside <= alone + MORE_SECONDS, seconds
-    kept = {each.type_: memory(tuple(each.shown.list()), set()) // count for each in stores}
-    assert not [
-        each for each, size in kept.items() if size > (OF_OURS if each.KIND.group == GROUP else OTHERS)
-    ]
+    for each in stores:
+        most = OF_OURS if each.type_.KIND.group == GROUP else OTHERS
+        assert memory(tuple(each.shown.list()), set()) <= most * count, each.type_

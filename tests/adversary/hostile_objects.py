@@ -7,9 +7,8 @@ from itertools import cycle, zip_longest
 import msgspec
 
 from cluster.graph.graphs import service
-from dynamo_operator.component.api import GROUP, DynamoComponentDeployment
+from dynamo_operator.component.api import GROUP
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.cluster import OPTIONAL_APIS
 from kube_runtime.types.meta import Kind, Object
@@ -85,22 +84,8 @@ def _requests() -> dict[str, Object]:
 
 
 def hostile_objects() -> Iterator[tuple[str, Kind, Object]]:
-    """What it is, its kind and its spec; without end, of all kinds in turns."""
-    frontend = {"componentType": "frontend", "extraPodSpec": {"mainContainer": {"image": "i"}}}
-    components: dict[str, Object] = {
-        "component-variables": {**frontend, "envs": envs(_MEDIUM)},
-        "largest-component": {**frontend, "envs": envs(LARGEST_BYTES // 29)},
-    }
-    models: dict[str, Object] = {
-        "long-model": {"modelName": "a/" * 600_000, "baseModelName": "b"},
-        "long-base": {"modelName": "a", "baseModelName": "b-" * 100_000},
-    }
-    kinds = {
-        DynamoGraphDeployment.KIND: _graphs(),
-        DynamoGraphDeploymentRequest.KIND: _requests(),
-        DynamoComponentDeployment.KIND: components,
-        DynamoModel.KIND: models,
-    }
+    """What it is, its kind and its spec; without end, of both kinds in turns."""
+    kinds = {DynamoGraphDeployment.KIND: _graphs(), DynamoGraphDeploymentRequest.KIND: _requests()}
     of_each = ([(what, kind, spec) for what, spec in specs.items()] for kind, specs in kinds.items())
     yield from cycle(found for row in zip_longest(*of_each) for found in row if found)
 
@@ -128,11 +113,11 @@ def _accepted(letters: int) -> dict[str, Object]:
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "a"}
     specs: dict[str, Object] = {
         "Deployment": replicas,
-        "DynamoComponentDeployment": frontend,
+        "DynamoComponentDeployment": {**frontend, "envs": envs(letters // 30)},
         "DynamoGraphDeployment": {"services": {"a": frontend}},
         "DynamoGraphDeploymentRequest": request,
         "DynamoGraphDeploymentScalingAdapter": adapter,
-        "DynamoModel": {"modelName": "m", "baseModelName": "b"},
+        "DynamoModel": {"modelName": "a/" * (letters // 2), "baseModelName": "b"},
         "HorizontalPodAutoscaler": {"maxReplicas": 1, "scaleTargetRef": {"kind": "Stranger", "name": "a"}},
         "Ingress": {"defaultBackend": {"service": {"name": "a", "port": {"number": 80}}}},
         "Job": {"suspend": True, "template": {"spec": pod}},
@@ -167,8 +152,8 @@ def strangers(of_each: int) -> Iterator[tuple[str, Kind, Object]]:
     """So many objects of each watched type: its name, its kind and itself.
 
     In turns, one has a large owner reference, one many annotations and much content or status: the first few
-    a megabyte, as etcd would not store a thousand of these. Optional APIs and the older generation are not
-    installed there; `test_neighbours.py` has them.
+    a megabyte, as etcd would not store a thousand of these. Kinds of optional APIs and of the older
+    generation are not installed there; `test_neighbours.py` has them.
     """
     missing = {kind for api in OPTIONAL_APIS for kind in api.kinds}
     small, large = _accepted(20_000), _accepted(900_000)

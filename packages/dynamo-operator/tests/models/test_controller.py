@@ -2,6 +2,8 @@
 
 import asyncio
 
+from structlog.testing import capture_logs
+
 from dynamo_operator import labels
 from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
 from kube_runtime.types.meta import Key
@@ -73,7 +75,9 @@ async def test_a_failing_pod_is_retried_alone_first_often_then_seldom() -> None:
     bad.answer = FAILED
     cluster.has_model()
     async with cluster.operator():
-        await asyncio.sleep(300)
+        with capture_logs() as logs:
+            await asyncio.sleep(300)
+        assert "Failed to load LoRA" in {entry["event"] for entry in logs}, "as the guide says"
         text = "Found 1 ready endpoint(s) out of 2 total; 1 of them: status 500: download failed"
         assert ("False", "NotReady", text) == cluster.condition()
         assert 9 <= len(bad.asked) <= 16, "about every 30 seconds, as the guide says"

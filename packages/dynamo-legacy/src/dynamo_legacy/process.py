@@ -20,10 +20,19 @@ from dynamo_operator.component.read import PodIndex
 from dynamo_operator.process.operator import Parts
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.conditions import FailureReasons
-from dynamo_operator.shared.transforms import BoundedContent, Owners, bounded, children, namespace_of, slimmed
+from dynamo_operator.shared.transforms import (
+    NAMESPACE_BYTES,
+    BoundedContent,
+    Owners,
+    bounded,
+    children,
+    namespace_of,
+    slimmed,
+)
 from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import ManagedFieldsUpgrade
 from kube_runtime.cache.informer import Informer
+from kube_runtime.cache.store import BoundedStatuses
 from kube_runtime.types.meta import Resource
 
 _WORKERS = 256
@@ -42,12 +51,16 @@ _OF_IMAGES = FailureReasons(
 
 def legacy_kinds(settings: RenderSettings) -> list[Informer[Any]]:
     """The informers of these kinds themselves."""
-    namespace, most = settings.restricted_namespace, settings.largest_object_bytes
+    namespace, most, statuses = (
+        settings.restricted_namespace,
+        settings.largest_object_bytes,
+        BoundedStatuses(NAMESPACE_BYTES),
+    )
     written = (DynamoDeployment, DynamoNimRequest, DynamoNim)
     return [
-        *(Informer(type_, namespace=namespace, most_bytes=most) for type_ in written),
+        *(bounded(type_, statuses, namespace=namespace, most_bytes=most) for type_ in written),
         # A component repeats what its deployment sets for all services, so it may be larger.
-        Informer(DynamoNimDeployment, namespace=namespace, most_bytes=most + most // 8),
+        bounded(DynamoNimDeployment, statuses, namespace=namespace, most_bytes=most + most // 8),
     ]
 
 

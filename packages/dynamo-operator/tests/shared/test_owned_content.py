@@ -13,10 +13,10 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup
 from dynamo_operator.shared.transforms import NAMESPACE_BYTES, OWNED_BYTES, BoundedContent
 from kube_runtime.cache.informer import Informer
-from kube_runtime.cache.store import Store
+from kube_runtime.cache.store import BoundedStatuses, Store
 from kube_runtime.cache.watch import Changed, Removed
 from kube_runtime.types.kinds import ConfigMap
-from kube_runtime.types.meta import Key, Metadata, OwnerReference, Resource
+from kube_runtime.types.meta import Condition, Key, Metadata, OwnerReference, Resource, Status, status_of
 
 GRAPH = "uid-of-the-graph"
 FAT = msgspec.Raw(b'{"a":"' + b"x" * 1_000_000 + b'"}')
@@ -152,3 +152,27 @@ async def test_an_owner_that_is_seen_late_gets_the_content_with_the_next_write()
     kept = world.store.shown.get(written.key)
     assert kept is not None
     assert SMALL == kept.data
+
+
+OURS: list[type[Resource]] = [
+    informer.type_
+    for informer in informers(RenderSettings(), with_legacy_kinds=True)
+    if isinstance(informer.store._transform, BoundedStatuses)
+]
+
+
+@pytest.mark.parametrize("type_", [it for it in OURS if isinstance(getattr(it(), "status", None), Status)])
+def test_fat_statuses_of_a_namespace_are_bounded_together(type_: type[Resource]) -> None:
+    store = World().informers[type_].store
+    status = status_of(type_()).with_conditions([Condition("X", "True", "", "x" * 200_000)])
+    for number in range(400):
+        metadata = Metadata(f"fat-{number}", "lab", f"uid-{number}", "1")
+        store.on_watch_event(Changed(replace(type_(), metadata=metadata, status=status)))
+    kept = sum(len(msgspec.json.encode(it)) for it in store.shown.list())
+    assert NAMESPACE_BYTES - 250_000 < kept < NAMESPACE_BYTES
+    assert "statuses in namespace lab take more than" in str(store.broken[Key("lab", "fat-399")])
+    store.on_watch_event(Removed(Key("lab", "fat-0"), "uid-0"))
+    fitting = [Metadata("new", "lab", "new", "1"), Metadata("new", "den", "new", "1")]
+    for metadata in fitting:
+        store.on_watch_event(Changed(replace(type_(), metadata=metadata, status=status)))
+    assert all(store.shown.get(Key(it.namespace, it.name)) is not None for it in fitting)

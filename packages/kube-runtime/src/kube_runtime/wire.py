@@ -305,3 +305,13 @@ def path_of(kind: Kind, namespace: str = "", name: str | None = None, subresourc
     scope = ("namespaces", namespace) if is_in_namespace else ()
     rest = () if name is None else (name, subresource) if subresource else (name,)
     return url_path(*root, kind.version, *scope, kind.plural, *rest)
+
+
+VALUE_BYTES = 128
+"""About what a value takes in memory beside its text, as entry of a map, or item of a list."""
+
+
+def bytes_in_memory(value: object) -> int:
+    """About the bytes that a decoded value takes."""
+    text = msgspec.json.encode(value)
+    return len(text) + text.count(b",") * VALUE_BYTES

@@ -34,7 +34,7 @@ from dynamo_operator.shared.cluster import (
     PodServiceAccount,
     PullSecret,
 )
-from dynamo_operator.shared.transforms import SHORT, SLIM_BYTES, bytes_in_memory
+from dynamo_operator.shared.transforms import SHORT, SLIM_BYTES
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache, Change
 from kube_runtime.types.kinds import (
@@ -47,6 +47,7 @@ from kube_runtime.types.kinds import (
     StatefulSet,
 )
 from kube_runtime.types.meta import Condition, Key, Kind, Metadata, Resource
+from kube_runtime.wire import bytes_in_memory
 
 SELECTOR = labels.COMPONENT
 """Label selector of the watched pods: those of components."""

@@ -20,9 +20,17 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.requests.read import request_informers
 from dynamo_operator.settings import RenderSettings, Settings
 from dynamo_operator.shared import cluster, transforms
-from dynamo_operator.shared.transforms import BoundedContent, Owners, bounded, children, slimmed
+from dynamo_operator.shared.transforms import (
+    NAMESPACE_BYTES,
+    BoundedContent,
+    Owners,
+    bounded,
+    children,
+    slimmed,
+)
 from kube_runtime.apply.writer import complement
 from kube_runtime.cache.informer import CrdInformer, Informer, OptionalInformer
+from kube_runtime.cache.store import BoundedStatuses
 from kube_runtime.client.client import Client
 from kube_runtime.controller.manager import Manager
 from kube_runtime.leases import Exclusions, MarkerTerms, NamespaceLease
@@ -154,8 +162,10 @@ def unselected(settings: RenderSettings) -> dict[type[Resource], Selector]:
 def informers(settings: RenderSettings, *, with_legacy_kinds: bool = False) -> Informers:
     """One informer for each watched type, limited to the restricted namespace if there is one."""
     namespace = settings.restricted_namespace
+    statuses = BoundedStatuses(NAMESPACE_BYTES)
     reconciled = [
-        Informer(type_, namespace=namespace, most_bytes=most_bytes(type_, settings)) for type_ in RECONCILED
+        bounded(type_, statuses, namespace=namespace, most_bytes=most_bytes(type_, settings))
+        for type_ in RECONCILED
     ]
     if with_legacy_kinds:
         of_older = cast("Callable[[RenderSettings], Informers]", older_generation("kinds"))

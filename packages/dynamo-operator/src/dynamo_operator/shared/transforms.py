@@ -19,9 +19,10 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import GROUP
 from dynamo_operator.shared.cluster import SET_NAME, PullSecret, registry_of_credential
 from kube_runtime.cache.informer import Informer
-from kube_runtime.cache.store import Change
+from kube_runtime.cache.store import BoundedStatuses, Change
 from kube_runtime.types import kinds
 from kube_runtime.types.meta import Key, Metadata, R, Resource, from_json
+from kube_runtime.wire import VALUE_BYTES, bytes_in_memory
 
 _COPY = "kubectl.kubernetes.io/last-applied-configuration"
 _MOST_ENTRIES = 32
@@ -35,8 +36,6 @@ SLIM_BYTES = 64 * 1024
 """Of an object of which little is kept."""
 _MOST_ENDPOINTS = 1000
 _ENDPOINT_BYTES = 1024
-_VALUE_BYTES = 128
-"""About what a value takes in memory beside its text, as entry of a map, or item of a list."""
 
 
 def is_controlled_by_us(resource: Resource) -> bool:
@@ -69,12 +68,6 @@ def slimmed_slice(slice_: kinds.EndpointSlice) -> kinds.EndpointSlice:
     endpoints = islice(slice_.endpoints or (), _MOST_ENDPOINTS)
     kept = tuple(one for one in endpoints if len(msgspec.json.encode(one)) <= _ENDPOINT_BYTES)
     return replace(slice_, metadata=slim(slice_.metadata), endpoints=kept)
-
-
-def bytes_in_memory(value: object) -> int:
-    """About the bytes that a decoded value takes."""
-    text = msgspec.json.encode(value)
-    return len(text) + text.count(b",") * _VALUE_BYTES
 
 
 def slim(metadata: Metadata) -> Metadata:
@@ -205,7 +198,7 @@ class BoundedContent:
         metadata, conditions = resource.metadata, getattr(getattr(resource, "status", None), "conditions", ())
         parts = (metadata.labels, metadata.annotations, metadata.owner_references, metadata.finalizers)
         entries = sum(map(len, (*parts, conditions)))
-        size = len(msgspec.json.encode(resource)) + entries * _VALUE_BYTES
+        size = len(msgspec.json.encode(resource)) + entries * VALUE_BYTES
         is_over = self._owned[owner] + size > self.most_bytes
         if is_over or self.taken[key.namespace] + size > self.namespace_bytes:
             return metadata_only(resource)
@@ -235,7 +228,7 @@ def children(type_: type[R], owners: Owners, **selected: Any) -> Informer[R]:
 
 def bounded(
     type_: type[R],
-    content: BoundedContent,
+    content: BoundedContent | BoundedStatuses,
     make: Callable[..., Informer[R]] = Informer,
     after: Sequence[Informer[Any]] = (),
     **selected: Any,

@@ -7,19 +7,23 @@ are recorded but not shown yet, so at rest the store equals the state of the wat
 
 import asyncio
 import builtins
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
+import msgspec
 import structlog
+from msgspec import structs
 from msgspec.structs import replace
 
 from kube_runtime.cache.watch import Broken, Changed, Event, Present, Removed, Started, Synced
-from kube_runtime.errors import DecodeError
+from kube_runtime.errors import DecodeError, TooLarge
 from kube_runtime.times import rfc3339
 from kube_runtime.types.meta import EVERYTHING, Key, Kind, R, Resource, Selector, equal_but_for_version
+from kube_runtime.wire import VALUE_BYTES, bytes_in_memory
 
 
 # The result of a write comes as its response, and on the watch, before or after that. Resource
@@ -343,6 +347,8 @@ class Store(Generic[R]):
                 kept = have
             else:
                 kept = self._transform(resource) if self._transform else resource
+        except TooLarge as error:
+            return Broken(error)
         except Exception as error:  # noqa: BLE001  # a failure for one object must not affect the others
             # Without the message of the error, which may quote a Secret.
             message = f"transform failed: {type(error).__name__}"
@@ -371,7 +377,10 @@ class Store(Generic[R]):
         `seconds`, or until a write of ours has another result. Then it is gone, which requeues its owner.
         """
         watched = self._watched(read.key)
-        kept = self._transform(read) if self._transform else read
+        try:
+            kept = self._transform(read) if self._transform else read
+        except TooLarge:
+            return  # the watch brings it, and reports it
         if watched is not None and watched.metadata.resource_version == read.metadata.resource_version:
             # The transform may have dropped the content because the owner was not known yet.
             if _is_bare(watched) and not _is_bare(kept):
@@ -572,3 +581,41 @@ class Cache:
     def subscribe(self, type_: type[R], handler: Handler[R]) -> None:
         """Call `handler` for each change of that type, once it is stored."""
         self.store(type_).subscribe(handler)
+
+
+# Who may write a status may fill it. Small values take many times their size, JSON text in it does not.
+@dataclass(eq=False, slots=True)
+class BoundedStatuses:
+    """A transform of several kinds: all statuses of a namespace take at most `most_bytes` of memory.
+
+    Raises TooLarge for an object that exceeds that.
+    """
+
+    most_bytes: int
+    _taken: Counter[str] = field(default_factory=Counter[str])
+    _counted: dict[tuple[str, Key], int] = field(default_factory=dict[tuple[str, Key], int])
+
+    def __call__(self, resource: R) -> R:
+        """The object itself."""
+        kind, key, status = resource.KIND, resource.key, getattr(resource, "status", None)
+        if not isinstance(status, msgspec.Struct):
+            return resource
+        texts = [bytes(it) for it in structs.astuple(status) if isinstance(it, msgspec.Raw)]
+        size = bytes_in_memory(status) - VALUE_BYTES * sum(text.count(b",") for text in texts)
+        before = self._counted.get((kind.name, key), 0)
+        if size > before and self._taken[key.namespace] + size - before > self.most_bytes:
+            text = (
+                f"the statuses in namespace {key.namespace} take more than {self.most_bytes} bytes together"
+            )
+            raise TooLarge(kind, key, text)
+        self._counted[kind.name, key] = size
+        self._taken[key.namespace] += size - before
+        return resource
+
+    def on_change(self, change: Change[Any]) -> None:
+        """Stop counting an object that is gone."""
+        if change.new is None and change.old is not None:
+            key = change.old.key
+            self._taken[key.namespace] -= self._counted.pop((change.old.KIND.name, key), 0)
+            if not self._taken[key.namespace]:
+                del self._taken[key.namespace]

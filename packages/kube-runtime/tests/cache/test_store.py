@@ -248,7 +248,8 @@ async def test_the_watch_may_be_sooner_than_the_answer() -> None:
 
 @pytest.mark.parametrize("is_changed", [True, False])
 async def test_an_answer_does_not_bring_back_what_was_deleted_meanwhile(is_changed: bool) -> None:
-    world = a_world()
+    counted: dict[int, Gadget] = {}
+    world = a_world(transform=lambda gadget: counted.setdefault(len(counted), gadget))
     async with world.synced():
         if not is_changed:
             await write(world, "a", 1)
@@ -256,8 +257,9 @@ async def test_an_answer_does_not_bring_back_what_was_deleted_meanwhile(is_chang
         writing = await taken_and_not_answered(world)
         world.has_no("a")
         await settle(1)
+        before = len(counted)
         await writing
-        assert {} == world.sizes()
+        assert ({}, before) == (world.sizes(), len(counted)), "neither shown nor counted"
 
 
 async def test_a_removal_that_the_watch_still_brings_does_not_take_away_what_we_created() -> None:

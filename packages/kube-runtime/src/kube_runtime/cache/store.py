@@ -376,20 +376,20 @@ class Store(Generic[R]):
         The watch never brings an object that its selector does not match. So the object is shown for
         `seconds`, or until a write of ours has another result. Then it is gone, which requeues its owner.
         """
-        watched = self._watched(read.key)
+        watched, known = self._watched(read.key), flight.known_versions
+        is_same = watched and watched.metadata.resource_version == read.metadata.resource_version
+        is_overtaken = any(relist.is_newer(read, known) for relist in flight.relists)
+        if not is_same and (read.metadata.resource_version in known or is_overtaken):
+            return  # without the transform, which may count what is kept
         try:
             kept = self._transform(read) if self._transform else read
         except TooLarge:
             return  # the watch brings it, and reports it
-        if watched is not None and watched.metadata.resource_version == read.metadata.resource_version:
-            # The transform may have dropped the content because the owner was not known yet.
-            if _is_bare(watched) and not _is_bare(kept):
-                self._notify(self._show(read.key, kept))
-            return
-        known = flight.known_versions
-        is_overtaken = any(relist.is_newer(read, known) for relist in flight.relists)
-        if read.metadata.resource_version not in known and not is_overtaken:
+        if not is_same:
             self._show_overlay(read.key, kept, known, seconds)
+        # The transform may have dropped the content because the owner was not known yet.
+        elif watched and _is_bare(watched) and not _is_bare(kept):
+            self._notify(self._show(read.key, kept))
 
     def deleted(self, key: Key, uid: str) -> None:
         """Show the object as being deleted, until the watch reports that or its removal."""

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from dynamo_operator import FIELD_MANAGER
 from dynamo_operator.component.api import DynamoComponentDeployment, ServiceReplicaStatus
-from dynamo_operator.component.revisions import Revisions
 from dynamo_operator.component.service import effective_replicas
+from dynamo_operator.features.rollouts.revisions import Revisions
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.features.scaling.controller import (
     ScalingController,

@@ -6,10 +6,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dynamo_operator.component.api import ComponentSpec, ScalingAdapterSwitch
 from dynamo_operator.component.service import (
     ServiceObserved,
+    WorkerRevision,
     base_replicas,
     component_object,
     default_ingress,
@@ -19,6 +22,7 @@ from dynamo_operator.component.service import (
     owned_by,
     selector,
     sized,
+    worker_component_name,
 )
 from dynamo_operator.features.decision import GraphInputs
 from dynamo_operator.graph.api import (
@@ -219,3 +223,12 @@ def test_resources_of_the_deployment_config_override_those_of_the_service() -> N
     requests = {"gpu": "2", "custom": {"x/y": "1"}}
     limits = {"memory": "9Gi", "gpuType": "a/b", **requests}
     assert {**own, "limits": limits, "requests": requests} == component["spec"]["resources"]
+
+
+@given(st.text("abcdefgh-.", min_size=1, max_size=80), st.text("XYZ_a", min_size=1, max_size=80))
+def test_names_of_generations_fit_and_differ(name: str, key: str) -> None:
+    body = a_graph({key: a_service()}, name=f"a{name}")
+    suffixes = ("0123abcd", "0123abce")
+    names = [worker_component_name(body, key, WorkerRevision(suffix)) for suffix in suffixes]
+    assert all(name.endswith(f"-{suffix}") for name, suffix in zip(names, suffixes, strict=True))
+    assert all(len(name) <= 63 for name in names)

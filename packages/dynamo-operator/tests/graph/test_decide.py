@@ -8,10 +8,10 @@ import pytest
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import ServiceReplicaStatus
-from dynamo_operator.component.revisions import MANAGED, digits, worker_content
 from dynamo_operator.component.service import ServiceObserved
 from dynamo_operator.features.decision import AdapterInputs, Decision, GraphInputs
 from dynamo_operator.features.history import HISTORY
+from dynamo_operator.features.rollouts.revisions import MANAGED, digits, worker_content
 from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,

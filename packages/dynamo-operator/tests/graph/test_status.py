@@ -22,10 +22,10 @@ from dynamo_operator.component.api import (
     ServiceReplicaStatus,
 )
 from dynamo_operator.component.diagnosis import Diagnosis
-from dynamo_operator.component.revisions import Member, Revisions, WorkerRevision
-from dynamo_operator.component.service import ServiceView
+from dynamo_operator.component.service import ServiceView, WorkerRevision
 from dynamo_operator.component.status import NO_DEPLOYMENT, diagnosed
 from dynamo_operator.features.rollouts.plan import Rollout
+from dynamo_operator.features.rollouts.revisions import Member, Revisions
 from dynamo_operator.graph import status as graph_statuses
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -18,6 +18,7 @@ from dynamo_operator.component.api import (
     Resources,
     ServiceReplicaStatus,
     is_under_factor,
+    is_worker,
 )
 from dynamo_operator.component.objects import (
     merged_environment,
@@ -29,13 +30,6 @@ from dynamo_operator.component.objects import (
     variable,
 )
 from dynamo_operator.component.pod import HTTP_PORT
-from dynamo_operator.component.revisions import (
-    NAMESPACE_PREFIX_VARIABLE,
-    PLAIN,
-    WorkerRevision,
-    has_revisions,
-    worker_component_name,
-)
 from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, is_on_grove
 from dynamo_operator.settings import RenderSettings
@@ -263,6 +257,44 @@ def _cliques(graph: DynamoGraphDeployment, service: str, replicas: int, suffix: 
     group, name = of_grove.child(service), f"{of_grove.services[service]}{suffix}"
     # At most `MAX_GROUPS`, so that the selector stays short whatever number is requested.
     return (f"{group}-{index}-{name}" for index in range(min(max(1, replicas), MAX_GROUPS)))
+
+
+NAMESPACE_PREFIX_VARIABLE = "DYN_NAMESPACE_PREFIX"
+"""Variable of frontends: the prefix of the workers' Dynamo namespaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRevision:
+    """The desired revision of a graph's workers, and how the other services find them.
+
+    `suffix` distinguishes it in names; "" for the plain names of graphs without managed rollouts. `content`
+    is the versioned hash to record on the components, if any. `namespace_prefix` is that of the workers'
+    Dynamo namespaces; "" if frontends look in the graph's own only. `replicas` override those of the graph
+    while a rollout is in progress, by service.
+    """
+
+    suffix: str = ""
+    content: str = ""
+    namespace_prefix: str = ""
+    replicas: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+PLAIN = WorkerRevision()
+"""Workers without managed rollouts."""
+
+
+def has_revisions(service: ComponentSpec) -> bool:
+    """Whether the pods of a service belong to revisions."""
+    # Multinode workers are replaced by their own controllers, and the Dynamo namespace that all graphs share
+    # cannot be divided.
+    return is_worker(service) and service.nodes == 1 and not service.global_dynamo_namespace
+
+
+def worker_component_name(graph: DynamoGraphDeployment, key: str, revision: WorkerRevision) -> str:
+    """The name of a service's component; it contains the revision if the service has revisions."""
+    if revision.suffix and has_revisions(graph.spec.services[key]):
+        return names.revision_component_name(graph.metadata.name, key, revision.suffix)
+    return names.component_name(graph.metadata.name, key)
 
 
 _INHERITED = (labels.ENABLE_METRICS, labels.DISCOVERY_BACKEND)

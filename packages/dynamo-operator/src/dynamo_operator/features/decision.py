@@ -11,10 +11,10 @@ from typing import TypeAlias
 import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.revisions import Revisions
 from dynamo_operator.component.service import Observed, ServiceView
 from dynamo_operator.features.grove.status import GroveMember
 from dynamo_operator.features.rollouts.plan import Rollout
+from dynamo_operator.features.rollouts.revisions import Revisions
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus, RestartStatus
 from dynamo_operator.names import COMPONENT

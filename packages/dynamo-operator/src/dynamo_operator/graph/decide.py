@@ -13,8 +13,7 @@ import msgspec
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.objects import discovery_backend, graph_controlled
-from dynamo_operator.component.revisions import MANAGED, PLAIN
-from dynamo_operator.component.service import component_object, effective_replicas, sized
+from dynamo_operator.component.service import PLAIN, component_object, effective_replicas, sized
 from dynamo_operator.component.status import NO_ORCHESTRATOR
 from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.features.decision import Decision, Delete, Feature, GraphInputs, Provider
@@ -25,6 +24,7 @@ from dynamo_operator.features.history import HISTORY
 from dynamo_operator.features.picker import PICKER
 from dynamo_operator.features.restart import RESTART
 from dynamo_operator.features.rollouts.feature import ROLLOUTS
+from dynamo_operator.features.rollouts.revisions import MANAGED
 from dynamo_operator.features.scaling.feature import ADAPTERS
 from dynamo_operator.features.suspension import SUSPENSION
 from dynamo_operator.graph.api import DynamoGraphDeployment

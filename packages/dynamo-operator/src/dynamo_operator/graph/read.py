@@ -9,11 +9,11 @@ from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment, has_adapter
 from dynamo_operator.component.framework import needs_ssh_keys
 from dynamo_operator.component.read import PodIndex, is_edited, live_objects, read_facts, serves, service_of
-from dynamo_operator.component.revisions import is_managed
 from dynamo_operator.component.service import Observed, ServiceObserved
 from dynamo_operator.features.decision import AdapterInputs, GraphInputs
 from dynamo_operator.features.grove.read import grove_members, live_templates
 from dynamo_operator.features.grove.status import GroveMember, is_settled
+from dynamo_operator.features.rollouts.revisions import is_managed
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.features.scaling.controller import read_adapters
 from dynamo_operator.features.ssh_keys import missing_ssh_keys, ssh_key_copies, ssh_key_types, ssh_keys_target

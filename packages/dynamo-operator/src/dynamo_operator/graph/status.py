@@ -17,8 +17,13 @@ from dynamo_operator.component.api import (
     service_reason,
 )
 from dynamo_operator.component.framework import frameworks, gpus
-from dynamo_operator.component.revisions import worker_component_name
-from dynamo_operator.component.service import ServiceView, as_configured, graph_scale, graph_selector
+from dynamo_operator.component.service import (
+    ServiceView,
+    as_configured,
+    graph_scale,
+    graph_selector,
+    worker_component_name,
+)
 from dynamo_operator.features.decision import Decision
 from dynamo_operator.features.rollouts.plan import Rollout
 from dynamo_operator.features.rollouts.status import why_it_remains, with_old_revisions

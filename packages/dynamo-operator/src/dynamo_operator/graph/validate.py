@@ -21,7 +21,6 @@ from dynamo_operator.component.api import (
     is_under_factor,
 )
 from dynamo_operator.component.objects import HANDLERS
-from dynamo_operator.component.revisions import MODES
 from dynamo_operator.component.service import IN_SERVICE, base_replicas, most_replicas
 from dynamo_operator.component.validate import (
     EPP,
@@ -34,6 +33,7 @@ from dynamo_operator.component.validate import (
 from dynamo_operator.component.validate_pod import shared_environment_problems
 from dynamo_operator.features.history import MAX_HISTORY_LIMIT, parsed_history_limit
 from dynamo_operator.features.picker import graph_picker_problems
+from dynamo_operator.features.rollouts.revisions import MODES
 from dynamo_operator.graph.api import (
     MOST_SERVICES,
     DynamoGraphDeployment,

@@ -9,10 +9,10 @@ import pytest
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.read import PodIndex
-from dynamo_operator.component.revisions import Revisions
 from dynamo_operator.component.service import component_object
 from dynamo_operator.features.rollouts.feature import observed_revisions
 from dynamo_operator.features.rollouts.plan import Rollout, plan_rollout
+from dynamo_operator.features.rollouts.revisions import Revisions
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import components_of, leaving_pod_watch, leaving_pods
 from dynamo_operator.settings import RenderSettings

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
-from dynamo_operator.component.revisions import NOTHING, Member, Revisions, RevisionScale, WorkerRevision
+from dynamo_operator.component.service import WorkerRevision
 from dynamo_operator.features.rollouts.plan import (
     Budget,
     Rollout,
@@ -20,6 +20,7 @@ from dynamo_operator.features.rollouts.plan import (
     plan_rollout,
     rolling_step,
 )
+from dynamo_operator.features.rollouts.revisions import NOTHING, Member, Revisions, RevisionScale
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.types.meta import Object
 from specs import a_graph, a_service

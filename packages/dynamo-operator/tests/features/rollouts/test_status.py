@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_operator.component.api import DynamoComponentDeployment, ServiceReplicaStatus
-from dynamo_operator.component.revisions import Member, Revisions, WorkerRevision
+from dynamo_operator.component.service import WorkerRevision
 from dynamo_operator.features.rollouts.plan import Rollout
+from dynamo_operator.features.rollouts.revisions import Member, Revisions
 from dynamo_operator.features.rollouts.status import (
     RolloutResult,
     rolling_update,

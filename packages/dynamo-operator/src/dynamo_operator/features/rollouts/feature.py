@@ -6,11 +6,10 @@ from dataclasses import replace
 import msgspec
 
 from dynamo_operator import labels
-from dynamo_operator.component import revisions
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.service import component_object
 from dynamo_operator.features.decision import Decision, Feature, scaling
-from dynamo_operator.features.rollouts import plan
+from dynamo_operator.features.rollouts import plan, revisions
 from dynamo_operator.features.rollouts.status import rolling_update
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.settings import RenderSettings

@@ -7,12 +7,12 @@ from datetime import datetime
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
-from dynamo_operator.component.revisions import (
+from dynamo_operator.component.service import WorkerRevision
+from dynamo_operator.features.rollouts.revisions import (
     NOTHING,
     Member,
     Revisions,
     RevisionScale,
-    WorkerRevision,
     digits,
     revised_services,
 )

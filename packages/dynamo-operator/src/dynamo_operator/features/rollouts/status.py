@@ -12,8 +12,8 @@ import msgspec
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import ServiceReplicaStatus
-from dynamo_operator.component.revisions import Member, digits
 from dynamo_operator.features.rollouts.plan import Rollout
+from dynamo_operator.features.rollouts.revisions import Member, digits
 from dynamo_operator.graph.api import DynamoGraphDeployment, RollingUpdateStatus
 from dynamo_operator.shared.conditions import GraphReason
 from kube_runtime.types.meta import condition

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import has_adapter, is_worker
-from dynamo_operator.component.revisions import Revisions
 from dynamo_operator.component.service import Observed, base_replicas, most_replicas
 from dynamo_operator.features.decision import AdapterInputs, AdapterPlan, Feature
+from dynamo_operator.features.rollouts.revisions import Revisions
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.conditions import SUSPENDED

@@ -9,16 +9,14 @@ from hypothesis import strategies as st
 
 from dynamo_graphs import Graph
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.revisions import (
-    PLAIN,
-    WorkerRevision,
+from dynamo_operator.component.service import PLAIN
+from dynamo_operator.features.rollouts.revisions import (
     digits,
     first_revision,
     members,
     namespace_prefix,
     revisions,
     unrecorded,
-    worker_component_name,
     worker_content,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -31,7 +29,6 @@ MODE = "nvidia.com/worker-rollout"
 CURRENT = "nvidia.com/current-worker-hash"
 CONTENT = "nvidia.com/worker-content"
 HASH = "nvidia.com/dynamo-worker-hash"
-SUFFIXES = ("0123abcd", "0123abce")
 
 
 def graph(
@@ -232,14 +229,6 @@ def test_the_order_of_maps_makes_no_generation(pod: Object, dice: Any) -> None:
     assert content_of(workers={"Decode": service}) == content_of(workers=shuffled)
 
 
-@given(st.text("abcdefgh-.", min_size=1, max_size=80), st.text("XYZ_a", min_size=1, max_size=80))
-def test_names_of_generations_fit_and_differ(name: str, key: str) -> None:
-    body = a_graph({key: a_service()}, name=f"a{name}")
-    names = [worker_component_name(body, key, WorkerRevision(each)) for each in SUFFIXES]
-    assert all(name.endswith(f"-{each}") for name, each in zip(names, SUFFIXES, strict=True))
-    assert all(len(name) <= 63 for name in names)
-
-
 EDITS: dict[str, Any] = {
     "annotations": {"example.com/a": "b"},
     "autoscaling": {"enabled": True},
@@ -294,7 +283,7 @@ def test_an_edit_makes_a_revision_if_it_changes_the_pods(field: str) -> None:
     assert before != after
     changes_pods = pods(before) != pods(after)
     assert changes_pods == (content(before) != content(after)), (
-        "see `worker_content` in component/revisions.py"
+        "see `worker_content` in features/rollouts/revisions.py"
     )
 
 

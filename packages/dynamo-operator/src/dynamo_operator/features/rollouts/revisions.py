@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment, is_worker
+from dynamo_operator.component.service import NAMESPACE_PREFIX_VARIABLE, PLAIN, WorkerRevision, has_revisions
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import is_on_grove
 from kube_runtime.types.meta import Object
@@ -18,9 +19,6 @@ MODES = (MANAGED, NATIVE)
 
 _VERSION = "1:"
 """What the hash begins with: its version."""
-
-NAMESPACE_PREFIX_VARIABLE = "DYN_NAMESPACE_PREFIX"
-"""Variable of frontends: the prefix of the workers' Dynamo namespaces."""
 
 _NOT_IN_PODS_V1 = frozenset(
     (
@@ -46,36 +44,9 @@ _IGNORED_ANNOTATIONS_V1 = frozenset(
 _GRAPH_ANNOTATIONS_V1 = ("nvidia.com/dynamo-discovery-backend", "nvidia.com/enable-metrics")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerRevision:
-    """The desired revision of a graph's workers, and how the other services find them.
-
-    `suffix` distinguishes it in names; "" for the plain names of graphs without managed rollouts. `content`
-    is the versioned hash to record on the components, if any. `namespace_prefix` is that of the workers'
-    Dynamo namespaces; "" if frontends look in the graph's own only. `replicas` override those of the graph
-    while a rollout is in progress, by service.
-    """
-
-    suffix: str = ""
-    content: str = ""
-    namespace_prefix: str = ""
-    replicas: Mapping[str, int] = field(default_factory=dict[str, int])
-
-
-PLAIN = WorkerRevision()
-"""Workers without managed rollouts."""
-
-
 def is_managed(graph: DynamoGraphDeployment) -> bool:
     """Whether rollouts of the graph's workers are managed: run by the operator itself."""
     return graph.metadata.annotations.get(labels.WORKER_ROLLOUT) == MANAGED and not is_on_grove(graph)
-
-
-def has_revisions(service: ComponentSpec) -> bool:
-    """Whether the pods of a service belong to revisions."""
-    # Multinode workers are replaced by their own controllers, and the Dynamo namespace that all graphs share
-    # cannot be divided.
-    return is_worker(service) and service.nodes == 1 and not service.global_dynamo_namespace
 
 
 def revised_services(graph: DynamoGraphDeployment) -> dict[str, ComponentSpec]:
@@ -102,13 +73,6 @@ def namespace_prefix(graph: DynamoGraphDeployment, *, finds_plain: bool) -> str:
     if finds_plain or any(is_worker(service) and not has_revisions(service) for service in services):
         return names.dynamo_namespace(*graph.key)
     return names.revisions_namespace_prefix(*graph.key)
-
-
-def worker_component_name(graph: DynamoGraphDeployment, key: str, revision: WorkerRevision) -> str:
-    """The name of a service's component; it contains the revision if the service has revisions."""
-    if revision.suffix and has_revisions(graph.spec.services[key]):
-        return names.revision_component_name(graph.metadata.name, key, revision.suffix)
-    return names.component_name(graph.metadata.name, key)
 
 
 # The hash covers the user's settings and not the rendered objects, so that a new release of the

@@ -309,7 +309,7 @@ _FINDS_WORKERS = ("frontend", "epp")
 def component_resource(
     graph: DynamoGraphDeployment, key: str, settings: RenderSettings, revision: WorkerRevision = PLAIN
 ) -> Object:
-    """Return the DynamoComponentDeployment of one service."""
+    """Return the component of a service. On Grove it is never applied: pods are rendered from it."""
     service = as_configured(graph, key)
     is_revised = revision is not PLAIN and has_revisions(service)
     suffix = revision.suffix if is_revised else ""
@@ -428,7 +428,7 @@ def _explicit(value: object) -> Any:
 def component_object(
     graph: DynamoGraphDeployment, key: str, settings: RenderSettings, revision: WorkerRevision = PLAIN
 ) -> Object:
-    """Return the DynamoComponentDeployment of a service, as it is applied."""
+    """Return the component to apply: a planner with its ServiceAccount, a frontend with its port."""
     desired = component_resource(graph, key, settings, revision)
     spec: Object = desired["spec"]
     if graph.spec.services[key].component_type == "planner":

@@ -1,4 +1,4 @@
-"""The objects that every graph may have beside its components: RBAC and PVCs."""
+"""The objects of a graph beside its components: RBAC and PVCs. `component.service` renders the components."""
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.objects import canonical, graph_controlled, object_metadata

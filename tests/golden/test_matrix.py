@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from dynamo_graphs.offline import expanded
-from dynamo_operator.component.api import NAMES
+from dynamo_operator.component.api import FRAMEWORKS
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from golden_yaml import PlainDumper
@@ -21,7 +21,7 @@ from kube_runtime.types.meta import Object
 
 FOLDER = Path(__file__).parent / "matrix"
 ROLES = ("worker", "prefill", "decode", "frontend", "planner", "epp", "default")
-BACKENDS = ("none", *sorted(NAMES))
+BACKENDS = ("none", *sorted(FRAMEWORKS))
 ORCHESTRATORS = ("deployment", "lws", "grove")
 NODES = {"one": 1, "several": 2}
 SETTINGS = RenderSettings(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cluster.api import documents, statuses
 from dynamo_graphs.schema import RULES, joined, schema_problems, status_problems
-from dynamo_operator.component.api import NAMES as BACKENDS
+from dynamo_operator.component.api import FRAMEWORKS
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.shared.problems import ProblemKind
 from kube_runtime.schema import resource_schema
@@ -41,7 +41,7 @@ def test_all_problems_are_reported_at_once_in_the_order_of_their_paths() -> None
         },
         name="G",
     )
-    one_of = joined(BACKENDS)
+    one_of = joined(FRAMEWORKS)
     assert [
         (
             'metadata.name: invalid name "G" (expected at most 253 lower-case letters, digits, '

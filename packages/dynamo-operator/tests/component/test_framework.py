@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_graphs.offline import graph_tree
-from dynamo_operator.component.api import NAMES, NOOP
+from dynamo_operator.component.api import FRAMEWORKS, NOOP
 from dynamo_operator.component.framework import framework, several_flags, started
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.names import GROVE, on_provider
@@ -62,7 +62,7 @@ def test_a_declared_framework_wins_unless_it_contradicts_the_command() -> None:
     assert "vllm" == found(args=both, explicit="vllm")
     assert found(args=both).startswith("could not determine backend framework: multiple")
     assert "backend framework mismatch" in found(PYTHON, explicit="trtllm")
-    assert f'unknown backend framework "tgi" (expected {", ".join(NAMES)})' == found(explicit="tgi")
+    assert f'unknown backend framework "tgi" (expected {", ".join(FRAMEWORKS)})' == found(explicit="tgi")
 
 
 def test_only_workers_have_a_backend_framework() -> None:
@@ -74,11 +74,11 @@ def test_only_workers_have_a_backend_framework() -> None:
 _SPACE = r"[\t\n\f\r ]"
 REFERENCE = {
     name: re.compile(rf"python[0-9.]*{_SPACE}+[^|&;]*-m{_SPACE}+[^|&;]*dynamo\.{name}[^|&;]*")
-    for name in NAMES
+    for name in FRAMEWORKS
 }
 """As the reference says it."""
-STARTS = ("python ", "python3\n", "-m ", "-m\r", *(f"dynamo.{name}" for name in NAMES))
-PIECES = [*STARTS, "python", "3", ".", "x", " ", "\v", "-m", "-", "dynamo.", "|", "&&", ";", *NAMES]
+STARTS = ("python ", "python3\n", "-m ", "-m\r", *(f"dynamo.{name}" for name in FRAMEWORKS))
+PIECES = [*STARTS, "python", "3", ".", "x", " ", "\v", "-m", "-", "dynamo.", "|", "&&", ";", *FRAMEWORKS]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
@@ -145,7 +145,7 @@ def test_a_startup_probe_of_numbers_needs_a_default() -> None:
     assert problem.path.endswith("startupProbe")
 
 
-@pytest.mark.parametrize("framework", NAMES)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_flags_without_a_command_start_the_engine_of_the_graph(framework: str) -> None:
     (found,) = containers(worker({"args": ["--model", "m"]}), framework)
     assert (["python3", "-m", f"dynamo.{framework}"], ["--model", "m"]) == (found["command"], found["args"])

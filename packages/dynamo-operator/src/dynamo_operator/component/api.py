@@ -293,7 +293,7 @@ class BackendName:
 
 
 # Each line is a value of `backendFramework`, a name to find in commands, and a module of `backends`.
-BACKENDS = (
+BACKEND_NAMES = (
     BackendName("sglang"),
     BackendName("vllm", cache_path="/root/.cache/vllm"),
     BackendName("trtllm", needs_ssh_keys=True),
@@ -303,7 +303,7 @@ BACKENDS = (
 NOOP = "noop"
 """The name of a component without a framework."""
 
-NAMES = tuple(backend.name for backend in BACKENDS)
+FRAMEWORKS = tuple(backend.name for backend in BACKEND_NAMES)
 
 
 GROUP = "nvidia.com"
@@ -463,7 +463,9 @@ class DynamoComponentDeploymentSpec(ComponentSpec):
 
     backend_framework: Annotated[
         str | None,
-        Field("Backend that a worker runs. Left out, it is read from the worker's command.", options=NAMES),
+        Field(
+            "Backend that a worker runs. Left out, it is read from the worker's command.", options=FRAMEWORKS
+        ),
     ] = None
 
 

@@ -12,8 +12,8 @@ from enum import Enum
 from itertools import pairwise
 
 from dynamo_operator.component.api import (
-    BACKENDS,
-    NAMES,
+    BACKEND_NAMES,
+    FRAMEWORKS,
     NOOP,
     WORKER_TYPES,
     ComponentSpec,
@@ -174,8 +174,8 @@ _SPACE = r"[\t\n\f\r ]"
 _SEPARATOR = re.compile(r"[|&;]")
 _PYTHON = re.compile(rf"python[0-9.]*{_SPACE}")
 _MODULE = re.compile(rf"-m{_SPACE}")
-_CACHE_PATHS = {backend.name: backend.cache_path for backend in BACKENDS}
-_WITH_SSH_KEYS = frozenset(backend.name for backend in BACKENDS if backend.needs_ssh_keys)
+_CACHE_PATHS = {backend.name: backend.cache_path for backend in BACKEND_NAMES}
+_WITH_SSH_KEYS = frozenset(backend.name for backend in BACKEND_NAMES if backend.needs_ssh_keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +191,8 @@ def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
     if spec.component_type not in WORKER_TYPES:
         return Framework()
     explicit = spec.backend_framework or ""
-    if explicit and explicit not in NAMES:
-        return Framework(problem=(f'unknown backend framework "{explicit}" (expected {", ".join(NAMES)})'))
+    if explicit and explicit not in FRAMEWORKS:
+        return Framework(problem=f'unknown backend framework "{explicit}" (expected {", ".join(FRAMEWORKS)})')
     container = (spec.extra_pod_spec or {}).get("mainContainer") or {}
     parts = (*(container.get("command") or ()), *(container.get("args") or ()))
     command = " ".join(map(str, parts))
@@ -201,7 +201,7 @@ def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
         python = _PYTHON.search(part)
         if option := _MODULE.search(part, python.end()) if python else None:
             modules.append(part[option.end() :])
-    detected = [name for name in sorted(NAMES) if any(f"dynamo.{name}" in module for module in modules)]
+    detected = [name for name in sorted(FRAMEWORKS) if any(f"dynamo.{name}" in module for module in modules)]
     if len(detected) > 1:
         if explicit:
             return Framework(explicit)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from dynamo_operator import labels, names
 from dynamo_operator.component import pod
 from dynamo_operator.component.api import (
-    NAMES,
+    FRAMEWORKS,
     NOOP,
     ComponentSpec,
     DynamoComponentDeployment,
@@ -169,9 +169,9 @@ LEADER_WORKER_SETS = Orchestrator(
 
 BACKENDS: dict[str, Backend] = {
     NOOP: Backend(),
-    **{name: import_module(f"dynamo_operator.component.backends.{name}").BACKEND for name in NAMES},
+    **{name: import_module(f"dynamo_operator.component.backends.{name}").BACKEND for name in FRAMEWORKS},
 }
-"""By framework. Each of `component.api.NAMES` has a module in `backends`."""
+"""By framework. Each of `component.api.FRAMEWORKS` has a module in `backends`."""
 
 _SHARED_MEMORY_SIZE = "8Gi"
 

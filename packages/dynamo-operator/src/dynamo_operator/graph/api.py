@@ -6,8 +6,8 @@ import msgspec
 
 from dynamo_operator.component.api import (
     CATEGORIES,
+    FRAMEWORKS,
     GROUP,
-    NAMES,
     VERSION,
     ComponentSpec,
     ServiceReplicaStatus,
@@ -127,7 +127,8 @@ class DynamoGraphDeploymentSpec(Struct):
     backend_framework: Annotated[
         str | None,
         Field(
-            "Backend that the workers run. Left out, it is read from each worker's command.", options=NAMES
+            "Backend that the workers run. Left out, it is read from each worker's command.",
+            options=FRAMEWORKS,
         ),
     ] = None
     restart: Annotated[Restart | None, Field("Restarts the services on demand.")] = None

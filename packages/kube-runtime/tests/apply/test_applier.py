@@ -1,21 +1,18 @@
 """Apply writes what differs and nothing else, and never what is not ours. On a simulated API server."""
 
-import asyncio
 from contextlib import suppress
 
 import pytest
 
 from kube_runtime.apply.applier import Applier, Controlled, CreateOnly, DesiredObjects, Shared
-from kube_runtime.apply.result import Applied, Change, Obstacle, Verb
-from kube_runtime.apply.suppression import REFUSED_SECONDS
+from kube_runtime.apply.result import Applied, Obstacle, Verb
 from kube_runtime.apply.writer import Writer
-from kube_runtime.client.client import Request
-from kube_runtime.errors import Conflict, NotFound
+from kube_runtime.errors import Conflict
 from kube_runtime.leases import LeadershipLost
 from kube_runtime.types.meta import Object
 from simulated.applying import GENERATION, HASH, MARKER, TYPES, Scene, a_scene, verbs
 from simulated.gadget import GADGETS, MAKERS, Gadget, Maker, gadget, key
-from simulated.server import Fault, Target, status
+from simulated.server import Fault
 from simulated.world import settle
 from simulated.writing import LeaseFor
 
@@ -56,48 +53,6 @@ async def test_a_name_that_is_taken_is_left_alone_and_only_surplus_is_deleted(ow
         applied = await scene.apply_sets(with_surplus(gadget("a", 1), gadget("b", 1)))
         assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
         assert {"a": 5, "b": 1, "old": 1} == scene.world.sizes()
-
-
-async def test_a_refusal_is_not_lost_when_a_later_object_fails() -> None:
-    async with a_scene() as scene:
-        scene.world.server.faults += [Fault(403, method="PATCH"), Fault(404, method="PATCH")]
-        applied = await scene.apply(gadget("a", 1), gadget("b", 1), gadget("c", 1))
-        assert ["a", "b"] == [obstruction.name for obstruction in applied.blocked]
-        assert {"c": 1} == scene.world.sizes()
-
-
-async def test_what_misses_a_refused_object_waits_for_it_and_comes_last() -> None:
-    async with a_scene() as scene:
-
-        def refuse(request: Request, target: Target) -> Object | None:
-            missing = status(404, "NotFound", f"{target.name} needs z")
-            answers = {
-                "a": {**missing, "details": {"name": "z"}},
-                "z": status(403, "Forbidden", "no"),
-                "b": {**missing, "details": {"name": "z"}},
-            }
-            return answers.get(target.name)
-
-        scene.world.server.refuse = refuse
-        wanted = (gadget("a", 1), gadget("z", 1), gadget("b", 1))
-        applied = await scene.apply(*wanted)
-        messages = [obstruction.message for obstruction in applied.blocked]
-        assert ["Gadget a: a needs z", "Gadget z: no", "Gadget b waits for Gadget z"] == messages
-        scene.world.server.refuse = lambda _, __: None
-        await asyncio.sleep(REFUSED_SECONDS)
-        assert () == (await scene.apply(*wanted)).blocked
-
-
-async def test_a_deleted_owner_ends_the_apply_after_its_writes_are_reported() -> None:
-    async with a_scene() as scene:
-        await scene.apply(gadget("a", 1))
-        scene.world.server.storage.delete(MAKERS, scene.owner.key, {})
-        told = list[Change]()
-        wanted = Controlled([gadget("b", 1)], TYPES)
-        with pytest.raises(NotFound):
-            await scene.applier.apply(scene.owner, wanted, applied=Applied(told.append))
-        assert [Change(Verb.CREATE, "Gadget", "b")] == told
-        assert {"a": 1, "b": 1} == scene.world.sizes(), "nothing is deleted for it"
 
 
 async def test_a_failing_api_server_is_asked_once_for_a_kind_and_only_surplus_is_deleted() -> None:

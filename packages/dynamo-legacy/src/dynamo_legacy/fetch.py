@@ -188,7 +188,9 @@ def unpack(archive: BinaryIO, into: Path) -> None:
     size, count = 0, 0
     try:
         with tarfile.open(fileobj=archive, mode="r|*", tarinfo=BoundedHeader, errorlevel=2) as tar:
-            tar.extraction_filter = _as_checked  # Python 3.14 has another default
+            # The loop does what a filter of `tarfile` would: those need Python 3.11.4; Debian 12 has 3.11.2.
+            # Python 3.14 has another default.
+            tar.extraction_filter = lambda member, _: member
             for member in tar:
                 size, count = size + abs(member.size), count + 1
                 if size > MOST_UNPACKED_BYTES or count > MOST_FILES:
@@ -196,7 +198,8 @@ def unpack(archive: BinaryIO, into: Path) -> None:
                         f"the archive is too large ({MOST_UNPACKED_BYTES} bytes, {MOST_FILES} files at most)"
                     )
                 _check(member, root)
-                _settle(member)
+                member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
+                member.mode = member.mode & _MODE | (_OPEN if member.isdir() else _READABLE)
                 tar.extract(member, root)
     except OSError as error:
         if error.errno in _OF_NAMES:
@@ -207,12 +210,6 @@ def unpack(archive: BinaryIO, into: Path) -> None:
     except RecursionError as error:
         raise BadArchive("the archive cannot be read: too many headers of one file") from error
     _check_links(root)
-
-
-# The filters of `tarfile` are not used: they need Python 3.11.4, and Debian 12 has 3.11.2.
-def _as_checked(member: tarfile.TarInfo, _: str) -> tarfile.TarInfo:
-    """The member itself: `_check` and `_settle` did all that a filter of `tarfile` would."""
-    return member
 
 
 def _check(member: tarfile.TarInfo, root: Path) -> None:
@@ -234,11 +231,6 @@ def _check(member: tarfile.TarInfo, root: Path) -> None:
             raise _refused(member, "a hard link to a link")
         if is_bad or not _stays_inside(start / target, root):
             raise _refused(member, f"to {member.linkname[:100]}")
-
-
-def _settle(member: tarfile.TarInfo) -> None:
-    member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
-    member.mode = member.mode & _MODE | (_OPEN if member.isdir() else _READABLE)
 
 
 def _check_links(root: Path) -> None:

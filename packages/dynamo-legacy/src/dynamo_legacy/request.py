@@ -167,7 +167,10 @@ class ImageRequestController:
         if plan.step is Next.PROBE:
             answer = await self.probe.asked(image, self.legacy)
             plan = plan_build(request, replace(facts, probe=answer))
-        await self._delete_stale(request, plan)
+        for job in plan.stale:
+            if job.metadata.deletion_timestamp is None:
+                await self.reporter.writer.ensure_newest(request)
+                await self.reporter.writer.delete(job)
         plan = await self._act(request, plan, image, snapshot, applied)
         return await self._report(request, plan, applied)
 
@@ -230,12 +233,6 @@ class ImageRequestController:
             return []
         config_map = graph_config_map(request.key, request.metadata.name, text)
         return [CreateOnly([config_map], (GraphConfigMap,))]
-
-    async def _delete_stale(self, request: DynamoNimRequest, plan: BuildPlan) -> None:
-        for job in plan.stale:
-            if job.metadata.deletion_timestamp is None:
-                await self.reporter.writer.ensure_newest(request)
-                await self.reporter.writer.delete(job)
 
     async def _report(self, request: DynamoNimRequest, plan: BuildPlan, applied: Applied) -> Result:
         status = request_status(request, plan, applied.blocked)

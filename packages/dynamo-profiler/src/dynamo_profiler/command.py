@@ -23,7 +23,7 @@ from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, STAT
 from dynamo_profiler import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.choice import Choice
 from dynamo_profiler.client import Load
-from dynamo_profiler.configuration import Configuration, Online, read_configuration, with_hardware
+from dynamo_profiler.configuration import Online, read_configuration, with_hardware
 from dynamo_profiler.online import Identity, measured_choice
 from dynamo_profiler.run import Inputs, Phase, Progress, Results, SearchSpace, best, results, search
 from dynamo_profiler.shape import NodeGpus, best_nodes
@@ -60,7 +60,9 @@ def run(
         if configuration.discovers:
             gpu, per_node = best_nodes(asyncio.run(_nodes()))
             configuration = with_hardware(configuration, gpu, per_node)
-        inputs = _inputs(configuration, environ.get("DGDR_NAME", ""))
+        file = configuration.base_file
+        base = _documents(file, _text(Path(file))) if file else None
+        inputs = Inputs(base, _model_config(configuration.model_folder), environ.get("DGDR_NAME", ""))
         pause_seconds = configuration.seconds_per_phase
 
         def report(step: Progress) -> None:
@@ -127,12 +129,6 @@ async def _measured(
     except asyncio.CancelledError:
         raise SystemExit(128 + signal.SIGTERM) from None
     return choice, measured.loads[-1]
-
-
-def _inputs(configuration: Configuration, name: str) -> Inputs:
-    file = configuration.base_file
-    base = _documents(file, _text(Path(file))) if file else None
-    return Inputs(base, _model_config(configuration.model_folder), name)
 
 
 def _model_config(folder: str) -> Fields | None:

@@ -30,16 +30,12 @@ def int_or_string(pattern: str = "") -> Object:
 def embedded(name: str) -> Object:
     """The schema of a Kubernetes type by its short name, or of our own `ExtraPodSpec`."""
     if name == "ExtraPodSpec":
-        return _extra_pod_spec()
+        main = {**embedded("Container"), "description": MAIN_CONTAINER_TEXT}
+        pod = embedded("PodSpec")
+        properties = {**pod["properties"], "mainContainer": _without(main, "name")}
+        return {**_without(pod, "containers"), "properties": dict(sorted(properties.items()))}
     inlined: Object = _inlined(definitions()[name])
     return inlined
-
-
-def _extra_pod_spec() -> Object:
-    main = {**embedded("Container"), "description": MAIN_CONTAINER_TEXT}
-    pod = embedded("PodSpec")
-    properties = {**pod["properties"], "mainContainer": _without(main, "name")}
-    return {**_without(pod, "containers"), "properties": dict(sorted(properties.items()))}
 
 
 def _without(schema: Object, name: str) -> Object:

@@ -457,14 +457,10 @@ def redacted(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
     return {key: _value(key, value) for key, value in entry.items()}
 
 
-def _ordered(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
-    return {key: entry[key] for key in (*_FIRST, *entry) if key in entry}
-
-
 _FOR_MACHINES: tuple[Processor, ...] = (
     structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
     structlog.processors.EventRenamer("message"),
-    _ordered,
+    lambda _, __, entry: {key: entry[key] for key in (*_FIRST, *entry) if key in entry},
     structlog.processors.JSONRenderer(default=str),
 )
 

@@ -37,12 +37,6 @@ from kube_runtime.times import Since
 from kube_runtime.types.meta import Key, Object, Resource, key_of
 
 
-def _read(graph_key: Key, cache: Cache) -> ScalingInputs:
-    graph = cache.get(DynamoGraphDeployment, graph_key)
-    is_going = graph is not None and graph.metadata.deletion_timestamp is not None
-    return ScalingInputs(graph, is_going or cache.broken(DynamoGraphDeployment, graph_key) is not None)
-
-
 def read_adapters(graph: DynamoGraphDeployment, cache: Cache, suppression: WriteSuppression) -> AdapterInputs:
     """Read the adapters of a graph."""
     namespace, uid = graph.metadata.namespace, graph.metadata.uid
@@ -109,7 +103,11 @@ class ScalingController:
         if adapter is None or adapter.spec is None or adapter.metadata.deletion_timestamp:
             return DONE
         bind_contextvars(graph=adapter.spec.dgd_ref.name)
-        inputs = _read(Key(key.namespace, adapter.spec.dgd_ref.name), self.cache)
+        graph_key = Key(key.namespace, adapter.spec.dgd_ref.name)
+        graph = self.cache.get(DynamoGraphDeployment, graph_key)
+        is_going = graph is not None and graph.metadata.deletion_timestamp is not None
+        is_broken = self.cache.broken(DynamoGraphDeployment, graph_key) is not None
+        inputs = ScalingInputs(graph, is_going or is_broken)
         decision = decide(adapter, inputs, datetime.now(UTC))
         if inputs.graph is not None and decision.replicas is not None:
             if wait := self.last_writes.left(adapter.metadata.uid, WRITE_SECONDS):

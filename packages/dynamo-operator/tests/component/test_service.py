@@ -15,7 +15,6 @@ from dynamo_operator.component.service import (
     WorkerRevision,
     base_replicas,
     component_object,
-    default_ingress,
     effective_replicas,
     graph_scale,
     graph_selector,
@@ -46,10 +45,6 @@ def test_a_graph_controls_what_is_made_of_it() -> None:
     owner = owned_by(GRAPH, ConfigMap(Metadata("a", "lab"))).metadata.controller
     assert owner is not None
     assert ("chat", "uid-of-chat") == (owner.name, owner.uid)
-
-
-def test_without_a_class_or_a_gateway_a_host_alone_switches_nothing_on() -> None:
-    assert {"host": "chat"} == default_ingress("chat", RenderSettings())
 
 
 GRAPHS = "nvidia.com/dynamo-graph-deployment-name=chat"
@@ -232,3 +227,76 @@ def test_names_of_generations_fit_and_differ(name: str, key: str) -> None:
     names = [worker_component_name(body, key, WorkerRevision(suffix)) for suffix in suffixes]
     assert all(name.endswith(f"-{suffix}") for name, suffix in zip(names, suffixes, strict=True))
     assert all(len(name) <= 63 for name in names)
+
+
+def components(services: dict[str, Object], settings: RenderSettings = SETTINGS, **spec: Any) -> Any:
+    """The specs of the components of a graph with these services."""
+    graph = a_graph(services, **spec)
+    return {key: component_object(graph, key, settings)["spec"] for key in services}
+
+
+def test_a_component_carries_what_its_controller_needs_of_the_graph() -> None:
+    [spec] = components(
+        {"W": a_service(dynamoNamespace="ignored", labels={"team": "a"})},
+        backendFramework="vllm",
+        envs=[{"name": "A", "value": "graph"}],
+    ).values()
+    assert "vllm" == spec["backendFramework"]
+    assert "prod-chat" == spec["dynamoNamespace"]
+    assert [{"name": "A", "value": "graph"}] == spec["envs"]
+    assert {
+        "team": "a",
+        "nvidia.com/dynamo-component": "W",
+        "nvidia.com/dynamo-graph-deployment-name": "chat",
+        "nvidia.com/dynamo-namespace": "prod-chat",
+    } == spec["labels"]
+
+
+def test_without_variables_of_the_graph_those_of_a_service_keep_their_order() -> None:
+    envs = [{"name": "B"}, {"name": "A"}]
+    assert envs == components({"W": a_service(envs=envs)})["W"]["envs"]
+
+
+def test_a_planner_has_the_planners_account_whatever_the_user_says() -> None:
+    pod = {"mainContainer": {"image": "x"}, "serviceAccountName": "mine"}
+    spec = components({"P": a_service("planner", extraPodSpec=pod)})["P"]
+    assert "planner-serviceaccount" == spec["extraPodSpec"]["serviceAccountName"]
+
+
+def test_an_empty_map_is_left_out_or_said_in_full() -> None:
+    """What a server-side apply of an empty map leaves is what was there before."""
+    empty = {
+        "ingress": {"enabled": False},
+        "multinode": {"nodeCount": 2},
+        "scalingAdapter": {"enabled": False},
+        "resources": {"limits": {}},
+        "extraPodMetadata": {"labels": {}},
+    }
+    spec = components({"W": a_service(**empty)})["W"]
+    assert all(spec[name] == empty[name] for name in ("ingress", "multinode", "scalingAdapter"))
+    assert not {"resources", "extraPodMetadata"} & spec.keys()
+
+
+def test_a_frontend_without_an_ingress_gets_the_operators() -> None:
+    settings = RenderSettings(ingress_class_name="nginx", ingress_host_suffix="apps.example.com")
+    wanted = {"Frontend": a_service("frontend"), "Own": a_service("frontend", ingress={})}
+    found = components(wanted, settings)
+    assert {
+        "enabled": True,
+        "host": "chat",
+        "hostSuffix": "apps.example.com",
+        "ingressControllerClassName": "nginx",
+    } == found["Frontend"]["ingress"]
+    assert {"enabled": False} == found["Own"]["ingress"]
+    assert {"host": "chat"} == components(wanted)["Frontend"]["ingress"]
+
+
+SIZES = '{"W": {"ServiceArgs": {"workers": 5, "Resources": {"GPU": "1"}}}, "F": {"x": 1}}'
+
+
+def test_sizes_in_the_deployment_config_become_part_of_the_spec() -> None:
+    envs = [{"name": "DYN_DEPLOYMENT_CONFIG", "value": SIZES}]
+    found = components({"W": a_service(), "F": a_service("frontend")}, envs=envs)
+    assert 5 == found["W"]["replicas"]
+    assert '"F":{"port":8000,"x":1}' in found["F"]["envs"][0]["value"]
+    assert SIZES == found["W"]["envs"][0]["value"]

@@ -1,4 +1,4 @@
-"""The objects of a graph: ServiceAccounts, permissions and components."""
+"""The objects of a graph beside its components, and what all its objects have of it."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -21,76 +21,6 @@ PLANNED = RenderSettings(planner_cluster_role_name="planner")
 ETCD = RenderSettings(discovery_backend="etcd")
 
 
-def objects(
-    services: dict[str, Object], settings: RenderSettings | None = None, **spec: Any
-) -> tuple[Object, ...]:
-    graph, settings = a_graph(services, **spec), settings or RenderSettings()
-    return decide_valid(graph, GraphInputs(Facts()), settings, datetime.now(UTC)).rendered
-
-
-def components(*args: Any, **spec: Any) -> dict[str, Object]:
-    found = (each for each in objects(*args, **spec) if "spec" in each)
-    return {each["spec"]["serviceName"]: each["spec"] for each in found}
-
-
-def test_a_component_carries_what_its_controller_needs_of_the_graph() -> None:
-    [spec] = components(
-        {"W": a_service(dynamoNamespace="ignored", labels={"team": "a"})},
-        backendFramework="vllm",
-        envs=[{"name": "A", "value": "graph"}],
-    ).values()
-    assert "vllm" == spec["backendFramework"]
-    assert "prod-chat" == spec["dynamoNamespace"]
-    assert [{"name": "A", "value": "graph"}] == spec["envs"]
-    assert {
-        "team": "a",
-        "nvidia.com/dynamo-component": "W",
-        "nvidia.com/dynamo-graph-deployment-name": "chat",
-        "nvidia.com/dynamo-namespace": "prod-chat",
-    } == spec["labels"]
-
-
-def test_without_variables_of_the_graph_those_of_a_service_keep_their_order() -> None:
-    envs = [{"name": "B"}, {"name": "A"}]
-    assert envs == components({"W": a_service(envs=envs)})["W"]["envs"]
-
-
-def test_a_planner_has_the_planners_account_whatever_the_user_says() -> None:
-    pod = {"mainContainer": {"image": "x"}, "serviceAccountName": "mine"}
-    spec = components({"P": a_service("planner", extraPodSpec=pod)})["P"]
-    assert "planner-serviceaccount" == spec["extraPodSpec"]["serviceAccountName"]
-
-
-def test_an_empty_map_is_left_out_or_said_in_full() -> None:
-    """What a server-side apply of an empty map leaves is what was there before."""
-    empty = {
-        "ingress": {"enabled": False},
-        "multinode": {"nodeCount": 2},
-        "scalingAdapter": {"enabled": False},
-        "resources": {"limits": {}},
-        "extraPodMetadata": {"labels": {}},
-    }
-    spec = components({"W": a_service(**empty)})["W"]
-    assert {"enabled": False} == spec["ingress"]
-    assert {"nodeCount": 2} == spec["multinode"]
-    assert {"enabled": False} == spec["scalingAdapter"]
-    assert not {"resources", "extraPodMetadata"} & spec.keys()
-
-
-def test_a_frontend_without_an_ingress_gets_the_operators() -> None:
-    settings = RenderSettings(ingress_class_name="nginx", ingress_host_suffix="apps.example.com")
-    wanted = {"Frontend": a_service("frontend"), "Own": a_service("frontend", ingress={})}
-    found = components(wanted, settings)
-    assert {
-        "enabled": True,
-        "host": "chat",
-        "hostSuffix": "apps.example.com",
-        "ingressControllerClassName": "nginx",
-    } == found["Frontend"]["ingress"]
-    assert {"enabled": False} == found["Own"]["ingress"]
-    assert {"host": "chat"} == components(wanted)["Frontend"]["ingress"]
-
-
 @pytest.mark.parametrize(
     ("services", "settings", "kinds"),
     [
@@ -109,7 +39,8 @@ def test_the_planners_account_is_shared_and_made_only_where_there_is_a_planner(
 ) -> None:
     shared = graph_shared_objects(a_graph(services), settings)
     assert kinds == [each["kind"] for each in shared]
-    assert "planner-serviceaccount" not in str(objects(services, settings)[:3])
+    decision = decide_valid(a_graph(services), GraphInputs(Facts()), settings, datetime.now(UTC))
+    assert "planner-serviceaccount" not in str(decision.rendered[:3])
 
 
 @pytest.mark.parametrize(
@@ -124,17 +55,6 @@ def test_the_account_for_discovery_exists_where_a_pod_names_it(
     rendered = graph_tree(graph, Facts(grove_served=provider == GROVE), ETCD)
     assert is_created == any(each["kind"] == "ServiceAccount" for each in rendered)
     assert is_created == (f"'serviceAccountName': '{names.discovery_account('chat')}'" in str(rendered))
-
-
-SIZES = '{"W": {"ServiceArgs": {"workers": 5, "Resources": {"GPU": "1"}}}, "F": {"x": 1}}'
-
-
-def test_sizes_in_the_deployment_config_become_part_of_the_spec() -> None:
-    envs = [{"name": "DYN_DEPLOYMENT_CONFIG", "value": SIZES}]
-    found = components({"W": a_service(), "F": a_service("frontend")}, envs=envs)
-    assert 5 == found["W"]["replicas"]
-    assert '"F":{"port":8000,"x":1}' in found["F"]["envs"][0]["value"]
-    assert SIZES == found["W"]["envs"][0]["value"]
 
 
 SHARED = ("planner-serviceaccount", "planner-serviceaccount-binding", "dynamo-model-")

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 import logging
 import re
 import time
@@ -11,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final, NoReturn, TextIO, TypeAlias
 
 import structlog
@@ -457,11 +458,12 @@ def redacted(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
     return {key: _value(key, value) for key, value in entry.items()}
 
 
+_JSON = json.JSONEncoder(default=str)  # one for all lines
 _FOR_MACHINES: tuple[Processor, ...] = (
     structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
     structlog.processors.EventRenamer("message"),
     lambda _, __, entry: {key: entry[key] for key in (*_FIRST, *entry) if key in entry},
-    structlog.processors.JSONRenderer(default=str),
+    lambda _, __, entry: _JSON.encode(entry),
 )
 
 
@@ -529,5 +531,9 @@ def written(nanoseconds: int, form: TimeFormat) -> str | float | int:
     if form in _DIVISORS:
         return nanoseconds / _DIVISORS[form]
     seconds, rest = divmod(nanoseconds, 10**9)
-    moment = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return moment + f".{rest:09}"[: _FRACTION_LENGTHS[form]] + "Z"
+    return _second(seconds) + f".{rest:09}"[: _FRACTION_LENGTHS[form]] + "Z"
+
+
+@lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -37,7 +37,7 @@ from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import MESSAGE_LIMIT, Recorder, log_decision
 from kube_runtime.types.kinds import ControllerRevision
-from kube_runtime.types.meta import Key, R, Resource, Status, cut, fingerprint_of, fitted, status_of
+from kube_runtime.types.meta import Fingerprint, Key, R, Resource, Status, cut, fingerprint_of, fitted, status_of
 
 _CHECKED_IN_CACHE = frozenset(
     (Obstacle.NAME_CONFLICT, Obstacle.PREDECESSOR, Obstacle.NOT_SERVED, Obstacle.FORBIDDEN)
@@ -151,7 +151,7 @@ class ValidationCache:
     """
 
     def __init__(self) -> None:
-        self._valid: Recent[bytes] = Recent(REMEMBERED)
+        self._valid: Recent[Fingerprint] = Recent(REMEMBERED)
 
     def problems_by(self, resource: R, find: Callable[[R], tuple[Problem, ...]]) -> tuple[Problem, ...]:
         """Return the problems that `find` reports; it is not called if the same content had none."""

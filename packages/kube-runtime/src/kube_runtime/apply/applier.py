@@ -385,7 +385,7 @@ class Applier:
     async def _create(self, attempt: Attempt, body: Object) -> None:
         """Create by an apply that fails on any present object, into which it would merge otherwise."""
         attempt.present = await self.writer.apply(attempt.type_, body, force=False, uid=ABSENT)
-        self._settled.created(attempt.present)
+        self._settled.created(attempt.present, attempt.digest)
         attempt.verb, attempt.cause = Verb.CREATE, Cause.ABSENT
 
     async def _update(self, owner: Resource, attempt: Attempt, body: Object, live: Resource) -> None:

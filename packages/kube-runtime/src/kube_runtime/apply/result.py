@@ -216,6 +216,7 @@ async def apply_each(
                 failing[attempt.type_] = applied.obstructions[-1]
         else:
             if attempt.verb is not None:
+                turn = time.monotonic()  # the write awaited its answer
                 applied.record(Change(attempt.verb, kind, name, attempt.cause))
             if attempt.contested is not None:
                 applied.contested.append(attempt.contested)

@@ -16,7 +16,17 @@ from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.apply.result import Blocked, Obstructed, rejected
 from kube_runtime.errors import NotFound, Refused, ServerFailure
 from kube_runtime.times import loop_time
-from kube_runtime.types.meta import Key, Kind, Object, Resource, content, content_of, fingerprint_of
+from kube_runtime.types.meta import (
+    Fingerprint,
+    Key,
+    Kind,
+    Object,
+    Resource,
+    claims_of,
+    content,
+    content_of,
+    fingerprint_of,
+)
 
 V = TypeVar("V")
 
@@ -80,21 +90,27 @@ class SettledObjects:
     # For objects that a webhook changes, so that they never contain the desired state: by uid, the hash that
     # was applied and the content that the API server returned. Empty in most clusters.
     _accepted: Recent[tuple[str, bytes]] = field(default_factory=Recent[tuple[str, bytes]])
-    # By uid, the fingerprint of the last settled state. Most reconciles find it again, because only a status
-    # has changed; comparing the contents costs a hundred times as much.
-    _fingerprints: Recent[bytes] = field(default_factory=partial(Recent[bytes], SETTLED_REMEMBERED))
+    # By uid, the last settled state: the hash that was applied, and a fingerprint. Most reconciles find it
+    # again, because only a status has changed; comparing the contents costs a hundred times as much.
+    _settled: Recent[tuple[str, Fingerprint]] = field(
+        default_factory=partial(Recent[tuple[str, Fingerprint]], SETTLED_REMEMBERED)
+    )
 
     def contains(self, live: Resource, body: Object, digest: str) -> bool:
         """Whether an apply of `body`, whose hash is `digest`, would not change the live object."""
         if live.metadata.annotations.get(self.hash_annotation) != digest:
             return False
-        # The digest is in the fingerprint too: it is an annotation of the live object.
         uid, fingerprint = live.metadata.uid, fingerprint_of(live)
-        if self._fingerprints.get(uid) == fingerprint:
+        before, settled = self._settled.get(uid) or ("", None)
+        if (before, settled) == (digest, fingerprint):
             return True
-        if not self.is_as_applied(live, body, digest):
+        # Other controllers annotate, such as a Deployment with its revision.
+        is_same = settled is not None and (before, settled.rest) == (digest, fingerprint.rest)
+        if not (is_same and has_no_drift(_claims(body), claims_of(live))) and not self.is_as_applied(
+            live, body, digest
+        ):
             return False
-        self._fingerprints.put(uid, fingerprint)
+        self._settled.put(uid, (digest, fingerprint))
         return True
 
     def is_as_applied(self, live: Resource, body: Object, digest: str) -> bool:
@@ -110,16 +126,20 @@ class SettledObjects:
         applied_content = content_of(applied)
         if not has_no_drift(content(body), applied_content):
             self._accepted.put(applied.metadata.uid, (digest, msgspec.json.encode(applied_content)))
-        self.created(applied)
+        self.created(applied, digest)
 
-    def created(self, applied: Resource) -> None:
+    def created(self, applied: Resource, digest: str) -> None:
         """Record the answer to a creation: it is settled until something changes it."""
-        self._fingerprints.put(applied.metadata.uid, fingerprint_of(applied))
+        self._settled.put(applied.metadata.uid, (digest, fingerprint_of(applied)))
 
     def forget(self, uid: str) -> None:
         """Forget an object that is gone."""
         self._accepted.forget(uid)
-        self._fingerprints.forget(uid)
+        self._settled.forget(uid)
+
+
+def _claims(body: Object) -> Object:
+    return {name: value for name, value in content(body).items() if name in ("apiVersion", "kind", "metadata")}
 
 
 class Target(NamedTuple):

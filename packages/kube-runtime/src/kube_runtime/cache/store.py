@@ -353,6 +353,8 @@ class Store(Generic[R]):
             # Without the message of the error, which may quote a Secret.
             message = f"transform failed: {type(error).__name__}"
             return Broken(DecodeError(self.type_.KIND, resource.key, message))
+        if kept is resource:
+            return event
         return Present(kept) if isinstance(event, Present) else Changed(kept)
 
     @contextmanager

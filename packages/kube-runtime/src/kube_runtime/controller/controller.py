@@ -456,14 +456,16 @@ class Controller:
                     _log.debug("skipped, the namespace belongs to another operator")
                     self._queue.succeeded(key)
                     self._queue.done(key)
+                    is_yielded = False
                 else:
-                    await self._reconcile(key)
+                    is_yielded = await self._reconcile(key)
             # A reconcile of a settled object sends no request, so it never yields. A thousand of them in a
             # row would keep watches, probes and other controllers waiting for seconds.
-            await asyncio.sleep(0)
+            if not is_yielded:
+                await asyncio.sleep(0)
 
-    async def _reconcile(self, key: Key) -> None:
-        """Reconcile once. Whatever a reconciler raises ends here, as a retry."""
+    async def _reconcile(self, key: Key) -> bool:
+        """Reconcile once, and return whether it sent a request. Whatever it raises ends here, as a retry."""
         started = self._started[key] = loop_time()
         changes = self._own_changes.setdefault(key, [])
         appeared = self._appeared.setdefault(key, [])
@@ -508,6 +510,7 @@ class Controller:
         _log.debug("reconciled", result=result, seconds=round(seconds, 4), requests=len(sent))
         if next(self._cache.list(self._reconciler.reconciles, key.namespace), None) is None:
             self._metrics.forget(self.kind.name, key.namespace)
+        return bool(sent)
 
     async def _outcome(self, key: Key) -> Result:
         report = self._options.report

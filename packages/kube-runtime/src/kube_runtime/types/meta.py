@@ -422,8 +422,13 @@ def content_of(live: Resource) -> Object:
     """A live object as plain JSON, without its status and the metadata of the API server."""
     body: Object = plain(live)
     body.pop("status", None)
+    return {**body, **claims_of(live)}
+
+
+def claims_of(live: Resource) -> Object:
+    """The kind and the metadata of what `content_of` returns."""
     kind = {"apiVersion": live.KIND.api_version, "kind": live.KIND.name}
-    return {**body, **kind, "metadata": _compared_metadata(body.get("metadata", {}))}
+    return {**kind, "metadata": _compared_metadata(plain(live.metadata))}
 
 
 def differ_in_size_only(before: Resource, after: Resource, *, but_for: Collection[str]) -> bool:
@@ -443,12 +448,20 @@ def differ_in_size_only(before: Resource, after: Resource, *, but_for: Collectio
     return sizes[0] != sizes[1] and old == new
 
 
-def fingerprint_of(live: Resource) -> bytes:
-    """A hash of what `content_of` returns."""
+class Fingerprint(NamedTuple):
+    """Hashes of what `content_of` returns: of its metadata, and of the rest."""
+
+    metadata: bytes
+    rest: bytes
+
+
+def fingerprint_of(live: Resource) -> Fingerprint:
+    """The hashes of a live object's content."""
     metadata = live.metadata
     claims = (metadata.labels, metadata.annotations, metadata.owner_references)
     rest = [getattr(live, name) for name in live.__struct_fields__ if name not in ("metadata", "status")]
-    return hashlib.blake2b(msgspec.json.encode((claims, rest)), digest_size=16).digest()
+    texts = map(msgspec.json.encode, (claims, rest))
+    return Fingerprint(*(hashlib.blake2b(text, digest_size=16).digest() for text in texts))
 
 
 def plain(value: object) -> Any:

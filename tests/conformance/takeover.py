@@ -15,6 +15,7 @@ import msgspec
 from conformance.compare import differences
 from conformance.modes import Mode
 from conformance.recordings import Case, Recorded, cases
+from dynamo_operator import FIELD_MANAGER
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.crds import defaulted
 from dynamo_operator.process.flags import canonical, read_settings
@@ -44,7 +45,7 @@ from simulated.server import Server
 _ANY_ORDER = ("cliques", "podCliqueScalingGroups")
 _GRAPH = "DynamoGraphDeployment"
 _TYPES = {each.KIND.name: each for each in READ if each is not PullSecret}
-_STORED: Mapping[str, Kind] = {
+STORED: Mapping[str, Kind] = {
     informer.type_.KIND.name: informer.type_.KIND for informer in informers(RenderSettings())
 }
 _INSTALLED: Mapping[str, tuple[type[Resource], ...]] = {
@@ -118,7 +119,7 @@ def cluster(mode: Mode) -> Server:
         recorded = case.recorded(mode, 0)
         assert recorded is not None
         for body in sorted(recorded.objects, key=_rank):
-            if body["kind"] in _STORED:
+            if body["kind"] in STORED:
                 _store(server, _in_other_order(body), case)
             if body["kind"] == Deployment.KIND.name:
                 _store(server, _pod_of(body), case)
@@ -128,6 +129,7 @@ def cluster(mode: Mode) -> Server:
 @asynccontextmanager
 async def taking_over(server: Server, mode: Mode, *, lag_seconds: float) -> AsyncIterator[None]:
     """Run an operator on the server of `cluster`, whose watches lag from then on."""
+    server.STREAMS_LISTS = False  # whose lines would lag, too
     server.lag_seconds = lag_seconds
     kinds = [type_.KIND for crds in mode.crds for type_ in _INSTALLED.get(crds, ())]
     async with running(server=server, installed=kinds, render=settings_of(mode)):
@@ -160,14 +162,15 @@ def _store(server: Server, body: Object, case: Case) -> None:
     for reference in body["metadata"].get("ownerReferences", ()):
         owner = Key(case.namespace, reference["name"])
         found = (
-            server.storage.objects.get(path_of(_STORED[reference["kind"]]), {})
-            if reference["kind"] in _STORED
+            server.storage.objects.get(path_of(STORED[reference["kind"]]), {})
+            if reference["kind"] in STORED
             else {}
         )
         uid = found[owner]["metadata"]["uid"] if owner in found else "gone"
         references.append({**reference, "uid": uid})
     metadata = {**body["metadata"], "namespace": case.namespace, "ownerReferences": references}
-    server.storage.create(path_of(_STORED[body["kind"]]), {**body, "metadata": metadata})
+    # With its managed fields upgraded, which is what ours does first where they were recorded.
+    server.storage.apply(path_of(STORED[body["kind"]]), {**body, "metadata": metadata}, FIELD_MANAGER)
 
 
 def stored(server: Server, kind: Kind) -> dict[str, Object]:

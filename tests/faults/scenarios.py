@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from cluster.conditions import condition, is_ready
 from cluster.graph.graphs import graph, service, worker
@@ -43,11 +44,13 @@ def is_suspended(world: World) -> bool:
     return body is not None and condition(body, "Suspended").get("status") == "True"
 
 
-def is_restarted(world: World) -> bool:
+def is_completed(field: str, world: World) -> bool:
     body = world.get(GRAPH, "chat")
-    if body is None or not is_ready(body):
-        return False
-    return bool(body["status"].get("restart", {}).get("phase") == "Completed")
+    return body is not None and is_ready(body) and body["status"].get(field, {}).get("phase") == "Completed"
+
+
+is_restarted = partial(is_completed, "restart")
+is_rolled_out = partial(is_completed, "rollingUpdate")
 
 
 def is_scaled(world: World) -> bool:
@@ -57,13 +60,6 @@ def is_scaled(world: World) -> bool:
         return False
     numbers = (body["spec"]["services"]["Decode"]["replicas"], adapter.get("status", {}).get("replicas"))
     return numbers == (2, 2)
-
-
-def is_rolled_out(world: World) -> bool:
-    body = world.get(GRAPH, "chat")
-    if body is None or not is_ready(body):
-        return False
-    return bool(body["status"].get("rollingUpdate", {}).get("phase") == "Completed")
 
 
 @dataclass(frozen=True, eq=False)

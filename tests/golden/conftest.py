@@ -1,5 +1,6 @@
 """How golden files are compared, and rewritten when asked."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
 class Golden:
     """Files with the rendered objects of the last review."""
 
-    def __init__(self, *, rewrites: bool) -> None:
-        self.rewrites = rewrites
+    rewrites: bool
 
     def check(self, path: Path, text: str) -> None:
         if self.rewrites:

@@ -1,5 +1,6 @@
 """What the guides show exists: fields, code that runs; and on all pages commands and their options."""
 
+import ast
 import itertools
 import re
 import shlex
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dynamo_operator.process.flags import read_settings
 from dynamoctl.main import app
 from kube_runtime.commandline import execute
 from kube_runtime.types.meta import Object
@@ -20,6 +22,8 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *GUIDES,
 ]
+SHOWN = [*GUIDES, *(ROOT / f"docs/{page}.md" for page in ("admission", "rollouts", "runtime", "settings"))]
+"""Pages whose examples are tried here. Those of other pages have a test of their own."""
 COMMAND = re.compile(r"^ *(?:[$#] )?(?:\.venv/bin/)?dynamoctl (\S.*)$", re.MULTILINE)
 FENCE = re.compile(r"^ *```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 GRAPH_HEAD = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment"}
@@ -31,7 +35,7 @@ CONTAINER = {
 
 
 def fenced(language: str) -> Iterator[tuple[str, str]]:
-    for page in GUIDES:
+    for page in SHOWN:
         for found, text in FENCE.findall(page.read_text(encoding="utf-8")):
             if found == language:
                 yield page.stem, text
@@ -58,11 +62,13 @@ def test_a_part_of_a_graph_is_valid_in_a_graph(
     page: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     graph = a_graph(yaml.safe_load(text))
-    if graph is None:
-        assert page == "gateway", "the guide that shows a route"
-        return
     file = tmp_path / "graph.yaml"
-    file.write_text(yaml.safe_dump(graph))
+    file.write_text(yaml.safe_dump(graph) if graph else text)
+    if page == "settings":
+        read_settings({}, file=file, environment={})
+    if graph is None:
+        assert page in ("admission", "gateway", "settings"), "pages with other objects"
+        return
     execute(app(), ["lint", str(file)])  # which exits if there is a problem
     assert "warning" not in capsys.readouterr().out
 
@@ -81,4 +87,6 @@ def test_the_command_lines_are_understood(page: Path) -> None:
 
 @pytest.mark.parametrize(("page", "text"), list(fenced("python")))
 def test_the_code_runs(page: str, text: str) -> None:
-    exec(compile(text, page, "exec"), {})  # noqa: S102
+    code = compile(text, page, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    if page != "runtime":  # which shows a part of a function
+        exec(code, {})  # noqa: S102

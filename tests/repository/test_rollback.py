@@ -4,38 +4,18 @@ The recordings hold what it writes itself. It reads a status with the types that
 both must agree, and it removes its own finalizer only.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
+from conformance.recordings import documents
 from dynamo_graphs.schema import status_problems
 from dynamo_operator.crds import KINDS
 from dynamo_operator.labels import FINALIZER
-from kube_runtime.types.meta import Object
 
 CASES = Path(__file__).parents[2] / "tests/conformance/cases"
-
-
-def recorded() -> Iterator[Object]:
-    for path in sorted(CASES.glob("*/none*.yaml")):
-        for document in yaml.load_all(path.read_text("utf-8"), Loader=yaml.CSafeLoader):
-            yield from within(document)
-
-
-def within(value: Any) -> Iterator[Object]:
-    if isinstance(value, dict):
-        if value.get("kind") in KINDS and "metadata" in value:
-            yield value
-        value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            yield from within(item)
-
-
-OBJECTS = list(recorded())
+RECORDED = [document for path in sorted(CASES.glob("*/none*.yaml")) for document in documents(path)]
+OBJECTS = [body for recorded in RECORDED for body in recorded["objects"] if body["kind"] in KINDS]
 
 
 @pytest.mark.parametrize("kind", sorted({body["kind"] for body in OBJECTS}))

@@ -50,6 +50,13 @@ class Authority:
         return pair
 
 
+async def who_calls(request: web.Request) -> web.Response:
+    """The subject of the client's certificate."""
+    assert request.transport is not None
+    peer = request.transport.get_extra_info("peercert")
+    return web.json_response(dict(part[0] for part in peer["subject"]))
+
+
 def an_authority(folder: Path, name: str = "the cluster's authority") -> Authority:
     folder.mkdir(parents=True, exist_ok=True)
     return Authority(folder, tls.new_authority(name, now=_now(), life=_LIFE))

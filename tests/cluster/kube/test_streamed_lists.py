@@ -6,19 +6,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from cluster.conftest import ControlPlane
+from cluster.kube.test_client import ConfigMap
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.client import Answer, Client, Request, Transport
 from kube_runtime.client.connect import connect
 from kube_runtime.types.kinds import CustomResourceDefinition
-from kube_runtime.types.meta import Key, Kind, Object, R, Resource
+from kube_runtime.types.meta import Key, Object, R
 
 pytestmark = pytest.mark.cluster
-
-
-class ConfigMap(Resource):
-    KIND = Kind("", "v1", "ConfigMap")
-
-    data: dict[str, str] = {}
 
 
 class Noting:

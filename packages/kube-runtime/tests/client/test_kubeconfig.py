@@ -16,7 +16,7 @@ from kube_runtime.client.client import Client
 from kube_runtime.client.http import AiohttpTransport, ClientConfig
 from kube_runtime.client.kubeconfig import Kubeconfig
 from kube_runtime.errors import ConfigError
-from scripted.server import an_authority, server_tls, serving
+from scripted.server import an_authority, server_tls, serving, who_calls
 
 SERVER = "https://api.example:6443"
 
@@ -125,11 +125,6 @@ async def test_each_path_starts_at_the_file_it_stands_in(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("inline", [True, False])
 async def test_a_client_certificate_reaches_the_server(tmp_path: Path, inline: bool) -> None:
-    async def who(request: web.Request) -> web.Response:
-        assert request.transport is not None
-        peer = request.transport.get_extra_info("peercert")
-        return web.json_response(dict(part[0] for part in peer["subject"]))
-
     authority = an_authority(tmp_path)
     pair = authority.issue("alice")
     files = {
@@ -145,7 +140,7 @@ async def test_a_client_certificate_reaches_the_server(tmp_path: Path, inline: b
     trust = {name: part for name, part in parts.items() if not name.startswith("client")}
     tls = server_tls(authority)
     config = tmp_path / "config"
-    async with serving(who, tls) as url:
+    async with serving(who_calls, tls) as url:
         await asyncio.to_thread(write, config, a_config({"server": url, **trust}, ours))
         async with AiohttpTransport(Kubeconfig([config])) as transport:
             assert {"commonName": "alice"} == await Client(transport).get_json("x")

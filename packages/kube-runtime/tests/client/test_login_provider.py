@@ -19,7 +19,7 @@ from kube_runtime.client.client import Client
 from kube_runtime.client.http import AiohttpTransport
 from kube_runtime.client.kubeconfig import Kubeconfig
 from kube_runtime.errors import ConfigError
-from scripted.server import an_authority, server_tls, serving
+from scripted.server import an_authority, server_tls, serving, who_calls
 
 PLUGIN = """\
 import json, os, sys, time
@@ -131,11 +131,6 @@ async def test_a_plugin_may_stand_beside_the_kubeconfig(tmp_path: Path) -> None:
 
 
 async def test_a_plugin_may_hand_out_a_certificate(tmp_path: Path) -> None:
-    async def who(request: web.Request) -> web.Response:
-        assert request.transport is not None
-        peer = request.transport.get_extra_info("peercert")
-        return web.json_response(dict(part[0] for part in peer["subject"]))
-
     authority = an_authority(tmp_path / "authority")
     for name in ("alice", "bob"):
         authority.issue(name)
@@ -149,7 +144,7 @@ print(json.dumps({{"apiVersion": "{V1}", "kind": "ExecCredential", "status": sta
     user = a_plugin(tmp_path, answer)
     trust = {"certificate-authority": str(authority.file)}
     tls = server_tls(authority)
-    async with serving(who, tls) as url:
+    async with serving(who_calls, tls) as url:
         config = await asyncio.to_thread(write_config, tmp_path, user, {"server": url, **trust})
         async with AiohttpTransport(Kubeconfig([config])) as transport:
             client = Client(transport)

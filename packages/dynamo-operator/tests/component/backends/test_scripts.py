@@ -2,8 +2,7 @@
 
 import re
 
-import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dynamo_operator.component.backends import trtllm, vllm
@@ -19,21 +18,14 @@ SCRIPTS = st.lists(st.sampled_from(PIECES), max_size=24).map("".join)
 
 
 @given(SCRIPTS)
-def test_vllm_ends_a_script_where_the_pattern_says_so(script: str) -> None:
+@example("/opt/a b/python3 -m dynamo.trtllm")
+@example("x|/usr/bin/python3 -m dynamo.trtllm")
+@example("python3 x.py; /bin/python -m dynamo.trtllm")
+@example("python\n-m dynamo.vllm --x 1")
+@example("cd /x\npython3\n-m dynamo.vllm")
+def test_a_framework_is_found_where_its_pattern_finds_it(script: str) -> None:
     assert (VLLM.search(script) is not None) == vllm._ends_simply(script)
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        "/opt/a b/python3 -m dynamo.trtllm",
-        "x|/usr/bin/python3 -m dynamo.trtllm",
-        "python3 x.py; /bin/python -m dynamo.trtllm",
-        "python\n-m dynamo.vllm --x 1",
-        "cd /x\npython3\n-m dynamo.vllm",
-    ],
-)
-def test_examples_are_found_as_by_the_patterns(script: str) -> None:
     found = TRTLLM.search(script)
-    assert (found.start() if found else 0) == trtllm._start_of_framework(script)
-    assert (VLLM.search(script) is not None) == vllm._ends_simply(script)
+    place = found.start() if found else 0
+    expected = f"{script[:place]}trtllm-llmapi-launch {script[place:]}"
+    assert expected == trtllm._command({"command": ["sh", "-c"], "args": [script]})

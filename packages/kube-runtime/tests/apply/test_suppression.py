@@ -10,10 +10,16 @@ from hypothesis import strategies as st
 
 from kube_runtime.apply.applier import Controlled, CreateOnly, DesiredObjects, Shared
 from kube_runtime.apply.result import Obstacle, Verb
-from kube_runtime.apply.suppression import CONTEST_SECONDS, CONTEST_WRITES, REFUSED_SECONDS, Recent
-from kube_runtime.types.meta import Object
+from kube_runtime.apply.suppression import (
+    CONTEST_SECONDS,
+    CONTEST_WRITES,
+    REFUSED_SECONDS,
+    Recent,
+    SettledObjects,
+)
+from kube_runtime.types.meta import Metadata, Object
 from simulated.applying import HASH, MARKER, TYPES, a_scene, verbs
-from simulated.gadget import GADGETS, gadget, key
+from simulated.gadget import GADGETS, Gadget, GadgetSpec, gadget, key
 from simulated.server import Fault
 from simulated.world import settle
 
@@ -114,6 +120,26 @@ async def test_the_order_in_which_fields_were_set_causes_no_write() -> None:
         assert isinstance(same, dict)
         await scene.apply(same)
         assert ["PATCH"] == scene.writes()
+
+
+@pytest.mark.parametrize(
+    ("annotations", "labels", "size", "is_settled"),
+    [
+        ({HASH: "1", "theirs": ""}, {"ours": ""}, 1, True),
+        ({HASH: "1"}, {}, 1, False),
+        ({HASH: "1"}, {"ours": ""}, 2, False),
+        ({HASH: "2"}, {"ours": ""}, 1, False),
+    ],
+)
+def test_what_is_settled_is_compared_again_where_it_changed(
+    annotations: dict[str, str], labels: dict[str, str], size: int, *, is_settled: bool
+) -> None:
+    settled, digest = SettledObjects(HASH), annotations[HASH]
+    created = Metadata(labels={"ours": ""}, annotations={HASH: "1"})
+    settled.created(Gadget(metadata=created, spec=GadgetSpec(size=1)), "1")
+    live = Gadget(metadata=Metadata(labels=labels, annotations=annotations), spec=GadgetSpec(size=size))
+    desired = gadget("a", int(digest), labels={"ours": ""}, annotations={HASH: digest})
+    assert is_settled == settled.contains(live, desired, digest)
 
 
 STEPS = st.tuples(st.sampled_from(["put", "put", "get", "get", "forget"]), st.integers(0, 4))

@@ -37,7 +37,17 @@ from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import MESSAGE_LIMIT, Recorder, log_decision
 from kube_runtime.types.kinds import ControllerRevision
-from kube_runtime.types.meta import Fingerprint, Key, R, Resource, Status, cut, fingerprint_of, fitted, status_of
+from kube_runtime.types.meta import (
+    Fingerprint,
+    Key,
+    R,
+    Resource,
+    Status,
+    cut,
+    fingerprint_of,
+    fitted,
+    status_of,
+)
 
 _CHECKED_IN_CACHE = frozenset(
     (Obstacle.NAME_CONFLICT, Obstacle.PREDECESSOR, Obstacle.NOT_SERVED, Obstacle.FORBIDDEN)

@@ -100,17 +100,17 @@ class SettledObjects:
         """Whether an apply of `body`, whose hash is `digest`, would not change the live object."""
         if live.metadata.annotations.get(self.hash_annotation) != digest:
             return False
-        uid, fingerprint = live.metadata.uid, fingerprint_of(live)
-        before, settled = self._settled.get(uid) or ("", None)
-        if (before, settled) == (digest, fingerprint):
+        uid, state = live.metadata.uid, fingerprint_of(live)
+        settled = self._settled.get(uid)
+        if settled == (digest, state):
             return True
-        # Other controllers annotate, such as a Deployment with its revision.
-        is_same = settled is not None and (before, settled.rest) == (digest, fingerprint.rest)
-        if not (is_same and has_no_drift(_claims(body), claims_of(live))) and not self.is_as_applied(
-            live, body, digest
-        ):
+        # Often only the metadata has changed: other controllers annotate, as a Deployment with its revision.
+        claims = {name: body[name] for name in ("apiVersion", "kind", "metadata")}
+        is_rest_settled = settled is not None and (settled[0], settled[1].rest) == (digest, state.rest)
+        has_claims = is_rest_settled and has_no_drift(content(claims), claims_of(live))
+        if not has_claims and not self.is_as_applied(live, body, digest):
             return False
-        self._settled.put(uid, (digest, fingerprint))
+        self._settled.put(uid, (digest, state))
         return True
 
     def is_as_applied(self, live: Resource, body: Object, digest: str) -> bool:
@@ -136,10 +136,6 @@ class SettledObjects:
         """Forget an object that is gone."""
         self._accepted.forget(uid)
         self._settled.forget(uid)
-
-
-def _claims(body: Object) -> Object:
-    return {name: value for name, value in content(body).items() if name in ("apiVersion", "kind", "metadata")}
 
 
 class Target(NamedTuple):

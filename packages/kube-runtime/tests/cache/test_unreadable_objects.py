@@ -1,5 +1,7 @@
 """Objects that do not decode are reported, and the others stay unaffected."""
 
+from collections.abc import Callable
+
 import pytest
 from msgspec.structs import replace
 
@@ -11,22 +13,34 @@ from simulated.world import a_world, settle
 pytestmark = [pytest.mark.looptime, pytest.mark.usefixtures("lists")]
 
 
-async def test_an_undecodable_object_is_reported_and_the_watch_continues() -> None:
-    world = a_world()
+def refusing_negative(each: Gadget) -> Gadget:
+    """What a buggy `keep` does."""
+    return replace(each, spec=GadgetSpec(int(each.spec.size**0.5)))  # TypeError of a complex number
+
+
+@pytest.mark.parametrize(
+    ("transform", "bad", "cause"), [(None, "huge", "Expected `int`"), (refusing_negative, -1, "TypeError")]
+)
+async def test_an_object_that_does_not_decode_or_transform_is_reported_and_the_watch_continues(
+    transform: Callable[[Gadget], Gadget] | None, bad: str | int, cause: str
+) -> None:
+    world = a_world(transform=transform)
     world.has("good", 1)
-    world.has("bad", "huge")
+    world.has("bad", bad)
     async with world.synced():
         assert {"good": 1} == world.sizes()
-        assert isinstance(world.cache.broken(Gadget, key("bad")), DecodeError)
-        world.has("good", "broken too")
-        world.has("other", 5)
+        broken = world.cache.broken(Gadget, key("bad"))
+        assert isinstance(broken, DecodeError)
+        assert cause in str(broken)
+        world.has("good", bad)
+        world.has("other", 1)
         await settle()
-        assert {"good": 1, "other": 5} == world.sizes(), "the last good state stays"
+        assert {"good": 1, "other": 1} == world.sizes(), "the last good state stays"
         assert world.cache.broken(Gadget, key("good")) is not None
-        world.has("good", 2)
-        world.has("bad", 3)
+        world.has("good", 0)
+        world.has("bad", 1)
         await settle()
-        assert {"good": 2, "bad": 3, "other": 5} == world.sizes()
+        assert {"good": 0, "bad": 1, "other": 1} == world.sizes()
         assert world.cache.broken(Gadget, key("good")) is None
         assert world.cache.broken(Gadget, key("bad")) is None
     assert 1 == world.server.lists(Gadget)
@@ -48,30 +62,6 @@ async def test_a_relist_does_not_remove_an_object_that_no_longer_decodes() -> No
         assert {} == world.sizes()
         assert world.cache.broken(Gadget, key("a")) is None
     assert [(1, None)] == world.announced()
-
-
-def refusing_negative(each: Gadget) -> Gadget:
-    """What a buggy `keep` does."""
-    return replace(each, spec=GadgetSpec(int(each.spec.size**0.5)))  # TypeError of a complex number
-
-
-async def test_an_object_whose_transform_fails_is_broken_and_the_watch_continues() -> None:
-    world = a_world(transform=refusing_negative)
-    world.has("good", 4)
-    world.has("bad", -1)
-    async with world.synced():
-        assert {"good": 2} == world.sizes()
-        broken = world.cache.broken(Gadget, key("bad"))
-        assert broken is not None
-        assert "TypeError" in str(broken)
-        world.has("good", -9)
-        await settle()
-        assert {"good": 2} == world.sizes(), "the last good state stays"
-        assert world.cache.broken(Gadget, key("good")) is not None
-        world.has("good", 9)
-        await settle()
-        assert {"good": 3} == world.sizes()
-        assert world.cache.broken(Gadget, key("good")) is None
 
 
 async def test_subscribers_are_notified_when_an_object_breaks_and_when_it_decodes_again() -> None:

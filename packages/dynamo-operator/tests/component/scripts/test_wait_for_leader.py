@@ -90,14 +90,18 @@ def test_an_unresolvable_name_is_logged_unchanged(waiting: Run, name: str) -> No
     assert f"gave up after 0 s: the name {name} does not resolve" in said
 
 
-def test_an_open_port_is_not_yet_ray(waiting: Run, tmp_path: Path) -> None:
-    a_ray(tmp_path, "echo not yet >&2; exit 1")
+@pytest.mark.parametrize(
+    ("lines", "cause"),
+    [("echo not yet >&2; exit 1", "is not healthy: not yet"),
+     ("exec sleep 25", "accepts connections but does not answer")],
+)  # fmt: skip
+def test_a_ray_that_is_not_healthy_or_does_not_answer_is_not_waited_for_longer_than_the_time(
+    waiting: Run, tmp_path: Path, lines: str, cause: str
+) -> None:
+    a_ray(tmp_path, lines)
     with a_leader() as port:
-        code, said = waiting("127.0.0.1", port, "1", "ray")
-    assert (1, f"gave up after 1 s: Ray at 127.0.0.1:{port} is not healthy: not yet") == (
-        code,
-        said.splitlines()[-1],
-    )
+        code, said = waiting("127.0.0.1", port, "2", "ray")
+    assert (1, f"gave up after 2 s: Ray at 127.0.0.1:{port} {cause}") == (code, said.splitlines()[-1])
 
 
 def test_ray_is_asked_for_its_health_at_the_address_of_the_leader(waiting: Run, tmp_path: Path) -> None:
@@ -107,16 +111,6 @@ def test_ray_is_asked_for_its_health_at_the_address_of_the_leader(waiting: Run, 
     assert (0, 2) == (code, len(said.splitlines()))
     call = f"health-check --address 127.0.0.1:{port}\n"
     assert 2 * call == (tmp_path / "ray.calls").read_text("utf-8")
-
-
-def test_a_ray_that_does_not_answer_is_not_waited_for_longer_than_the_time(
-    waiting: Run, tmp_path: Path
-) -> None:
-    a_ray(tmp_path, "exec sleep 25")
-    with a_leader() as port:
-        code, said = waiting("127.0.0.1", port, "2", "ray")
-    assert 1 == code
-    assert said.splitlines()[-1].endswith("accepts connections but does not answer")
 
 
 def test_the_script_fits_an_older_python() -> None:

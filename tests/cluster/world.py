@@ -16,7 +16,7 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
-from kube_runtime.types.kinds import Deployment, Service
+from kube_runtime.types.kinds import Deployment, Ingress, Role, RoleBinding, Service, ServiceAccount
 from kube_runtime.types.meta import Kind, Object
 from kube_runtime.wire import path_of
 
@@ -26,6 +26,10 @@ ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
 MODEL = DynamoModel.KIND
 DEPLOYMENT = Deployment.KIND
 SERVICE = Service.KIND
+CHILDREN = (
+    *(COMPONENT, DEPLOYMENT, SERVICE, Ingress.KIND),
+    *(ServiceAccount.KIND, Role.KIND, RoleBinding.KIND),
+)
 SECRETS = Kind("", "v1", "Secret", "secrets")
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")

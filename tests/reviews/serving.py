@@ -14,8 +14,13 @@ from dynamo_operator.admission.certificates import Stored, Terms, decide, hosts_
 from dynamo_operator.admission.decide import ReviewContext
 from dynamo_operator.admission.review import Decisions
 from dynamo_operator.admission.server import ANY_CLIENT, AccessReviews, Clients, WebhookMetrics, WebhookServer
+from dynamo_operator.admission.webhooks import webhooks
+from dynamo_operator.settings import Settings
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
 from kube_runtime.tls import Certificate
 from reviews.asking import OPERATOR, SETTINGS
+from simulated.server import Server
 
 HOSTS = hosts_of("dyn", "hooks")
 
@@ -27,6 +32,13 @@ def new_certificate() -> Stored:
     stored = decide(None, HOSTS, terms=terms, now=now, trusted_for=timedelta()).stored
     assert stored is not None
     return stored
+
+
+def of_settings(settings: Settings) -> WebhookServer:
+    """The server that an operator with these settings would run."""
+    address, registry = ("127.0.0.1", 0), CollectorRegistry()
+    reads = Client(Server()), "us", Cache()
+    return webhooks(*reads, registry, address, "dyn", settings, is_excluded=lambda _: False).server
 
 
 @dataclass(slots=True)

@@ -10,16 +10,10 @@ from dynamo_operator.shared.cluster import InferencePool, VirtualService
 
 
 @pytest.fixture(scope="module")
-def gateway(kinds: ControlPlane) -> Iterator[ControlPlane]:
+def operated(kinds: ControlPlane) -> Iterator[ControlPlane]:
     """The control plane with the kinds of the Gateway API inference extension and of Istio."""
     with installed(kinds, ("inferencepool", "istio"), (InferencePool.KIND, VirtualService.KIND)):
         yield kinds
-
-
-@pytest.fixture(scope="module")
-def operated(gateway: ControlPlane) -> ControlPlane:
-    """The operator starts where pools and gateways are."""
-    return gateway
 
 
 @pytest.fixture(scope="module")

@@ -10,15 +10,9 @@ from dynamo_operator.shared.cluster import GROVE, Queue
 
 
 @pytest.fixture(scope="module")
-def grove(kinds: ControlPlane) -> Iterator[ControlPlane]:
+def operated(kinds: ControlPlane) -> Iterator[ControlPlane]:
     """The control plane with the kinds of Grove and KAI, and the queue `dynamo`."""
     with installed(kinds, ("grove", "kai"), (*GROVE.kinds, Queue.KIND)):
         queue = '{"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "dynamo"}}'
         kinds.kubectl("create", "--filename=-", input=queue)
         yield kinds
-
-
-@pytest.fixture(scope="module")
-def operated(grove: ControlPlane) -> ControlPlane:
-    """The operator starts where Grove and KAI are."""
-    return grove

@@ -6,16 +6,12 @@ import pytest
 
 from cluster.conditions import condition, is_ready
 from cluster.journeys.user import User, graph_manifest, main
-from cluster.world import COMPONENT, DEPLOYMENT, GRAPH, PODS, SERVICE
-from kube_runtime.types.kinds import Ingress, PersistentVolumeClaim, Role, RoleBinding, ServiceAccount
+from cluster.world import CHILDREN, DEPLOYMENT, GRAPH, PODS, SERVICE
+from kube_runtime.types.kinds import PersistentVolumeClaim
 from kube_runtime.types.meta import Kind, Object
 
 pytestmark = pytest.mark.cluster
 
-CHILDREN = (
-    *(COMPONENT, DEPLOYMENT, SERVICE, Ingress.KIND),
-    *(ServiceAccount.KIND, Role.KIND, RoleBinding.KIND),
-)
 RESTART_AT = "nvidia.com/restartAt"
 CHAT = graph_manifest("""
     backendFramework: vllm

@@ -12,27 +12,14 @@ from cluster.conftest import ControlPlane
 from cluster.installed import installed
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.takeover.earlier import MANAGER, GoOperator, environment, managers
-from cluster.world import World
+from cluster.world import CHILDREN, COMPONENT, GRAPH, World
 from conformance.modes import COMMON
 from conformance.recordings import Case
 from dynamo_operator import labels
-from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.labels import FINALIZER
 from dynamo_operator.shared.cluster import GROVE, PodCliqueSet
-from kube_runtime.types.kinds import Deployment, Ingress, Role, RoleBinding, Service, ServiceAccount
+from kube_runtime.types.kinds import Deployment, Ingress, Service
 from kube_runtime.types.meta import Kind, Object
-
-GRAPH, COMPONENT = DynamoGraphDeployment.KIND, DynamoComponentDeployment.KIND
-CHILDREN = (
-    COMPONENT,
-    Deployment.KIND,
-    Service.KIND,
-    ServiceAccount.KIND,
-    Role.KIND,
-    RoleBinding.KIND,
-    Ingress.KIND,
-)
 
 pytestmark = pytest.mark.cluster
 

@@ -4,16 +4,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
 
 from dynamo_legacy.admission import LEGACY_RULES
 from dynamo_operator.admission.decide import RULES, Decision, ReviewContext, decide
-from dynamo_operator.admission.webhooks import webhooks
-from dynamo_operator.settings import RenderSettings, Settings, WebhookSettings
-from kube_runtime.cache.store import Cache
-from kube_runtime.client.client import Client
+from dynamo_operator.settings import RenderSettings, Settings
 from kube_runtime.types.meta import Object
-from simulated.server import Server
+from reviews.serving import of_settings
 
 DEPLOYMENT, NIM, REQUEST = LEGACY_RULES
 SPECS: dict[str, tuple[Object, Object, str]] = {
@@ -36,17 +32,8 @@ SPECS: dict[str, tuple[Object, Object, str]] = {
 
 
 def rules_served(*, legacy_kinds: bool) -> list[str]:
-    found = webhooks(
-        Client(Server()),
-        "us",
-        Cache(),
-        CollectorRegistry(),
-        ("127.0.0.1", 0),
-        "dyn",
-        Settings(webhooks=WebhookSettings(), legacy_kinds=legacy_kinds),
-        is_excluded=lambda _: False,
-    )
-    return [each.type_.KIND.name for each in found.server.decisions.rules]
+    server = of_settings(Settings(legacy_kinds=legacy_kinds))
+    return [each.type_.KIND.name for each in server.decisions.rules]
 
 
 def verdict(rules: Any, new: Object, old: Object | None = None) -> Decision:

@@ -1,20 +1,11 @@
 """The operator's own user, from its token, and the ServiceAccount in a user's name."""
 
-import base64
-import json
-from typing import Any
-
 import pytest
 
 from dynamo_operator.admission.identity import account_of, subject_of
+from reviews.asking import token
 
 ACCOUNT = "system:serviceaccount:dyn:operator"
-
-
-def token(**claims: Any) -> str:
-    """A header with a token of that user."""
-    middle = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
-    return f"Bearer head.{middle}.signature"
 
 
 def test_a_token_names_its_service_account_only() -> None:

@@ -4,25 +4,23 @@ from typing import Any
 
 import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
 
 from dynamo_operator.admission.decide import RULES
 from dynamo_operator.admission.review import request_in
 from dynamo_operator.admission.server import WebhookServer
-from dynamo_operator.admission.webhooks import shared_names, webhooks
+from dynamo_operator.admission.webhooks import shared_names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.warnings import ClusterContext
 from dynamo_operator.settings import RenderSettings, Settings, WebhookSettings
 from kube_runtime.cache.store import Cache
 from kube_runtime.cache.watch import Present, Removed
-from kube_runtime.client.client import Client
 from kube_runtime.errors import ConfigError
 from kube_runtime.types.kinds import Ingress
 from kube_runtime.types.meta import Metadata
 from reviews.asking import review, verdict
 from reviews.rows import graph, with_service
+from reviews.serving import of_settings
 from simulated.caches import a_store
-from simulated.server import Server
 from specs import a_graph
 
 BAD = with_service(ingress={"enabled": True})
@@ -33,16 +31,7 @@ def server(**chosen: str) -> WebhookServer:
         render=RenderSettings(restricted_namespace=chosen.pop("restricted", "")),
         webhooks=msgspec.convert(chosen, WebhookSettings),
     )
-    return webhooks(
-        Client(Server()),
-        "us",
-        Cache(),
-        CollectorRegistry(),
-        ("127.0.0.1", 0),
-        "dyn",
-        settings,
-        is_excluded=lambda _: False,
-    ).server
+    return of_settings(settings)
 
 
 def is_allowed(of: WebhookServer, namespace: str) -> bool:

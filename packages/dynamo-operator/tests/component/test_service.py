@@ -128,15 +128,14 @@ def test_an_adapter_wins_over_the_spec_and_its_factor_and_a_suspended_graph_over
     assert BY_SPEC | changed == effective_replicas(factored(factor), adapters, zero)
 
 
-def test_the_scale_is_the_factor_that_all_services_have_reached() -> None:
+def test_the_scale_is_the_factor_that_all_services_have_reached_and_names_those_under_it() -> (
+    None
+):
     observed = {"prefill": ServiceObserved(replicas=6), "decode": ServiceObserved(replicas=1)}
     assert 1 == graph_scale(factored(2), observed)[0]
     observed["decode"] = ServiceObserved(replicas=2)
     assert 2 == graph_scale(factored(2), observed)[0]
     assert 0 == graph_scale(factored(0), {})[0]
-
-
-def test_the_services_under_the_factor_are_named_with_the_most_replicas_they_may_have() -> None:
     observed = {"prefill": ServiceObserved(replicas=9)}
     assert {"decode": 2, "off": 0, "prefill": 9} == graph_scale(factored(2), observed)[1]
 

@@ -333,12 +333,9 @@ def test_a_graph_of_another_operator_may_be_on_a_grove_that_we_may_not_read() ->
     assert withheld(graph_of_provider(), status=DynamoGraphDeploymentStatus(services=services))
 
 
-@pytest.mark.parametrize("status", [None, OF_OURS])
-def test_a_graph_that_no_other_operator_has_seen_is_not(status: DynamoGraphDeploymentStatus | None) -> None:
-    assert not withheld(graph_of_provider(), status=status)
-
-
-def test_nor_is_one_with_components_or_without_grove_or_decided() -> None:
+def test_one_that_no_other_has_seen_or_with_components_or_without_grove_or_decided_is_not() -> None:
+    assert not withheld(graph_of_provider())
+    assert not withheld(graph_of_provider(), status=OF_OURS)
     assert not withheld(graph_of_provider(), DCD, status=OF_GO, finalizer=True)
     assert not withheld(graph_of_provider(enable_grove="false"), status=OF_GO, finalizer=True)
     assert not withheld(graph_of_provider(recorded=COMPONENT), status=OF_GO, finalizer=True)

@@ -1,10 +1,10 @@
-"""The address of a model's weights: credentials in it are reported, and never repeated."""
+"""The address of a model's weights: credentials are reported, never repeated, and taken out of texts."""
 
 import pytest
 
 from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, ModelSource
 from dynamo_operator.models.validate import model_problems, model_warnings
-from dynamo_operator.shared.problems import has_credentials
+from dynamo_operator.shared.problems import has_credentials, without_credentials
 
 
 def model(uri: str) -> DynamoModel:
@@ -25,6 +25,21 @@ def test_an_address_with_credentials_is_warned_of(uri: str) -> None:
     (warning,) = model_warnings(model(uri))
     assert "secret@" not in str(warning)
     assert "envFromSecret" in str(warning)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "s3://bucket/loras/a@2",
+        "hf://organisation/model@v1.0.0",
+        "hf://model@main",
+        "file:///models/a:b@c",
+        "s3://bucket/a%20b",
+    ],
+)
+def test_usual_addresses_have_none(uri: str) -> None:
+    assert uri == without_credentials(uri)
+    assert [] == list(model_warnings(model(uri)))
 
 
 def test_the_refusal_of_an_address_does_not_tell_its_credentials() -> None:

@@ -201,43 +201,30 @@ def test_sections_nest(tmp_path: Path) -> None:
     assert 60.0 == settings.leader_election.lease_duration_seconds
 
 
-def test_unknown_keys_are_errors_with_place_and_nearest_match(tmp_path: Path) -> None:
-    text = "natsAdress: x\nleaderElection:\n  enabld: true\nmetrics: 3\n"
-    with pytest.raises(ExceptionGroup) as caught:
-        settings_of(text, tmp_path)
-    assert [
+MISTAKES = {
+    "natsAdress: x\nleaderElection:\n  enabld: true\nmetrics: 3\n": [
         'settings.yaml:1:1: unknown setting natsAdress; did you mean "natsAddress"?',
         'settings.yaml:3:3: unknown setting leaderElection.enabld; did you mean "leaderElection.enabled"?',
         'settings.yaml:4:1: unknown setting metrics; did you mean "metrics.secure"?',
-    ] == lines(caught.value, tmp_path)
+    ],
+    "probeProfile: htp\n": [
+        "settings.yaml:1:1: probeProfile: expected one of http, documented, got 'htp'; did you mean \"http\"?"
+    ],
+    "natsAddress: a\nnatsAddress: b\n": ["settings.yaml:2:1: duplicate key 'natsAddress'"],
+    "natsAddress: a\n---\netcdAddress: b\n": ["settings.yaml:3:1: expected one document in a settings file"],
+}
 
 
-def test_mistakes_of_all_sources_are_reported_together(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", MISTAKES)
+def test_mistakes_of_all_sources_are_reported_together_with_their_places(text: str, tmp_path: Path) -> None:
     flags = {"leader-elect": "maybe", "grove-termination-delay": "15"}
     with pytest.raises(ExceptionGroup) as caught:
-        settings_of("probeProfile: htp\n", tmp_path, flags)
-    choice = """expected one of http, documented, got 'htp'; did you mean "http"?"""
+        settings_of(text, tmp_path, flags)
     assert [
-        f"settings.yaml:1:1: probeProfile: {choice}",
+        *MISTAKES[text],
         "--leader-elect: expected true or false, got 'maybe'",
         "--grove-termination-delay: expected a duration such as 15m or 1h30m, got '15'",
     ] == lines(caught.value, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "mistake"),
-    [
-        ("natsAddress: a\nnatsAddress: b\n", "settings.yaml:2:1: duplicate key 'natsAddress'"),
-        (
-            "natsAddress: a\n---\netcdAddress: b\n",
-            "settings.yaml:3:1: expected one document in a settings file",
-        ),
-    ],
-)
-def test_a_second_key_or_document_is_an_error(text: str, mistake: str, tmp_path: Path) -> None:
-    with pytest.raises(ExceptionGroup) as caught:
-        settings_of(text, tmp_path)
-    assert [mistake] == lines(caught.value, tmp_path)
 
 
 @pytest.mark.parametrize("text", ["- a\n", "3\n"])

@@ -1,8 +1,6 @@
 """A start without an API server waits in the process, and who the operator is has to be known."""
 
 import asyncio
-import base64
-import json
 from typing import Any
 
 import aiohttp
@@ -13,17 +11,12 @@ from dynamo_operator.process.startup import PATIENCE_SECONDS, prepared, retried_
 from dynamo_operator.settings import HealthSettings, RenderSettings, Settings
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import ConfigError, Forbidden, OperatorError, Unreachable, Untrusted
+from reviews.asking import token
 from scripted.transport import answer
 from simulated.clock import on_simulated_clock
 
 SUBJECT = "system:serviceaccount:dyn:operator"
 NO_PROBES = Settings(health=HealthSettings(bind_address="0"))
-
-
-def token(**claims: Any) -> str:
-    """A header with a token of that user."""
-    middle = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
-    return f"Bearer head.{middle}.signature"
 
 
 class Server:

@@ -194,13 +194,17 @@ async def nothing() -> AsyncIterator[bytes]:
         yield each
 
 
-async def test_streams_that_end_at_once_back_off() -> None:
+@pytest.mark.parametrize(("opens", "most"), [(True, 50), (False, 60)])
+async def test_streams_that_end_at_once_or_cannot_be_opened_back_off(opens: bool, most: int) -> None:
     world = a_world()
-    world.client = Client(ClosingEachStream(world.server))
+    if opens:
+        world.client = Client(ClosingEachStream(world.server))
+    else:
+        world.server.faults.append(Fault(NO_ANSWER, times=10**6, is_watch=True))
     async with world.synced():
         await settle(600)
         assert isinstance(world.informer.last_error, Unreachable)
-    assert 20 < world.server.watches(Gadget) < 50
+    assert 20 < world.server.watches(Gadget) < most
     ways = 2 if world.server.STREAMS_LISTS else 1
     assert ways == world.server.lists(Gadget)
 

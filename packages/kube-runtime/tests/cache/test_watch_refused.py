@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kube_runtime.cache.informer import REFUSED
-from kube_runtime.errors import Forbidden, NotFound, Unreachable
+from kube_runtime.errors import Forbidden, NotFound
 from simulated.gadget import Gadget
 from simulated.server import NO_ANSWER, Fault, status
 from simulated.world import World, a_world, settle
@@ -28,17 +28,6 @@ async def test_an_error_event_other_than_410_resumes_without_a_list(code: int) -
         await settle(10)
         assert {"a": 1} == world.sizes()
     assert 1 == world.server.lists(Gadget)
-
-
-async def test_streams_that_cannot_be_opened_are_asked_for_less_and_less_often() -> None:
-    world = a_world()
-    world.server.faults.append(Fault(NO_ANSWER, times=10**6, is_watch=True))
-    async with world.synced():
-        await settle(600)
-        assert isinstance(world.informer.last_error, Unreachable)
-    assert 20 < world.server.watches(Gadget) < 60
-    ways = 2 if world.server.STREAMS_LISTS else 1
-    assert ways == world.server.lists(Gadget)
 
 
 async def test_history_gone_after_each_list_does_not_make_a_storm_of_lists() -> None:

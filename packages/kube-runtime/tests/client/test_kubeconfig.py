@@ -105,17 +105,8 @@ async def test_each_path_starts_at_the_file_it_stands_in(tmp_path: Path) -> None
     pair = an_authority(tmp_path / "users" / "keys").issue("alice")
     cluster = a_config({"certificate-authority": "ca.crt"})
     del cluster["users"]
-    user = {
-        "users": [
-            {
-                "name": "a",
-                "user": {
-                    "client-certificate": f"keys/{pair.certificate.name}",
-                    "client-key": f"keys/{pair.key.name}",
-                },
-            }
-        ]
-    }
+    keys = {"client-certificate": f"keys/{pair.certificate.name}", "client-key": f"keys/{pair.key.name}"}
+    user = {"users": a_config(user=keys)["users"]}
     config = await loaded(
         write(tmp_path / "clusters" / "config", cluster), write(tmp_path / "users" / "config", user)
     )

@@ -145,24 +145,20 @@ def test_the_pod_spec_needs_no_containers_and_the_main_container_no_name() -> No
     assert ["name"] == container["required"]
 
 
-def test_container_ports_are_tcp_by_default() -> None:
-    ports = node(DynamoComponentDeployment, "spec", "extraPodSpec", "mainContainer", "ports")
-    assert "TCP" == ports["items"]["properties"]["protocol"]["default"]
-    assert ["containerPort", "protocol"] == ports["x-kubernetes-list-map-keys"]
+REFERENCE = "valueFrom.secretKeyRef", "valueFrom.configMapKeyRef"
+COMPONENT_FIELDS: list[tuple[str, str, Any]] = [
+    ("extraPodSpec.mainContainer.ports.items.protocol", "default", "TCP"),
+    ("extraPodSpec.mainContainer.ports", "x-kubernetes-list-map-keys", ["containerPort", "protocol"]),
+    *((f"envs.items.{each}.name", "default", "") for each in REFERENCE),
+    *((f"envs.items.{each}", "required", ["key"]) for each in REFERENCE),
+    *((f"envs.items.{each}", "x-kubernetes-map-type", "atomic") for each in REFERENCE),
+    ("livenessProbe.grpc.service", "default", ""),
+]
 
 
-def test_references_by_name_default_to_an_empty_name() -> None:
-    envs = node(DynamoGraphDeployment, "spec", "envs", "items", "valueFrom")
-    for reference in ("configMapKeyRef", "secretKeyRef"):
-        schema = envs["properties"][reference]
-        assert "" == schema["properties"]["name"]["default"]
-        assert ["key"] == schema["required"]
-        assert "atomic" == schema["x-kubernetes-map-type"]
-
-
-def test_a_grpc_probe_has_a_default_service() -> None:
-    grpc = node(DynamoComponentDeployment, "spec", "livenessProbe", "grpc")
-    assert "" == grpc["properties"]["service"]["default"]
+@pytest.mark.parametrize(("path", "keyword", "value"), COMPONENT_FIELDS)
+def test_a_field_of_kubernetes_is_as_kubernetes_declares_it(path: str, keyword: str, value: Any) -> None:
+    assert value == node(DynamoComponentDeployment, "spec", *path.split("."))[keyword]
 
 
 def test_metadata_of_an_embedded_claim_template_lists_labels_and_annotations() -> None:

@@ -4,7 +4,7 @@ The tests are unfair: every pass may be cut short after any of its writes, the u
 pods come late and die early; and after each single write the promise must hold.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -131,19 +131,17 @@ class World:
         component.is_given_pods()
 
     def serving(self) -> dict[str, int]:
-        found = dict.fromkeys(self.services, 0)
-        for each in self.components.values():
-            key = each.body["spec"]["serviceName"]
-            if key in found:
-                found[key] += sum(each.pods)
-        return found
+        return self._by_service(lambda each: sum(each.pods))
 
     def asked(self) -> dict[str, int]:
+        return self._by_service(lambda each: each.asked)
+
+    def _by_service(self, number: Callable[[Component], int]) -> dict[str, int]:
         found = dict.fromkeys(self.services, 0)
         for each in self.components.values():
             key = each.body["spec"]["serviceName"]
             if key in found:
-                found[key] += each.asked
+                found[key] += number(each)
         return found
 
     def bounds(self) -> Iterator[tuple[str, int, int]]:

@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Self
 
 from e2e.inside import Answer, Inside, request
@@ -50,9 +49,7 @@ class Load:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end.set()
         assert self._thread is not None
         self._thread.join()

@@ -21,6 +21,8 @@ from typing import NamedTuple, Self
 import yaml
 from aiohttp import ClientSession, ClientTimeout, StreamReader, TCPConnector, web
 
+from scripted.threads import in_a_thread
+
 OPERATOR = "dynamo-operator"
 _WRITES = ("POST", "PUT", "PATCH", "DELETE")
 _UNCOUNTED = frozenset(("events", "leases"))
@@ -50,7 +52,6 @@ class Proxy:
     url: str = field(default="", init=False)
     writes: list[Write] = field(default_factory=list[Write], init=False)
     streams: list[web.Request] = field(default_factory=list[web.Request], init=False)
-    loop: asyncio.AbstractEventLoop = field(init=False, repr=False)
 
     async def met(self, _: web.Request, /) -> web.StreamResponse | None:
         """What is answered instead of forwarding the request. None means: it is forwarded."""
@@ -81,18 +82,8 @@ class Proxy:
 
     @contextmanager
     def running(self) -> Iterator[Self]:
-        started, self.loop = threading.Event(), asyncio.new_event_loop()
-        stop = asyncio.Event()
-        work = self._run(started, stop)
-        thread = threading.Thread(target=self.loop.run_until_complete, args=(work,))
-        thread.start()
-        try:
-            assert started.wait(10)
+        with in_a_thread(self._run):
             yield self
-        finally:
-            self.loop.call_soon_threadsafe(stop.set)
-            thread.join(20)
-            self.loop.close()
 
     async def _run(self, started: threading.Event, stop: asyncio.Event) -> None:
         app = web.Application(client_max_size=2**24)

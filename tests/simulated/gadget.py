@@ -1,7 +1,8 @@
 """A kind of tests, with one decoded field."""
 
-from typing import Any
+from typing import Any, ClassVar
 
+from kube_runtime.cache.informer import Watches
 from kube_runtime.types.meta import Key, Kind, Object, Resource, Status, Struct
 from kube_runtime.wire import path_of
 
@@ -25,6 +26,14 @@ class Gadget(Resource):
 
     spec: GadgetSpec = GadgetSpec()
     status: GadgetStatus = GadgetStatus()
+
+
+class OfGadgets:
+    """What each controller of gadgets alone reads."""
+
+    reconciles: ClassVar[type[Resource]] = Gadget
+    owns: ClassVar[tuple[type[Resource], ...]] = ()
+    watches: tuple[Watches, ...] = ()
 
 
 class Maker(Resource):

@@ -14,6 +14,7 @@ from typing import Self
 
 from aiohttp import web
 
+from scripted.threads import in_a_thread
 from simulated.lora_worker import LoraWorker
 
 REDIRECT = "TEST_WORKERS_AT"
@@ -37,18 +38,8 @@ class Fleet:
     @contextmanager
     def running(self) -> Iterator[Self]:
         """Serve from a thread until the end of the block."""
-        started, loop = threading.Event(), asyncio.new_event_loop()
-        stop = asyncio.Event()
-        work = self._run(started, stop)
-        thread = threading.Thread(target=loop.run_until_complete, args=(work,))
-        thread.start()
-        try:
-            assert started.wait(10)
+        with in_a_thread(self._run):
             yield self
-        finally:
-            loop.call_soon_threadsafe(stop.set)
-            thread.join(20)
-            loop.close()
 
     async def _run(self, started: threading.Event, stop: asyncio.Event) -> None:
         app = web.Application()

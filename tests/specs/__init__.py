@@ -10,6 +10,20 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.types.meta import Object
 
 IMAGE = "registry.example.com/dynamo/vllm:1.0"
+MANIFEST = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata:
+  name: chat
+spec:
+  services:
+    w:
+      componentType: worker
+      extraPodSpec:
+        mainContainer:
+          image: example.com/worker:1
+          args: [run]
+"""
 
 
 def a_service(component_type: str = "worker", /, **fields: Any) -> Object:

@@ -11,6 +11,7 @@ import re
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from dynamo_legacy.fetch import (
 )
 from dynamo_legacy.render import parse_graph_config
 from dynamo_legacy.settings import LegacySettings, Secret
+from scripted.threads import in_a_thread
 
 CONFIG = "service: graphs.disagg:Frontend\nservices:\n- name: Frontend\n  image: {a: b}\n"
 FILES = {"bento.yaml": CONFIG, "env/docker/Dockerfile": "FROM scratch\n", "src/a.py": "pass\n"}
@@ -75,12 +77,12 @@ def failed(pod: Path, source: Source, monkeypatch: pytest.MonkeyPatch) -> tuple[
 @pytest.fixture
 def serve() -> Iterator[Callable[[Any], str]]:
     """Starts a web server in a thread, as the program has an event loop of its own; returns its URL."""
-    stops = []
+    stack = ExitStack()
 
     def start(handler: Any) -> str:
-        loop, ready, address = asyncio.new_event_loop(), threading.Event(), []
+        address = []
 
-        async def serving() -> None:
+        async def serving(started: threading.Event, stop: asyncio.Event) -> None:
             app = web.Application()
             app.router.add_route("*", "/{path:.*}", handler)
             runner = web.AppRunner(app)
@@ -88,26 +90,15 @@ def serve() -> Iterator[Callable[[Any], str]]:
             site = web.TCPSite(runner, "127.0.0.1", 0)
             await site.start()
             address.append(runner.addresses[0][1])
-            ready.set()
+            started.set()
             await stop.wait()
             await runner.cleanup()
 
-        stop = asyncio.Event()
-        thread = threading.Thread(target=loop.run_until_complete, args=(serving(),))
-        thread.start()
-        ready.wait(10)
-
-        def end() -> None:
-            loop.call_soon_threadsafe(stop.set)
-            thread.join(10)
-            loop.close()
-
-        stops.append(end)
+        stack.enter_context(in_a_thread(serving))
         return f"http://127.0.0.1:{address[0]}"
 
-    yield start
-    for each in stops:
-        each()
+    with stack:
+        yield start
 
 
 def answering(body: bytes, status: int = 200, asked: list[str] | None = None, **headers: str) -> Any:

@@ -14,21 +14,9 @@ from pathlib import Path
 import pytest
 
 from dynamo_operator import version
+from specs import MANIFEST as GRAPH
 
 BIN = Path(sys.executable).parent
-GRAPH = """\
-apiVersion: nvidia.com/v1alpha1
-kind: DynamoGraphDeployment
-metadata:
-  name: chat
-spec:
-  services:
-    Frontend:
-      componentType: frontend
-      extraPodSpec:
-        mainContainer:
-          image: example.com/frontend:1
-"""
 DEEP = """\
 import sys
 from contextlib import suppress
@@ -126,7 +114,7 @@ def test_problems_go_to_stderr_and_nothing_to_stdout() -> None:
     answer = run(["dynamoctl", "render", "-f", "-"], GRAPH.replace("image:", "imag:"))
     assert (1, "") == (answer.returncode, answer.stdout)
     assert answer.stderr.startswith(
-        "error: <stdin>:11:11: spec.services.Frontend.extraPodSpec.mainContainer.imag: unknown field"
+        "error: <stdin>:11:11: spec.services.w.extraPodSpec.mainContainer.imag: unknown field"
     )
 
 

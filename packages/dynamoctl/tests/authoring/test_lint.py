@@ -19,21 +19,8 @@ from dynamo_operator.settings import RenderSettings
 from dynamoctl.authoring.lint import Output, editor_schema, explained, field_of, lint, print_field
 from dynamoctl.authoring.render import selected
 from dynamoctl.screen import plain
+from specs import MANIFEST as GOOD
 
-GOOD = """\
-apiVersion: nvidia.com/v1alpha1
-kind: DynamoGraphDeployment
-metadata:
-  name: chat
-spec:
-  services:
-    w:
-      componentType: worker
-      extraPodSpec:
-        mainContainer:
-          image: example.com/worker:1
-          args: [run]
-"""
 BAD = GOOD.replace("image: example.com/worker:1", "image: example.com/worker") + (
     "      ingress:\n        enabled: true\n      replicaz: 2\n"
 )

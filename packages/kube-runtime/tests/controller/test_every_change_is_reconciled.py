@@ -3,19 +3,17 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import DONE, Controller, ControllerOptions, Result
 from kube_runtime.errors import Conflict, Invalid, Unreachable
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.meta import Key, Resource
+from kube_runtime.types.meta import Key
 from simulated.clock import run
-from simulated.gadget import GADGETS, Gadget, key
+from simulated.gadget import GADGETS, Gadget, OfGadgets, key
 from simulated.world import World, a_world
 
 NAMES = "abc"
@@ -28,7 +26,7 @@ FAILURES: dict[str, Callable[[], Exception]] = {
 
 
 @dataclass
-class Sizes:
+class Sizes(OfGadgets):
     """Remembers the size it last reconciled without an error."""
 
     world: World
@@ -36,10 +34,6 @@ class Sizes:
     seen: dict[Key, int | None] = field(default_factory=dict[Key, int | None])
     runs: int = 0
     active: set[Key] = field(default_factory=set[Key])
-
-    reconciles: ClassVar[type[Resource]] = Gadget
-    owns: ClassVar[tuple[type[Resource], ...]] = ()
-    watches: tuple[Watches, ...] = ()
 
     async def reconcile(self, key: Key) -> Result:
         assert key not in self.active

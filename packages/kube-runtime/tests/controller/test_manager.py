@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from kube_runtime.cache.informer import Informer, Watches
+from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE, Controller, ControllerOptions, Result
@@ -19,9 +19,9 @@ from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.leases import Election, LeadershipLost
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import Lease
-from kube_runtime.types.meta import Key, Resource
+from kube_runtime.types.meta import Key
 from kube_runtime.wire import path_of
-from simulated.gadget import GADGETS, Gadget, gadget
+from simulated.gadget import GADGETS, Gadget, OfGadgets, gadget
 from simulated.server import Fault, Server
 
 pytestmark = pytest.mark.looptime
@@ -30,16 +30,12 @@ LEASE = Key("kube-system", "dynamo.nvidia.com")
 
 
 @dataclass
-class GadgetController:
+class GadgetController(OfGadgets):
     """Takes its time over every gadget, and then reports it."""
 
     world: "World"
     seconds: float = 0.0
     tells: bool = True
-
-    reconciles: ClassVar[type[Resource]] = Gadget
-    owns: ClassVar[tuple[type[Resource], ...]] = ()
-    watches: tuple[Watches, ...] = ()
 
     async def reconcile(self, key: Key) -> Result:
         self.world.log.append(f"begin {key.name}")

@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import pytest
 
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.informer import Informer, Watches
+from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE, Result
@@ -17,8 +16,8 @@ from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
 from kube_runtime.leases import Election, NamespaceExcluded
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.meta import Key, Resource
-from simulated.gadget import GADGETS, Gadget
+from kube_runtime.types.meta import Key
+from simulated.gadget import GADGETS, Gadget, OfGadgets
 from simulated.managed import managed
 from simulated.server import Server
 
@@ -26,14 +25,10 @@ pytestmark = pytest.mark.looptime
 
 
 @dataclass
-class Copier:
+class Copier(OfGadgets):
     """Copies the size of a gadget into its label, or that in the `target`, after a second of thinking."""
 
     operator: "Operator"
-
-    reconciles: ClassVar[type[Resource]] = Gadget
-    owns: ClassVar[tuple[type[Resource], ...]] = ()
-    watches: tuple[Watches, ...] = ()
 
     async def reconcile(self, key: Key) -> Result:
         found = self.operator.cache.get(Gadget, key)

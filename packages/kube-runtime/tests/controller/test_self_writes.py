@@ -3,18 +3,16 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import DONE, Controller, ControllerOptions, Result
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.meta import Key, Resource
+from kube_runtime.types.meta import Key
 from simulated.clock import on_simulated_clock
-from simulated.gadget import GADGETS, Gadget, key
+from simulated.gadget import GADGETS, Gadget, OfGadgets, key
 from simulated.world import World, a_world
 
 pytestmark = pytest.mark.looptime
@@ -23,20 +21,13 @@ PACE = ControllerOptions(workers=2, resync_seconds=10**6)
 
 
 @dataclass
-class Readiness:
+class Readiness(OfGadgets):
     """Says in the status how large the gadget is."""
 
     world: World
     hears_itself: bool = False
     meanwhile: Callable[[], Awaitable[None]] | None = None
     seen: list[int] = field(default_factory=list)
-
-    reconciles: ClassVar[type[Resource]] = Gadget
-    owns: ClassVar[tuple[type[Resource], ...]] = ()
-
-    @property
-    def watches(self) -> tuple[Watches, ...]:
-        return ()
 
     async def reconcile(self, key: Key) -> Result:
         found = self.world.cache.get(Gadget, key)

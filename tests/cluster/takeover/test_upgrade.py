@@ -14,8 +14,8 @@ from cluster.operator_process import OFF, OperatorProcess
 from cluster.permissions.conftest import Install, install
 from cluster.permissions.roles import NAMES, Installation
 from cluster.takeover.earlier import MANAGER, environment, managers
-from cluster.takeover.test_takeover import GRAPH, filled, is_taken_over, operator, recorded, templates
-from cluster.world import World
+from cluster.takeover.test_takeover import filled, is_taken_over, operator, recorded, templates
+from cluster.world import GRAPH, World
 from conformance.modes import COMMON, MODES
 from conformance.takeover import settings_of
 from dynamo_graphs.reader import Reading

@@ -145,20 +145,28 @@ def test_the_pod_spec_needs_no_containers_and_the_main_container_no_name() -> No
     assert ["name"] == container["required"]
 
 
-REFERENCE = "valueFrom.secretKeyRef", "valueFrom.configMapKeyRef"
-COMPONENT_FIELDS: list[tuple[str, str, Any]] = [
-    ("extraPodSpec.mainContainer.ports.items.protocol", "default", "TCP"),
-    ("extraPodSpec.mainContainer.ports", "x-kubernetes-list-map-keys", ["containerPort", "protocol"]),
-    *((f"envs.items.{each}.name", "default", "") for each in REFERENCE),
-    *((f"envs.items.{each}", "required", ["key"]) for each in REFERENCE),
-    *((f"envs.items.{each}", "x-kubernetes-map-type", "atomic") for each in REFERENCE),
-    ("livenessProbe.grpc.service", "default", ""),
+OF_REFERENCES = {"required": ["key"], "x-kubernetes-map-type": "atomic"}
+DECLARED: list[tuple[type[Resource], str, Object]] = [
+    (
+        DynamoComponentDeployment,
+        "extraPodSpec.mainContainer.ports",
+        {"x-kubernetes-list-map-keys": ["containerPort", "protocol"]},
+    ),
+    (DynamoComponentDeployment, "extraPodSpec.mainContainer.ports.items.protocol", {"default": "TCP"}),
+    (DynamoComponentDeployment, "livenessProbe.grpc.service", {"default": ""}),
+    (DynamoGraphDeployment, "envs.items.valueFrom.secretKeyRef", OF_REFERENCES),
+    (DynamoGraphDeployment, "envs.items.valueFrom.secretKeyRef.name", {"default": ""}),
+    (DynamoGraphDeployment, "envs.items.valueFrom.configMapKeyRef", OF_REFERENCES),
+    (DynamoGraphDeployment, "envs.items.valueFrom.configMapKeyRef.name", {"default": ""}),
 ]
 
 
-@pytest.mark.parametrize(("path", "keyword", "value"), COMPONENT_FIELDS)
-def test_a_field_of_kubernetes_is_as_kubernetes_declares_it(path: str, keyword: str, value: Any) -> None:
-    assert value == node(DynamoComponentDeployment, "spec", *path.split("."))[keyword]
+@pytest.mark.parametrize(("resource", "path", "expected"), DECLARED)
+def test_a_field_of_pods_is_as_kubernetes_declares_it(
+    resource: type[Resource], path: str, expected: Object
+) -> None:
+    schema = node(resource, "spec", *path.split("."))
+    assert expected == {keyword: schema[keyword] for keyword in expected}
 
 
 def test_metadata_of_an_embedded_claim_template_lists_labels_and_annotations() -> None:

@@ -128,9 +128,7 @@ def test_an_adapter_wins_over_the_spec_and_its_factor_and_a_suspended_graph_over
     assert BY_SPEC | changed == effective_replicas(factored(factor), adapters, zero)
 
 
-def test_the_scale_is_the_factor_that_all_services_have_reached_and_names_those_under_it() -> (
-    None
-):
+def test_the_scale_is_the_factor_that_all_services_have_reached_and_names_those_under_it() -> None:
     observed = {"prefill": ServiceObserved(replicas=6), "decode": ServiceObserved(replicas=1)}
     assert 1 == graph_scale(factored(2), observed)[0]
     observed["decode"] = ServiceObserved(replicas=2)

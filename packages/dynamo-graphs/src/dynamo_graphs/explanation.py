@@ -17,8 +17,8 @@ from dynamo_graphs.services import Service, services
 from dynamo_operator import labels
 from dynamo_operator.component.api import GROUP, BlockedPod, DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.graph import status as configuration
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.status import CONFIGURATION_WARNING
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, RequestConditionType, RequestReason
 from dynamo_operator.shared.conditions import (
@@ -105,7 +105,7 @@ def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None)
     time = overall.last_transition_time if overall else None
     if is_ready(stated):
         texts, remedies = list[str](), list[str]()
-        warning = condition(stated.status.conditions, configuration.TYPE)
+        warning = condition(stated.status.conditions, CONFIGURATION_WARNING)
         if warning is not None and warning.status == "True":  # parts of the spec have no effect
             texts, remedies = _condition_texts(stated, warning)
             texts.append(f"The operator reports: {warning.message}")
@@ -199,7 +199,7 @@ def _late(stated: Stated) -> list[Service]:
     return every if reasons and is_about_them else []
 
 
-_BAD_WHEN_TRUE = ("Suspended", configuration.TYPE)
+_BAD_WHEN_TRUE = ("Suspended", CONFIGURATION_WARNING)
 """Conditions that report a problem when they are true."""
 
 

@@ -77,19 +77,20 @@ def decide_valid(
     def render(facts: Facts, drains: RenderSettings = settings) -> Iterable[Object]:
         return component_parts(component, facts, drains)[1]
 
-    def applied(workloads: Iterable[Object], facts: Facts) -> Iterator[Object]:
+    # Rendered again only where what the pods run with may be all that differs.
+    def kept(workloads: Iterable[Object], facts: Facts) -> Iterator[Object]:
         undrained = msgspec.structs.replace(settings, worker_drain_period_seconds=0)
         return as_running(workloads, partial(render, facts, undrained), live, origin)
 
     units = component_unit(component, inputs.facts, settings, inputs.pods)
-    facts = facts_of_running_pods(inputs.facts, units, live, lambda facts: applied(render(facts), facts))
+    facts = facts_of_running_pods(inputs.facts, units, live, lambda assumed: kept(render(assumed), assumed))
     around, rendered = component_parts(component, facts, settings)
     exposure = component_exposure(component, around, settings)
     return ComponentDecision(
         models=model_services(component.metadata.namespace, component.spec),
         around=exposure.desired,
         rendered=rendered,
-        workloads=Rendered(partial(applied, rendered, facts)),
+        workloads=Rendered(partial(kept, rendered, facts)),
         spared=exposure.spared,
         blocked=exposure.blocked,
     )

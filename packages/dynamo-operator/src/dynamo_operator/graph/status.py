@@ -42,7 +42,7 @@ from kube_runtime.apply.result import Applied, Blocked, Obstacle
 from kube_runtime.times import rfc3339, seconds_between
 from kube_runtime.types.meta import MESSAGE_LIMIT, Condition, condition, fitted, new_condition
 
-TYPE: Final = "ConfigurationWarning"
+CONFIGURATION_WARNING: Final = "ConfigurationWarning"
 
 
 # Most graphs never have it. Once corrected it stays, with status False.
@@ -53,13 +53,13 @@ def configuration_warning(
     warnings = list(map(str, graph_inoperative(graph)))
     if not istio_served and any(service.ingress for service in graph.spec.services.values()):
         warnings += map(str, _without_istio(graph))
-    if not warnings and condition(graph.status.conditions, TYPE) is None:
+    if not warnings and condition(graph.status.conditions, CONFIGURATION_WARNING) is None:
         return ()
     if warnings:
         text = fitted(warnings, MESSAGE_LIMIT)
-        return (new_condition(graph, TYPE, "True", GraphReason.INOPERATIVE, text),)
+        return (new_condition(graph, CONFIGURATION_WARNING, "True", GraphReason.INOPERATIVE, text),)
     text = "The spec has no known configuration problem"
-    return (new_condition(graph, TYPE, "False", GraphReason.NO_WARNING, text),)
+    return (new_condition(graph, CONFIGURATION_WARNING, "False", GraphReason.NO_WARNING, text),)
 
 
 def _without_istio(graph: DynamoGraphDeployment) -> Iterator[Problem]:

@@ -21,7 +21,8 @@ wall_clock = partial(datetime.now, UTC)
 
 def rfc3339(time: datetime | None = None) -> str:
     """Format a time, by default the current one, in whole seconds, such as `2026-11-22T12:00:00Z`."""
-    return (time or wall_clock()).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    utc = (time or wall_clock()).astimezone(UTC).replace(tzinfo=None)
+    return utc.isoformat(timespec="seconds") + "Z"
 
 
 def microtime(time: datetime) -> str:
@@ -161,12 +162,16 @@ class FairSemaphore:
     @asynccontextmanager
     async def slot(self, client: str) -> AsyncIterator[None]:
         """Wait for a slot, and hold it while the block runs."""
-        if self._waiting or not self._take(client):
-            await self._turn(client)
+        await self.enter(client)
         try:
             yield
         finally:
-            self._give_back(client)
+            self.leave(client)
+
+    async def enter(self, client: str) -> None:
+        """Wait for a slot, and hold it until `leave`."""
+        if self._waiting or not self._take(client):
+            await self._turn(client)
 
     def _take(self, client: str) -> bool:
         used = self._used[client]
@@ -185,14 +190,15 @@ class FairSemaphore:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():
-                self._give_back(client)  # the slot came in the same moment
+                self.leave(client)  # the slot came in the same moment
             elif turn in (line := self._waiting.get(client, deque())):
                 line.remove(turn)
                 if not line:
                     del self._waiting[client]
             raise
 
-    def _give_back(self, client: str) -> None:
+    def leave(self, client: str) -> None:
+        """Give a slot back."""
         self.taken -= 1
         self._used[client] -= 1
         if not self._used[client]:

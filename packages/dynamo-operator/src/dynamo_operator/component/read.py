@@ -170,26 +170,23 @@ def live_objects(owner: Resource, cache: Cache, types: Iterable[type[Resource]])
 
 def read_facts(namespace: str, cache: Cache) -> Facts:
     """The facts for the components of one namespace."""
-    in_namespace = cache.derived(
-        ("beside components", namespace),
-        _BESIDE,
-        lambda: namespace_facts(cache.list(PullSecret, namespace), cache.list(PodServiceAccount, namespace)),
-    )
-    return replace(
-        in_namespace,
-        istio_served=serves(cache, ISTIO),
-        lws_served=serves(cache, LEADER_WORKER_SET),
-        withheld=withheld(cache),
-    )
+    served = serves(cache, ISTIO), serves(cache, LEADER_WORKER_SET), withheld(cache)
+
+    def facts() -> Facts:
+        found = namespace_facts(cache.list(PullSecret, namespace), cache.list(PodServiceAccount, namespace))
+        return replace(found, istio_served=served[0], lws_served=served[1], withheld=served[2])
+
+    return cache.derived(("beside components", namespace, *served[:2], *served[2].items()), _BESIDE, facts)
 
 
 def withheld(cache: Cache) -> dict[OptionalApi, tuple[Kind, ...]]:
     """The optional APIs that are installed but forbidden, each with its forbidden kinds."""
     forbidden: dict[OptionalApi, tuple[Kind, ...]] = {}
     for api in OPTIONAL_APIS:
-        missing = tuple(type_ for type_ in api.types if not cache.serves(type_))
-        if missing and all(cache.forbids(type_) for type_ in missing):
-            forbidden[api] = tuple(type_.KIND for type_ in missing)
+        if any(map(cache.forbids, api.types)):
+            missing = tuple(type_ for type_ in api.types if not cache.serves(type_))
+            if missing and all(map(cache.forbids, missing)):
+                forbidden[api] = tuple(type_.KIND for type_ in missing)
     return forbidden
 
 

@@ -145,8 +145,9 @@ class Reporter:
 
 def earliest(result: Result, *seconds: float | None) -> Result:
     """Requeue after the shortest of these times; None and 0 do not count."""
-    times = [time for time in (result.requeue_after_seconds, *seconds) if time]
-    return replace(result, requeue_after_seconds=min(times, default=None))
+    soonest = min((time for time in (result.requeue_after_seconds, *seconds) if time), default=None)
+    same = soonest == result.requeue_after_seconds
+    return result if same else replace(result, requeue_after_seconds=soonest)
 
 
 REMEMBERED = 16_384

@@ -654,12 +654,15 @@ class Congestion:
         """
         if request.timeout_seconds is None or request.path.startswith(_LEASES):
             return await self._transport.send(request)
-        async with self._slots.slot(""):
+        await self._slots.enter("")
+        try:
             ensure_allowed.get()()  # it may have waited for long
             started = loop_time()
             answer = await self._transport.send(request)
             self._adjust_limit(answer.status, started)
             return answer
+        finally:
+            self._slots.leave("")
 
     def _adjust_limit(self, status: int, started: float) -> None:
         if status != _TOO_MANY_REQUESTS:

@@ -393,8 +393,6 @@ _FIRST = (
     *("timestamp", "level", "logger", "message", "reason", "cause"),
     *("controller", "namespace", "graph", "key"),
 )
-_OURS = frozenset(("timestamp", "level", "logger", "controller"))
-"""Fields whose values users cannot choose."""
 _HARMLESS = re.compile(r"(?i)(name|names|namespace|ref|count|from[-_]?secret|from)$")
 
 
@@ -457,7 +455,7 @@ class _Lines(structlog.WriteLogger):
 # write parts of them. Code that raises an error keeps secrets out of its message.
 def redacted(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
     """Redact values that may be secret. A structlog processor."""
-    return {key: value if key in _OURS else _value(key, value) for key, value in entry.items()}
+    return {key: _value(key, value) for key, value in entry.items()}
 
 
 _JSON = json.JSONEncoder(default=str)  # one for all lines

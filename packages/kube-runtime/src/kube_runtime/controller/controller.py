@@ -8,7 +8,6 @@ is queued again afterwards. So two workers never process one object at once, and
 import asyncio
 import logging
 import random
-from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -74,8 +73,7 @@ class WorkQueue:
         """Number of keys added, retries included."""
         self.retried = 0
         """Number of keys added after a failure."""
-        self._idle: deque[asyncio.Future[None]] = deque()
-        """Workers that wait for a key. One is woken for each, and wakes the next one if there are more keys."""
+        self._wake = asyncio.Event()
         self._closed = False
 
     @property
@@ -137,17 +135,9 @@ class WorkQueue:
                     namespaces[namespace] = keys  # behind all others
                 self._working[key] = priority
                 self._taken += 1
-                self._wake()
                 return key, loop_time() - since
-            idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._idle.append(idle)
-            try:
-                await idle
-            except asyncio.CancelledError:
-                if idle in self._idle:
-                    self._idle.remove(idle)
-                self._wake()  # another one, if this one was woken in the same moment
-                raise
+            self._wake.clear()
+            await self._wake.wait()
         return None
 
     def done(self, key: Key) -> None:
@@ -156,7 +146,7 @@ class WorkQueue:
         again = self._again.pop(key, None)
         if again is not None:
             self._make_due(key, again)
-        self._wake()  # other new keys may wait for this one
+        self._wake.set()  # other new keys may wait for this one
 
     def succeeded(self, key: Key) -> None:
         """Forget the failures of a key."""
@@ -181,10 +171,7 @@ class WorkQueue:
     def close(self) -> None:
         """Return no more keys."""
         self._closed = True
-        for idle in self._idle:
-            if not idle.done():
-                idle.set_result(None)
-        self._idle.clear()
+        self._wake.set()
         for timer, _ in self._delayed.values():
             timer.cancel()
         self._delayed.clear()
@@ -203,14 +190,7 @@ class WorkQueue:
                 if not keys:
                     del namespaces[key.namespace]
         self._due[priority].setdefault(key.namespace, {})[key] = since
-        self._wake()
-
-    def _wake(self) -> None:
-        while self._idle and self._next() is not None:
-            idle = self._idle.popleft()
-            if not idle.done():  # cancelled, and its task has not run since
-                idle.set_result(None)
-                return
+        self._wake.set()
 
     def _next(self) -> Priority | None:
         """The priority whose first key is next; None if no key may be processed now."""

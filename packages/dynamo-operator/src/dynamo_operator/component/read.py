@@ -170,13 +170,17 @@ def live_objects(owner: Resource, cache: Cache, types: Iterable[type[Resource]])
 
 def read_facts(namespace: str, cache: Cache) -> Facts:
     """The facts for the components of one namespace."""
-    served = serves(cache, ISTIO), serves(cache, LEADER_WORKER_SET), withheld(cache)
-
-    def facts() -> Facts:
-        found = namespace_facts(cache.list(PullSecret, namespace), cache.list(PodServiceAccount, namespace))
-        return replace(found, istio_served=served[0], lws_served=served[1], withheld=served[2])
-
-    return cache.derived(("beside components", namespace, *served[:2], *served[2].items()), _BESIDE, facts)
+    istio, lws, forbidden = serves(cache, ISTIO), serves(cache, LEADER_WORKER_SET), withheld(cache)
+    return cache.derived(
+        ("beside components", namespace, istio, lws, *forbidden.items()),
+        _BESIDE,
+        lambda: replace(
+            namespace_facts(cache.list(PullSecret, namespace), cache.list(PodServiceAccount, namespace)),
+            istio_served=istio,
+            lws_served=lws,
+            withheld=forbidden,
+        ),
+    )
 
 
 def withheld(cache: Cache) -> dict[OptionalApi, tuple[Kind, ...]]:

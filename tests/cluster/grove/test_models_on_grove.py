@@ -18,7 +18,7 @@ from simulated.lora_fleet import Fleet
 
 __all__ = ["fleet", "shared_fleet", "shared_operator"]
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operated", "operator")]
 
 
 def pod(world: World, name: str, clique: str) -> None:

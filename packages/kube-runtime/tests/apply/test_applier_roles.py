@@ -112,7 +112,7 @@ async def test_a_change_of_anything_else_is_one_write(transform: Any) -> None:
         assert ["PATCH"] == scene.asked()
 
 
-async def test_whoever_comes_after_a_deletion_that_was_all_that_was_done_makes_it() -> None:
+async def test_the_next_owner_creates_what_another_had_only_deleted() -> None:
     async with a_scene() as scene:
         one, two = scene.user("one"), scene.user("two")
         await scene.apply(one, "old")

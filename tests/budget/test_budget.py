@@ -6,11 +6,12 @@ The numbers are in `budget.json`. They are lowered when they can be, and raised 
 import asyncio
 import gc
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from bench.objects import component, deployment, pod_json
 from bench.objects import graph as stored_graph
@@ -19,9 +20,9 @@ from cluster.graph.graphs import graph
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.read import PodIndex, reduced_pod
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.cache.store import Cache, Store
+from kube_runtime.cache.store import Cache, Index, Store
 from kube_runtime.cache.watch import Present, Started, Synced
-from kube_runtime.types.kinds import Deployment, Pod
+from kube_runtime.types.kinds import Deployment, PersistentVolumeClaim, Pod
 from kube_runtime.types.meta import Resource
 from kube_runtime.wire import decode
 from lifecycle.running import REST_SECONDS, Running, running
@@ -73,6 +74,29 @@ async def test_one_replica_more_is_two_applies_and_two_statuses_and_then_all_is_
         before = len(world.writes())
         await asyncio.sleep(3600)
         assert len(world.writes()) - before <= BUDGET.requests_while_settled
+
+
+@on_simulated_clock
+async def test_a_reconcile_does_not_look_through_the_other_objects_of_its_namespace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a namespace of a thousand graphs would make each reconcile of each of them slower."""
+    listed = list[Resource]()
+    look_through = Index.list
+
+    def counting(index: Index[Resource], namespace: str = "") -> Iterator[Resource]:
+        found = list(look_through(index, namespace))
+        listed.extend(found)
+        return iter(found)
+
+    async with running() as world, kubelets(world):
+        for number in range(4 * GRAPHS):
+            world.create(PersistentVolumeClaim.KIND, {"metadata": {"name": f"c{number}"}, "spec": {}})
+        await settled(world)
+        monkeypatch.setattr(Index, "list", counting)
+        world.change(GRAPH, "g0", {"spec": {"services": {"Decode": {"replicas": 2}}}})
+        await asyncio.sleep(REST_SECONDS)
+    assert [] == [it.key for it in listed]
 
 
 def test_a_pod_is_held_within_its_budget() -> None:

@@ -21,8 +21,8 @@ wall_clock = partial(datetime.now, UTC)
 
 def rfc3339(time: datetime | None = None) -> str:
     """Format a time, by default the current one, in whole seconds, such as `2026-11-22T12:00:00Z`."""
-    utc = (time or wall_clock()).astimezone(UTC).replace(tzinfo=None)
-    return utc.isoformat(timespec="seconds") + "Z"
+    utc = (time or wall_clock()).astimezone(UTC)
+    return utc.isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
 
 
 def microtime(time: datetime) -> str:

@@ -52,6 +52,15 @@ def test_objects_are_found_by_key_and_by_namespace() -> None:
     assert [a, b] == list(cache.list(Gadget))
 
 
+def test_a_namespace_has_objects_until_the_last_one_is_removed() -> None:
+    a, b = a_gadget("a"), a_gadget("b")
+    cache, store = a_cache(a, b)
+    store.on_watch_event(Removed(a.key, a.metadata.uid))
+    assert cache.has_any(Gadget, a.metadata.namespace)
+    store.on_watch_event(Removed(b.key, b.metadata.uid))
+    assert not cache.has_any(Gadget, a.metadata.namespace)
+
+
 def test_objects_are_found_by_each_of_their_owners() -> None:
     shared, single = a_gadget("shared", owners=("x", "y")), a_gadget("single", owners=("x",))
     cache, store = a_cache(shared, single)

@@ -61,7 +61,11 @@ async def read_graph(
         kai_served=serves(cache, cluster.KAI),
         inference_pools_served=serves(cache, cluster.INFERENCE_POOL),
         kai_queues=frozenset(queue.metadata.name for queue in cache.list(cluster.Queue)),
-        claims=frozenset(claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace)),
+        claims=cache.derived(
+            ("names of claims", namespace),
+            (PersistentVolumeClaim,),
+            lambda: frozenset(it.metadata.name for it in cache.list(PersistentVolumeClaim, namespace)),
+        ),
         live_templates=live_templates(graph, cache) if grove_served else {},
     )
     if settings.mpi_secret_name and needs_ssh_keys(graph):

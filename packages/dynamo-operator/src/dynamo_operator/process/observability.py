@@ -403,7 +403,8 @@ def configure(settings: LoggingSettings, stream: TextIO) -> None:
     is_console = settings.format == "console" or (settings.format == "auto" and is_terminal)
 
     def with_time(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
-        return {**entry, "timestamp": written(time.time_ns(), settings.time_format)}
+        entry["timestamp"] = written(time.time_ns(), settings.time_format)
+        return entry
 
     before: list[Processor] = [
         structlog.stdlib.add_log_level,
@@ -459,11 +460,16 @@ def redacted(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
 
 
 _JSON = json.JSONEncoder(default=str)  # one for all lines
+
+
+def _in_json(_: WrappedLogger, __: str, entry: EventDict) -> str:
+    entry["message"] = entry.pop("event")
+    return _JSON.encode({key: entry[key] for key in (*_FIRST, *entry) if key in entry})
+
+
 _FOR_MACHINES: tuple[Processor, ...] = (
     structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
-    structlog.processors.EventRenamer("message"),
-    lambda _, __, entry: {key: entry[key] for key in (*_FIRST, *entry) if key in entry},
-    lambda _, __, entry: _JSON.encode(entry),
+    _in_json,
 )
 
 
@@ -506,7 +512,9 @@ class LinesPerObject:
         if method == "debug" or about[1] is None:
             return entry
         now = self.clock()
-        bucket = self._buckets.setdefault(about, TokenBucket(BURST, now))
+        bucket = self._buckets.get(about)
+        if bucket is None:
+            bucket = self._buckets[about] = TokenBucket(BURST, now)
         self._buckets.move_to_end(about)
         if len(self._buckets) > REMEMBERED_LIMIT:
             forgotten, _ = self._buckets.popitem(last=False)

@@ -111,6 +111,10 @@ class Index(Generic[R]):
         """The object with that key, if there is one."""
         return self._namespaces.get(key.namespace, {}).get(key.name)
 
+    def has_any(self, namespace: str) -> bool:
+        """Whether a namespace has objects."""
+        return namespace in self._namespaces
+
     def list(self, namespace: str = "") -> Iterator[R]:
         """The objects of a namespace; by default of all."""
         if namespace:
@@ -508,6 +512,10 @@ class Cache:
     def get(self, type_: type[R], key: Key) -> R | None:
         """The object with that key, if there is one."""
         return self.store(type_).shown.get(key)
+
+    def has_any(self, type_: type[Resource], namespace: str) -> bool:
+        """Whether a namespace has objects of a type."""
+        return self.store(type_).shown.has_any(namespace)
 
     def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:
         """The objects of a namespace; by default of all."""

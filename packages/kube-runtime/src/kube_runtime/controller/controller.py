@@ -508,7 +508,7 @@ class Controller:
         seconds = loop_time() - started
         self._metrics.reconciled(self.kind.name, key.namespace, result, seconds)
         _log.debug("reconciled", result=result, seconds=round(seconds, 4), requests=len(sent))
-        if next(self._cache.list(self._reconciler.reconciles, key.namespace), None) is None:
+        if not self._cache.has_any(self._reconciler.reconciles, key.namespace):
             self._metrics.forget(self.kind.name, key.namespace)
         return bool(sent)
 

@@ -135,7 +135,10 @@ class Metadata(Struct):
     @property
     def controller(self) -> OwnerReference | None:
         """The controlling owner, if there is one."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
+        for owner in self.owner_references:
+            if owner.controller:
+                return owner
+        return None
 
     def is_true(self, annotation: str) -> bool:
         """Whether the annotation is exactly "true"."""
@@ -250,7 +253,10 @@ def status_of(resource: Resource) -> Status:
 
 def condition(conditions: tuple[Condition, ...], type_: str) -> Condition | None:
     """The condition of that type, if there is one."""
-    return next((candidate for candidate in conditions if candidate.type == type_), None)
+    for candidate in conditions:
+        if candidate.type == type_:
+            return candidate
+    return None
 
 
 def equal_but_for_version(old: Resource, new: Resource) -> bool:

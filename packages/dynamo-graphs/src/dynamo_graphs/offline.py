@@ -6,10 +6,11 @@ yet. The settled state of one that runs is the same, but for what `docs/cli.md` 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from dynamo_graphs.schema import schema_problems
 from dynamo_operator import names, version

@@ -1,10 +1,12 @@
 """The controller of DynamoNimDeployment."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import ClassVar
+
+from msgspec.structs import replace
 
 from dynamo_legacy.api import DynamoNim, DynamoNimDeployment, DynamoNimRequest, DynamoNimSpec
 from dynamo_legacy.names import HorizontalPodAutoscaler, ServicePodAccount

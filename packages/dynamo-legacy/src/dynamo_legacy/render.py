@@ -5,10 +5,10 @@ process, and defaults of pods.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from dynamo_legacy import names as legacy_names
 from dynamo_legacy.api import Autoscaling, DynamoDeployment, DynamoNimDeployment, DynamoNimSpec

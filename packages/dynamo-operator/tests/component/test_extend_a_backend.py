@@ -5,13 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.plan import Backend, ComponentPlan

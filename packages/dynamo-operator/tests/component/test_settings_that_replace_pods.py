@@ -1,6 +1,5 @@
 """What changes the templates of running pods: the settings that `docs/rollouts.md` lists, and no fact."""
 
-import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,7 @@ def templates(settings: RenderSettings, facts: Facts) -> Object:
     """The pod templates of the graph on both providers."""
     found: Object = {}
     for provider, grove in (("component", False), ("grove", True)):
-        here = dataclasses.replace(facts, grove_served=grove)
+        here = msgspec.structs.replace(facts, grove_served=grove)
         annotations = {"nvidia.com/workload-provider": provider}
         graph = {**GRAPH, "metadata": {**GRAPH["metadata"], "annotations": annotations}}
         made = expanded(graph, here, settings)
@@ -127,10 +126,10 @@ def test_the_page_lists_the_settings_that_replace_pods() -> None:
     assert in_the_page() == found
 
 
-@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Facts)])
+@pytest.mark.parametrize("field", Facts.__struct_fields__)
 def test_a_fact_changes_no_template_or_is_one_that_running_pods_keep(field: str) -> None:
     value = OTHER_FACTS[field] if field in OTHER_FACTS else other(getattr(FACTS, field))
-    changed = templates(SETTINGS, dataclasses.replace(FACTS, **{field: value}))
+    changed = templates(SETTINGS, msgspec.structs.replace(FACTS, **{field: value}))
     assert (field in STOPS) == (not changed)
     assert field in KEPT | STOPS or changed == templates(SETTINGS, FACTS)
 

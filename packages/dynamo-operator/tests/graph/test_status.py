@@ -1,11 +1,12 @@
 """A graph's status says what its components are and why it is not ready, and its Events each change once."""
 
-from dataclasses import replace
+import dataclasses
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from dynamo_graphs.schema import status_problems
 from dynamo_operator import labels
@@ -161,7 +162,7 @@ def test_a_paused_component_that_is_behind_is_named() -> None:
     assert "True" == ready(of(kept))[0]
     old = an_old_generation()
     member = msgspec.structs.replace(old.revisions.old[0].component, metadata=metadata)
-    workers = replace(old, revisions=Revisions(old=(Member(member, "", ""),)))
+    workers = dataclasses.replace(old, revisions=Revisions(old=(Member(member, "", ""),)))
     views = component_views(GRAPH, {"S0": ("chat-s0-new", component("True"))}, workers)
     assert all(
         "chat-decode: it belongs to an older revision and is paused" in t for t in views["S0"].obstacles

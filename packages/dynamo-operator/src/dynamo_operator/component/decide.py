@@ -4,7 +4,6 @@ The controller, `dynamoctl render` and the preview of an upgrade call the same f
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -31,8 +30,7 @@ from kube_runtime.apply.result import Blocked
 from kube_runtime.types.meta import Key, Object
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentDecision:
+class ComponentDecision(msgspec.Struct, frozen=True):
     """What to write for a component now; nothing with a `stop`.
 
     `models` are the Services of models that it shares. `around` are the other objects that it controls,

@@ -2,8 +2,9 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from dynamo_operator.component.api import BlockedPod
 from dynamo_operator.shared.cluster import POD_TEMPLATE_HASH, REPLICA_INDEX, SET_NAME
@@ -38,8 +39,7 @@ UNSTARTED = _CREATING | {_WAITING}
 """Words of containers that have not started, and have no log."""
 
 
-@dataclass(frozen=True, slots=True)
-class Blockage:
+class Blockage(msgspec.Struct, frozen=True):
     """Why a pod is not ready. `word` is the reason that the kubelet or the scheduler gives.
 
     `container` is None if the cause lies outside the containers, `since` if the time is unknown, and
@@ -65,8 +65,7 @@ class Blockage:
         return f"pod {pod}{container} {self.word}{detail}"
 
 
-@dataclass(frozen=True, slots=True)
-class PodReport:
+class PodReport(msgspec.Struct, frozen=True):
     """Why a pod is not ready, None if unknown or ready; and when that may change, None if not by time."""
 
     blockage: Blockage | None = None
@@ -272,8 +271,7 @@ BLOCKED_LIMIT = 5
 """Most blocked pods in the status of a service."""
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(msgspec.Struct, frozen=True):
     """Why a service is not ready, as far as its pods show. None means unknown.
 
     `requeue_after_seconds` is when the diagnosis may differ without a change of a pod; None means never.

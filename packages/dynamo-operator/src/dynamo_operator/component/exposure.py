@@ -5,7 +5,8 @@ them. So it enforces the administrator's limits: at admission, in `dynamoctl lin
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import (
@@ -172,8 +173,7 @@ _OUTSIDE = (Ingress.KIND.name, VirtualService.KIND.name)
 
 # A withheld object is neither written nor deleted: an upgrade of the operator interrupts no traffic
 # and exposes nothing new.
-@dataclass(frozen=True, slots=True)
-class Exposure:
+class Exposure(msgspec.Struct, frozen=True):
     """The objects to apply, the keys to leave alone, and the reasons for the status."""
 
     desired: Sequence[Object]

@@ -7,9 +7,10 @@ parts are searched one after the other.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
+
+import msgspec
 
 from dynamo_operator.component.api import (
     BACKEND_NAMES,
@@ -133,8 +134,7 @@ class Mode(Enum):
     DATA_PARALLEL = "copies of a model over all nodes"
 
 
-@dataclass(frozen=True, slots=True)
-class Parallelism:
+class Parallelism(msgspec.Struct, frozen=True):
     """The GPUs that share one copy of the model (`cut`), and the number of copies."""
 
     cut: int = 1
@@ -178,8 +178,7 @@ _CACHE_PATHS = {backend.name: backend.cache_path for backend in BACKEND_NAMES}
 _WITH_SSH_KEYS = frozenset(backend.name for backend in BACKEND_NAMES if backend.needs_ssh_keys)
 
 
-@dataclass(frozen=True, slots=True)
-class Framework:
+class Framework(msgspec.Struct, frozen=True):
     """The framework of a component. If it is unknown, `problem` is the reason and `name` is `noop`."""
 
     name: str = NOOP

@@ -11,9 +11,9 @@ where no pod of the template can pull its image.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
@@ -79,8 +79,7 @@ def _present(now: NamespaceDefaults, templates: Object) -> NamespaceDefaults:
     return NamespaceDefaults(present, account if account in accounts else "")
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentUnit:
+class ComponentUnit(msgspec.Struct, frozen=True):
     """A component as part of its workloads: the unit of its templates, its pods, its present defaults."""
 
     unit: str

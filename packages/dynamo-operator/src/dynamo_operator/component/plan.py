@@ -1,7 +1,9 @@
 """What the decision on a component is based on; its plan, which `render.component_plan` makes of that."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeploymentSpec
 from dynamo_operator.component.launch import GroupNode
@@ -24,8 +26,7 @@ class Mount:
 # framework needs, an orchestrator the workload that runs the pods. Roles are in `component.pod`,
 # orchestrators in `component.render`, and each backend is a module of `component.backends`. The
 # plan has every decision, so that later code needs no defaults.
-@dataclass(frozen=True, slots=True)
-class ComponentPlan:
+class ComponentPlan(msgspec.Struct, frozen=True):
     """A component's `spec`, and what of it has a default, a name or a choice that is resolved here.
 
     Empty texts and collections mean "none". One replica has `nodes` nodes with `gpus` GPUs on each.
@@ -128,8 +129,7 @@ class Orchestrator:
     serving_labels: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentInputs:
+class ComponentInputs(msgspec.Struct, frozen=True):
     """The inputs of one reconcile.
 
     `live` are the objects that the component owns. `leaders` are the StatefulSets of the leaders by group;
@@ -137,6 +137,6 @@ class ComponentInputs:
     """
 
     facts: Facts
-    live: LiveObjects = field(default_factory=dict)
-    leaders: Mapping[str, StatefulSet] = field(default_factory=dict)
+    live: LiveObjects = msgspec.field(default_factory=dict)
+    leaders: Mapping[str, StatefulSet] = msgspec.field(default_factory=dict)
     pods: tuple[Pod, ...] = ()

@@ -3,9 +3,9 @@
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment

@@ -108,8 +108,7 @@ def folded(value: Fields) -> Object:
     return {name.lower(): entry for name, entry in value.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceObserved:
+class ServiceObserved(msgspec.Struct, frozen=True):
     """The state of a service's workload in the API server; `desired` replicas are in its spec.
 
     `restart` is the id of the restart in its newest template, "" for none. With `is_ready` all its pods run
@@ -133,8 +132,7 @@ Observed: TypeAlias = Mapping[str, ServiceObserved]
 """By service; a service without a workload may be missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceView:
+class ServiceView(msgspec.Struct, frozen=True):
     """The live state of a service, which the object `name` runs, with the number of `desired` replicas.
 
     `counts` has its replicas, and the state of its pods in `reason` and `message`; `newest` those of the

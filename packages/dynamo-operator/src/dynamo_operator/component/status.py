@@ -1,7 +1,6 @@
 """Whether the workload of a component is ready, what is missing, and the status from it and its pods."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -60,8 +59,7 @@ def diagnosed(counts: ServiceReplicaStatus, diagnosis: Diagnosis) -> ServiceRepl
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Readiness:
+class Readiness(msgspec.Struct, frozen=True):
     """Whether a workload is ready, with the reason and message of its component's `Available`.
 
     `is_rolling` is whether some replicas lack the newest template; `has_older`, whether replicas of an older
@@ -131,8 +129,7 @@ def deployment_replicas(deployment: Deployment) -> ServiceReplicaStatus:
 # for old pods too, and up to release 0.7 does not report which generation its status describes. So
 # the StatefulSet of the leaders counts as well: it carries the hash of the templates from which it
 # was created.
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """The live objects of one multinode replica; None if one does not exist yet or is being deleted."""
 
     pods: LeaderWorkerSet | None

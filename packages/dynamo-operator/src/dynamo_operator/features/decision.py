@@ -4,11 +4,11 @@ The plans of features are here, beside the decision that they are part of; how e
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.service import Observed, ServiceView
@@ -31,20 +31,18 @@ Adapters: TypeAlias = Mapping[str, Adapter]
 """By name: those that a graph controls, and foreign ones that occupy a name that it needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class AdapterInputs:
+class AdapterInputs(msgspec.Struct, frozen=True):
     """The adapters of a graph: `present` are those that it controls or whose names it needs.
 
     `unreadable` cannot be decoded. `refused` are names whose creation the API server refused a moment ago.
     """
 
-    present: Adapters = field(default_factory=dict)
-    unreadable: Mapping[str, DecodeError] = field(default_factory=dict[str, DecodeError])
+    present: Adapters = msgspec.field(default_factory=dict)
+    unreadable: Mapping[str, DecodeError] = msgspec.field(default_factory=dict[str, DecodeError])
     refused: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class GraphInputs:
+class GraphInputs(msgspec.Struct, frozen=True):
     """Everything beside the graph and the settings that a decision depends on; by default an empty cluster.
 
     `live` are the objects that the graph owns, `components` its DynamoComponentDeployments, `former` its
@@ -55,22 +53,21 @@ class GraphInputs:
     """
 
     facts: Facts
-    live: LiveObjects = field(default_factory=dict)
+    live: LiveObjects = msgspec.field(default_factory=dict)
     provider: str = COMPONENT
-    services: Observed = field(default_factory=dict)
+    services: Observed = msgspec.field(default_factory=dict)
     components: tuple[DynamoComponentDeployment, ...] = ()
     former: tuple[ControllerRevision, ...] = ()
-    leaving: Mapping[str, int] = field(default_factory=dict[str, int])
-    adapters: AdapterInputs = field(default_factory=AdapterInputs)
-    members: Mapping[str, GroveMember] = field(default_factory=dict[str, GroveMember])
-    pods: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict[str, tuple[Pod, ...]])
+    leaving: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
+    adapters: AdapterInputs = msgspec.field(default_factory=AdapterInputs)
+    members: Mapping[str, GroveMember] = msgspec.field(default_factory=dict[str, GroveMember])
+    pods: Mapping[str, tuple[Pod, ...]] = msgspec.field(default_factory=dict[str, tuple[Pod, ...]])
     set_origin: Origin = Origin.OUTDATED
     ssh_keys: tuple[Object, ...] = ()
     ssh_key_types: tuple[type[Resource], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """The deletion of an object. `checks_owner`: only if the cache has the newest state of its owner."""
 
     live: Resource
@@ -78,8 +75,7 @@ class Delete:
     checks_owner: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(msgspec.Struct, frozen=True):
     """A merge patch of an object, or of its subresource of type `type_`."""
 
     live: Resource
@@ -101,8 +97,7 @@ def scaling(
     return Patch(live, {"spec": {"replicas": replicas}}, change, type_, subresource)
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(msgspec.Struct, frozen=True):
     """The changes to the stored revisions of a graph's spec; none in most reconciles.
 
     `created` is a new revision. `renewed` is an old one whose spec is current again, with its new number.
@@ -114,33 +109,29 @@ class History:
     outdated: tuple[ControllerRevision, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AdapterPlan:
+class AdapterPlan(msgspec.Struct, frozen=True):
     """`desired` should exist, `orphans` should be deleted; `replicas` are what adapters set, by service."""
 
     desired: tuple[Object, ...] = ()
     orphans: tuple[Adapter, ...] = ()
-    replicas: Mapping[str, int] = field(default_factory=dict[str, int])
+    replicas: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
 
 
-@dataclass(frozen=True, slots=True)
-class RestartPlan:
+class RestartPlan(msgspec.Struct, frozen=True):
     """The next step of a restart: its status, None without one, and the ids in the pods, by service."""
 
     status: RestartStatus | None = None
-    ids: Mapping[str, str] = field(default_factory=dict[str, str])
+    ids: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True, slots=True)
-class Suspension:
+class Suspension(msgspec.Struct, frozen=True):
     """`zero` are the services to scale to zero now; `condition` is None if the graph was never suspended."""
 
     zero: frozenset[str] = frozenset()
     condition: Condition | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """What to write for a graph now.
 
     `graph` is the user's graph with the annotations of `record`, which are written first; with a `stop`
@@ -159,15 +150,15 @@ class Decision:
     now: datetime
     provider: "Provider | None" = None
     features: "tuple[Feature, ...]" = ()
-    record: Mapping[str, str] = field(default_factory=dict[str, str])
+    record: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     stop: Stop | None = None
-    effective: DynamoGraphDeployment = field(default_factory=DynamoGraphDeployment)
-    sized: DynamoGraphDeployment = field(default_factory=DynamoGraphDeployment)
-    history: History = field(default_factory=History)
-    adapters: AdapterPlan = field(default_factory=AdapterPlan)
-    restart: RestartPlan = field(default_factory=RestartPlan)
-    suspension: Suspension = field(default_factory=Suspension)
-    revisions: Revisions = field(default_factory=Revisions)
+    effective: DynamoGraphDeployment = msgspec.field(default_factory=DynamoGraphDeployment)
+    sized: DynamoGraphDeployment = msgspec.field(default_factory=DynamoGraphDeployment)
+    history: History = msgspec.field(default_factory=History)
+    adapters: AdapterPlan = msgspec.field(default_factory=AdapterPlan)
+    restart: RestartPlan = msgspec.field(default_factory=RestartPlan)
+    suspension: Suspension = msgspec.field(default_factory=Suspension)
+    revisions: Revisions = msgspec.field(default_factory=Revisions)
     rollout: Rollout | None = None
     around: tuple[Object, ...] = ()
     rendered: tuple[Object, ...] = ()
@@ -179,7 +170,7 @@ class Decision:
     models: tuple[Object, ...] = ()
     before: tuple[Write, ...] = ()
     after: tuple[Write, ...] = ()
-    closing: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    closing: Mapping[str, str | None] = msgspec.field(default_factory=dict[str, str | None])
 
     def as_written(self, metadata: Metadata) -> "Decision":
         """The decision with the metadata that the API server returned after the record was written."""
@@ -189,8 +180,7 @@ class Decision:
         return replace(self, graph=graph, effective=effective, sized=sized)
 
 
-@dataclass(frozen=True, slots=True)
-class Feature:
+class Feature(msgspec.Struct, frozen=True):
     """What one part of a graph adds to the decision; most graphs use few of them.
 
     `applies` sees the user's graph with its record, and what was read. `plan` comes before the replicas of
@@ -206,8 +196,7 @@ class Feature:
     status: Callable[[Decision, DynamoGraphDeploymentStatus], DynamoGraphDeploymentStatus] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(msgspec.Struct, frozen=True):
     """What runs the services of a graph: components of this operator, or Grove.
 
     `render` adds the workloads to the objects `around` them. `views` are the services as they are after it

@@ -1,6 +1,6 @@
 """The Ingresses and VirtualServices that a graph on Grove has itself, within the administrator's limits."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from dynamo_operator import names
 from dynamo_operator.component.exposure import allowed

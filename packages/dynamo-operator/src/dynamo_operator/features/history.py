@@ -5,9 +5,9 @@ The name of a revision contains the hash of its spec, so its existence alone sho
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.features.decision import Decision, Delete, Feature, History, Patch, Write

@@ -5,10 +5,10 @@ service is complete when its workload has this id in its template and runs no ol
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import StrEnum
 
 import msgspec
+from msgspec.structs import replace
 
 from dynamo_operator.component.service import Observed
 from dynamo_operator.features.decision import Decision, Feature, RestartPlan

@@ -4,10 +4,10 @@ On resume, workers wait for the frontends. The condition `Suspended` records tha
 since the annotation is gone by then.
 """
 
-from dataclasses import replace
 from enum import StrEnum
 
 import msgspec
+from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import is_worker

@@ -4,11 +4,11 @@ The controller, `dynamoctl render` and the preview of an upgrade call the same f
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 
 import msgspec
+from msgspec.structs import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment

@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
+
+from msgspec.structs import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment, has_adapter

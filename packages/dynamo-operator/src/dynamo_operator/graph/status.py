@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -80,8 +79,7 @@ DEADLINE_SECONDS = 7800
 # ready or the spec changes. So it survives a restart of the operator without constant writes. A
 # change of replicas does not restart the clock: an adapter that scales all day would postpone the
 # deadline forever.
-@dataclass(frozen=True, slots=True)
-class GraphProgress:
+class GraphProgress(msgspec.Struct, frozen=True):
     """The progress to store in the status, None once the graph is ready, and whether its deadline has passed.
 
     `requeue_after_seconds` is the time until the deadline; None if none is running.
@@ -140,8 +138,7 @@ _AT_ZERO = frozenset((SuspensionReason.SUSPENDING, SuspensionReason.SUSPENDED))
 """Without `RESUMING`: a graph that resumes is like any other that is not ready yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimedStatus:
+class TimedStatus(msgspec.Struct, frozen=True):
     """A status to write, and when it may differ without a change of any object; None means never."""
 
     status: DynamoGraphDeploymentStatus
@@ -265,7 +262,7 @@ def _explained(
     views = {}
     for key, view in sorted(services.items()):
         if view.is_ready:
-            views[key] = replace(view, counts=view.counts.of_ready_service())
+            views[key] = structs.replace(view, counts=view.counts.of_ready_service())
             continue
         updates = view.counts.reason == GraphReason.UPDATING or is_updating(
             graph.status.services.get(key),
@@ -277,7 +274,7 @@ def _explained(
         reason = service_reason(view.counts.reason, updates=updates and not is_overdue)
         message = view.counts.message or f"{view.name}: {'; '.join(view.obstacles)}"
         counts = structs.replace(view.counts, reason=reason, message=message)
-        views[key] = replace(view, counts=counts)
+        views[key] = structs.replace(view, counts=counts)
     return views
 
 

@@ -5,8 +5,10 @@ operator may be killed at any moment. So the status records what a call may chan
 each reconcile compares the desired state with the recorded one, and calls run concurrently (`calls`).
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
+
+from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.models.api import DynamoModel, DynamoModelStatus

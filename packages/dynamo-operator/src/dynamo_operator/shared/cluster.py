@@ -6,7 +6,6 @@ apply compares it as a whole.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 import msgspec
@@ -223,8 +222,7 @@ class PodGroup(Resource):
     status: PodGroupStatus = PodGroupStatus()
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalApi:
+class OptionalApi(msgspec.Struct, frozen=True):
     """An optional API: title, types that the operator uses, and key under `optionalApis` in the chart."""
 
     title: str
@@ -273,8 +271,7 @@ def withheld_text(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class LiveTemplate:
+class LiveTemplate(msgspec.Struct, frozen=True):
     """Fields of a clique or scaling group in a live PodCliqueSet that rendering must repeat; None if not set.
 
     `min_available` and `scheduler` are immutable. `replicas` are scaled on the live object. `restart` is
@@ -302,8 +299,7 @@ LiveObjects: TypeAlias = Mapping[tuple[str, Key], Resource]
 """Live objects by kind and key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """The cluster as one component or graph sees it; objects and names are those of its namespace.
 
     `pull_secrets` are sorted names by registry host with port. `component_service_account` is the first of
@@ -315,19 +311,19 @@ class Facts:
     answer of the API server when the operator tried to create it.
     """
 
-    pull_secrets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    pull_secrets: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     component_service_account: str = ""
     component_service_accounts: frozenset[str] = frozenset()
-    running_defaults: Mapping[str, NamespaceDefaults] = field(default_factory=dict)
+    running_defaults: Mapping[str, NamespaceDefaults] = msgspec.field(default_factory=dict)
     lws_served: bool = False
     grove_served: bool = False
     kai_served: bool = False
     istio_served: bool = False
     inference_pools_served: bool = False
-    withheld: Mapping[OptionalApi, tuple[Kind, ...]] = field(default_factory=dict)
+    withheld: Mapping[OptionalApi, tuple[Kind, ...]] = msgspec.field(default_factory=dict)
     kai_queues: frozenset[str] = frozenset()
     claims: frozenset[str] = frozenset()
-    live_templates: Mapping[str, LiveTemplate] = field(default_factory=dict)
+    live_templates: Mapping[str, LiveTemplate] = msgspec.field(default_factory=dict)
     missing_ssh_keys: str = ""
     ssh_keys_refusal: str = ""
 

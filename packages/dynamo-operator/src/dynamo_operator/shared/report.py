@@ -5,10 +5,11 @@ the last status, specs without problems) only saves work: after a restart it rea
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import structs
+from msgspec.structs import replace
 from structlog.contextvars import bind_contextvars
 
 from dynamo_operator import labels

@@ -1,11 +1,11 @@
 """A graph on Grove says what Grove made of it, in a form that our own schema takes."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from dynamo_graphs.schema import status_problems
 from dynamo_operator.component.api import ComponentSpec

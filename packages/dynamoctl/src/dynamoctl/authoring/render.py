@@ -5,11 +5,12 @@ import binascii
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 from cyclopts import CycloptsError
+from msgspec.structs import replace
 
 from dynamo_graphs.offline import NOTHING, RENDERED, Beside, expanded, identity
 from dynamo_graphs.output import write_json, write_yaml

@@ -6,12 +6,14 @@ operator: effects of changed chart values are not previewed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from itertools import chain
 from typing import Any
+
+from msgspec.structs import replace
 
 from dynamo_graphs.ages import listed
 from dynamo_graphs.offline import prepared

@@ -55,8 +55,7 @@ from kube_runtime.types.meta import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Controlled:
+class Controlled(msgspec.Struct, frozen=True):
     """Objects that the owner controls: kept as desired, and deleted when they are not desired any more.
 
     An object of that name without this controller, by uid, is a conflict. `types` are all kinds that the
@@ -75,8 +74,7 @@ class Controlled:
     is_surplus: Callable[[Resource], bool] = lambda _: False
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(msgspec.Struct, frozen=True):
     """Objects with several owners at once, such as the headless Service of a base model.
 
     None is the controller. The garbage collector deletes the object with its last owner, and so does the last
@@ -119,8 +117,7 @@ class Shared:
         return {**desired, "metadata": {**desired["metadata"], **changed}}
 
 
-@dataclass(frozen=True, slots=True)
-class CreateOnly:
+class CreateOnly(msgspec.Struct, frozen=True):
     """Objects that hold data: created where none exist, controlled by the owner, and never changed again.
 
     An object that exists is left alone, also that of another client, and one that is no longer desired is not

@@ -12,6 +12,8 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import TypeAlias
 
+import msgspec
+
 from kube_runtime.errors import ApiError, NotFound, Refused, ServerFailure
 from kube_runtime.types.meta import Object, R, Resource, key_of
 
@@ -81,8 +83,7 @@ class Obstacle(StrEnum):
     NOT_ALLOWED = "exposure_not_allowed"
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(msgspec.Struct, frozen=True):
     """An object that could not be written, and why. `is_as_desired`: only our records on it are reverted."""
 
     obstacle: Obstacle

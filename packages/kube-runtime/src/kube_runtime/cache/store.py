@@ -30,8 +30,7 @@ from kube_runtime.wire import VALUE_BYTES, bytes_in_memory
 # versions are compared for equality only, so which of two states is newer must follow from other
 # facts. Three suffice: the watch brings the versions of one object in order; a complete list is
 # newer than everything known when it began; a uid that is gone never returns.
-@dataclass(frozen=True, slots=True)
-class Relist(Generic[R]):
+class Relist(msgspec.Struct, Generic[R], frozen=True):
     """A complete list: the states of an object before and in it, and uids removed while it was sent."""
 
     before: R | None
@@ -97,7 +96,7 @@ class Overlay(Generic[R]):
 
 
 class Index(Generic[R]):
-    """Lookups, consistent with each other. Returned iterators do not change with the index."""
+    """Lookups, consistent with each other."""
 
     def __init__(self) -> None:
         self._namespaces: dict[str, dict[str, R]] = {}
@@ -116,14 +115,15 @@ class Index(Generic[R]):
         return namespace in self._namespaces
 
     def list(self, namespace: str = "") -> Iterator[R]:
-        """The objects of a namespace; by default of all."""
+        """The objects of a namespace; by default of all. They do not change with the index."""
         if namespace:
             return iter(tuple(self._namespaces.get(namespace, {}).values()))
         return iter(tuple(chain.from_iterable(map(dict.values, self._namespaces.values()))))
 
-    def owned_by(self, uid: str) -> Iterator[R]:
-        """The objects with an owner reference to this uid."""
-        return iter(tuple(self._owned.get(uid, {}).values()))
+    def owned_by(self, uid: str) -> Iterable[R]:
+        """The objects with an owner reference to this uid, as long as the index does not change."""
+        owned = self._owned.get(uid)
+        return owned.values() if owned else ()
 
     def put(self, key: Key, new: R | None) -> None:
         """Replace the object with that key by `new`; None removes it."""
@@ -155,8 +155,7 @@ FETCHED_SECONDS = 30.0
 """How long an object that was read by name is shown if the watch does not bring it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change(Generic[R]):
+class Change(msgspec.Struct, Generic[R], frozen=True):
     """A change of the store as its readers see it. `initial`: the object is from the first list.
 
     None: there was, or is, no such object. Different uids: the object was deleted and recreated.

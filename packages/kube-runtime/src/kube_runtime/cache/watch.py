@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias
 
+import msgspec
 import structlog
 
 from kube_runtime.client.client import Client, Page, WatchLine, error_of_watch
@@ -15,40 +16,34 @@ from kube_runtime.types.meta import Key, Metadata, R, Selector
 from kube_runtime.wire import UNLIMITED, ObjectIdentity, decode, identity
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(msgspec.Struct, frozen=True):
     """A list begins, and ends with `Synced`. An earlier unfinished list is void."""
 
 
-@dataclass(frozen=True, slots=True)
-class Present(Generic[R]):
+class Present(msgspec.Struct, Generic[R], frozen=True):
     """An object of the list. If it comes several times, the last state counts."""
 
     resource: R
 
 
-@dataclass(frozen=True, slots=True)
-class Synced:
+class Synced(msgspec.Struct, frozen=True):
     """The list is complete: objects that are not in it do not exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changed(Generic[R]):
+class Changed(msgspec.Struct, Generic[R], frozen=True):
     """An object was created or changed."""
 
     resource: R
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(msgspec.Struct, frozen=True):
     """An object is gone, or no longer selected; within a list, it is no longer part of it."""
 
     key: Key
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(msgspec.Struct, frozen=True):
     """An object does not fit its type. The others are not affected."""
 
     error: DecodeError
@@ -81,23 +76,20 @@ LIST_SECONDS = 60.0
 """Timeout of a streamed list, which may get changes without end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Empty:
+class Empty(msgspec.Struct, frozen=True):
     """The next step starts a list, as a stream unless `in_pages`."""
 
     in_pages: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Paging(Generic[R]):
+class Paging(msgspec.Struct, Generic[R], frozen=True):
     """A list in pages. The next step takes a page."""
 
     pages: AsyncGenerator[Page[R], None]
     resource_version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(msgspec.Struct, frozen=True):
     """Everything up to a version is known. The next step opens a stream from there."""
 
     resource_version: str
@@ -124,8 +116,7 @@ class Watching:
         return not self.events_received and loop_time() - self.opened_at > silence
 
 
-@dataclass(frozen=True, slots=True)
-class Streaming:
+class Streaming(msgspec.Struct, frozen=True):
     """A list as the first events of a stream. The next step takes an event."""
 
     stream: Watching

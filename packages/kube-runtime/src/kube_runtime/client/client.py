@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol
 
 import msgspec
@@ -135,8 +135,7 @@ MOST_ERROR_BYTES = 1024 * 1024
 """Most bytes of an error; the rest is cut off."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """One HTTP request.
 
     `timeout_seconds` counts up to the last byte of the response; watches have none. `most_bytes` is the limit
@@ -145,7 +144,7 @@ class Request:
 
     method: str
     path: UrlPath
-    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    query: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     body: bytes | None = None
     content_type: str = "application/json"
     timeout_seconds: float | None = ANSWER_SECONDS

@@ -14,6 +14,7 @@ from enum import IntEnum
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
+import msgspec
 import structlog
 
 from kube_runtime.cache.informer import Watches
@@ -241,8 +242,7 @@ _STUCK_SECONDS = 30.0
 """Seconds after its timeout when a reconcile that ignores its cancellation counts as stuck."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """The outcome of a reconcile.
 
     The key is reconciled again after `requeue_after_seconds`. `written` is the object as the last write of

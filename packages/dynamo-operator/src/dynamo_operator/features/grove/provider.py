@@ -1,12 +1,12 @@
 """Grove as the provider of a graph: one PodCliqueSet, which it creates and scales, and the services in it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
 
 import msgspec
+from msgspec.structs import replace
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.diagnosis import diagnose

@@ -10,9 +10,10 @@ Grove replaces all pods when it changes, and its webhook rejects the change if c
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
+
+from msgspec.structs import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment

@@ -5,7 +5,6 @@ observed the newest set, a clique has the desired size, and its status describes
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -26,8 +25,7 @@ from dynamo_operator.shared.cluster import (
 from dynamo_operator.shared.conditions import unobserved
 
 
-@dataclass(frozen=True, slots=True)
-class GroveMember:
+class GroveMember(msgspec.Struct, frozen=True):
     """A service on Grove: the object that runs it, and its desired replicas.
 
     `live` is None if the object does not exist yet; `desired` is None if any number is right.

@@ -1,9 +1,9 @@
 """What managed rollouts add to the decision on a graph, and to its status."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment

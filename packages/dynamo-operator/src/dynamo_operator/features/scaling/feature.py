@@ -4,7 +4,7 @@ The operator creates an adapter with the replicas that the service has. From the
 belongs to the client that scales.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import has_adapter, is_worker

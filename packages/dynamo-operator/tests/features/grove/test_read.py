@@ -18,6 +18,7 @@ from dynamo_operator.shared.cluster import (
     PodCliqueScalingGroup,
     PodCliqueSet,
     PodCliqueStatus,
+    PullSecret,
     Queue,
     ReplicasSpec,
 )
@@ -90,7 +91,7 @@ def test_a_service_is_run_by_a_clique_or_by_a_group() -> None:
 @pytest.mark.parametrize(
     ("live", "observed"),
     [
-        ([], ServiceObserved(restart="r1")),
+        ([], ServiceObserved(exists=True, restart="r1", is_current=False)),
         ([1], ServiceObserved(exists=True, restart="r1", is_current=False)),
         ([2], ServiceObserved(exists=True, restart="r1", is_ready=True)),
     ],
@@ -130,3 +131,13 @@ def test_a_queue_wakes_the_graphs_that_wait_in_it() -> None:
     watches = grove_watches(cache(*graphs))
     assert [Key("prod", "new"), Key("prod", "on-grove")] == woken(watches, Queue(Metadata("dynamo")))
     assert [Key("prod", "queued")] == woken(watches, Queue(Metadata("research")))
+
+
+def test_a_pull_secret_wakes_the_graphs_on_grove_and_those_whose_provider_is_not_recorded_yet() -> None:
+    graphs = (
+        a_graph({"w": a_service()}, "new"),
+        on_provider(a_graph({"w": a_service()}, "on-grove"), GROVE),
+        on_provider(a_graph({"w": a_service()}, "elsewhere"), COMPONENT),
+    )
+    woken_by = woken(grove_watches(cache(*graphs)), PullSecret(Metadata("reg", "prod")))
+    assert [Key("prod", "new"), Key("prod", "on-grove")] == woken_by

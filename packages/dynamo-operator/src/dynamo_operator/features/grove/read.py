@@ -68,17 +68,18 @@ def grove_watches(cache: Cache) -> tuple[Watches, ...]:
                 yield Key(namespace, clique_set.metadata.controller.name)
             end = name.find(_INDEX, end + 1)
 
+    def graphs(namespace: str = "") -> Iterator[DynamoGraphDeployment]:
+        # The provider of a new graph is recorded by a reconcile that may have read before the change.
+        if cache.serves(cluster.PodCliqueSet):
+            for graph in cache.list(DynamoGraphDeployment, namespace):
+                if labels.WORKLOAD_PROVIDER not in graph.metadata.annotations or is_on_grove(graph):
+                    yield graph
+
     def in_queue(changed: Resource) -> Iterator[Key]:
-        if not cache.serves(cluster.PodCliqueSet):
-            return
-        for graph in cache.list(DynamoGraphDeployment):
-            is_unrecorded = labels.WORKLOAD_PROVIDER not in graph.metadata.annotations
-            if (is_unrecorded or is_on_grove(graph)) and kai_queue(graph) == changed.metadata.name:
-                yield graph.key
+        return (graph.key for graph in graphs() if kai_queue(graph) == changed.metadata.name)
 
     def beside(changed: Resource) -> Iterator[Key]:
-        graphs = cache.list(DynamoGraphDeployment, changed.metadata.namespace)
-        return (graph.key for graph in graphs if is_on_grove(graph))
+        return (graph.key for graph in graphs(changed.metadata.namespace))
 
     return (
         Watches(cluster.PodClique, of_child),

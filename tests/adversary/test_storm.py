@@ -1,11 +1,10 @@
 """A tenant stores objects that are large and expensive, while outsiders attack the webhook port.
 
 Another tenant works beside them, through the same webhooks. The hostile tenant's namespace is left out of
-them, so that its objects are stored. In full with `DYNAMO_TEST_LONG=1` (`make long`): 200 objects, 100 more of
-each watched type (`test_neighbours.py` has 1,000; with these the API server takes more than 16 GB here), and
-1,000 requests. Most of its time is the API server's: single writes of the largest
-objects take it up to 34 s, after which it gives up, on two busy cores. It stores about five of these a minute
-there, and needs 5 GB of memory.
+them, so that its objects are stored. In full with `DYNAMO_TEST_LONG=1` (`make long`): 200 objects, 100 more
+of each watched type, and 1,000 requests. `test_neighbours.py` has 1,000 of each: beside the 200 these take
+the API server more than 16 GB. Most of its time is the API server's: single writes of the largest objects
+take it up to 34 s, after which it gives up, on two busy cores.
 """
 
 import os

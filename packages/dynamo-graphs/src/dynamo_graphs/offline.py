@@ -226,8 +226,8 @@ def _request_objects(
     reference = None if base is None else ConfigMapReference(base["metadata"]["name"], BASE_FILE)
     if not request.status.observed_generation:  # its spec is accepted once its status has the generation
         generation = request.metadata.generation or 1
-        status = msgspec.structs.replace(request.status, observed_generation=generation)
-        request = msgspec.structs.replace(request, status=status)
+        status = replace(request.status, observed_generation=generation)
+        request = replace(request, status=status)
     return (
         *account_objects(request.metadata.namespace, spec, settings),
         *(() if base is None else (base,)),
@@ -248,8 +248,8 @@ def _profiled_objects(request: DynamoGraphDeploymentRequest, config_maps: Config
         generated, additional = result.graph, result.config_maps
     objects = [config_map(request, output, at.namespace) for output in named_config_maps(additional)]
     if spec.auto_apply and request.status.state != RequestState.DELETED:
-        status = msgspec.structs.replace(request.status, graph_text=as_text(generated))
-        profiled = msgspec.structs.replace(request, status=status)
+        status = replace(request.status, graph_text=as_text(generated))
+        profiled = replace(request, status=status)
         objects.append(deployed(profiled, spec, at))
     return tuple(objects)
 

@@ -51,7 +51,7 @@ def running_defaults(
         return now  # the user has switched the search on or off
     account = running.service_account_name
     if account and account not in facts.component_service_accounts:
-        running = msgspec.structs.replace(running, service_account_name=now.service_account_name)
+        running = replace(running, service_account_name=now.service_account_name)
     is_new = not set(now.image_pull_secrets) <= set(running.image_pull_secrets or ()) or (
         now.service_account_name != running.service_account_name
     )

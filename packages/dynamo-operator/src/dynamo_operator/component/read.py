@@ -4,7 +4,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from msgspec import structs
 from msgspec.structs import replace
 
 from dynamo_operator import labels, names
@@ -89,12 +88,12 @@ def _reduced_status(pod: Pod) -> PodStatus:
     addresses = pod.status.pod_ips if serves_model else ()
     if not is_ready(pod):
         conditions = (condition for condition in pod.status.conditions if condition.type in READ_CONDITIONS)
-        kept = structs.replace(pod.status, phase="", conditions=tuple(conditions), pod_ips=addresses)
+        kept = replace(pod.status, phase="", conditions=tuple(conditions), pod_ips=addresses)
         return kept if bytes_in_memory(kept) <= SLIM_BYTES else PodStatus()
     if not serves_model:
         return _IS_READY
     counted = (ContainerStatus(restart_count=count),) if (count := restarts(pod)) else ()
-    return structs.replace(_IS_READY, pod_ips=addresses, container_statuses=counted)
+    return replace(_IS_READY, pod_ips=addresses, container_statuses=counted)
 
 
 # A cluster has ten thousand pods, and a reconcile must not scan them to find its ten. So an index

@@ -176,7 +176,7 @@ class Decision(msgspec.Struct, frozen=True):
         """The decision with the metadata that the API server returned after the record was written."""
 
         graphs = (self.graph, self.effective, self.sized)
-        graph, effective, sized = (msgspec.structs.replace(written, metadata=metadata) for written in graphs)
+        graph, effective, sized = (replace(written, metadata=metadata) for written in graphs)
         return replace(self, graph=graph, effective=effective, sized=sized)
 
 

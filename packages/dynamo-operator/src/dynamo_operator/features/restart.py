@@ -7,7 +7,6 @@ service is complete when its workload has this id in its template and runs no ol
 from collections.abc import Mapping
 from enum import StrEnum
 
-import msgspec
 from msgspec.structs import replace
 
 from dynamo_operator.component.service import Observed
@@ -113,5 +112,5 @@ RESTART = Feature(
         or any(live.restart for live in it.inputs.services.values())
     ),
     plan=_plan_restart,
-    status=lambda decision, status: msgspec.structs.replace(status, restart=decision.restart.status),
+    status=lambda decision, status: replace(status, restart=decision.restart.status),
 )

@@ -6,7 +6,6 @@ since the annotation is gone by then.
 
 from enum import StrEnum
 
-import msgspec
 from msgspec.structs import replace
 
 from dynamo_operator import labels
@@ -115,7 +114,7 @@ def _condition(graph: DynamoGraphDeployment, status: str, reason: SuspensionReas
 def _with_suspended(decision: Decision, status: DynamoGraphDeploymentStatus) -> DynamoGraphDeploymentStatus:
     suspended = decision.suspension.condition
     conditions = status.conditions if suspended is None else (*status.conditions, suspended)
-    return msgspec.structs.replace(status, conditions=conditions)
+    return replace(status, conditions=conditions)
 
 
 SUSPENSION = Feature(

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from itertools import chain
 
-import msgspec
 from msgspec.structs import replace
 
 from dynamo_operator import labels, names
@@ -67,8 +66,8 @@ def decide_valid(
     kinds = {kind for kind, _ in inputs.live}
     record = to_record(stored, inputs.provider, inputs.facts, settings, kinds)
     annotations = {**stored.metadata.annotations, labels.WORKLOAD_PROVIDER: inputs.provider, **record}
-    metadata = msgspec.structs.replace(stored.metadata, annotations=annotations)
-    graph = msgspec.structs.replace(stored, metadata=metadata)
+    metadata = replace(stored.metadata, annotations=annotations)
+    graph = replace(stored, metadata=metadata)
     provider = PROVIDERS.get(inputs.provider, COMPONENTS)
     decision = Decision(graph, inputs, settings, now, provider, record=record)
     features = tuple(feature for feature in FEATURES if feature.applies(decision))
@@ -79,15 +78,15 @@ def decide_valid(
     replicas = effective_replicas(graph, decision.adapters.replicas, decision.suspension.zero)
     ids = decision.restart.ids
     services = {
-        key: msgspec.structs.replace(
+        key: replace(
             service,
             replicas=replicas[key],
             annotations=service.annotations | ({labels.RESTART_AT: ids[key]} if ids.get(key) else {}),
         )
         for key, service in graph.spec.services.items()
     }
-    spec = msgspec.structs.replace(graph.spec, services=services)
-    effective = msgspec.structs.replace(graph, spec=spec)
+    spec = replace(graph.spec, services=services)
+    effective = replace(graph, spec=spec)
     decision = replace(decision, effective=effective, sized=sized(effective))
     for feature in features:
         if feature.plan_sized:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import structs
 from msgspec.structs import replace
 from structlog.contextvars import bind_contextvars
 
@@ -242,7 +241,7 @@ async def report_unreadable(
     text = cut(text, _MESSAGE_LIMIT)
     status = failed_status(type_, reasons.conditions, bare.status, generation, reason, text)
     if type_ is DynamoModel:  # the schema wants both in every status
-        status = structs.replace(
+        status = replace(
             status, ready_endpoints=status.ready_endpoints or 0, total_endpoints=status.total_endpoints or 0
         )
     await reporter.stop(bare, Stop(status, event, [text]))

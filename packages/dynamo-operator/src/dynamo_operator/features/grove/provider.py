@@ -5,7 +5,6 @@ from datetime import datetime
 from functools import partial
 from itertools import chain
 
-import msgspec
 from msgspec.structs import replace
 
 from dynamo_operator.component.api import DynamoComponentDeployment
@@ -48,7 +47,7 @@ def _set_with_facts(decision: Decision, facts: Facts) -> tuple[tuple[Object, ...
         return graph_controlled(graph, chain(decision.around, grove_objects(graph, facts, settings)))
 
     rendered = render(settings)
-    undrained = msgspec.structs.replace(settings, worker_drain_period_seconds=0)
+    undrained = replace(settings, worker_drain_period_seconds=0)
     return rendered, tuple(as_running(rendered, partial(render, undrained), inputs.live, inputs.set_origin))
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-import msgspec
 from msgspec.structs import replace
 
 from dynamo_operator import labels
@@ -80,7 +79,7 @@ def _scale_and_record(decision: Decision) -> Decision:
 def _rollout_status(decision: Decision, status: DynamoGraphDeploymentStatus) -> DynamoGraphDeploymentStatus:
     assert decision.rollout is not None  # noqa: S101  # `_plan_rollout`
     progress = rolling_update(decision.graph, decision.rollout, rfc3339(decision.now))
-    return msgspec.structs.replace(status, rolling_update=progress)
+    return replace(status, rolling_update=progress)
 
 
 ROLLOUTS = Feature(

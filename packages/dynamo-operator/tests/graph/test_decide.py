@@ -17,7 +17,7 @@ from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapterSpec,
     ServiceReference,
 )
-from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus, Restart
 from dynamo_operator.graph.decide import (
     DISCOVERY,
     decide,
@@ -65,6 +65,20 @@ def test_an_adapter_to_create_asks_for_what_the_service_has() -> None:
     (desired,) = plan.adapters.desired
     assert ("chat-w", 5) == (desired["metadata"]["name"], desired["spec"]["replicas"])
     assert 5 == replicas(plan), "creating it changes nothing"
+
+
+@pytest.mark.parametrize(
+    ("services", "restarted"),
+    [({}, {"A", "B"}), ({"A": ServiceObserved(), "B": ServiceObserved()}, {"A"})],
+    ids=["new", "on Grove, before its first clique"],
+)
+def test_a_restart_goes_service_by_service_once_there_are_workloads(
+    services: dict[str, ServiceObserved], restarted: set[str]
+) -> None:
+    of_spec = {"A": a_service(), "B": a_service()}
+    found = a_graph(of_spec, metadata={"uid": "uid"}, restart=Restart("r1"))
+    found = msgspec.structs.replace(found, status=DynamoGraphDeploymentStatus(observed_generation=1))
+    assert restarted == planned(found, services=services).restart.ids.keys()
 
 
 @pytest.mark.parametrize(("was_scaled", "expected"), [({}, 6), (SCALED, 2)])

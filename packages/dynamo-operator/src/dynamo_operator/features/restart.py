@@ -98,7 +98,7 @@ def _plan_restart(decision: Decision) -> Decision:
     graph, observed = decision.graph, decision.inputs.services
     # A new graph has no pods that a restart could replace.
     is_unknown = not graph.status.observed_generation and graph.status.state is None
-    is_new = is_unknown or not any(live.exists for live in observed.values())
+    is_new = is_unknown or not observed  # on Grove, a service is in its set before it has a clique
     is_rolling_out = decision.revisions.is_rolling_out
     plan = restart_plan(graph, observed, is_new=is_new, is_rolling_out=is_rolling_out)
     return replace(decision, restart=plan)

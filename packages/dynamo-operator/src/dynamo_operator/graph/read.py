@@ -179,7 +179,7 @@ def _services_on_grove(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
 def _member(member: GroveMember, restart: str, clique_set: cluster.PodCliqueSet) -> ServiceObserved:
     live = member.live
     if live is None:  # once Grove creates it, it has pods
-        return ServiceObserved(exists=True, restart=restart, is_current=False)
+        return ServiceObserved(restart=restart)
     return ServiceObserved(
         exists=True,
         restart=restart,

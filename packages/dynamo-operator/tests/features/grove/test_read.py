@@ -91,7 +91,7 @@ def test_a_service_is_run_by_a_clique_or_by_a_group() -> None:
 @pytest.mark.parametrize(
     ("live", "observed"),
     [
-        ([], ServiceObserved(exists=True, restart="r1", is_current=False)),
+        ([], ServiceObserved(restart="r1")),
         ([1], ServiceObserved(exists=True, restart="r1", is_current=False)),
         ([2], ServiceObserved(exists=True, restart="r1", is_ready=True)),
     ],

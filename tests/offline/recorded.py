@@ -61,22 +61,20 @@ def offline_differences(
             f"{identity(each)}: applied" for each in live if is_applied(each) and identity(each) not in names
         ]
     different = unequal(world, found, live, [*given, *results])
-    if any(map(_restarts, there.values())):
+    if any(_restarts(each, is_edited=stage > 0) for each in there.values()):
         different = [each for each in different if labels.RESTART_AT not in each]
     return different
 
 
-def _restarts(graph: Object) -> bool:
+def _restarts(graph: Object, *, is_edited: bool) -> bool:
     """Whether running pods may have another id of a restart than the spec, which only a cluster knows.
 
     While a restart is in progress, its end is printed, where all services carry its id. Pods keep the id of a
-    restart that is no longer in the spec.
+    restart that an edit has removed from the spec.
     """
     restart = graph.get("status", {}).get("restart") or {}
     is_wanted = (graph.get("spec", {}).get("restart") or {}).get("id")
-    return graph["kind"] == _GRAPH and (
-        restart.get("phase") == "Restarting" or bool(restart and not is_wanted)
-    )
+    return graph["kind"] == _GRAPH and (restart.get("phase") == "Restarting" or (is_edited and not is_wanted))
 
 
 def _is_result(body: Object) -> bool:

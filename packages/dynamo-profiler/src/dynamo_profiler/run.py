@@ -211,16 +211,14 @@ def best(space: SearchSpace) -> Answer:
         Refusal: not even the predictions meet the targets, or only with more GPUs or replicas than allowed.
     """
     configuration = space.configuration
-    no_margin = ""
+    without_margin = replace(configuration, margin=0)
     try:
         choice = cheapest(space.engines, configuration, (space.prefill, space.decode))
     except Refusal as error:
         if configuration.margin is not None:
             raise
-        no_margin = str(error)
-    exact = cheapest(space.engines, replace(configuration, margin=0))
-    if no_margin:
-        return Answer(exact, no_margin=no_margin)
+        return Answer(cheapest(space.engines, without_margin), no_margin=str(error))
+    exact = cheapest(space.engines, without_margin)
     return Answer(choice, exact if exact.gpus < choice.gpus else None)
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from dynamo_graphs.ages import age, ago, since
 from dynamo_graphs.catalog import NO_ACTION, meaning, pod_advice
+from dynamo_graphs.leadership import REMEDY, UNKNOWN, Leadership, absence, leadership
 from dynamo_graphs.reader import Reading
 from dynamo_graphs.services import Service, services
 from dynamo_operator import labels
@@ -87,11 +88,27 @@ async def explained(reading: Reading, stated: Stated) -> Explanation:
     changed = None
     if is_behind(stated):
         changed = changed_at(await reading.raw(stated.KIND, stated.key) or {})
-    return explanation(stated, now=datetime.now(UTC), changed_at=changed)
+    known = await leadership(reading, stated.metadata.namespace)
+    return explanation(stated, now=datetime.now(UTC), changed_at=changed, known=known)
 
 
-def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None) -> Explanation:
-    """Explain the state of an object. `changed_at` is when its spec changed; None if unknown."""
+def explanation(
+    stated: Stated, *, now: datetime, changed_at: str | None = None, known: Leadership = UNKNOWN
+) -> Explanation:
+    """Explain the state of an object: first that no operator runs, by its Leases, if that is so.
+
+    `changed_at` is when the spec changed; None if unknown.
+    """
+    causes = _of_status(stated, now, changed_at)
+    is_waiting = is_behind(stated) and _CHECK in causes.advice
+    gone = absence(known, now, is_waiting=is_waiting)
+    if not gone:
+        return causes
+    others = (advice for advice in causes.advice if advice not in (_CHECK, _AGAIN))
+    return Explanation((gone, *causes.findings), (REMEDY, *others))
+
+
+def _of_status(stated: Stated, now: datetime, changed_at: str | None) -> Explanation:
     named = str(stated.key)
     if stated.metadata.deletion_timestamp:
         return _deletion(stated, named, now)

@@ -44,8 +44,10 @@ UNKNOWN = Leadership(is_known=False)
 async def leadership(reading: Reading, namespace: str) -> Leadership:
     """The Leases of the operators that may manage a namespace. Raises: ApiError, Unreachable."""
     try:
-        leases = (reading.one(Lease, key) for key in (ELECTION_LEASE, Key(namespace, MARKER_LEASE)))
-        return Leadership(*await asyncio.gather(*leases))
+        cluster_wide, marker = await asyncio.gather(
+            reading.one(Lease, ELECTION_LEASE), reading.one(Lease, Key(namespace, MARKER_LEASE))
+        )
+        return Leadership(cluster_wide, marker)
     except Forbidden:
         return UNKNOWN
 
@@ -70,10 +72,10 @@ def lapse(lease: Lease, now: datetime) -> str:
         return f"{holder} has not renewed its Lease {lease.key} since it did{ago(lease.spec.renew_time, now)}"
     return f"the last one gave up its Lease {lease.key}{ago(lease.spec.renew_time, now)}"
 
+
 def is_held(lease: Lease | None, now: datetime) -> bool:
     """Whether an operator holds the Lease."""
     if lease is None or not lease.spec.holder_identity:
         return False
     age = seconds_between(lease.spec.renew_time, now)
     return age is not None and age < (lease.spec.lease_duration_seconds or 0)
-

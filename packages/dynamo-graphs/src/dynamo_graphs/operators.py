@@ -30,11 +30,11 @@ class Running:
     number of its pods that are ready.
     """
 
+    deployment: Key
     account: Key
     namespace: str
-    elects: bool = True
-    deployment: Key = Key("", "")
-    ready_replicas: int = 0
+    elects: bool
+    ready_replicas: int
 
 
 async def operators(reading: Reading) -> list[Running]:
@@ -48,7 +48,7 @@ async def operators(reading: Reading) -> list[Running]:
         elects = given.get("leader-elect", "false") != "false"
         ready = deployment.status.ready_replicas
         restricted = next(filter(None, namespaces), "")
-        running.append(Running(account, restricted, elects, deployment.key, ready))
+        running.append(Running(deployment.key, account, restricted, elects, ready))
     return running
 
 

@@ -220,9 +220,8 @@ def summary(findings: Sequence[Finding]) -> str:
 
 def leader(lease: Lease | None, running: Sequence[Running], now: datetime, *, is_before: bool) -> Finding:
     """Which operator leads in the whole cluster. Before an installation, that would make two."""
-    if not is_held(lease, now):
-        alone = _alone(running)
-        if alone:
+    if lease is None or not is_held(lease, now):
+        if alone := _alone(running):
             return _without_election(alone, is_before=is_before)
         return ok(f"no operator leads{f'; {lapse(lease, now)}' if lease else ''}")
     holder = lease.spec.holder_identity
@@ -247,7 +246,11 @@ def absent(
     `own` are the namespaces whose own operator runs; of the graphs elsewhere, `waiting` have not been
     reconciled, and `reconciled` is the number of the others.
     """
-    wait = f"; {counted(len(waiting), 'graph')} not reconciled: {listed(waiting, _MOST_NAMED)}" if waiting else ""
+    wait = (
+        f"; {counted(len(waiting), 'graph')} not reconciled: {listed(waiting, _MOST_NAMED)}"
+        if waiting
+        else ""
+    )
     alone = _alone(running)
     if any(operator.ready_replicas for operator in alone):
         return _without_election(alone, is_before=False)

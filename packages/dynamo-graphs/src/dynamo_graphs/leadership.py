@@ -4,11 +4,11 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 
-from dynamo_graphs.ages import ago
+from dynamo_graphs.ages import ago, since
 from dynamo_graphs.reader import Reading
 from dynamo_operator.names import MARKER_LEASE
 from kube_runtime.errors import Forbidden
-from kube_runtime.times import seconds_between
+from kube_runtime.times import instant, rfc3339, seconds_between
 from kube_runtime.types.kinds import Lease
 from kube_runtime.types.meta import Key
 
@@ -68,9 +68,11 @@ def absence(known: Leadership, now: datetime, *, is_waiting: bool) -> str:
 
 def lapse(lease: Lease, now: datetime) -> str:
     """How a Lease that no operator holds was lost."""
+    renewed = instant(lease.spec.renew_time)  # with microseconds
+    time = rfc3339(renewed) if renewed else None
     if holder := lease.spec.holder_identity:
-        return f"{holder} has not renewed its Lease {lease.key} since it did{ago(lease.spec.renew_time, now)}"
-    return f"the last one gave up its Lease {lease.key}{ago(lease.spec.renew_time, now)}"
+        return f"{holder} has not renewed its Lease {lease.key}{since(time, now)}"
+    return f"the last one gave up its Lease {lease.key}{ago(time, now)}"
 
 
 def is_held(lease: Lease | None, now: datetime) -> bool:

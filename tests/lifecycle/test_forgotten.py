@@ -5,7 +5,6 @@ import gc
 
 from cluster.graph.graphs import graph, service, worker
 from kube_runtime.apply.suppression import Recent
-from kube_runtime.types.meta import Object
 from lifecycle.running import GRAPH, NAMESPACE, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 
@@ -14,10 +13,6 @@ def remembered() -> int:
     """How many values all caches of the process hold."""
     gc.collect()
     return sum(len(cache) for cache in gc.get_objects() if isinstance(cache, Recent))
-
-
-def names(objects: dict[object, Object]) -> list[object]:
-    return [key for key, body in objects.items() if body["metadata"].get("namespace") == NAMESPACE]
 
 
 async def come_and_gone(world: Running, name: str) -> None:
@@ -33,7 +28,7 @@ async def come_and_gone(world: Running, name: str) -> None:
     for collection, objects in world.server.storage.objects.items():
         if collection.endswith(("/events", "/leases")):
             continue
-        for key in names(objects):
+        for key in [key for key in objects if key.namespace == NAMESPACE]:
             world.server.storage.delete(collection, key, {})
     await asyncio.sleep(REST_SECONDS)
 

@@ -47,7 +47,6 @@ from kube_runtime.errors import ConfigError
 from kube_runtime.leases import Election, Terms
 from kube_runtime.leases import identity as candidate
 from kube_runtime.metrics import InstrumentedTransport, RuntimeMetrics
-from kube_runtime.types.kinds import ControllerRevision
 from kube_runtime.types.meta import Key, Resource
 
 
@@ -125,8 +124,7 @@ def control_graphs(parts: Parts) -> PodIndex:
     wake = manager.control(graphs, options).wake
     failing = (component_reporter.failing.forget, graph_reporter.failing.forget)
     memories = (applier.forget, parts.events.forget, validated.forget, *failing)
-    written = (*components.owns, *graphs.owns, ControllerRevision, graphs.reconciles)
-    for type_ in dict.fromkeys(written):
+    for type_ in dict.fromkeys((*components.owns, *graphs.owns, *graphs.keeps, graphs.reconciles)):
         cache.subscribe_deleted(type_, *memories)
     reporter = parts.reporter("dgdscalingadapter", StatusRateLimit())
     scaling = ScalingController(cache, reporter)

@@ -1,25 +1,28 @@
 """Which manager owns which fields of an object, and what an apply takes over.
 
-To a person, kubectl and dynamoctl are one pair of hands: an apply overwrites what either has set, and what
-kubectl has applied, created or replaced as a whole becomes ours first, so that fields that leave the file leave
-the object. Controllers and GitOps tools would write their values again, so their fields are a conflict.
+A person uses kubectl and dynamoctl in turn: an apply overwrites what either has set, and what kubectl has
+applied, created or replaced as a whole becomes ours first, so that fields that leave the file leave the
+object. Controllers and GitOps tools would write their values again, so their fields are a conflict.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from http import HTTPStatus
 from itertools import groupby
 from typing import Literal
 
 import msgspec
 
+from dynamo_graphs.ages import some_of
 from dynamo_graphs.reader import MANAGER, Reading
 from dynamo_operator.features.scaling.api import FIELD_MANAGER as SCALING
 from kube_runtime.apply.managed_fields import is_of, moved, union
 from kube_runtime.client.client import APPLY_PATCH, MERGE_PATCH
 from kube_runtime.errors import Conflict
 from kube_runtime.types.meta import Fields, Kind, Object, from_json, key_of
+from kube_runtime.wire import UNREADABLE
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation in which kubectl's client-side apply keeps the file, to find out what has left it."""
@@ -33,7 +36,7 @@ _WHOLE = {
 }
 """kubectl's names when it writes a whole file, each with its operation.
 
-Under its other names, such as `kubectl-edit` or `kubectl-label`, it sets single fields that no file has to name.
+Under its other names, such as `kubectl-edit` or `kubectl-label`, it sets single fields that no file names.
 """
 
 _GITOPS = re.compile("argo|flux|kustomize|helm|fleet|rancher|kapp|config-?sync|terraform|pulumi|crossplane")
@@ -53,8 +56,9 @@ class OwnedField:
 
     @property
     def is_personal(self) -> bool:
-        """Whether a person set it with kubectl or dynamoctl."""
-        return self.manager in (MANAGER, "kubectl") or self.manager.startswith("kubectl-")
+        """Whether a person set it with kubectl or dynamoctl; kubectl's own record counts, too."""
+        is_record = self.path.endswith(LAST_APPLIED)
+        return is_record or self.manager in (MANAGER, "kubectl") or self.manager.startswith("kubectl-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Planned:
 
     live: Object | None
     after: Object
-    overwritten: tuple[OwnedField, ...]
+    overwritten: tuple[OwnedField, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +89,10 @@ async def planned(reading: Reading, kind: Kind, body: Object) -> Planned:
     try:
         after = await _applied(reading, kind, desired, is_dry=True, force=False)
     except Conflict as error:
-        overwritten = owned_fields(error)
-        if not overwritten:
+        owned = owned_fields(error)
+        if not owned:
             raise
+        overwritten = tuple(field for field in owned if not field.path.endswith(LAST_APPLIED))
         after = await _applied(reading, kind, desired, is_dry=True, force=True)
     if live is None:
         return Planned(None, after, overwritten)
@@ -97,6 +102,12 @@ async def planned(reading: Reading, kind: Kind, body: Object) -> Planned:
         patch = merge_patch(comparable(live), comparable(left))
         after = await reading.patched(kind, key_of(body), patch, MERGE_PATCH, is_dry=True)
     return Planned(live, after, overwritten)
+
+
+def ensure_no_conflict(plan: Planned) -> None:
+    """Check that an apply would overwrite only what people have set. Raises: Conflict."""
+    if text := conflict_text(plan.overwritten):
+        raise Conflict(HTTPStatus.CONFLICT, "Conflict", f"{plan.after['kind']} {key_of(plan.after)}: {text}")
 
 
 async def applied(reading: Reading, kind: Kind, body: Object, *, force: bool) -> Applied:
@@ -159,38 +170,40 @@ def owned_fields(error: Conflict) -> tuple[OwnedField, ...]:
 
 def ensure_personal(error: Conflict) -> None:
     """Raise a conflict again, in words, if fields in it are of a controller or a GitOps tool."""
-    foreign = [owned for owned in owned_fields(error) if not owned.is_personal]
-    if foreign:
-        error.message = conflict_text(foreign)
+    if text := conflict_text(owned_fields(error)):
+        error.message = text
         raise error
 
 
-def conflict_text(foreign: Iterable[OwnedField]) -> str:
-    """Which managers own which fields, and what to do about it."""
-    texts = []
-    for manager, group in groupby(sorted(foreign), key=lambda owned: owned.manager):
-        paths = [owned.path for owned in group]
-        texts.append(f"{some_of(paths, ', ')} {'is' if len(paths) == 1 else 'are'} managed by {_named(manager)}")
-    force = "--force-conflicts (in Python force=True) overwrites the value"
-    return f"conflict, nothing was written: {'; '.join(texts)}; {force}"
+def conflict_text(overwritten: Iterable[OwnedField]) -> str:
+    """Which controllers and GitOps tools own which fields, and what to do about it; "" if none does."""
+    foreign = _by_manager(owned for owned in overwritten if not owned.is_personal)
+    if not foreign:
+        return ""
+    texts = (f"{manager} owns {some_of(paths, ', ')} ({_advice(manager)})" for manager, paths in foreign)
+    return f"conflict: {'; '.join(texts)}; --force-conflicts, or force=True in Python, overwrites it"
 
 
-def _named(manager: str) -> str:
+def overwriting(overwritten: Iterable[OwnedField]) -> Iterator[str]:
+    """A line for each manager whose fields an apply overwrites, or may not overwrite."""
+    for manager, paths in _by_manager(overwritten):
+        if OwnedField(manager, "").is_personal:
+            yield f"overwrites what {manager} has set: {some_of(paths)}"
+        else:
+            yield f"conflict with {manager}: {some_of(paths)} ({_advice(manager)}, or use --force-conflicts)"
+
+
+def _by_manager(owned: Iterable[OwnedField]) -> list[tuple[str, list[str]]]:
+    groups = groupby(sorted(owned), key=lambda field: field.manager)
+    return [(manager, [field.path for field in group]) for manager, group in groups]
+
+
+def _advice(manager: str) -> str:
     if _GITOPS.search(manager):
-        return f"{manager}: edit it in the repository that {manager} applies"
+        return "change it in the Git repository"
     if manager in _AUTOSCALERS:
-        return f"{manager}: leave it out of the file, because an autoscaler sets it"
-    return f"{manager}: leave it out of the file, or change it there"
-
-
-_MOST = 3
-"""Paths that a line names."""
-
-
-def some_of(paths: Sequence[str], separator: str = "; ") -> str:
-    """The first paths, and how many there are more."""
-    more = len(paths) - _MOST
-    return separator.join((*paths[:_MOST], *([f"and {more} more"] if more > 0 else ())))
+        return "it sets the replicas: leave them out of the file"
+    return "leave it out of the file"
 
 
 def taken_over(live: Object) -> list[Object] | None:
@@ -222,7 +235,7 @@ def with_last_applied(body: Object, live: Object | None) -> Object:
     file = {**body, "metadata": {**body["metadata"], "annotations": notes}}
     try:
         is_same = from_json(record, Object) == file
-    except ValueError:
+    except UNREADABLE:
         is_same = False
     text = record if is_same else f"{msgspec.json.encode(file, order='sorted').decode()}\n"
     return {**file, "metadata": {**file["metadata"], "annotations": {**notes, LAST_APPLIED: text}}}
@@ -235,7 +248,7 @@ def _inside(fields: object, *names: str) -> Object:
 
 
 def without_left_out(after: Object, live: Object) -> Object:
-    """`after`, of a dry run, without the fields that whole files have set and that nobody sets any more."""
+    """`after`, of a dry run, without the fields that whole files have set and that no manager sets any more."""
     entries = live["metadata"].get("managedFields", ())
     theirs = [entry["fieldsV1"] for entry in entries if _is_whole(entry)]
     if not theirs:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+
 from field_sets import entry
 from kube_runtime.apply.applier import Applier, Controlled, Shared, controller_reference
 from kube_runtime.apply.result import Obstacle, Verb

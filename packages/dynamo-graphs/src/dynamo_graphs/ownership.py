@@ -57,8 +57,12 @@ class OwnedField:
     @property
     def is_personal(self) -> bool:
         """Whether a person set it with kubectl or dynamoctl; kubectl's own record counts, too."""
-        is_record = self.path.endswith(LAST_APPLIED)
-        return is_record or self.manager in (MANAGER, "kubectl") or self.manager.startswith("kubectl-")
+        return self.path.endswith(LAST_APPLIED) or is_person(self.manager)
+
+
+def is_person(manager: str) -> bool:
+    """Whether a field manager is what a person types: dynamoctl, kubectl or one of its plugins."""
+    return manager in (MANAGER, "kubectl") or manager.startswith("kubectl-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +191,7 @@ def conflict_text(overwritten: Iterable[OwnedField]) -> str:
 def overwriting(overwritten: Iterable[OwnedField]) -> Iterator[str]:
     """A line for each manager whose fields an apply overwrites, or may not overwrite."""
     for manager, paths in _by_manager(overwritten):
-        if OwnedField(manager, "").is_personal:
+        if is_person(manager):
             yield f"overwrites what {manager} has set: {some_of(paths)}"
         else:
             yield f"conflict with {manager}: {some_of(paths)} ({_advice(manager)}, or use --force-conflicts)"
@@ -225,11 +229,11 @@ def with_last_applied(body: Object, live: Object | None) -> Object:
     metadata = (live or {}).get("metadata", {})
     record = metadata.get("annotations", {}).get(LAST_APPLIED)
     owners = [
-        OwnedField(entry["manager"], LAST_APPLIED)
+        entry["manager"]
         for entry in metadata.get("managedFields", ())
         if f"f:{LAST_APPLIED}" in _inside(entry.get("fieldsV1"), "f:metadata", "f:annotations")
     ]
-    if record is None or not any(owner.is_personal for owner in owners):
+    if record is None or not any(map(is_person, owners)):
         return body
     notes = {k: v for k, v in (body["metadata"].get("annotations") or {}).items() if k != LAST_APPLIED}
     file = {**body, "metadata": {**body["metadata"], "annotations": notes}}
@@ -248,7 +252,7 @@ def _inside(fields: object, *names: str) -> Object:
 
 
 def without_left_out(after: Object, live: Object) -> Object:
-    """`after`, of a dry run, without the fields that whole files have set and that no manager sets any more."""
+    """`after`, of a dry run, without what whole files have set and no manager sets any more."""
     entries = live["metadata"].get("managedFields", ())
     theirs = [entry["fieldsV1"] for entry in entries if _is_whole(entry)]
     if not theirs:

@@ -10,6 +10,7 @@ from dynamo_graphs.ownership import (
     LAST_APPLIED,
     OwnedField,
     conflict_text,
+    is_person,
     overwriting,
     owned_fields,
     taken_over,
@@ -95,8 +96,8 @@ def test_a_field_leaves_if_kubectl_applied_it_and_no_manager_sets_it_now(
 
 
 def test_entries_of_lists_leave_by_their_key() -> None:
-    theirs = {"f:envs": {'k:{"name":"A"}': {".": {}, "f:name": {}}, 'k:{"name":"B"}': {".": {}}}}
-    names = {"f:finalizers": {'v:"x"': {}, 'v:"y"': {}}}
+    theirs: Object = {"f:envs": {'k:{"name":"A"}': {".": {}, "f:name": {}}, 'k:{"name":"B"}': {".": {}}}}
+    names: Object = {"f:finalizers": {'v:"x"': {}, 'v:"y"': {}}}
     kept = {"f:envs": {'k:{"name":"B"}': {".": {}}}, "f:finalizers": {'v:"y"': {}}}
     live = an_object(entry(APPLIED, "Update", {**theirs, **names}))
     after = an_object(
@@ -107,9 +108,10 @@ def test_entries_of_lists_leave_by_their_key() -> None:
 
 
 def test_kubectls_record_of_the_file_stays_up_to_date() -> None:
-    owned = {"f:metadata": {"f:annotations": {f"f:{LAST_APPLIED}": {}}}}
-    file = {"apiVersion": "v1", "kind": "K", "metadata": {"name": "chat", "namespace": "n"}, "spec": {"a": 1}}
-    record = json.dumps({**file, "metadata": {**file["metadata"], "annotations": {}}})  # type: ignore[dict-item]
+    owned: Object = {"f:metadata": {"f:annotations": {f"f:{LAST_APPLIED}": {}}}}
+    file: Object = an_object(spec={"a": 1})
+    del file["metadata"]["managedFields"]
+    record = json.dumps({**file, "metadata": {**file["metadata"], "annotations": {}}})
     live = an_object(entry(APPLIED, "Update", owned), record=record)
     assert record == with_last_applied(file, live)["metadata"]["annotations"][LAST_APPLIED]
     edited = {**file, "spec": {"a": 2}}
@@ -159,4 +161,4 @@ def test_a_conflict_names_field_manager_and_remedy_once() -> None:
     ],
 )
 def test_who_is_a_person(manager: str, is_personal: bool) -> None:
-    assert is_personal == OwnedField(manager, "spec").is_personal
+    assert is_personal == is_person(manager)

@@ -1,7 +1,7 @@
 """Causes of messages, and what to do about them.
 
-The messages are those of Kubernetes, of container runtimes, engines and registries. `advice.toml` has a row for
-each of them; `make docs` writes the table in docs/failure-modes.md from it.
+The messages are those of Kubernetes, of container runtimes, engines and registries. `advice.toml` has a row
+for each of them; `make docs` writes the table in docs/failure-modes.md from it.
 """
 
 import json
@@ -94,12 +94,14 @@ def causes(evidence: Iterable[Evidence], names: Mapping[str, str]) -> tuple[Caus
     """The cause of each service's trouble, the most specific first; empty if no message is known.
 
     Messages about the whole graph count only if none about a service does: they repeat those. `names` are
-    those of the graph and its namespace.
+    those of the object: its `kind` for kubectl, `name`, `namespace` and `graph`.
     """
     by_service: dict[str, _Match] = {}
     for found in evidence:
         match, best = _match_of(found), by_service.get(found.service)
-        if match is not None and (best is None or match.number < best.number):
+        if match is None or (not found.service and _lacks_names(match, names)):
+            continue
+        if best is None or match.number < best.number:
             by_service[found.service] = match
     if len(by_service) > 1:
         by_service.pop("", None)
@@ -125,6 +127,11 @@ def _match_of(found: Evidence) -> _Match | None:
             if (is_about_output or found.word not in _OUTPUT) and row.match.search(text):
                 return _Match(number, row, found, text)
     return None
+
+
+def _lacks_names(match: _Match, names: Mapping[str, str]) -> bool:
+    """Whether the cause would not say which object it is about."""
+    return any(name and name not in _values(match, names) for name in _PLACEHOLDER.findall(match.row.cause))
 
 
 def _cause(text: str, matches: Sequence[_Match], names: Mapping[str, str]) -> Cause:
@@ -154,11 +161,13 @@ def _line(text: str) -> str:
 
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{(\w+)\}")
-_NOUN = re.compile(r"\b([Pp]od|[Nn]ode|[Cc]ontainer|PVC) \{(\w+)\}")
+_NOUN = re.compile(
+    r"(?P<article>\b[Tt]he )?\b(?P<noun>[Pp]od|[Nn]ode|[Cc]ontainer|image|PVC) \{(?P<name>\w+)\}"
+)
 """A noun before the name of an object, which may be unknown."""
 
 _COMMANDS = {
-    "edit": "kubectl edit dgd {graph} -n {namespace}",
+    "edit": "kubectl edit {kind} {name} -n {namespace}",
     "logs": "kubectl logs {pod} -n {namespace} -c {container}",
     "previous": "kubectl logs {pod} -n {namespace} -c {container} --previous",
     "describe": "kubectl describe pod {pod} -n {namespace}",
@@ -181,14 +190,17 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def _sentence(text: str, values: Mapping[str, str]) -> str:
-    def without_name(match: re.Match[str]) -> str:
-        if match[2] in values:
+    def named(match: re.Match[str]) -> str:
+        if match["name"] in values:
             return match[0]
-        return f"{'The' if match[1][0].isupper() and match[1] != 'PVC' else 'the'} {match[1] if match[1] == 'PVC' else match[1].lower()}"
+        article = match["article"] or (
+            "The " if match["noun"][0].isupper() and match.start() == 0 else "the "
+        )
+        return article + (match["noun"] if match["noun"] == "PVC" else match["noun"].lower())
 
-    named = _NOUN.sub(without_name, text)
     return _PLACEHOLDER.sub(
-        lambda match: _literal(match) or values.get(match[1], f"the {match[1]}")[:_VALUE_LIMIT], named
+        lambda match: _literal(match) or values.get(match[1], f"the {match[1]}")[:_VALUE_LIMIT],
+        _NOUN.sub(named, text),
     )
 
 
@@ -220,7 +232,6 @@ def _toleration(values: Mapping[str, str]) -> str:
     return json.dumps({"spec": {"services": {values["service"]: service}}})
 
 
-
 def in_general(text: str) -> str:
     """A cause or a remedy without an object: names in capitals, for a page."""
 
@@ -229,7 +240,8 @@ def in_general(text: str) -> str:
         if literal := _literal(match):
             return literal
         if name in _COMMANDS:
-            return _PLACEHOLDER.sub(lambda inner: inner[1].upper(), _COMMANDS[name])
+            command = _COMMANDS[name].replace("{kind}", "dgd")
+            return _PLACEHOLDER.sub(lambda inner: inner[1].upper(), command)
         return {"ending": ".", "last": "…"}.get(name, name.upper())
 
     return _PLACEHOLDER.sub(word, text)

@@ -1,7 +1,7 @@
-"""Messages about the objects of a graph that is not ready: what `kubectl describe` and `kubectl logs` would show.
+"""Messages about the objects of a graph that is not ready: what `kubectl describe` and `logs` would show.
 
-Few objects are read: the pods of the graph, their PVCs and nodes, and Events. What the user may not read is left
-out, because the status of the graph names the worst causes, too.
+Few objects are read: the pods of the graph, their PVCs and nodes, and Events. What the user may not read is
+left out, because the status of the graph names the worst causes, too.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
+from math import ceil
 from typing import TypeVar
 
 from dynamo_graphs.advice import LOG, Evidence
@@ -75,10 +76,13 @@ async def facts(reading: Reading, stated: Stated) -> Facts:
     pods = [pod for pod in await _page(reading, Pod.KIND, namespace, labels_=selector) if _is_late(pod)]
     pods = pods[:_MOST_PODS]
     claims = dict.fromkeys((*named, *(name for pod in pods for name in _claims_of(pod))))
-    by_name = dict(zip(claims, await _all(_one(reading, PersistentVolumeClaim.KIND, Key(namespace, name)) for name in claims)))
+    reads = (_one(reading, PersistentVolumeClaim.KIND, Key(namespace, name)) for name in claims)
+    by_name = dict(zip(claims, await _all(reads), strict=True))
     known = {name: claim for name, (is_known, claim) in by_name.items() if is_known}
-    classes = {_class_of(claim) for claim in known.values() if claim and _phase(claim) == "Pending"} - {""}
-    answers = dict(zip(classes, await _all(_one(reading, STORAGE_CLASS, Key("", name)) for name in classes)))
+    pending = (claim for claim in known.values() if claim and _phase(claim) == "Pending")
+    classes = sorted({_class_of(claim) for claim in pending} - {""})
+    looked_up = await _all(_one(reading, STORAGE_CLASS, Key("", name)) for name in classes)
+    answers = dict(zip(classes, looked_up, strict=True))
     needs_nodes = any(not pod["spec"].get("nodeName") for pod in pods)
     events, nodes = await asyncio.gather(
         _page(reading, Event.KIND, namespace, fields="type!=Normal") if pods or known else _nothing(),
@@ -102,7 +106,9 @@ async def _all(reads: Iterable[Awaitable[T]]) -> list[T]:
     return await asyncio.gather(*reads)
 
 
-async def _page(reading: Reading, kind: Kind, namespace: str, *, labels_: str = "", fields: str = "") -> list[Object]:
+async def _page(
+    reading: Reading, kind: Kind, namespace: str, *, labels_: str = "", fields: str = ""
+) -> list[Object]:
     """The first objects of a list; empty if the user may not list them."""
     with suppress(ApiError, Unreachable, DecodeError):
         async with aclosing(reading.client.raw_pages(kind, namespace, labels_, fields)) as pages:
@@ -187,10 +193,12 @@ def _of_facts(read: Facts, now: datetime) -> Iterator[Evidence]:
 
 
 def _of_creation(events: Iterable[Object], workloads: Mapping[str, str]) -> Iterator[Evidence]:
-    """The messages of Events about pods that could not be created; `workloads` is the service of each name."""
+    """The messages of Events about pods that were not created; `workloads` is the service of each name."""
     for event in events:
         about = str((event.get("involvedObject") or {}).get("name", ""))
-        service = next((it for name, it in workloads.items() if about == name or about.startswith(f"{name}-")), None)
+        service = next(
+            (it for name, it in workloads.items() if about == name or about.startswith(f"{name}-")), None
+        )
         if event.get("reason") in _CREATES and service is not None:
             yield Evidence(str(event["reason"]), str(event.get("message", "")), service)
 
@@ -200,7 +208,10 @@ def _of_pod(pod: Object, read: Facts, now: datetime) -> Iterator[Evidence]:
     values = {"pod": pod["metadata"]["name"]}
     containers = {it["name"]: it for it in (*spec.get("initContainers", ()), *spec["containers"])}
     if len(spec["containers"]) == 1:
-        values |= {"container": spec["containers"][0]["name"], "image": spec["containers"][0].get("image", "")}
+        values |= {
+            "container": spec["containers"][0]["name"],
+            "image": spec["containers"][0].get("image", ""),
+        }
     if node := spec.get("nodeName"):
         values["node"] = node
 
@@ -210,11 +221,17 @@ def _of_pod(pod: Object, read: Facts, now: datetime) -> Iterator[Evidence]:
     if status.get("phase") == "Failed":
         yield message(str(status.get("reason") or "Failed"), str(status.get("message", "")))
     if not node:
-        yield from (replace(it, service=service, values={**values, **it.values}) for it in _unscheduled(pod, read, now))
+        yield from (
+            replace(it, service=service, values={**values, **it.values})
+            for it in _unscheduled(pod, read, now)
+        )
     conditions = {it["type"]: it for it in status.get("conditions") or ()}
     has_started = False
     for container in _statuses(pod):
-        named = {"container": container["name"], "image": containers.get(container["name"], {}).get("image", "")}
+        named = {
+            "container": container["name"],
+            "image": containers.get(container["name"], {}).get("image", ""),
+        }
         waiting = (container.get("state") or {}).get("waiting") or {}
         ended = _ended(container)
         has_started = has_started or bool(ended) or "running" in (container.get("state") or {})
@@ -262,15 +279,17 @@ def _unscheduled(pod: Object, read: Facts, now: datetime) -> Iterator[Evidence]:
         return
     asked = _asked(pod["spec"])
     for resource in _LARGEST:
-        most = max((amount(it["status"].get("allocatable", {}).get(resource, "0")) or Decimal(0) for it in read.nodes))
-        if asked.get(resource, Decimal(0)) > most:
-            values = (f"{_shown(resource, number)}" for number in (asked[resource], most))
-            yield Evidence("TooLarge", "asks for {} {}; the largest node has {}".format(next(values), resource, next(values)))
+        most = max(_allocatable(it, resource) for it in read.nodes)
+        if (wanted := asked.get(resource, Decimal(0))) > most:
+            shown = (_shown(resource, number) for number in (wanted, most))
+            text = f"asks for {next(shown)} {resource}; the largest node has {next(shown)}"
+            count = str(ceil(wanted / most)) if most else ""
+            yield Evidence("TooLarge", text, values={"count": count} if count else {})
     selector = pod["spec"].get("nodeSelector") or {}
     matching = (selector.items() <= (it["metadata"].get("labels") or {}).items() for it in read.nodes)
     if selector and not any(matching):
-        wanted = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
-        yield Evidence("NoNodeSelected", f"nodeSelector {wanted} matches no node")
+        chosen = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+        yield Evidence("NoNodeSelected", f"nodeSelector {chosen} matches no node")
     if "taint" in text and "{" not in text:  # the message may not name them
         for taint in _untolerated(pod["spec"], read.nodes):
             yield Evidence("FailedScheduling", f"untolerated taint {{{taint}}}")
@@ -291,6 +310,11 @@ def _asked(spec: Object) -> dict[str, Decimal]:
         for name, text in {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.items():
             total[name] = total.get(name, Decimal(0)) + (amount(str(text)) or Decimal(0))
     return total
+
+
+def _allocatable(node: Object, resource: str) -> Decimal:
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    return amount(str(allocatable.get(resource, "0"))) or Decimal(0)
 
 
 _GIBIBYTE = 2**30

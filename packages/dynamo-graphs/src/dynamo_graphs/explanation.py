@@ -98,7 +98,9 @@ class Explanation:
 
 
 def _text(cause: Cause) -> str:
-    return f"{', '.join(cause.services)}: {cause.text}" if cause.services else cause.text
+    words = cause.text.split()
+    unnamed = [service for service in cause.services if service not in words]
+    return f"{', '.join(cause.services)}: {cause.text}" if unnamed else cause.text
 
 
 def _arrow(remedy: str) -> str:
@@ -155,9 +157,13 @@ def explanation(
 def _causes(stated: Stated, evidence: Sequence[Evidence]) -> tuple[Cause, ...]:
     if is_ready(stated) or stated.metadata.deletion_timestamp:
         return ()
-    names = {"namespace": stated.metadata.namespace, "name": stated.metadata.name}
-    if isinstance(stated, DynamoGraphDeployment):
-        names["graph"] = stated.metadata.name
+    kind, name = stated.DEFINITION.short_names[0], stated.metadata.name
+    graph = name if isinstance(stated, DynamoGraphDeployment) else stated.metadata.labels.get(labels.GRAPH)
+    if graph:  # a component is edited in its graph
+        kind, name = DynamoGraphDeployment.DEFINITION.short_names[0], graph
+    names = {"namespace": stated.metadata.namespace, "kind": kind, "name": name}
+    if graph:
+        names["graph"] = graph
     return causes((*evidence, *_of_conditions(stated)), names)
 
 
@@ -279,7 +285,8 @@ def _troubles(stated: Stated, now: datetime, known: Sequence[Cause]) -> tuple[li
     summarized += (_service(service, now) for service in late)
     explained = {service for cause in known for service in cause.services}
     others = [service for service in late if service.name not in explained]
-    return [*summarized, *lines], [*_advice(others, stated.metadata.namespace), *advice]
+    of_others = _advice(others, stated.metadata.namespace, are_all=len(others) == len(late))
+    return [*summarized, *lines], [*of_others, *advice]
 
 
 def _late(stated: Stated) -> list[Service]:
@@ -328,14 +335,18 @@ def _service(service: Service, now: datetime) -> str:
     return f"{head}; pod {pod.name}{container}: {pod.reason}{time}{restarts}{message}{more}"
 
 
-def _advice(late: Sequence[Service], namespace: str) -> Iterator[str]:
+def _advice(late: Sequence[Service], namespace: str, *, are_all: bool) -> Iterator[str]:
     """What to do about services, each advice once. Their reasons are those of a graph's `Ready`."""
     by_reason: dict[str, list[Service]] = defaultdict(list)
     for service in late:
         by_reason[service.reason or GraphReason.SOME_NOT_READY].append(service)
     for reason, affected in by_reason.items():
         row = meaning(DynamoGraphDeployment.KIND.name, Condition("Ready", "False", reason))
-        prefix = f"{', '.join(service.name for service in affected)}: " if len(by_reason) > 1 else ""
+        prefix = (
+            f"{', '.join(service.name for service in affected)}: "
+            if len(by_reason) > 1 or not are_all
+            else ""
+        )
         blocked = next((pod for service in affected for pod in service.blocked_pods), None)
         advice = (blocked and pod_advice(reason, blocked)) or (row.advice if row else "")
         remedy = _of_pod(_shown(advice), blocked, namespace) if advice else _unknown(reason)

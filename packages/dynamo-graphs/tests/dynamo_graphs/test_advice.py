@@ -6,20 +6,22 @@ import pytest
 
 from dynamo_graphs.advice import Evidence, Row, causes, in_general, rows
 
-NAMES = {"graph": "chat", "namespace": "prod"}
+NAMES = {"graph": "chat", "namespace": "prod", "kind": "dgd", "name": "chat"}
 POD = {
     "pod": "chat-decode-0",
     "container": "main",
     "image": "nvcr.io/nvidia/x:1",
     "node": "gpu-0",
     "pvc": "weights",
+    "count": "2",
     "last": "the end",
 }
 
 
 def evidence(text: str, service: str = "Decode") -> Evidence:
-    word, _, message = text.partition(": ") if text.split(": ")[0].isalnum() else ("", "", text)
-    return Evidence(word, message, service, POD)
+    word, colon, message = text.partition(": ")
+    is_word = colon and word.isalnum()
+    return Evidence(word, message, service, POD) if is_word else Evidence("", text, service, POD)
 
 
 def commands(text: str) -> list[str]:
@@ -54,13 +56,16 @@ def test_a_command_has_the_real_names_quoted_for_a_shell() -> None:
 
 
 def test_a_remedy_whose_names_are_unknown_is_left_out() -> None:
-    (cause,) = causes([Evidence("CrashLoopBackOff", "exit code 1")], NAMES)
+    (cause,) = causes([Evidence("CrashLoopBackOff", "exit code 1", "Decode")], NAMES)
+    assert "The container of the pod keeps exiting." == cause.text
     assert all("kubectl logs" not in remedy for remedy in cause.remedies)
     assert cause.remedies
 
 
 def test_of_several_messages_about_a_service_the_most_specific_is_its_cause() -> None:
-    general = evidence("FailedScheduling: 0/4 nodes are available: pod has unbound immediate PersistentVolumeClaims.")
+    general = evidence(
+        "FailedScheduling: 0/4 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+    )
     specific = evidence('ProvisioningFailed: storageclass.storage.k8s.io "fast" not found')
     for order in ((general, specific), (specific, general)):
         (cause,) = causes(order, NAMES)
@@ -70,13 +75,18 @@ def test_of_several_messages_about_a_service_the_most_specific_is_its_cause() ->
 def test_services_with_the_same_cause_share_it_and_others_have_their_own() -> None:
     missing = 'CreateContainerConfigError: secret "keys" not found'
     both = causes(
-        [evidence(missing, "Decode"), evidence(missing, "Prefill"), evidence("OOMKilled: exit code 137", "Frontend")],
+        [
+            evidence(missing, "Decode"),
+            evidence(missing, "Prefill"),
+            evidence("OOMKilled: exit code 137", "Frontend"),
+        ],
         NAMES,
     )
     assert [("Decode", "Prefill"), ("Frontend",)] == [cause.services for cause in both]
 
 
 def test_a_message_about_the_whole_graph_counts_only_alone() -> None:
+    assert () == causes([Evidence("Failed", "pod x: exit code 1")], NAMES)  # it does not say which container
     whole = evidence("FailedScheduling: 4 Insufficient memory", "")
     assert 1 == len(causes([whole], NAMES))
     (cause,) = causes([whole, evidence("OOMKilled: exit code 137")], NAMES)
@@ -97,7 +107,7 @@ def test_a_log_is_read_from_its_end() -> None:
 
 
 def test_what_a_container_writes_is_not_taken_for_a_message_of_the_kubelet() -> None:
-    log = 'INFO image processor loaded\nWARNING: connection refused while fetching the image manifest'
+    log = "INFO image processor loaded\nWARNING: connection refused while fetching the image manifest"
     assert () == causes([Evidence("Log", log, "Decode", POD)], NAMES)
 
 

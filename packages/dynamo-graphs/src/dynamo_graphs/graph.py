@@ -49,7 +49,7 @@ class ApiObject(OfflineObject):
     def apply(self, cluster: "Cluster | None" = None, *, force: bool = False) -> "Applied":
         """Apply it, as `dynamoctl apply` does: by default to the cluster of kubectl's current context.
 
-        `force` takes over fields of other field managers. It needs `dynamo-graphs[cluster]`.
+        `force` takes over fields of other field managers. It needs the extra `cluster`.
 
         Raises:
             InvalidObject: it has problems; nothing was asked of the cluster.
@@ -168,7 +168,7 @@ class AsyncCluster:
         try:
             from dynamo_graphs.reader import NAME, connected
         except ModuleNotFoundError as error:
-            message = "actions on a cluster need the packages of dynamo-graphs[cluster]"
+            message = "actions on a cluster need `pip install './packages/dynamo-graphs[cluster]'` in a clone"
             raise ImportError(f"{message}: {error}", name=error.name) from error
         if namespace and not NAME.fullmatch(namespace):
             raise ConfigError("namespace", f'invalid name "{namespace}" (for example prod)')

@@ -5,14 +5,33 @@ when it is called. They raise CycloptsError for wrong usage, and OperatorError o
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from cyclopts import App
+from cyclopts import App, Group
 
 from dynamo_operator import version
 from dynamo_profiler.main import profiler
 from dynamoctl.commands import author, change, installation, read, traffic
 from kube_runtime.commandline import application, execute
+
+_COMMANDS = {
+    "Look": (read.get, read.status, read.why, read.tree, read.events, read.logs, traffic.top, read.report),
+    "Use": (traffic.chat, traffic.curl, traffic.port_forward),
+    "Change": (change.diff, change.apply, change.scale, change.rollout(), change.suspend, change.resume),
+    "Write": (
+        *(author.new, author.profile, author.explain, author.schema),
+        *(author.lint, author.render, change.convert),
+    ),
+    "Cluster": (installation.check, installation.install()),
+}
+"""The commands by the heading of their help, in its order."""
+
+_VALUED = {
+    *("-n", "--namespace", "--context", "--kubeconfig", "--cluster", "--user", "--as", "--as-group"),
+    *("--request-timeout", "-o", "--output", "-l", "--selector", "--field-selector"),
+}
+"""Flags with a value that kubectl takes before the command too."""
 
 
 def app(program: str = "dynamoctl") -> App:
@@ -20,40 +39,16 @@ def app(program: str = "dynamoctl") -> App:
     tool = application(
         program, "Inspect, change, check and try out NVIDIA Dynamo graphs on Kubernetes.", version=version
     )
-    for command in (
-        *(read.get, read.why, read.status, read.tree, read.events, read.logs, read.report),
-        *(read.models, read.requests(), traffic.chat, traffic.curl, traffic.port_forward),
-        *(traffic.top, change.scale, change.suspend, change.resume, change.rollout()),
-        *(change.diff, change.apply, change.convert, author.render, author.lint, author.crds),
-        *(author.profile, author.new, author.explain, author.schema, author.completion),
-        *(installation.install, installation.uninstall, installation.images, installation.check),
-    ):
-        tool.command(command)
+    tool._group_commands = Group("Other", sort_key=9)
+    for position, (heading, commands) in enumerate(_COMMANDS.items()):
+        for command in commands:
+            tool.command(command, group=Group(heading, sort_key=position), sort_key=1)
     tool.command(
         "dynamoctl.dev.commands:app",
         name="dev",
         help="Run local control planes: real API server and controllers, fake GPU nodes.",
+        group=Group("Playground", sort_key=len(_COMMANDS)),
     )
+    tool.command(author.completion)
     tool.command(profiler, show=False)  # `profile` is for people; this is what a Job runs
     return tool
-
-
-def main() -> None:
-    """Run the command line. A number that a command returns is the exit code."""
-    is_plugin = Path(sys.argv[0]).name == "kubectl-dynamo"
-    tool = app("kubectl dynamo" if is_plugin else "dynamoctl")
-    if sys.argv[1:2] == ["__complete"]:
-        from dynamoctl.commands.completion import print_candidates
-
-        print_candidates(tool, sys.argv[2:])
-        return
-    result = execute(tool, sys.argv[1:])
-    sys.exit(result if isinstance(result, int) else 0)
-
-
-def kubectl_completion() -> None:
-    """The program that kubectl runs to complete `kubectl dynamo`."""
-    from dynamoctl.commands.completion import print_candidates
-
-    print_candidates(app("kubectl dynamo"), sys.argv[1:])
-    print(":4")  # no file names; Source: ShellCompDirectiveNoFileComp of spf13/cobra

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import CycloptsError, Parameter
+from cyclopts import CycloptsError, Group, Parameter
+
+CONNECTION = Group("Connection", sort_key=9)
+"""The flags of kubectl that every command about a cluster takes."""
 
 Name = Annotated[str, Parameter(metavar="NAME", show_default=False)]
 Namespace = Annotated[str, Parameter(name=["--namespace", "-n"], metavar="NAME", show_default=False)]
@@ -18,6 +21,7 @@ ObjectName = Annotated[
 ]
 Everywhere = Annotated[bool, Parameter(name=["--all-namespaces", "-A"])]
 Watch = Annotated[bool, Parameter(name=["--watch", "-w"])]
+_Entry = Annotated[Name, Parameter(group=CONNECTION)]
 OptionalFile = Annotated[Path | None, Parameter(metavar="FILE")]
 SettingsFile = Annotated[
     OptionalFile, Parameter(help="Settings file of the operator (default: those of a default installation).")
@@ -77,11 +81,31 @@ class Where:
         Context in the kubeconfig (default: the current one).
     kubeconfig
         Kubeconfig file (default: kubectl's).
+    cluster
+        Cluster in the kubeconfig (default: the context's).
+    user
+        User in the kubeconfig (default: the context's).
+    as_user
+        User to impersonate.
+    as_groups
+        Group to impersonate, with --as. Repeatable.
+    request_timeout
+        Longest time of one request, for example 5s (default: unlimited).
     """
 
     namespace: Namespace = ""
-    context: Name = ""
-    kubeconfig: OptionalFile = None
+    context: _Entry = ""
+    kubeconfig: Annotated[OptionalFile, Parameter(group=CONNECTION)] = None
+    cluster: _Entry = ""
+    user: _Entry = ""
+    as_user: Annotated[_Entry, Parameter(name="--as")] = ""
+    as_groups: Annotated[
+        tuple[str, ...],
+        Parameter(name="--as-group", metavar="NAME", show_default=False, group=CONNECTION),
+    ] = ()
+    request_timeout: Annotated[
+        str, Parameter(metavar="DURATION", show_default=False, group=CONNECTION)
+    ] = ""
 
 
 HERE = Where()

@@ -10,6 +10,8 @@ from dynamo_graphs.graph import AsyncCluster
 from dynamo_graphs.reader import GRAPHS, NAME, S, Target
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.options import Where
+from dynamoctl.screen import seconds
+from kube_runtime.client.connect import Overrides
 from kube_runtime.errors import ConfigError
 from kube_runtime.types.meta import Key
 
@@ -71,11 +73,28 @@ def namespace_in_words(namespace: str) -> str:
 
 def cluster(where: Where) -> AsyncCluster:
     """The cluster of a command line, for `async with`. Raises: CycloptsError if the namespace is no name."""
+    overrides = _overrides(where)
     try:
-        return AsyncCluster(namespace=where.namespace, context=where.context, kubeconfig=where.kubeconfig)
+        return AsyncCluster(
+            namespace=where.namespace,
+            context=where.context,
+            kubeconfig=where.kubeconfig,
+            overrides=overrides,
+        )
     except ConfigError:
         message = f'invalid namespace "{where.namespace}" (expected a name, for example prod)'
         raise CycloptsError(message) from None
+
+
+def _overrides(where: Where) -> Overrides:
+    """What the flags of kubectl choose beside the context. Raises: CycloptsError."""
+    if where.as_groups and not where.as_user:
+        raise CycloptsError("--as-group requires --as, for example --as jane --as-group developers")
+    impersonated = [("Impersonate-User", where.as_user)] if where.as_user else []
+    impersonated += [("Impersonate-Group", group) for group in where.as_groups]
+    text = where.request_timeout
+    limit = int(text) if text.isascii() and text.isdigit() else seconds(text) if text else 0
+    return Overrides(where.cluster, where.user, tuple(impersonated), limit or None)
 
 
 @asynccontextmanager

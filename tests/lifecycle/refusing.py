@@ -63,7 +63,7 @@ class Case:
         for type_ in STATED:
             if type_.KIND == kind:
                 live = from_json(msgspec.json.encode(world.read(kind, body["metadata"]["name"])), type_)
-                said = explanation(live, now=datetime.now(UTC)).said
+                said = explanation(live, now=datetime.now(UTC)).findings
                 return next(line for line in said if line.startswith(("The operator reports", "Service ")))
         return self.reported(world)
 

@@ -232,11 +232,11 @@ def known(failure: Failure, kinds: ControlPlane, namespace: str) -> tuple[float,
         cluster, said = Cluster(namespace=namespace, kubeconfig=kinds.kubeconfig), ""
         while (seconds := time.monotonic() - begun) < PATIENCE_SECONDS:
             found = cluster.why("chat")
-            cause = next((each for each in found.said if failure.cause in each), "")
-            remedy = next((each for each in (*found.advice, *found.said) if failure.remedy in each), "")
+            cause = next((each for each in found.findings if failure.cause in each), "")
+            remedy = next((each for each in (*found.advice, *found.findings) if failure.remedy in each), "")
             if cause and remedy:
                 return seconds, cause, remedy
-            said = "\n".join((*found.said, "advice:", *found.advice))
+            said = "\n".join((*found.findings, "advice:", *found.advice))
             time.sleep(_PAUSE_SECONDS)
         raise AssertionError(f"{failure}: {said}")
     finally:
@@ -274,11 +274,11 @@ def test_an_unschedulable_pod_is_never_passed_over(kinds: ControlPlane, world: W
 
     world.until(unschedulable)
     cluster = Cluster(namespace=world.namespace, kubeconfig=kinds.kubeconfig)
-    found = world.until(lambda: [each for each in cluster.why("chat").said if "nschedulable" in each])
+    found = world.until(lambda: [each for each in cluster.why("chat").findings if "nschedulable" in each])
     # While a scheduler knows no node yet it says "no nodes available to schedule pods".
     assert any("available" in each and "nodes" in each for each in found)
     for _ in range(5):
-        head, *said = cluster.why("chat").said
+        head, *said = cluster.why("chat").findings
         assert "not" in head
         assert any("nschedulable" in each for each in said)
 

@@ -50,14 +50,14 @@ def test_the_life_of_a_graph(cluster: Cluster, world: World) -> None:
     assert "<Graph chat: 2 services, 1 GPU, ready>" == shown[-1] == repr(ready)
     assert "1/1 ready · 1 GPU" in ready.svg()
     assert ["chat"] == [each.name for each in cluster.graphs()]
-    assert cluster.why(ready).said[0].startswith(f"{world.namespace}/chat has been ready since")
+    assert cluster.why(ready).findings[0].startswith(f"{world.namespace}/chat has been ready since")
 
     larger = GRAPH.service("Decode", replicas=2)
     change = cluster.diff(larger)
     assert [("Decode", "scale")] == [(each.service, each.verb) for each in change.effects]
     assert "configured" == cluster.apply(larger).verb
     assert 2 == len(cluster.wait(larger, seconds=90).spec.services)
-    said = cluster.scale("chat", "Decode", 3).said
+    said = cluster.scale("chat", "Decode", 3).message
     assert said.startswith(f"Scaling {world.namespace}/chat/Decode from 2 to 3 replicas")
     assert 3 == cluster.get("chat").spec.services["Decode"].replicas
 

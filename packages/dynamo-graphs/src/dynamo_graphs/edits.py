@@ -147,7 +147,7 @@ _TRIES = 5
 class Edited:
     """The change, as a sentence without its full stop, and what prevents it for now."""
 
-    said: str
+    message: str
     obstacles: tuple[str, ...]
 
 
@@ -165,7 +165,7 @@ async def scaled(at: Target[DynamoGraphDeployment], service: str, replicas: int)
             )
             adapter = adapter_of(graph, service, adapters)
             done = await _edited(at.reading, adapter, replicas_by_adapter(adapter, replicas))
-            return Edited(done.said, (*obstacles(graph), *done.obstacles))
+            return Edited(done.message, (*obstacles(graph), *done.obstacles))
         except Conflict:
             if not tries_left:
                 raise

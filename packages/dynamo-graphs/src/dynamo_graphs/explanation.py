@@ -73,13 +73,13 @@ _OWN_NAME = re.compile(r"(\bresume (?:\w+/)?)NAME\b")
 class Explanation:
     """The state of an object: the findings, the most important first, and what to do about them."""
 
-    said: tuple[str, ...]
+    findings: tuple[str, ...]
     advice: tuple[str, ...] = ()
 
     @property
     def lines(self) -> list[str]:
         """The findings, then the advice, each after an arrow."""
-        return [*self.said, *(f"→ {remedy}" for remedy in self.advice)]
+        return [*self.findings, *(f"→ {remedy}" for remedy in self.advice)]
 
 
 async def explained(reading: Reading, stated: Stated) -> Explanation:

@@ -22,7 +22,7 @@ def told(stated: Stated, changed: str | None = None) -> Explanation:
 
 
 def text(found: Explanation) -> str:
-    return "\n".join((*found.said, *found.advice))
+    return "\n".join((*found.findings, *found.advice))
 
 
 def advice(reason: str, condition: str = "Ready", status: str = "False") -> str:
@@ -46,8 +46,8 @@ def test_an_unschedulable_pod_has_the_message_of_the_scheduler() -> None:
     pod = a_pod("Unschedulable", "0/3 nodes: no nvidia.com/gpu", container=None, since=THEN)
     services = {"w": late("insufficient_capacity", pod, {**pod, "name": "chat-w-1"})}
     found = told(a_graph(unready("insufficient_capacity"), services=services))
-    assert "pod chat-w-0: Unschedulable" in found.said[-1]
-    assert found.said[-1].endswith("0/3 nodes: no nvidia.com/gpu (and 1 more such pods)")
+    assert "pod chat-w-0: Unschedulable" in found.findings[-1]
+    assert found.findings[-1].endswith("0/3 nodes: no nvidia.com/gpu (and 1 more such pods)")
     assert (advice("insufficient_capacity"),) == found.advice
 
 
@@ -104,7 +104,7 @@ def test_a_refused_spec_is_not_explained_by_services_from_before() -> None:
     services = {"w": late("image_pull_failed", a_pod("ImagePullBackOff"))}
     refused = unready("ValidationFailed", "spec.x: is wrong", generation=2)
     found = told(a_graph(refused, services=services, generation=2))
-    assert "The operator reports: spec.x: is wrong" in found.said
+    assert "The operator reports: spec.x: is wrong" in found.findings
     assert "ImagePullBackOff" not in text(found)
     assert "reconciled" not in text(found)
 
@@ -115,7 +115,7 @@ def test_a_service_with_an_unknown_cause_is_explained_beside_the_others() -> Non
         "b": late("", message="chat-b: it does not exist yet"),
     }
     found = told(a_graph(unready("image_pull_failed"), services=services))
-    assert found.said[-1].endswith("ready; chat-b: it does not exist yet")
+    assert found.findings[-1].endswith("ready; chat-b: it does not exist yet")
     assert f"b: {advice('some_resources_are_not_ready')}" in found.advice
 
 
@@ -123,7 +123,7 @@ def test_a_graph_whose_causes_are_unknown_has_its_message() -> None:
     services = {"w": late("", message="chat-w: it does not exist yet")}
     said = unready("some_resources_are_not_ready", "Resources not ready: chat-w")
     found = told(a_graph(said, services=services))
-    assert "The operator reports: Resources not ready: chat-w" in found.said
+    assert "The operator reports: Resources not ready: chat-w" in found.findings
     assert (advice("some_resources_are_not_ready"),) == found.advice
 
 
@@ -132,8 +132,8 @@ def test_a_paused_graph(is_seen: bool) -> None:
     seen = (a_condition("Progressing", "Unknown", "paused"),) if is_seen else ()
     paused = a_graph(READY, *seen, annotations={"nvidia.com/paused": "true"})
     found = told(paused)
-    assert "has been ready" in found.said[0]
-    assert "`nvidia.com/paused` is `true`: the operator writes nothing" in found.said[1]
+    assert "has been ready" in found.findings[0]
+    assert "`nvidia.com/paused` is `true`: the operator writes nothing" in found.findings[1]
     broken = a_graph(unready("pods_crashing"), annotations={"nvidia.com/paused": "true"})
     remedy = advice("paused", "Progressing", "Unknown").replace("NAME", "chat -n prod")
     assert remedy == told(broken).advice[0]
@@ -144,7 +144,7 @@ def test_a_paused_adapter_says_so_once() -> None:
     fields = metadata(annotations={"nvidia.com/paused": "true"})
     body = {"metadata": fields, "status": {"conditions": [said], "observedGeneration": 1}}
     found = told(msgspec.convert(body, DynamoGraphDeploymentScalingAdapter))
-    assert 2 == len(found.said)
+    assert 2 == len(found.findings)
     assert 1 == len(found.advice)
 
 
@@ -167,7 +167,7 @@ def test_a_configuration_warning_is_part_of_the_explanation() -> None:
 def test_an_object_that_is_being_deleted(finalizers: list[str], words: str) -> None:
     going = a_graph(READY, deletionTimestamp=THEN, generation=2, finalizers=finalizers)
     found = told(going)
-    assert f"prod/chat is being deleted {SINCE}." == found.said[0]
+    assert f"prod/chat is being deleted {SINCE}." == found.findings[0]
     assert words in text(found)
 
 
@@ -183,7 +183,7 @@ def test_no_status_yet_is_no_fault_within_a_minute() -> None:
 def test_a_spec_that_is_not_reconciled_yet_is_reported() -> None:
     edited = a_graph(READY, generation=2)
     found = told(edited, "2026-01-01T00:11:50Z")
-    assert "prod/chat is not ready." == found.said[0]
+    assert "prod/chat is not ready." == found.findings[0]
     assert (
         "No operator has reconciled its newest spec (generation 2) yet; the status describes generation 1"
     ) in text(found)
@@ -194,7 +194,7 @@ def test_a_spec_that_is_not_reconciled_yet_is_reported() -> None:
 
 def test_a_reason_that_this_version_does_not_know() -> None:
     found = told(a_graph(unready("solar_flare", "the sun")))
-    assert {"Ready is False: solar_flare.", "The operator reports: the sun"} <= set(found.said)
+    assert {"Ready is False: solar_flare.", "The operator reports: the sun"} <= set(found.findings)
     assert "Unknown reason solar_flare" in found.advice[0]
     services = {"w": late("solar_flare", a_pod("Sun"))}
     assert "solar_flare" in told(a_graph(unready("solar_flare"), services=services)).advice[0]
@@ -205,9 +205,9 @@ def test_a_component_has_the_advice_of_its_pods() -> None:
     same = {**available, "type": "DynamoComponentReady"}
     pod = a_pod("CrashLoopBackOff", "exit code 1")
     found = told(a_component(available, same, service=late("pods_crashing", pod)))
-    assert "prod/chat-w has not been ready" in found.said[0]
+    assert "prod/chat-w has not been ready" in found.findings[0]
     assert 1 == text(found).count("DeploymentNotReady")
-    assert "exit code 1" in found.said[-1]
+    assert "exit code 1" in found.findings[-1]
     crashing = advice("pods_crashing").replace("POD -c CONTAINER", "chat-w-0 -n prod -c main")
     assert (crashing,) == found.advice
 
@@ -236,7 +236,7 @@ def test_a_failed_request_reports_the_step_that_failed() -> None:
     ]
     body = {"metadata": metadata(generation=3), "status": {"conditions": conditions}}
     found = told(msgspec.convert(body, DynamoGraphDeploymentRequest))
-    assert "prod/chat has not been ready" in found.said[0]
+    assert "prod/chat has not been ready" in found.findings[0]
     assert 1 == text(found).count("pod x: exit code 1")
     assert "the profiler or the copier failed" in text(found).lower()
 

@@ -147,7 +147,7 @@ async def scale(
 
 def _print(done: "Edited") -> None:
     """Print the change, and on stderr what prevents it."""
-    print(visible(f"{done.said}."))
+    print(visible(f"{done.message}."))
     for obstacle in done.obstacles:
         print(visible(f"note: {obstacle}"), file=sys.stderr)
 

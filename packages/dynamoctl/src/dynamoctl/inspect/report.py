@@ -277,7 +277,7 @@ async def _files(
 ) -> AsyncGenerator[tuple[str, str], None]:
     """`missing.txt`, the last one, lists what is unread."""
     why = explanation(graph, now=now)
-    yield "why.txt", "".join(f"{line}\n" for line in (*why.said, *why.advice))
+    yield "why.txt", "".join(f"{line}\n" for line in (*why.findings, *why.advice))
     versions = [f"dynamoctl {version()}\n"]
     with unread.noting("version"):
         server = await reading.client.get_json("version")

@@ -84,7 +84,7 @@ def _reasons_json(stated: Stated, explanation: "Explanation") -> Object:
         "namespace": stated.metadata.namespace,
         "name": stated.metadata.name,
         "ready": is_ready(stated),
-        "said": explanation.said,
+        "findings": explanation.findings,
         "advice": explanation.advice,
     }
 

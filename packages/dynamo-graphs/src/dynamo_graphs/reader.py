@@ -100,10 +100,12 @@ class Reading:
         except NotFound:
             return None
 
-    async def all_raw(self, kind: Kind, namespace: str, *, labels: str = "") -> list[Object]:
+    async def all_raw(
+        self, kind: Kind, namespace: str, *, labels: str = "", fields: str = ""
+    ) -> list[Object]:
         """Every object of a kind as it is stored; an empty namespace means all."""
         bodies: list[Object] = []
-        async for page in self.client.raw_pages(kind, namespace, labels):
+        async for page in self.client.raw_pages(kind, namespace, labels, fields):
             for item in page.items or []:
                 try:
                     body = decoded(item, kind, key_in(item))
@@ -172,10 +174,7 @@ class Namespace(Resource):
 
 @asynccontextmanager
 async def connected(
-    namespace: str = "",
-    context: str = "",
-    kubeconfig: Path | None = None,
-    overrides: Overrides | None = None,
+    namespace: str = "", context: str = "", kubeconfig: Path | None = None, overrides: Overrides | None = None
 ) -> AsyncIterator[Reading]:
     """Connect to a cluster as kubectl finds it. Raises: OperatorError without usable credentials."""
     chosen = overrides or Overrides()

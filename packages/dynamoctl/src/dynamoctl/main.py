@@ -13,7 +13,8 @@ from cyclopts import App, Group
 from dynamo_operator import version
 from dynamo_profiler.main import profiler
 from dynamoctl.commands import author, change, installation, read, traffic
-from kube_runtime.commandline import application, execute
+from dynamoctl.options import in_order
+from kube_runtime.commandline import ExitCode, application, execute
 
 _COMMANDS = {
     "Look": (read.get, read.status, read.why, read.tree, read.events, read.logs, traffic.top, read.report),
@@ -27,22 +28,21 @@ _COMMANDS = {
 }
 """The commands by the heading of their help, in its order."""
 
-_VALUED = {
-    *("-n", "--namespace", "--context", "--kubeconfig", "--cluster", "--user", "--as", "--as-group"),
-    *("--request-timeout", "-o", "--output", "-l", "--selector", "--field-selector"),
-}
-"""Flags with a value that kubectl takes before the command too."""
-
 
 def app(program: str = "dynamoctl") -> App:
     """Build the command line; `program` is the name that it was called by."""
     tool = application(
         program, "Inspect, change, check and try out NVIDIA Dynamo graphs on Kubernetes.", version=version
     )
-    tool._group_commands = Group("Other", sort_key=9)
+    tool.group_commands = Group("Other", sort_key=len(_COMMANDS) + 1)
     for position, (heading, commands) in enumerate(_COMMANDS.items()):
-        for command in commands:
-            tool.command(command, group=Group(heading, sort_key=position), sort_key=1)
+        group = Group(heading, sort_key=position)
+        for order, command in enumerate(commands):
+            if isinstance(command, App):
+                command.group, command.sort_key = group, order
+                tool.command(command)
+            else:
+                tool.command(command, group=group, sort_key=order)
     tool.command(
         "dynamoctl.dev.commands:app",
         name="dev",
@@ -52,3 +52,37 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(author.completion)
     tool.command(profiler, show=False)  # `profile` is for people; this is what a Job runs
     return tool
+
+
+def run(arguments: Sequence[str], program: str = "dynamoctl") -> object:
+    """Run a command line, and return the result of its command. Raises: SystemExit."""
+    tool = app(program)
+    words = in_order(tool, arguments)
+    if words and words[0] not in tool:
+        from dynamoctl.commands.answers import answer
+
+        if text := answer(program, words):
+            print(f"error: {text}", file=sys.stderr)
+            sys.exit(ExitCode.USAGE)
+    return execute(tool, words)
+
+
+def main() -> None:
+    """Run the command line. A number that a command returns is the exit code."""
+    is_plugin = Path(sys.argv[0]).name == "kubectl-dynamo"
+    program = "kubectl dynamo" if is_plugin else "dynamoctl"
+    if sys.argv[1:2] == ["__complete"]:
+        from dynamoctl.commands.completion import print_candidates
+
+        print_candidates(app(program), sys.argv[2:])
+        return
+    result = run(sys.argv[1:], program)
+    sys.exit(result if isinstance(result, int) else 0)
+
+
+def kubectl_completion() -> None:
+    """The program that kubectl runs to complete `kubectl dynamo`."""
+    from dynamoctl.commands.completion import print_candidates
+
+    print_candidates(app("kubectl dynamo"), sys.argv[1:])
+    print(":4")  # no file names; Source: ShellCompDirectiveNoFileComp of spf13/cobra

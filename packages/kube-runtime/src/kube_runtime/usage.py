@@ -55,7 +55,9 @@ def _problem(command: str, error: CycloptsError) -> str:
             return f'invalid value "{token.value}" for {place} (expected {expected}){hint}'
         case ValidationError() if argument is not None and argument.tokens:
             token = argument.tokens[0]
-            text = _LIMIT.sub(lambda limit: f"expected {_LIMITS[limit[1]]} {limit[2]}", error.exception_message)
+            text = _LIMIT.sub(
+                lambda limit: f"expected {_LIMITS[limit[1]]} {limit[2]}", error.exception_message
+            )
             return f'invalid value "{token.value}" for {token.keyword or _name(argument)} ({text})'
         case MissingArgumentError() if error.keyword or (argument and argument.tokens):
             keyword = error.keyword or (argument.tokens[-1].keyword if argument else None)

@@ -35,7 +35,7 @@ async def connect(
     kubeconfig: Path | None = None,
     context: str | None = None,
     *,
-    overrides: Overrides = Overrides(),  # noqa: B008  frozen
+    overrides: Overrides = Overrides(),
     user_agent: str = USER_AGENT,
     environ: Mapping[str, str] = os.environ,
     home: Path | None = None,

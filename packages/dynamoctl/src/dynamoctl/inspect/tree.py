@@ -19,7 +19,7 @@ from dynamoctl.inspect.listing import overview, overview_json
 from dynamoctl.inspect.why import print_explanation, readiness_code
 from dynamoctl.options import Where
 from dynamoctl.output import is_for_people, name_of, show_document
-from dynamoctl.screen import redrawing, show, table
+from dynamoctl.screen import Styled, redrawing, show, table
 from dynamoctl.target import target_of
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.types.meta import Kind, Object
@@ -62,6 +62,13 @@ async def print_status(name: str, where: Where, output: str, *, watch: bool) -> 
     """Print the status of an object; with `watch` again on each change until it is ready."""
     async with target_of(name, where, STATED) as at:
         stated = await at.get()
+        from dynamo_graphs.explanation import absent_operator  # after the read, which may fail
+
+        if gone := await absent_operator(at.reading, stated):
+            if is_for_people(output):
+                show(Styled(gone, "red").drawn(), "")
+            else:
+                warn(gone)
         if watch and not is_ready(stated):
             stated = await follow(at, output)
         else:

@@ -36,10 +36,20 @@ SettingsFile = Annotated[
 ]
 
 
-def _format(type_: object, value: str) -> None:
-    from dynamoctl.output import checked
+FORMATS = ("wide", "json", "yaml", "name", "jsonpath=")
+FOR_PEOPLE = ("", "text", "table", "wide")
+"""Values of `--output` that print tables and text."""
 
-    checked(type_, value)
+
+def _is_format(_type: object, output: str) -> None:
+    """Raises: ValueError for an unknown format, or a JSONPath that kubectl would not understand."""
+    name, _, path = output.partition("=")
+    if name == "jsonpath" and path:
+        from dynamoctl.jsonpath import template
+
+        template(path)
+    elif output not in FOR_PEOPLE and output not in FORMATS[:-1]:
+        raise ValueError(f"expected one of {', '.join(FORMATS[:-1])}, jsonpath={{.metadata.name}}")
 
 
 Output = Annotated[
@@ -48,7 +58,7 @@ Output = Annotated[
         name=["--output", "-o"],
         metavar="FORMAT",
         show_default=False,
-        validator=_format,
+        validator=_is_format,
         help="Output format: wide, json, yaml, name or jsonpath=TEMPLATE (default: for people).",
     ),
 ]

@@ -12,8 +12,7 @@ from cyclopts import App, CycloptsError
 from dynamo_graphs.reader import STATED, Namespace
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.conditions import Stated
-from dynamoctl.options import HERE, Where, in_order
-from dynamoctl.output import FORMATS
+from dynamoctl.options import FORMATS, HERE, Where, in_order
 from dynamoctl.target import cluster
 from kube_runtime.errors import OperatorError
 from kube_runtime.types.meta import Key, Resource, metadata_type

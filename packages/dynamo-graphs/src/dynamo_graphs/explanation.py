@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from dynamo_graphs.ages import age, ago, since
 from dynamo_graphs.catalog import NO_ACTION, meaning, pod_advice
+from dynamo_graphs.leadership import REMEDY, absence, leadership
 from dynamo_graphs.reader import Reading
 from dynamo_graphs.services import Service, services
 from dynamo_operator import labels
@@ -84,14 +85,43 @@ class Explanation:
 
 async def explained(reading: Reading, stated: Stated) -> Explanation:
     """Why an object is not ready. Raises: OperatorError."""
-    changed = None
-    if is_behind(stated):
-        changed = changed_at(await reading.raw(stated.KIND, stated.key) or {})
-    return explanation(stated, now=datetime.now(UTC), changed_at=changed)
+    now, changed = datetime.now(UTC), await _changed_at(reading, stated)
+    gone = await _absent_operator(reading, stated, changed, now)
+    return explanation(stated, now=now, changed_at=changed, gone=gone)
 
 
-def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None) -> Explanation:
-    """Explain the state of an object. `changed_at` is when its spec changed; None if unknown."""
+async def absent_operator(reading: Reading, stated: Stated) -> str:
+    """A sentence that no operator runs that manages an object; "" if one does. Raises: OperatorError."""
+    return await _absent_operator(reading, stated, await _changed_at(reading, stated), datetime.now(UTC))
+
+
+async def _absent_operator(reading: Reading, stated: Stated, changed_at: str | None, now: datetime) -> str:
+    known = await leadership(reading, stated.metadata.namespace)
+    changed = changed_at or stated.metadata.creation_timestamp
+    return absence(known, now, is_waiting=is_behind(stated) and _is_long_ago(changed, now))
+
+
+async def _changed_at(reading: Reading, stated: Stated) -> str | None:
+    if not is_behind(stated):
+        return None
+    return changed_at(await reading.raw(stated.KIND, stated.key) or {})
+
+
+def explanation(
+    stated: Stated, *, now: datetime, changed_at: str | None = None, gone: str = ""
+) -> Explanation:
+    """Explain the state of an object.
+
+    `changed_at` is when its spec changed, None if unknown; `gone` a sentence that no operator runs.
+    """
+    causes = _of_status(stated, now, changed_at)
+    if not gone:
+        return causes
+    others = (advice for advice in causes.advice if advice not in (_CHECK, _AGAIN))
+    return Explanation((gone, *causes.findings), (REMEDY, *others))
+
+
+def _of_status(stated: Stated, now: datetime, changed_at: str | None) -> Explanation:
     named = str(stated.key)
     if stated.metadata.deletion_timestamp:
         return _deletion(stated, named, now)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from dynamo_graphs.leadership import PODS
 from dynamo_graphs.reader import Reading
 from dynamo_operator.process.flags import canonical, read_settings
 from dynamo_operator.settings import RenderSettings
@@ -14,10 +15,8 @@ from kube_runtime.types.meta import Key, Object
 _RESTRICTED = ("restricted-namespace", "restrictedNamespace")
 """Both spellings of the flag; `canonical` keeps the Go operator's."""
 
-ELECTION_LEASE = Key("kube-system", "dynamo.nvidia.com")
-"""The Lease of cluster-wide operators."""
-
-SELECTOR = "control-plane=controller-manager,app.kubernetes.io/part-of=dynamo-operator"
+SELECTOR = f"{PODS},app.kubernetes.io/part-of=dynamo-operator"
+"""The labels of the Deployments of operators."""
 
 _MANAGER = "manager"
 """The name of the operator's container, in both charts."""
@@ -27,12 +26,15 @@ _MANAGER = "manager"
 class Running:
     """An operator in a cluster. `namespace` is what it is restricted to, or "".
 
-    `account` is its ServiceAccount, `elects` whether it takes part in leader election.
+    `account` is its ServiceAccount, `elects` whether it takes part in leader election, `ready_replicas` the
+    number of its pods that are ready.
     """
 
+    deployment: Key
     account: Key
     namespace: str
-    elects: bool = True
+    elects: bool
+    ready_replicas: int
 
 
 async def operators(reading: Reading) -> list[Running]:
@@ -44,7 +46,9 @@ async def operators(reading: Reading) -> list[Running]:
         account = Key(deployment.metadata.namespace, pod.get("serviceAccountName") or "default")
         namespaces = (given.get(flag, "") for flag in _RESTRICTED)
         elects = given.get("leader-elect", "false") != "false"
-        running.append(Running(account, next(filter(None, namespaces), ""), elects))
+        ready = deployment.status.ready_replicas
+        restricted = next(filter(None, namespaces), "")
+        running.append(Running(deployment.key, account, restricted, elects, ready))
     return running
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from dynamo_graphs.catalog import MEANINGS, meaning
 from dynamo_graphs.explanation import Explanation, changed_at, explanation
+from dynamo_graphs.leadership import REMEDY
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
@@ -190,6 +191,14 @@ def test_a_spec_that_is_not_reconciled_yet_is_reported() -> None:
     assert found.advice[0].startswith("Repeat in a minute")
     assert told(edited, THEN).advice[0].startswith("Run `dynamoctl check`")
     assert "12 minutes ago" in text(told(edited, THEN))
+
+
+@pytest.mark.parametrize("observed", [1, 2])
+def test_that_no_operator_runs_comes_first_also_of_a_ready_graph(observed: int) -> None:
+    stated = a_graph(READY, generation=observed)
+    explained = explanation(stated, now=NOW, changed_at=THEN, gone="No operator runs: it is gone.")
+    assert "No operator runs: it is gone." == explained.findings[0]
+    assert [REMEDY] == list(explained.advice)
 
 
 def test_a_reason_that_this_version_does_not_know() -> None:

@@ -119,7 +119,7 @@ def test_a_service_of_which_nothing_is_known_has_no_numbers() -> None:
 
 def test_a_spec_that_is_not_reconciled_yet_is_reported() -> None:
     edited = a_graph_of_overview(READY, generation=2)
-    assert lines(edited)[0].endswith("not ready")
+    assert lines(edited)[0].endswith("not ready, generation 2 has not been reconciled")
     assert "Status is behind generation 2: the status describes generation 1." in (lines(edited)[-1])
     assert overview_json(edited)["observed"] is False
 

@@ -7,7 +7,8 @@ and components. Without an operator nothing removes it, and the object and its n
 import sys
 
 from dynamo_graphs.ages import counted
-from dynamo_graphs.operators import ELECTION_LEASE, operators
+from dynamo_graphs.leadership import ELECTION_LEASE
+from dynamo_graphs.operators import operators
 from dynamo_graphs.reader import Reading, StoredObject, stored_type
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.labels import FINALIZER

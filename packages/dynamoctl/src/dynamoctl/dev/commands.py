@@ -185,13 +185,19 @@ def install(*names: str, instance: InstanceOption = DEFAULT_NAME) -> None:
 
 def _show(instance: Instance) -> ExitCode:
     state = instance.status()
+    is_without = instance.companion.log.exists() and not instance.companion.pid()
+    if state.is_alive and is_without:
+        hint = "" if instance.name == DEFAULT_NAME else f" {instance.name}"
+        print(
+            f"No operator runs in {instance.name}: changes have no effect. Start it: {program()} dev up{hint}"
+        )
     word = "running" if state.is_whole else "broken" if state.is_alive else "stopped"
     print(f"{instance.name:<16} {word:<8} {state.version or 'no answer':<10} {state.server}")
     for process, pid in state.pids.items():
         print(f"  {process:<24} {pid or 'not running'}")
     if instance.companion.log.exists():
         print(f"  {instance.companion.name:<24} {instance.companion.pid() or 'not running'}")
-    return ExitCode.OK if state.is_whole else ExitCode.PROBLEMS
+    return ExitCode.OK if state.is_whole and not is_without else ExitCode.PROBLEMS
 
 
 def program() -> str:

@@ -146,7 +146,7 @@ def overview(stated: Stated, *, now: datetime) -> list[RenderableType]:
     """The parts of a screen: the object, its services, its conditions, and notes."""
     known = overview_json(stated)
     title = Text(visible(f"{stated.KIND.name} {stated.key}: "))
-    title.append(*(("ready", "green") if known["ready"] else ("not ready", "red")))
+    title.append(*_standing(known))
     parts: list[RenderableType] = [title]
     if known["services"]:
         rows = [
@@ -181,6 +181,15 @@ def overview(stated: Stated, *, now: datetime) -> list[RenderableType]:
         held = ", ".join(known["finalizers"]) or "nothing"
         notes.append(f"Deletion was requested{ago(deleted, now)}; blocked by: {held}.")
     return [*parts, "", *map(visible, notes)]
+
+
+def _standing(known: Object) -> tuple[str, str]:
+    """Whether an object is ready, and the colour. Conditions below may describe an earlier spec."""
+    if known["ready"]:
+        return "ready", "green"
+    if known["observed"] or known["deletionTimestamp"]:
+        return "not ready", "red"
+    return f"not ready, generation {known['generation']} has not been reconciled", "red"
 
 
 def overview_json(stated: Stated) -> Object:

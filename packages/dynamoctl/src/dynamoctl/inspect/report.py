@@ -15,6 +15,7 @@ from typing import Any
 
 from dynamo_graphs.ages import counted
 from dynamo_graphs.explanation import explanation
+from dynamo_graphs.leadership import PODS
 from dynamo_graphs.logs import log_of
 from dynamo_graphs.members import events_about, members, owned_uids
 from dynamo_graphs.operators import SELECTOR
@@ -222,7 +223,6 @@ _LOG_BYTES = 2 * 1024**2
 
 _OWNER_ONLY = 0o600
 _MISSING = "missing.txt"
-_OPERATOR_PODS = "control-plane=controller-manager"
 
 
 async def write_report(name: str, where: Where, file: Path | None) -> ExitCode:
@@ -315,7 +315,7 @@ async def _operator(reading: Reading, unread: Unread) -> AsyncGenerator[tuple[st
                 namespace, name = deployment.key
                 yield f"operator/{namespace}-{name}.yaml", text
     with unread.noting("pods of operators"):
-        for pod in await reading.all(Pod, labels=_OPERATOR_PODS):
+        for pod in await reading.all(Pod, labels=PODS):
             async for title, text in _logs(reading, pod.key, "manager", unread):
                 yield f"operator/{title}", text
     with unread.noting("nodes"):

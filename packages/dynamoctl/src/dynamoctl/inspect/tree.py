@@ -17,7 +17,7 @@ from dynamo_operator.shared.conditions import Stated, is_ready
 from dynamoctl.inspect.listing import RAW, overview, overview_json, print_raw
 from dynamoctl.inspect.why import print_explanation, readiness_code
 from dynamoctl.options import Where
-from dynamoctl.screen import redrawing, show, show_json, table
+from dynamoctl.screen import Styled, redrawing, show, show_json, table
 from dynamoctl.target import target_of, type_named
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.types.meta import Object
@@ -53,6 +53,13 @@ async def print_status(name: str, where: Where, output: str, *, watch: bool) -> 
     """Print the status of an object; with `watch` again on each change until it is ready."""
     async with target_of(name, where, STATED) as at:
         stated = await at.get()
+        from dynamo_graphs.explanation import absent_operator  # after the read, which may fail
+
+        if gone := await absent_operator(at.reading, stated):
+            if output == "json":
+                warn(gone)
+            else:
+                show(Styled(gone, "red").drawn(), "")
         if watch and not is_ready(stated):
             stated = await follow(at, output)
         else:

@@ -89,6 +89,22 @@ class GraphBuilder(OfflineObject):
             claim["retain"] = True
         return self.with_spec(pvcs=with_named(self._part("spec").get("pvcs"), [claim]))
 
+    def with_metadata(
+        self,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> Self:
+        """The graph with these labels and annotations beside its own, and in that namespace."""
+        metadata = self._part("metadata")
+        for key, given in (("labels", labels), ("annotations", annotations)):
+            if given:
+                metadata[key] = {**(metadata.get(key) or {}), **given}
+        if namespace is not None:
+            metadata["namespace"] = namespace
+        return self._edited({**self._document, "metadata": metadata})
+
     def service(self, name: str, **options: Unpack[ServiceOptions]) -> Self:
         """The graph with these fields of a service; None takes one away.
 

@@ -50,7 +50,9 @@ class Kubectl:
             self("apply", "--server-side", "--force-conflicts", *(f"--filename={f}" for f in files))
 
 
-def kubeconfig(*, name: str, server: str, authority: bytes, credential: Pair | str) -> bytes:
+def kubeconfig(
+    *, name: str, server: str, authority: bytes, credential: Pair | str, namespace: str = "default"
+) -> bytes:
     """A kubeconfig file with one context and everything embedded, so that it can be copied anywhere.
 
     A `credential` that is a string is a bearer token.
@@ -69,7 +71,7 @@ def kubeconfig(*, name: str, server: str, authority: bytes, credential: Pair | s
         "kind": "Config",
         "clusters": [{"name": name, "cluster": cluster}],
         "users": [{"name": name, "user": user}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": namespace}}],
         "current-context": name,
     }
     return yaml.safe_dump(content, sort_keys=False).encode()
@@ -337,7 +339,8 @@ def kubelet(layout: Layout, plan: Plan) -> list[str]:
     return [
         *("-m", "devcluster.kubelet"),
         f"--folder={layout.folder}",
-        f"--server-port={plan.server_port}",
+        f"--server={plan.server}",
+        f"--kubeconfig={layout.kubeconfigs / 'kwok.yaml'}",
         f"--simulated={POD_NETWORK}",
     ]
 

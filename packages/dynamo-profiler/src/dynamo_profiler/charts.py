@@ -6,31 +6,42 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal
 
-from dynamo_profiler.choice import Role, margined, max_batch
+from dynamo_profiler.choice import (
+    Answer,
+    Choice,
+    Role,
+    aggregated,
+    decoder,
+    disaggregated,
+    margined,
+    max_batch,
+    worker,
+)
 from dynamo_profiler.configuration import Configuration, Mode
 from dynamo_profiler.engine import Engine
-
-_MAX_DECODERS = 8
-"""Largest number of decode workers to try; a larger graph is several of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One graph under one load.
+    """The smallest graph for the asked load whose workers of this `layout` answer so many requests at once.
 
-    `answers` is the number of concurrent requests of one worker, whose engine has this `layout`. `meets` is
-    whether the predictions meet both targets with the margin added. Units: seconds, tokens per second.
+    `rate` is the load that it can serve with these times, `per_gpu` its share of the asked load. `meets` is
+    whether the predictions meet both targets with the margin added, `meets_if_exact` without. `chosen` says
+    which choice it is: `safer`, `if exact` or none. Units: seconds, requests and tokens per second.
     """
 
     mode: Mode
     workers: str
     gpus: int
+    rate: float
     answers: int
     ttft: float
     itl: float
     per_gpu: float
     meets: bool
+    meets_if_exact: bool
     layout: str
+    chosen: Literal["safer", "if exact", ""] = ""
 
     @property
     def per_user(self) -> float:
@@ -39,22 +50,37 @@ class Candidate:
 
 
 def candidates(
-    engines: Iterable[Engine], prefill: Role | None, configuration: Configuration
+    engines: Iterable[Engine], prefill: Role | None, answer: Answer, configuration: Configuration
 ) -> tuple[Candidate, ...]:
-    """The graphs of all engines under all loads; aggregated ones only if `prefill` is None."""
-    considered: list[Candidate] = []
+    """The choices, then the graphs of all engines with all batches; without `prefill` aggregated ones only."""
+    has_margin = any(answer.choice.margin)
+    considered = [_candidate(answer.choice, configuration, "safer" if has_margin else "if exact")]
+    if answer.exact is not None:
+        considered.append(_candidate(answer.exact, configuration, "if exact"))
     for engine in engines:
         largest = max_batch(engine, configuration.targets)
         for batch in (2**power for power in range(largest.bit_length())):
             if configuration.mode is not Mode.DISAGGREGATED:
-                considered.append(_aggregated(engine, batch, configuration))
+                choice = aggregated(worker(engine, batch, configuration), configuration)
+                considered.append(_candidate(choice, configuration))
             if prefill and configuration.mode is not Mode.AGGREGATED:
-                considered.append(_disaggregated(engine, batch, prefill, configuration))
-    return tuple(
-        candidate
-        for candidate in considered
-        if not configuration.budget or candidate.gpus <= configuration.budget
-    )
+                decode = decoder(engine, batch, configuration)
+                choice = disaggregated(prefill, decode, configuration)
+                considered.append(_candidate(choice, configuration))
+    affordable = (one for one in considered if not configuration.budget or one.gpus <= configuration.budget)
+    by_graph_and_batch: dict[object, Candidate] = {}
+    for candidate in affordable:
+        by_graph_and_batch.setdefault((candidate.workers, candidate.answers), candidate)
+    return tuple(by_graph_and_batch.values())
+
+
+def cheapest_of_layouts(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """The choices, and of the other layouts that meet the targets the cheapest graph, cheapest first."""
+    kept: dict[object, Candidate] = {}
+    for candidate in sorted(candidates, key=lambda one: (not one.chosen, one.gpus, -one.rate)):
+        if candidate.chosen or candidate.meets:
+            kept.setdefault((candidate.mode, candidate.layout, candidate.chosen == "if exact"), candidate)
+    return tuple(sorted(kept.values(), key=lambda one: (one.gpus, not one.chosen, -one.rate)))
 
 
 # Users feel `per_user`, operators pay for `per_gpu`, and a graph that is better in one is usually
@@ -68,54 +94,31 @@ def front(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     return tuple(kept)
 
 
-def _aggregated(engine: Engine, batch: int, configuration: Configuration) -> Candidate:
-    targets, allowed = configuration.targets, margined(configuration, engine)
-    ttft = engine.busy_first_token_seconds(batch, targets.isl, targets.context)
-    itl = engine.busy_step_seconds(batch, targets.isl, targets.osl)
+def _candidate(
+    choice: Choice, configuration: Configuration, chosen: Literal["safer", "if exact", ""] = ""
+) -> Candidate:
+    last, targets = choice.roles[-1], configuration.targets
+    first = choice.roles[0].engine
+    ttft, itl = margined(configuration, first).ttft, margined(configuration, last.engine).itl
     return Candidate(
-        Mode.AGGREGATED,
-        f"1 x {engine.layout}",
-        engine.gpus,
-        batch,
-        ttft,
-        itl,
-        batch / itl / engine.gpus,
-        meets=ttft <= allowed.ttft and itl <= allowed.itl,
-        layout=str(engine.layout),
+        choice.mode,
+        choice.workers_text(),
+        choice.gpus,
+        choice.rate,
+        last.batch,
+        choice.ttft,
+        choice.itl,
+        configuration.requests_per_second * targets.osl / choice.gpus,
+        meets=choice.ttft <= ttft and choice.itl <= itl,
+        meets_if_exact=choice.ttft <= targets.ttft and choice.itl <= targets.itl,
+        layout=str(last.engine.layout),
+        chosen=chosen,
     )
-
-
-def _disaggregated(engine: Engine, batch: int, prefill: Role, configuration: Configuration) -> Candidate:
-    """A graph with the number of decode workers whose prefill workers idle least."""
-    step = engine.step_seconds(batch, configuration.targets.context)
-    rate = batch / (configuration.targets.osl * step)
-
-    def speed(decoders: int) -> float:
-        gpus = _prefillers(decoders, rate, prefill) * prefill.engine.gpus + decoders * engine.gpus
-        return decoders * batch / step / gpus
-
-    decoders = max(range(1, _MAX_DECODERS + 1), key=speed)
-    prefillers = _prefillers(decoders, rate, prefill)
-    return Candidate(
-        Mode.DISAGGREGATED,
-        f"prefill {prefillers} x {prefill.engine.layout}, decode {decoders} x {engine.layout}",
-        prefillers * prefill.engine.gpus + decoders * engine.gpus,
-        batch,
-        prefill.ttft or 0.0,
-        step,
-        speed(decoders),
-        meets=step <= margined(configuration, engine).itl,
-        layout=str(engine.layout),
-    )
-
-
-def _prefillers(decoders: int, rate: float, prefill: Role) -> int:
-    return max(1, math.ceil(decoders * rate / prefill.rate))
 
 
 COLUMNS = (
-    *("mode", "workers", "gpus", "answers", "ttft_ms", "itl_ms"),
-    *("tokens_per_s_per_gpu", "tokens_per_s_per_user", "meets_targets"),
+    *("choice", "mode", "workers", "gpus", "requests_per_s", "answers", "ttft_ms", "itl_ms"),
+    *("tokens_per_s_per_gpu", "tokens_per_s_per_user", "meets_targets", "meets_targets_if_exact"),
 )
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 720, 420, 70, 50, 20
 _COLOURS = {Mode.AGGREGATED: "#1f77b4", Mode.DISAGGREGATED: "#d95f02"}
@@ -132,13 +135,16 @@ def row(candidate: Candidate) -> tuple[str | int | float | bool, ...]:
     times = (round(1000 * candidate.ttft, 1), round(1000 * candidate.itl, 2))
     speeds = (round(candidate.per_gpu, 1), round(candidate.per_user, 1))
     return (
+        candidate.chosen,
         candidate.mode.value,
         candidate.workers,
         candidate.gpus,
+        float(f"{candidate.rate:.3g}"),
         candidate.answers,
         *times,
         *speeds,
         candidate.meets,
+        candidate.meets_if_exact,
     )
 
 

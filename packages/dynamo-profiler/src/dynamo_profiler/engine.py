@@ -47,7 +47,7 @@ class Layout(NamedTuple):
 
 
 class Accuracy(NamedTuple):
-    """The error of predictions, as a share of the measured time."""
+    """A share for the time to first token, and one for the time between tokens."""
 
     ttft: float
     itl: float
@@ -61,8 +61,8 @@ class Engine(ABC):
     """Where its times come from, in one word."""
     accuracy: ClassVar[Accuracy]
     """The median error of its times."""
-    margin: ClassVar[Accuracy]
-    """Added to a prediction, at least four of five measured times are within it."""
+    within: ClassVar[Accuracy]
+    """The share of measured times that are not above the prediction with that error added."""
 
     shape: Shape
     gpu: Gpu
@@ -213,8 +213,7 @@ class FormulaEngine(Engine):
     source: ClassVar[str] = "formulas"
     accuracy: ClassVar[Accuracy] = Accuracy(ttft=0.4, itl=0.2)
     """Median errors for models and GPUs outside of the fit: docs/profiler-accuracy.md."""
-    margin: ClassVar[Accuracy] = Accuracy(ttft=1.0, itl=0.2)
-    """Covers 81 % of the times to first token there, and 96 % of the times between tokens."""
+    within: ClassVar[Accuracy] = Accuracy(ttft=0.48, itl=0.96)
 
     def prefill_seconds(self, tokens: float) -> float:
         """The time that an otherwise idle engine takes for one prompt."""

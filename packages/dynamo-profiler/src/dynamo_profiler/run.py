@@ -15,8 +15,8 @@ from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_profiler import Refusal
 from dynamo_profiler.base import BACKENDS, FRONTEND, PLANNER, Backend, base_graph
 from dynamo_profiler.charts import Candidate, candidates
-from dynamo_profiler.choice import Choice, Role, cheapest, decode_role, fitting_engines, prefill_role
-from dynamo_profiler.configuration import Configuration, Margin, Mode
+from dynamo_profiler.choice import Answer, Choice, Role, cheapest, decode_role, fitting_engines, prefill_role
+from dynamo_profiler.configuration import Configuration, Mode
 from dynamo_profiler.engine import Engine
 from dynamo_profiler.kernels import Source, source_of
 from dynamo_profiler.planner import (
@@ -77,9 +77,14 @@ class Inputs:
 class Results:
     """The documents of each file, the choice in them, and all candidates."""
 
-    choice: Choice
+    answer: Answer
     files: dict[str, list[Object]]
     considered: tuple[Candidate, ...]
+
+    @property
+    def choice(self) -> Choice:
+        """The choice in the documents."""
+        return self.answer.choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +183,14 @@ def search(configuration: Configuration, inputs: Inputs, on_step: OnStep) -> Sea
     )
 
 
-def results(space: SearchSpace, choice: Choice, on_step: OnStep) -> Results:
-    """The documents of that choice.
+def results(space: SearchSpace, answer: Answer, on_step: OnStep) -> Results:
+    """The documents of its choice.
 
     Raises:
         Refusal: a worker of the base graph or an option of the planner is invalid.
     """
-    configuration = space.configuration
-    on_step(Progress(Phase.SELECTING_CONFIG, choice.text()))
+    configuration, choice = space.configuration, answer.choice
+    on_step(Progress(Phase.SELECTING_CONFIG, answer.text()))
     data = space.curves(choice)
     on_step(Progress(Phase.BUILDING_CURVES, "curves for the planner and the simulated engines"))
     graph = space.graph(choice)
@@ -196,25 +201,25 @@ def results(space: SearchSpace, choice: Choice, on_step: OnStep) -> Results:
         plain = [data, graph]
     on_step(Progress(Phase.GENERATING_DGD, f"graph {graph['metadata']['name']}"))
     files = {RESULTS_FILE: plain, MOCKED_RESULTS_FILE: [data, mocked]}
-    return Results(choice, files, candidates(space.engines, space.prefill, configuration))
+    return Results(answer, files, candidates(space.engines, space.prefill, answer, configuration))
 
 
-def best(space: SearchSpace) -> Choice:
-    """The cheapest choice with the largest margin that any choice has: four of five, median, none.
+def best(space: SearchSpace) -> Answer:
+    """The cheapest choice with the margin; without one if no choice has it and none is configured.
 
     Raises:
-        Refusal: the targets cannot be met, or only with more GPUs or replicas than allowed.
+        Refusal: not even the predictions meet the targets, or only with more GPUs or replicas than allowed.
     """
     configuration = space.configuration
+    without_margin = replace(configuration, margin=0)
     try:
-        return cheapest(space.engines, configuration, (space.prefill, space.decode))
-    except Refusal:
+        choice = cheapest(space.engines, configuration, (space.prefill, space.decode))
+    except Refusal as error:
         if configuration.margin is not None:
             raise
-        for room in (Margin.MEDIAN, Margin.NONE):
-            with suppress(Refusal):
-                return replace(cheapest(space.engines, replace(configuration, room=room)), room=room)
-        raise
+        return Answer(cheapest(space.engines, without_margin), no_margin=str(error))
+    exact = cheapest(space.engines, without_margin)
+    return Answer(choice, exact if exact.gpus < choice.gpus else None)
 
 
 def to_measure(space: SearchSpace, limit: int) -> tuple[Choice, ...]:

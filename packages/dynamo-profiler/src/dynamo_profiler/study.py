@@ -7,8 +7,8 @@ from typing import Literal, TypedDict, Unpack
 
 from dynamo_graphs import Graph, Latency
 from dynamo_operator.requests.api import RESULTS_FILE
-from dynamo_profiler.charts import COLUMNS, Candidate, front, html, row, svg
-from dynamo_profiler.choice import Choice
+from dynamo_profiler.charts import COLUMNS, Candidate, cheapest_of_layouts, front, html, row, svg
+from dynamo_profiler.choice import Answer, Choice
 from dynamo_profiler.configuration import Configuration, read_configuration
 from dynamo_profiler.run import Inputs, Progress, profile
 from dynamo_profiler.shape import model_named, variant_of
@@ -49,7 +49,7 @@ class Options(TypedDict, total=False):
     """Source of the predicted times."""
 
     margin: float | None
-    """Error of predictions to leave room for, as a share; None means the engine's own."""
+    """Error of predictions to leave room for, as a share; None means the engine's median error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Study:
 
     title: str
     note: str
-    choice: Choice
+    answer: Answer
     candidates: tuple[Candidate, ...]
     documents: tuple[Object, ...]
     """The graph and its ConfigMaps, as they are applied."""
@@ -69,9 +69,19 @@ class Study:
         return Graph.from_dict(self.documents[-1])
 
     @property
+    def choice(self) -> Choice:
+        """The choice, which leaves the margin if a graph does."""
+        return self.answer.choice
+
+    @property
     def front(self) -> tuple[Candidate, ...]:
         """The Pareto front of the candidates that meet the targets, or of all if none does."""
         return front(candidate for candidate in self.candidates if candidate.meets) or front(self.candidates)
+
+    @property
+    def cheapest(self) -> tuple[Candidate, ...]:
+        """The choices, and of every other layout that meets the targets the cheapest graph."""
+        return cheapest_of_layouts(self.candidates)
 
     def rows(self) -> list[dict[str, str | int | float | bool]]:
         """All candidates, for `pandas.DataFrame`. Units are in the names of the columns."""
@@ -83,10 +93,11 @@ class Study:
 
     def html(self) -> str:
         """A self-contained page with the charts and all candidates."""
-        return html(self.title, [self.note, self.choice.text()], self.candidates)
+        return html(self.title, [self.note, *self.answer.lines], self.candidates)
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self.note)}</p><p>{escape(self.choice.text())}</p>{self.svg()}"
+        texts = "".join(f"<p>{escape(text)}</p>" for text in (self.note, *self.answer.lines))
+        return f"{texts}{self.svg()}"
 
 
 def study(
@@ -118,7 +129,7 @@ def study(
     results = profile(configuration, inputs, note)
     title = f"{configuration.model} on {configuration.hardware.gpu.name}"
     documents = tuple(results.files[RESULTS_FILE])
-    return Study(title, notes[0], results.choice, results.considered, documents)
+    return Study(title, notes[0], results.answer, results.considered, documents)
 
 
 def _configuration(model: str, gpu: str, latency: Latency, options: Options) -> Configuration:

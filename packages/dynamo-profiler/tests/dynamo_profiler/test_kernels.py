@@ -42,13 +42,11 @@ def test_the_error_that_a_result_is_labelled_with_is_that_of_tables_left_out_of_
             assert found <= said < found + 0.05, (name, what)
 
 
-def test_four_of_five_rows_are_within_the_margin_and_it_is_not_larger_than_that_takes() -> None:
+def test_an_answer_names_the_share_of_measured_times_that_are_within_its_margin() -> None:
     points, within = TOOL["left_out"](POINTS), TOOL["rows_within"]
     for column, engine in (("ratio", FormulaEngine), ("kernel_ratio", KernelEngine)):
-        margin = engine.margin
-        assert 80 <= within(points, column, FIRST, margin.ttft)
-        assert 80 <= within(points, column, BETWEEN, margin.itl)
-        assert 80 > within(points, column, FIRST, margin.ttft - 0.05)
+        for metric, margin, share in zip((FIRST, BETWEEN), engine.accuracy, engine.within, strict=True):
+            assert share == round(within(points, column, metric, margin) / 100, 2)
 
 
 def test_the_constants_are_near_their_own_fit() -> None:

@@ -11,11 +11,12 @@ TARGETS = Latency(first_token_ms=300, next_token_ms=20, input_tokens=4000, outpu
 def test_candidates_are_rows_and_pictures_and_the_choice_is_a_valid_graph() -> None:
     steps: list[Progress] = []
     found = study(MODEL, gpu=GPU, latency=TARGETS, seen=steps.append, engine="formulas", name="chat")
+    page = found.html()
     assert "chat" == found.graph.name
     assert () == found.graph.problems()
-    assert len(found.candidates) == len(found.rows()) > len(found.front) > 0
-    assert all(entry.meets for entry in found.front)
-    page = found.html()
+    assert len(found.candidates) == len(found.rows()) > len(found.cheapest) > 0
+    assert all(entry.meets for entry in found.cheapest if entry.chosen != "if exact")
+    assert all(line in page for line in found.answer.lines)
     assert found.svg() in page
     assert "milliseconds to the first token" in page
     assert "milliseconds between two tokens" in page

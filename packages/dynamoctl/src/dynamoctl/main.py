@@ -5,7 +5,7 @@ when it is called. They raise CycloptsError for wrong usage, and OperatorError o
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cyclopts import App, Group
@@ -16,17 +16,28 @@ from dynamoctl.commands import author, change, installation, read, traffic
 from dynamoctl.options import in_order
 from kube_runtime.commandline import ExitCode, application, execute
 
-_COMMANDS = {
-    "Look": (read.get, read.status, read.why, read.tree, read.events, read.logs, traffic.top, read.report),
-    "Use": (traffic.chat, traffic.curl, traffic.port_forward),
-    "Change": (change.diff, change.apply, change.scale, change.rollout(), change.suspend, change.resume),
-    "Write": (
-        *(author.new, author.profile, author.explain, author.schema),
-        *(author.lint, author.render, change.convert),
-    ),
-    "Cluster": (installation.check, installation.install()),
-}
-"""The commands by the heading of their help, in its order."""
+
+def _commands() -> dict[str, tuple[Callable[..., object] | App, ...]]:
+    """The commands by the heading of their help, in its order."""
+    return {
+        "Look": (
+            read.get,
+            read.status,
+            read.why,
+            read.tree,
+            read.events,
+            read.logs,
+            traffic.top,
+            read.report,
+        ),
+        "Use": (traffic.chat, traffic.curl, traffic.port_forward),
+        "Change": (change.diff, change.apply, change.scale, change.rollout(), change.suspend, change.resume),
+        "Write": (
+            *(author.new, author.profile, author.explain, author.schema),
+            *(author.lint, author.render, change.convert),
+        ),
+        "Cluster": (installation.check, installation.install()),
+    }
 
 
 def app(program: str = "dynamoctl") -> App:
@@ -34,8 +45,9 @@ def app(program: str = "dynamoctl") -> App:
     tool = application(
         program, "Inspect, change, check and try out NVIDIA Dynamo graphs on Kubernetes.", version=version
     )
-    tool.group_commands = Group("Other", sort_key=len(_COMMANDS) + 1)
-    for position, (heading, commands) in enumerate(_COMMANDS.items()):
+    groups = _commands()
+    tool.group_commands = Group("Other", sort_key=len(groups) + 1)
+    for position, (heading, commands) in enumerate(groups.items()):
         group = Group(heading, sort_key=position)
         for order, command in enumerate(commands):
             if isinstance(command, App):
@@ -47,7 +59,7 @@ def app(program: str = "dynamoctl") -> App:
         "dynamoctl.dev.commands:app",
         name="dev",
         help="Run local control planes: real API server and controllers, fake GPU nodes.",
-        group=Group("Playground", sort_key=len(_COMMANDS)),
+        group=Group("Playground", sort_key=len(groups)),
     )
     tool.command(author.completion)
     tool.command(profiler, show=False)  # `profile` is for people; this is what a Job runs

@@ -304,7 +304,7 @@ class ProfileOptions:
     engine
         What predicts: formulas, measured kernels, or the better of what is installed.
     margin
-        Error of predictions to leave room for, for example 0.3 (default: the engine's own).
+        Error of predictions to leave room for, for example 0.3 (default: the engine's median error).
     """
 
     model: Annotated[str, Parameter(metavar="MODEL", show_default=False)]

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -22,9 +23,15 @@ def printed(capsys: pytest.CaptureFixture[str], *args: str) -> str:
 
 def test_profile_prints_the_front_and_the_choice_with_its_error(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "profile", *LLAMA)
-    assert "TOK/S/GPU" in text
-    assert "by formulas: ttft" in text.splitlines()[-1]
-    assert "± 40%" in text
+    (head,) = (line for line in text.splitlines() if line.startswith("CHOICE"))
+    (chosen,) = (line for line in text.splitlines() if line.startswith("safer "))
+    cells = dict(zip(re.split(" {2,}", head), re.split(" {2,}", chosen), strict=True))
+    assert float(cells["REQ/S"]) >= 1
+    *_, first, second = text.splitlines()
+    assert first.startswith(f"Safer: {cells['GPUS']} x h200_sxm, ")
+    assert "by formulas: ttft" in first
+    assert "± 40%" in first
+    assert second.startswith("If predictions are exact: ")
 
 
 def test_profile_writes_every_format_and_both_pictures(

@@ -4,11 +4,15 @@ import argparse
 import asyncio
 import os
 import signal
+import sys
 from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
 
 from devcluster.kubelet import api, egress
+from devcluster.kubelet.pods import SIMULATION, Kubelet
+from kube_runtime.client.client import Client
+from kube_runtime.client.connect import connect
 
 KUBELET_PORT = 10250
 
@@ -17,33 +21,49 @@ def main() -> None:
     """Run until SIGTERM."""
     parser = argparse.ArgumentParser(prog="devcluster.kubelet")
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--server-port", type=int, required=True)
+    parser.add_argument("--server", required=True)
     parser.add_argument("--simulated", type=IPv4Network, required=True)
+    parser.add_argument("--kubeconfig", type=Path, required=True)
     arguments = parser.parse_args()
     os.umask(0o077)
     os.chdir(arguments.folder)  # the path of a socket is short
-    asyncio.run(run(arguments.server_port, arguments.simulated))
+    authority = Path("pki", "ca.crt").read_bytes()
+    asyncio.run(run(arguments, authority))
 
 
-async def run(server_port: int, simulated: IPv4Network) -> None:
-    """Serve the API server until SIGTERM."""
+async def run(arguments: argparse.Namespace, authority: bytes) -> None:
+    """Serve the API server, and run pods, until SIGTERM."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    own = Path("run", "kubelet.sock")
-    certificate = Path("pki", "kube-apiserver.crt"), Path("pki", "kube-apiserver.key")
-    runner = await api.serve(api.application(), egress.private_socket(own), certificate)
-    route = partial(
-        egress.routed,
-        local=egress.subnet(server_port),
-        simulated=simulated,
-        kubelet=partial(asyncio.open_unix_connection, own),
-        kubelet_port=KUBELET_PORT,
-    )
-    server = await egress.serve(egress.private_socket(Path("run", "egress.sock")), route)
-    await stop.wait()
-    server.close()
-    await runner.cleanup()
+    network = egress.subnet(int(arguments.server.rpartition(":")[2]))
+    async with await connect(arguments.kubeconfig, user_agent="local-kubelet") as transport:
+        kubelet = Kubelet(
+            Client(transport, field_manager="local-kubelet"),
+            server=arguments.server,
+            authority=authority,
+            network=network,
+            folder=arguments.folder,
+            runtime=None,
+            simulation=(sys.executable, "-I", str(SIMULATION)),
+        )
+        own = Path("run", "kubelet.sock")
+        certificate = Path("pki", "kube-apiserver.crt"), Path("pki", "kube-apiserver.key")
+        runner = await api.serve(api.application(kubelet.container), egress.private_socket(own), certificate)
+        route = partial(
+            egress.routed,
+            local=network,
+            simulated=arguments.simulated,
+            kubelet=partial(asyncio.open_unix_connection, own),
+            kubelet_port=KUBELET_PORT,
+        )
+        server = await egress.serve(egress.private_socket(Path("run", "egress.sock")), route)
+        pods = asyncio.create_task(kubelet.run())
+        await stop.wait()
+        pods.cancel()
+        await asyncio.gather(pods, return_exceptions=True)
+        server.close()
+        await runner.cleanup()
 
 
 if __name__ == "__main__":

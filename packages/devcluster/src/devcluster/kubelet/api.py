@@ -3,22 +3,75 @@
 import asyncio
 import socket
 import ssl
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 from aiohttp import web
 
+from devcluster.kubelet.containers import Container
 from devcluster.kubelet.egress import SIMULATED
 
+_BAD_REQUEST = 400  # the API server passes its text on
+_FOLLOW_SECONDS = 0.2
+_CHUNK = 1 << 16
+_NOT_IMPLEMENTED = "this pod is a local process: use `dynamoctl port-forward` or the pod's proxy"
 
-def application() -> web.Application:
+Find = Callable[[str, str, str], Container | None]
+"""Namespace, pod, container → the container, if it is a local process."""
+
+
+def application(find: Find) -> web.Application:
     """The API of all nodes of an instance."""
 
-    async def nothing_runs(_: web.Request) -> web.Response:
-        return web.Response(status=400, text=SIMULATED)
+    def container_of(request: web.Request) -> Container | None:
+        names = request.match_info
+        return find(names["namespace"], names["pod"], names["container"])
+
+    async def logs(request: web.Request) -> web.StreamResponse:
+        container = container_of(request)
+        if container is None:
+            return web.Response(status=_BAD_REQUEST, text=SIMULATED)
+        file = container.log(previous=request.query.get("previous") == "true")
+        if not file.exists():
+            return web.Response(status=_BAD_REQUEST, text=f"container {container.state.name} has no such log")
+        return await _logged(request, container, file)
+
+    async def nothing_runs(request: web.Request) -> web.Response:
+        kind, namespace, pod, *rest = [*request.match_info["path"].split("/"), "", "", ""]
+        is_process = find(namespace, pod, rest[0] or "main") is not None
+        text = _NOT_IMPLEMENTED if is_process else SIMULATED
+        return web.Response(status=_BAD_REQUEST, text=f"{kind}: {text}" if is_process else text)
 
     app = web.Application()
+    app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", logs)
     app.router.add_route("*", "/{path:.*}", nothing_runs)
     return app
+
+
+async def _logged(request: web.Request, container: Container, file: Path) -> web.StreamResponse:
+    query = request.query
+    strips = query.get("timestamps") != "true"
+    since = query.get("sinceTime", "")
+    response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+    await response.prepare(request)
+    with file.open("rb") as lines:
+        text = deque(lines, int(query["tailLines"])) if "tailLines" in query else lines
+        for line in text:
+            if line[:19] >= since[:19].encode():
+                await response.write(_shown(line, strips=strips))
+        while query.get("follow") == "true" and (
+            container.log() == file and "running" in container.state.state
+        ):
+            while line := lines.readline():
+                await response.write(_shown(line, strips=strips))
+            await asyncio.sleep(_FOLLOW_SECONDS)
+    await response.write_eof()
+    return response
+
+
+def _shown(line: bytes, *, strips: bool) -> bytes:
+    return line.partition(b" ")[2] if strips else line
 
 
 async def serve(

@@ -18,9 +18,10 @@ from dynamoctl.screen import show, show_json, table
 from kube_runtime.errors import ConfigError
 from kube_runtime.types.meta import Fields
 
-_HEAD = ("MODE", "WORKERS", "GPUS", "AT ONCE", "TTFT ms", "ITL ms", "TOK/S/GPU", "TOK/S/USER", "TARGETS")
-
-
+_HEAD = (
+    *("CHOICE", "MODE", "WORKERS", "GPUS", "REQ/S", "AT ONCE"),
+    *("TTFT ms", "ITL ms", "TOK/S/GPU", "TOK/S/USER"),
+)
 _SAME = (
     *("gpu", "precision", "backend", "gpus_per_node", "max_gpus", "max_nodes"),
     *("requests_per_second", "mode", "engine", "margin"),
@@ -46,14 +47,11 @@ def print_profile(options: ProfileOptions, output: str, *, plot: Path | None, re
         lines = [COLUMNS, *map(row, result.candidates)]
         csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
     elif output == "json":
-        choice = result.choice.text()
-        show_json({"choice": choice, "notes": [result.note], "candidates": result.rows()})
+        texts = {"choice": result.choice.text(), "answer": result.answer.lines, "notes": [result.note]}
+        show_json({**texts, "candidates": result.rows()})
     else:
-        rows = [
-            (*map(str, values), "met" if meets else "missed") for *values, meets in map(row, result.front)
-        ]
-        shown = table(_HEAD, rows)
-        show(result.note, "", shown, "", f"Choice: {result.choice.text()}")
+        rows = [[*map(str, row(candidate))][: len(_HEAD)] for candidate in result.cheapest]
+        show(result.note, "", table(_HEAD, rows), "", *map(_sentence, result.answer.lines))
 
 
 def print_new(options: ProfileOptions, name: str, replicas: int) -> None:
@@ -68,8 +66,13 @@ def print_new(options: ProfileOptions, name: str, replicas: int) -> None:
     for service in graph["spec"]["services"].values():
         if service["componentType"] == "worker" and replicas:
             service["replicas"] = replicas
-    print(f"# {result.choice.text()}")
+    for line in result.answer.lines:
+        print(f"# {line}")
     write_yaml([graph], sys.stdout)
+
+
+def _sentence(line: str) -> str:
+    return line[:1].upper() + line[1:]
 
 
 def _study(options: ProfileOptions, name: str = "") -> Study:

@@ -21,6 +21,7 @@ import yaml
 from aiohttp import web
 
 from devcluster.instance import Instance
+from devcluster.kubelet import pods
 from devcluster.layout import free_ports
 from devcluster.processes import ProcessError, first_ended, stop
 from devcluster.progress import ProgressReporter
@@ -87,33 +88,49 @@ def operator_flags(ports: Ports) -> tuple[str, ...]:
 
 
 PROFILING = "dynamo-playground-profiling"
+PROCESSES = "dynamo-playground-processes"
 
 
-def profiling_policy() -> Iterator[Object]:
-    """Annotate profiling pods, so that the simulated kubelet leaves them to `profiling.py`."""
+def pod_policies() -> Iterator[Object]:
+    """Mark pods when they are created, so that kwok leaves them alone: profiling pods are simulated in this
+    process, and those of components are local processes.
+    """
+    yield from _policy(
+        PROFILING,
+        "has(object.metadata.labels) && 'dgdr.nvidia.com/name' in object.metadata.labels",
+        'Object{metadata: Object.metadata{annotations: {"fake-kubelet": "profiles"}}}',
+    )
+    component = f"has(object.metadata.labels) && '{labels.COMPONENT_TYPE}' in object.metadata.labels"
+    unmarked = "!(has(object.metadata.annotations) && 'fake-kubelet' in object.metadata.annotations)"
+    yield from _policy(
+        PROCESSES,
+        f"{component} && {unmarked}",
+        f'Object{{metadata: Object.metadata{{labels: {{"{pods.LABEL}": "{pods.PROCESS}"}}}}}}',
+    )
+
+
+def _policy(name: str, condition: str, mutation: str) -> Iterator[Object]:
     group = "admissionregistration.k8s.io"
-    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    is_profiling = "has(object.metadata.labels) && 'dgdr.nvidia.com/name' in object.metadata.labels"
-    annotate = 'Object{metadata: Object.metadata{annotations: {"fake-kubelet": "profiles"}}}'
+    resource = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     yield {
         "apiVersion": f"{group}/v1",
         "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": PROFILING},
+        "metadata": {"name": name},
         "spec": {
-            "matchConstraints": {"resourceRules": [pods]},
-            "matchConditions": [{"name": "profiles", "expression": is_profiling}],
+            "matchConstraints": {"resourceRules": [resource]},
+            "matchConditions": [{"name": "matches", "expression": condition}],
             "failurePolicy": "Fail",
             "reinvocationPolicy": "Never",
             "mutations": [
-                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": annotate}}
+                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": mutation}}
             ],
         },
     }
     yield {
         "apiVersion": f"{group}/v1",
         "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": PROFILING},
-        "spec": {"policyName": PROFILING},
+        "metadata": {"name": name},
+        "spec": {"policyName": name},
     }
 
 
@@ -310,9 +327,16 @@ def _start_operator(instance: Instance, progress: ProgressReporter) -> None:
         _wait(instance, health)
 
 
+_PLACEHOLDER = ("secret", "hf-token-secret", "--namespace=default")
+"""What examples refer to. The simulated engines load no model, so any token will do."""
+
+
 def _launch(instance: Instance, progress: ProgressReporter) -> int:
+    if not instance.kubectl("get", "--ignore-not-found", *_PLACEHOLDER):
+        kind, *name = _PLACEHOLDER
+        instance.kubectl("create", kind, "generic", *name, "--from-literal=HF_TOKEN=placeholder")
     ports = Ports(*free_ports(3, reserved=instance.ports))
-    installed = _list([*objects(ports), *profiling_policy()])
+    installed = _list([*objects(ports), *pod_policies()])
     instance.kubectl(*("apply", "--server-side", "--force-conflicts", "--filename=-"), stdin=installed)
     kubeconfig = instance.service_account_kubeconfig(NAMESPACE, account(), duration=_TOKEN_LIFE)
     variables = {ADMINISTRATOR: str(instance.kubeconfig), "KUBECONFIG": str(kubeconfig)}

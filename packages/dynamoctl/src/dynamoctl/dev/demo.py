@@ -18,8 +18,8 @@ from devcluster.instance import Instance
 from devcluster.progress import ProgressReporter, shown
 from devcluster.startup import READY_SECONDS
 from dynamo_graphs import AsyncCluster
-from dynamo_graphs.changes import applied
 from dynamo_graphs.members import members, tree_of
+from dynamo_graphs.ownership import applied
 from dynamo_graphs.reader import Target
 from dynamo_graphs.watching import once_ready
 from dynamo_operator.documents import ShallowLoader

@@ -67,7 +67,7 @@ def test_fields_of_another_manager_are_a_conflict(world: World, admin: Person, t
     world.create(GRAPH, graph(Frontend=service("frontend")))
     body = graph(Frontend=service("frontend") | {"replicas": 3})
     code, _, said = admin.run("apply", file_of(tmp_path, body))
-    assert (1, True) == (code, "--force-conflicts takes these fields over" in said)
+    assert (1, True) == (code, "leave it out of the file); --force-conflicts" in said)
     assert 0 == admin.run("apply", file_of(tmp_path, body), "--force-conflicts")[0]
 
 

@@ -50,3 +50,13 @@ def short_age(time: str | None, now: datetime) -> str:
     length = _length(age(time, now))
     count, _, unit = length.partition(" ")
     return f"{count}{unit[0]}" if length else "-"
+
+
+_MOST = 3
+"""Paths that a line names."""
+
+
+def some_of(paths: Sequence[str], separator: str = "; ") -> str:
+    """The first paths, and how many there are more."""
+    more = len(paths) - _MOST
+    return separator.join((*paths[:_MOST], *([f"and {more} more"] if more > 0 else ())))

@@ -19,13 +19,15 @@ from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.types.meta import Key, Object
 
 if TYPE_CHECKING:
-    from dynamo_graphs.changes import Applied, Change
+    from dynamo_graphs.changes import Change
     from dynamo_graphs.edits import Edited
     from dynamo_graphs.explanation import Explanation
     from dynamo_graphs.frontend import Completion
     from dynamo_graphs.history import Revision, Undone
     from dynamo_graphs.logs import Logs
+    from dynamo_graphs.ownership import Applied
     from dynamo_graphs.reader import Reading, Target
+    from kube_runtime.client.connect import Overrides
 
 Seen = Callable[["Graph"], object]
 """A function that is called with the graph whenever it changes in the cluster, such as `print`."""
@@ -39,22 +41,26 @@ _WRITTEN = ("name", "namespace", "labels", "annotations", "finalizers")
 class ApiObject(OfflineObject):
     """An object of one of our kinds. It never changes: what edits it returns a new object."""
 
-    def diff(self, cluster: "Cluster | None" = None, *, force: bool = False) -> "Change":
+    def diff(self, cluster: "Cluster | None" = None) -> "Change":
         """What `apply` would change, and the pods that it would restart. Nothing is changed.
 
-        Raises: as `apply`.
+        Its `overwritten` are the fields that others own; with those of controllers and GitOps tools, `apply`
+        is a conflict.
+
+        Raises: as `apply`, but no Conflict.
         """
-        return (cluster or Cluster()).diff(self, force=force)
+        return (cluster or Cluster()).diff(self)
 
     def apply(self, cluster: "Cluster | None" = None, *, force: bool = False) -> "Applied":
         """Apply it, as `dynamoctl apply` does: by default to the cluster of kubectl's current context.
 
-        `force` takes over fields of other field managers. It needs the extra `cluster`.
+        What kubectl or dynamoctl has set before is overwritten, and `force` overwrites what controllers and
+        GitOps tools have set, too. It needs the extra `cluster`.
 
         Raises:
             InvalidObject: it has problems; nothing was asked of the cluster.
             ImportError: a package that talks to clusters is not installed.
-            kube_runtime.errors.Conflict: other field managers own fields that would change.
+            kube_runtime.errors.Conflict: a controller or a GitOps tool owns a field that would change.
         """
         return (cluster or Cluster()).apply(self, force=force)
 
@@ -157,9 +163,16 @@ class AsyncCluster:
     """
 
     def __init__(
-        self, *, namespace: str = "", context: str = "", kubeconfig: Path | str | None = None
+        self,
+        *,
+        namespace: str = "",
+        context: str = "",
+        kubeconfig: Path | str | None = None,
+        overrides: "Overrides | None" = None,
     ) -> None:
         """A cluster as kubectl finds it: by default the current context and its namespace.
+
+        `overrides` are what kubectl's flags `--cluster`, `--user`, `--as` and `--request-timeout` choose.
 
         Raises:
             ConfigError: the namespace is not a valid name.
@@ -172,7 +185,8 @@ class AsyncCluster:
             raise ImportError(f"{message}: {error}", name=error.name) from error
         if namespace and not NAME.fullmatch(namespace):
             raise ConfigError("namespace", f'invalid name "{namespace}" (for example prod)')
-        self._connect = partial(connected, namespace, context, Path(kubeconfig) if kubeconfig else None)
+        file = Path(kubeconfig) if kubeconfig else None
+        self._connect = partial(connected, namespace, context, file, overrides)
         self._stack = AsyncExitStack()
         self._reading: Reading | None = None
 
@@ -214,26 +228,26 @@ class AsyncCluster:
         return sorted(map(Graph.from_dict, bodies), key=lambda graph: graph.name)
 
     async def apply(self, wanted: ApiObject, *, force: bool = False) -> "Applied":
-        """Apply an object, as `dynamoctl apply` does. `force` takes over fields of other field managers.
+        """Apply an object, as `dynamoctl apply` does, and with `force` despite a conflict.
 
         Raises:
             InvalidObject: it has problems; no request was sent.
-            Conflict: other field managers own fields that would change.
+            Conflict: a controller or a GitOps tool owns a field that would change.
         """
-        from dynamo_graphs.changes import applied
+        from dynamo_graphs.ownership import applied
 
         body = await self._placed(wanted)
         return await applied(self.reading, wanted.TYPE.KIND, body, force=force)
 
-    async def diff(self, wanted: ApiObject, *, force: bool = False) -> "Change":
+    async def diff(self, wanted: ApiObject) -> "Change":
         """What `apply` would change, and the pods that it would restart; changes nothing.
 
-        Raises: as `apply`.
+        Raises: as `apply`, but no Conflict.
         """
         from dynamo_graphs.changes import planned_changes
 
         body = await self._placed(wanted)
-        (change,) = await planned_changes(self.reading, [(wanted.TYPE.KIND, body)], force=force)
+        (change,) = await planned_changes(self.reading, [(wanted.TYPE.KIND, body)])
         return change
 
     async def watch(self, graph: Graph | str) -> AsyncGenerator[Graph, None]:

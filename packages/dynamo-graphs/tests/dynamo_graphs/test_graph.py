@@ -15,7 +15,7 @@ from simulated.server import Server
 
 GRAPH = Graph("chat").frontend().worker("Decode", model="Qwen/Qwen3-0.6B")
 ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
-    "diff": ((), {"force": True}),
+    "diff": ((), {}),
     "apply": ((), {"force": True}),
     "wait": ((), {"seconds": 7.0, "seen": print}),
     "why": ((), {}),

@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from dynamo_graphs import AsyncCluster
-from dynamo_graphs.ages import short_age
-from dynamo_graphs.changes import RENDERED, Change, applied, planned_changes, some_of
+from dynamo_graphs.ages import short_age, some_of
+from dynamo_graphs.changes import RENDERED, Change, planned_changes
 from dynamo_graphs.explanation import explained
 from dynamo_graphs.history import numbered
 from dynamo_graphs.output import write_yaml
+from dynamo_graphs.ownership import applied, ensure_no_conflict, overwriting, planned
 from dynamo_graphs.reader import STATED, Reading, Target
 from dynamo_operator.shared.conditions import Stated, is_ready
 from dynamo_operator.shared.problems import later_version
@@ -97,7 +98,11 @@ async def print_applied(
     """
     targets: list[Target[Stated]] = []
     async with cluster(where) as at:
-        bodies = await bodies_of(manifests, at, where)  # all, before the first one is written
+        # All of them in a dry run, before the first one is written.
+        bodies = await bodies_of(manifests, at, where)
+        for kind, body in bodies:
+            if not force:
+                ensure_no_conflict(await planned(at.reading, kind, body))
         for kind, body in bodies:
             key = key_of(body)
             done = await applied(at.reading, kind, body, force=force)
@@ -132,7 +137,7 @@ _VERBS = {"restart": "yellow", "delete": "red", "create": "green", "scale": "cya
 
 
 async def print_diff(
-    manifests: Sequence[Manifest], where: Where, output: str, *, force: bool, has_exit_code: bool
+    manifests: Sequence[Manifest], where: Where, output: str, *, has_exit_code: bool
 ) -> ExitCode:
     """Print the changes. With `has_exit_code` the code is 1 if there are any.
 
@@ -140,7 +145,7 @@ async def print_diff(
     """
     async with cluster(where) as at:
         bodies = await bodies_of(manifests, at, where)
-        changes = await planned_changes(at.reading, bodies, force=force)
+        changes = await planned_changes(at.reading, bodies)
     if output == "json":
         show_json([_json(change) for change in changes])
     else:
@@ -165,6 +170,8 @@ def print_changes(changes: Sequence[Change]) -> None:
             )
         elif change.verb == "change" and change.name.partition(" ")[0] in RENDERED:
             print("  no pod restarts")
+        for line in overwriting(change.overwritten):
+            print(visible(f"  {line}"))
     counts = [sum(change.verb == verb for change in changes) for verb in ("create", "change")]
     print(f"{counts[0]} to create, {counts[1]} to change", file=sys.stderr)
 
@@ -175,6 +182,7 @@ def _json(change: Change) -> Object:
         "verb": change.verb,
         "diff": list(change.lines),
         "effects": [asdict(effect) for effect in change.effects],
+        "overwritten": [asdict(owned) for owned in change.overwritten],
     }
 
 

@@ -16,27 +16,23 @@ if TYPE_CHECKING:
 
 _LARGEST = 2**31 - 1
 _Revision = Annotated[int | None, Parameter(metavar="NUMBER", show_default=False)]
-_Force = Annotated[bool, Parameter(name="--force-conflicts")]
 
 
 def diff(
     *paths: options.Paths,
     files: options.Files = (),
     where: options.Where = options.HERE,
-    force: _Force = False,
     exit_code: bool = False,
     output: options.TextOutput = "text",
 ) -> int:
     """Show what files would change in the cluster, and which pods would restart.
 
     Nothing is changed: the API server makes a dry run, and the operator's own code renders
-    the graph as it is and as it would be.
+    the graph as it is and as it would be. It names the field managers whose fields change.
     Example: dynamoctl diff -f graph.yaml
 
     Parameters
     ----------
-    force
-        Compare as if fields of other field managers were taken over.
     exit_code
         Exit with 1 if anything would change, as `git diff --exit-code` does.
     """
@@ -45,14 +41,14 @@ def diff(
 
     # Not in the event loop, where the first Ctrl-C would not end a read of standard input.
     manifests = read_manifests(options.all_files(paths, files))
-    return options.run(print_diff(manifests, where, output, force=force, has_exit_code=exit_code))
+    return options.run(print_diff(manifests, where, output, has_exit_code=exit_code))
 
 
 def apply(
     *paths: options.Paths,
     files: options.Files = (),
     where: options.Where = options.HERE,
-    force: _Force = False,
+    force: Annotated[bool, Parameter(name="--force-conflicts")] = False,
     wait: bool = False,
     timeout: Annotated[str, Parameter(metavar="DURATION")] = "30m",
 ) -> int:
@@ -64,7 +60,7 @@ def apply(
     Parameters
     ----------
     force
-        Take over fields that another field manager owns, for example kubectl.
+        Overwrite fields that controllers and GitOps tools own. Those of kubectl are no conflict.
     wait
         Wait until the graphs, models and requests in the files are ready.
     timeout
@@ -113,7 +109,7 @@ def _count(_type: type, tokens: Sequence[Token]) -> int:
     """A number of replicas: digits only, so that half a replica does not become none."""
     text = tokens[0].value
     if not re.fullmatch("[0-9]{1,10}", text) or int(text) > _LARGEST:
-        raise ValueError(f'expected a whole number from 0 to {_LARGEST}, got "{text}"')
+        raise ValueError(f"expected a whole number from 0 to {_LARGEST}")
     return int(text)
 
 
@@ -192,7 +188,7 @@ def rollout() -> App:
 
 
 def _status(
-    name: options.ObjectName, /, *, where: options.Where = options.HERE, output: options.TextOutput = "text"
+    name: options.ObjectName, /, *, where: options.Where = options.HERE, output: options.Output = ""
 ) -> int:
     """Show the status of a graph on each change until it is ready: `dynamoctl status --watch`.
 

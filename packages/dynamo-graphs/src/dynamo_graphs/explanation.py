@@ -14,6 +14,7 @@ from dynamo_graphs.ages import age, ago, since
 from dynamo_graphs.catalog import NO_ACTION, meaning, pod_advice
 from dynamo_graphs.leadership import REMEDY, absence, leadership
 from dynamo_graphs.reader import Reading
+from dynamo_graphs.rows import paragraph
 from dynamo_graphs.services import Service, services
 from dynamo_operator import labels
 from dynamo_operator.component.api import GROUP, BlockedPod, DynamoComponentDeployment
@@ -81,6 +82,17 @@ class Explanation:
     def lines(self) -> list[str]:
         """The findings, then the advice, each after an arrow."""
         return [*self.findings, *(f"→ {remedy}" for remedy in self.advice)]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    def __repr__(self) -> str:
+        more = len(self.lines) - 1
+        return f"<Explanation: {self.findings[0]}{f' (and {more} more lines)' if more else ''}>"
+
+    def _repr_html_(self) -> str:
+        first, *others = self.lines
+        return "".join((paragraph(first, bold=True), *map(paragraph, others)))
 
 
 async def explained(reading: Reading, stated: Stated) -> Explanation:

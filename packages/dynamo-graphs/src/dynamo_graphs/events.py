@@ -36,4 +36,5 @@ async def events_of(at: Target[Any]) -> Rows[Event]:
         uids = owned_uids(stated, dependents.by_owner)
     listed = await at.reading.all_raw(KubernetesEvent.KIND, at.key.namespace)
     shown = events_about(listed, uids)
-    return Rows(Event(last_seen=event.pop("lastSeen"), **event) for event in shown)
+    names = ("lastSeen", "type", "reason", "object", "count", "message")
+    return Rows(Event(*(event[name] for name in names)) for event in shown)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dynamo_graphs.ownership import Applied
     from dynamo_graphs.reader import Reading, Target
     from dynamo_operator.shared.conditions import Stated
+    from kube_runtime.client.connect import Overrides
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -236,9 +237,16 @@ class AsyncCluster:
     """
 
     def __init__(
-        self, *, namespace: str = "", context: str = "", kubeconfig: Path | str | None = None
+        self,
+        *,
+        namespace: str = "",
+        context: str = "",
+        kubeconfig: Path | str | None = None,
+        overrides: "Overrides | None" = None,
     ) -> None:
         """A cluster as kubectl finds it: by default the current context and its namespace.
+
+        `overrides` are what kubectl's flags `--cluster`, `--user`, `--as` and `--request-timeout` choose.
 
         Raises:
             ConfigError: the namespace is not a valid name.
@@ -251,7 +259,8 @@ class AsyncCluster:
             raise ImportError(f"{message}: {error}", name=error.name) from error
         if namespace and not NAME.fullmatch(namespace):
             raise ConfigError("namespace", f'invalid name "{namespace}" (for example prod)')
-        self._connect = partial(connected, namespace, context, Path(kubeconfig) if kubeconfig else None)
+        file = Path(kubeconfig) if kubeconfig else None
+        self._connect = partial(connected, namespace, context, file, overrides)
         self._stack = AsyncExitStack()
         self._reading: Reading | None = None
 

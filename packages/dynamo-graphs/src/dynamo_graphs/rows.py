@@ -20,7 +20,7 @@ class Rows(tuple[T_co, ...]):
         if not self:
             return "<p>none</p>"
         first: Any = self[0]
-        names = [field.name for field in fields(first)]
+        names = [field.name for field in fields(first) if not isinstance(getattr(first, field.name), dict)]
         return table(names, ([getattr(row, name) for name in names] for row in self))
 
 

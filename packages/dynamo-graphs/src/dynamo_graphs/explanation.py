@@ -16,6 +16,7 @@ from dynamo_graphs.catalog import NO_ACTION, meaning, pod_advice
 from dynamo_graphs.evidence import Facts, facts, messages
 from dynamo_graphs.leadership import REMEDY, absence, leadership
 from dynamo_graphs.reader import Reading
+from dynamo_graphs.rows import paragraph
 from dynamo_graphs.services import Service, services
 from dynamo_operator import labels
 from dynamo_operator.component.api import GROUP, BlockedPod, DynamoComponentDeployment
@@ -95,6 +96,17 @@ class Explanation:
         first = [line for text, remedies in texts.items() for line in (text, *map(_arrow, remedies))]
         rest = [finding for finding in self.findings if finding not in texts]
         return [*first, *rest, *(_arrow(remedy) for remedy in self.advice if remedy not in own)]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    def __repr__(self) -> str:
+        more = len(self.lines) - 1
+        return f"<Explanation: {self.findings[0]}{f' (and {more} more lines)' if more else ''}>"
+
+    def _repr_html_(self) -> str:
+        first, *others = self.lines
+        return "".join((paragraph(first, bold=True), *map(paragraph, others)))
 
 
 def _text(cause: Cause) -> str:

@@ -25,8 +25,8 @@ from dynamoctl.inspect.why import print_explanation
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, show, show_json, table
 from dynamoctl.target import cluster, parse_graph
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import ConfigError, ConfigErrors, NotFound
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import ConfigError, ConfigErrors, NotFound, visible
 from kube_runtime.types.meta import Key, Kind, Object, key_of
 
 _VERSION = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[a-z0-9]+")

@@ -10,6 +10,7 @@ from cyclopts import CycloptsError
 
 from dynamo_graphs import Latency
 from dynamo_graphs.output import write_yaml
+from dynamo_graphs.reader import NAME_IN_WORDS
 from dynamo_operator.shared.problems import is_subdomain
 from dynamo_profiler.candidates import COLUMNS, row
 from dynamo_profiler.spelling import as_flags
@@ -61,7 +62,7 @@ def print_new(options: ProfileOptions, name: str, replicas: int) -> None:
     Raises: CycloptsError: the name is invalid; OperatorError: a value is, or the model does not fit.
     """
     if not is_subdomain(name):
-        raise CycloptsError(f'invalid name "{name}" (expected a name, for example chat)')
+        raise CycloptsError(f'invalid name "{name}" (expected {NAME_IN_WORDS}, for example chat)')
     result = _study(options, name)
     graph = result.documents[0]
     for service in graph["spec"]["services"].values():

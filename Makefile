@@ -36,7 +36,7 @@ $(UV): requirements/uv.txt
 	@$(UV) sync --locked
 	@touch $@
 
-demo: .venv/.synced ## Local control plane, operator and a graph that becomes ready
+demo: .venv/.synced ## Local control plane, operator and a graph that answers
 	@$(RUN) dynamoctl dev demo examples/vllm-disaggregated.yaml
 
 test: .venv/.synced ## Everything CI runs (TIMES=1: and a table of what took how long)

@@ -28,11 +28,26 @@ NOT_WITH_THE_IMPORT = (
 """What only a step that needs it may import: `from dynamo_graphs import Graph` should be quick."""
 USER = """\
 from dynamo_graphs import Cluster, Graph, InvalidObject, Latency, Model, Problem, Request
+from dynamo_graphs import PersistentVolumeClaim, Toleration, VolumeMount
 from dynamo_operator.component.api import SharedMemory
 
 graph: Graph = Graph("chat", replicas=2, labels={"team": "a"}).frontend(routing="kv")
 graph = graph.worker("decode", model="Qwen/Qwen3-8B", gpus=2, backend="vllm", env={"A": "b"})
 graph = graph.service("decode", shared_memory=SharedMemory(size="8Gi"), replicas=None)
+claims: list[PersistentVolumeClaim] = [{"name": "models", "size": "9Gi", "storage_class": "s"}]
+graph = graph.with_spec(pvcs=claims).pvc("kernels").service(
+    "decode",
+    shared_memory={"size": "8Gi"},
+    volume_mounts=[{"name": "models", "mount_point": "/models"}, VolumeMount(name="x", mount_point="/x")],
+    cache="kernels",
+    env={"A": "b", "HF_TOKEN": {"secret_key_ref": {"name": "hf", "key": "token"}}},
+    resources={"limits": {"cpu": "4"}},
+    scaling_adapter={"enabled": True},
+    liveness_probe={"http_get": {"path": "/live", "port": 8000}, "period_seconds": 5},
+    tolerations=[Toleration(key="gpu"), {"key": "a", "operator": "Exists"}],
+    node_selector={"a": "b"},
+    extra_pod_spec={"mainContainer": {"workingDir": "/x"}, "runtime_class_name": "nvidia"},
+)
 count: int | None = graph.spec.services["decode"].replicas
 problems: tuple[Problem, ...] = graph.problems()
 kinds: list[str] = [each["kind"] for each in graph.render()]
@@ -59,6 +74,9 @@ Graph("chat").worker("decode", model="m", replicas="two")
 Graph("chat").worker("decode", model="m", replics=2)
 Graph("chat").worker("decode", model="m", backend="vlm")
 Graph("chat").worker("decode")
+Graph("chat").service("decode", volume_mounts=[{"name": "models", "mount_pont": "/models"}])
+Graph("chat", pvcs=[{"size": "9Gi"}])
+Graph("chat").service("decode", shared_memory={"size": ["8Gi"]})
 Graph("chat").specs
 Cluster().scale("chat", "decode", "two")
 Cluster().graphs().name

@@ -10,8 +10,8 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import IMAGE
 from cluster.world import World
 from dynamo_graphs import Cluster, Graph, InvalidObject, Model, NotReady
+from dynamo_graphs.fields import ExtraPodMetadata
 from dynamo_graphs.reader import Missing
-from dynamo_operator.component.api import ExtraPodMetadata
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from kube_runtime.errors import Conflict
@@ -85,7 +85,7 @@ def test_what_is_wrong_is_an_error(cluster: Cluster, world: World) -> None:
 
 
 def test_why_a_graph_is_not_ready(cluster: Cluster, world: World) -> None:
-    metadata = ExtraPodMetadata(annotations={"fake-kubelet": "no-image"})
+    metadata: ExtraPodMetadata = {"annotations": {"fake-kubelet": "no-image"}}
     broken = GRAPH.service("Decode", extra_pod_metadata=metadata)
     cluster.apply(broken)
     pulled = "image_pull_failed"

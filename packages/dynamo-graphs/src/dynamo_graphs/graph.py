@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dynamo_graphs.logs import Logs
     from dynamo_graphs.ownership import Applied
     from dynamo_graphs.reader import Reading, Target
+    from kube_runtime.client.connect import Overrides
 
 Seen = Callable[["Graph"], object]
 """A function that is called with the graph whenever it changes in the cluster, such as `print`."""
@@ -162,9 +163,16 @@ class AsyncCluster:
     """
 
     def __init__(
-        self, *, namespace: str = "", context: str = "", kubeconfig: Path | str | None = None
+        self,
+        *,
+        namespace: str = "",
+        context: str = "",
+        kubeconfig: Path | str | None = None,
+        overrides: "Overrides | None" = None,
     ) -> None:
         """A cluster as kubectl finds it: by default the current context and its namespace.
+
+        `overrides` are what kubectl's flags `--cluster`, `--user`, `--as` and `--request-timeout` choose.
 
         Raises:
             ConfigError: the namespace is not a valid name.
@@ -177,7 +185,8 @@ class AsyncCluster:
             raise ImportError(f"{message}: {error}", name=error.name) from error
         if namespace and not NAME.fullmatch(namespace):
             raise ConfigError("namespace", f'invalid name "{namespace}" (for example prod)')
-        self._connect = partial(connected, namespace, context, Path(kubeconfig) if kubeconfig else None)
+        file = Path(kubeconfig) if kubeconfig else None
+        self._connect = partial(connected, namespace, context, file, overrides)
         self._stack = AsyncExitStack()
         self._reading: Reading | None = None
 

@@ -159,6 +159,7 @@ def tree_of(
     deleted = "is being deleted" if root.metadata.deletion_timestamp else ""
     ordered = sorted(below, key=lambda child: (_ORDER[type(child)], child.metadata.name))
     return {
+        "apiVersion": root.KIND.api_version,
         "kind": root.KIND.name,
         "name": root.metadata.name,
         "ready": is_well,
@@ -216,6 +217,7 @@ def events_about(
         )
         shown.append(
             {
+                "name": str(event["metadata"].get("name", "")),
                 "lastSeen": str(next(filter(None, times), "")),
                 "type": str(event.get("type", "")),
                 "reason": str(event.get("reason", "")),

@@ -304,7 +304,7 @@ def test_a_facts_file_says_what_the_cluster_has_or_is_refused_with_its_place(ren
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    app()(["crds", *arguments])
+    app()(["install", "crds", *arguments])
     return capsys.readouterr().out
 
 

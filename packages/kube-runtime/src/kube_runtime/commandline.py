@@ -144,5 +144,7 @@ def execute(app: App, arguments: Sequence[str]) -> object:
         with exit_on_error():
             return app(arguments)
     except CycloptsError as error:
-        print(f"error: {one_line(str(error))}", file=sys.stderr)
+        from kube_runtime.usage import usage_message
+
+        print(f"error: {one_line(usage_message(app, error))}", file=sys.stderr)
         sys.exit(ExitCode.USAGE)

@@ -1,7 +1,8 @@
 """The pods that are local processes: which, at which address, started and ended as the API server says."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -60,9 +61,12 @@ class PodInFull(Resource):
 class RunningPod:
     """One pod: its containers, and the task that reports their states."""
 
-    def __init__(self, kubelet: "Kubelet", pod: PodInFull, programs: Sequence[Program], number: int) -> None:
+    def __init__(
+        self, kubelet: "Kubelet", pod: PodInFull, programs: Sequence[Program], number: int, events: str
+    ) -> None:
         self.pod = pod
         self.number = number
+        self._events = events
         self._kubelet = kubelet
         self._address = str(kubelet.network[number])
         self._host = loopback(kubelet.network[number])
@@ -75,11 +79,13 @@ class RunningPod:
 
     async def run(self) -> None:
         """Run the containers, and report, until cancelled."""
-        with suppress(asyncio.CancelledError):
+        try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._report())
                 for container in self.containers.values():
                     group.create_task(container.run())
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def end(self, pod: PodInFull) -> None:
         """Begin to end the containers; then the pod is deleted."""
@@ -126,6 +132,8 @@ class RunningPod:
                     subresource="status",
                     uid=self.pod.metadata.uid,
                 )
+            except NotFound:
+                return
             except OperatorError as error:
                 _log.warning("status not reported", pod=str(self.pod.key), error=str(error))
                 self._changed.set()
@@ -175,7 +183,7 @@ class RunningPod:
         return (
             system
             | declared
-            | self._kubelet.variables(self._host)
+            | self._kubelet.variables(self._host, self._events)
             | {"HOME": str(home), "KUBECONFIG": str(credentials)}
         )
 
@@ -216,7 +224,7 @@ class Kubelet:
         authority: bytes,
         network: IPv4Network,
         folder: Path,
-        runtime: Runtime | None,
+        find_runtime: Callable[[], Runtime | None],
         simulation: Sequence[str],
     ) -> None:
         self.client = client
@@ -224,7 +232,7 @@ class Kubelet:
         self.authority = authority
         self.network = network
         self.folder = folder
-        self._runtime = runtime
+        self._find_runtime = find_runtime
         self._simulation = simulation
         self._pods: dict[str, tuple[RunningPod, asyncio.Task[None]]] = {}
         self._tasks = set[asyncio.Task[None]]()
@@ -247,12 +255,12 @@ class Kubelet:
                 return running.containers.get(name)
         return None
 
-    def variables(self, host: str) -> dict[str, str]:
+    def variables(self, host: str, events: str) -> dict[str, str]:
         """What makes a program listen at this address only, and ask no other machine."""
         listens = ("DYN_HTTP_HOST", "DYN_SYSTEM_HOST", "DYN_TCP_RPC_HOST", "DYN_TCP_RESPONSE_STREAM_HOST")
         address, _, port = self.server.removeprefix("https://").partition(":")
         return dict.fromkeys((*listens, "DYN_EVENT_PLANE_HOST"), host) | {
-            "DYN_ZMQ_BROKER_URL": self._runtime.events if self._runtime else "",
+            "DYN_ZMQ_BROKER_URL": events,
             "HF_HUB_OFFLINE": "1",
             "KUBERNETES_SERVICE_HOST": address,
             "KUBERNETES_SERVICE_PORT": port,
@@ -273,8 +281,9 @@ class Kubelet:
             present[0].end(new)
 
     def _begin(self, pod: PodInFull) -> None:
+        runtime = self._find_runtime()
         programs = [
-            program_of(spec, pod.metadata.labels, self._runtime, self._simulation)
+            program_of(spec, pod.metadata.labels, runtime, self._simulation)
             for spec in pod.spec["containers"]
         ]
         numbers = set(range(1, MOST_PODS + 1)) - {running.number for running, _ in self._pods.values()}
@@ -287,7 +296,8 @@ class Kubelet:
         elif not numbers:
             self._leave(pod, f"{MOST_PODS} pods are local processes already")
         else:
-            running = RunningPod(self, pod, [it for it in programs if it is not None], min(numbers))
+            events = runtime.events if runtime else ""
+            running = RunningPod(self, pod, [it for it in programs if it], min(numbers), events)
             self._pods[pod.metadata.uid] = running, asyncio.create_task(running.run())
             if pod.metadata.deletion_timestamp is not None:
                 running.end(pod)

@@ -1,4 +1,4 @@
-"""`dynamoctl uninstall`: remove the finalizers of a removed operator, and list what remains.
+"""`dynamoctl install cleanup`: remove the finalizers of a removed operator, and list what remains.
 
 A DynamoModel keeps `nvidia.com/finalizer` while a LoRA may be loaded; the Go operator also put it on graphs
 and components. Without an operator nothing removes it, and the object and its namespace hang in deletion.

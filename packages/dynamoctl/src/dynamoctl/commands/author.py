@@ -1,7 +1,6 @@
 """Commands that help to write objects and command lines."""
 
 import gc
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -58,34 +57,6 @@ def schema(*kinds: Annotated[str, Parameter(name="KIND", show_default=False)]) -
     from dynamoctl.screen import show_json
 
     show_json(editor_schema(selected(kinds)))
-
-
-def crds(
-    *kinds: Annotated[str, Parameter(name="KIND", show_default=False)],
-    legacy: bool = False,
-    output: YamlOutput = "yaml",
-) -> None:
-    """Print the CustomResourceDefinitions for `kubectl apply --server-side -f -`.
-
-    Example: dynamoctl crds | kubectl apply --server-side -f -
-
-    Parameters
-    ----------
-    kinds
-        Kinds, plurals or short names, for example dgd (default: all of today).
-    legacy
-        Add those of the older generation, such as DynamoDeployment.
-    output
-        Output format: `yaml` prints one document per object, `json` one List.
-    """
-    from dynamo_graphs.output import write_json, write_yaml
-    from dynamo_legacy.api import RESOURCES as LEGACY
-    from dynamo_operator.crds import custom_resource_definition
-    from dynamoctl.authoring.render import selected
-
-    chosen = dict.fromkeys((*selected(kinds), *(LEGACY if legacy else ())))
-    definitions = [custom_resource_definition(resource) for resource in chosen]
-    (write_yaml if output == "yaml" else write_json)(definitions, sys.stdout)
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:

@@ -109,7 +109,7 @@ def _count(_type: type, tokens: Sequence[Token]) -> int:
     """A number of replicas: digits only, so that half a replica does not become none."""
     text = tokens[0].value
     if not re.fullmatch("[0-9]{1,10}", text) or int(text) > _LARGEST:
-        raise ValueError(f'expected a whole number from 0 to {_LARGEST}, got "{text}"')
+        raise ValueError(f"expected a whole number from 0 to {_LARGEST}")
     return int(text)
 
 
@@ -188,7 +188,7 @@ def rollout() -> App:
 
 
 def _status(
-    name: options.ObjectName, /, *, where: options.Where = options.HERE, output: options.TextOutput = "text"
+    name: options.ObjectName, /, *, where: options.Where = options.HERE, output: options.Output = ""
 ) -> int:
     """Show the status of a graph on each change until it is ready: `dynamoctl status --watch`.
 

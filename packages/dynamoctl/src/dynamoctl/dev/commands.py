@@ -26,7 +26,7 @@ app.command(_kinds)
 app.command(
     "dynamoctl.dev.demo:demo",
     name="demo",
-    help="Start a control plane and the operator, apply a graph, show its objects, remove everything.",
+    help="Start a control plane and the operator, apply a graph, ask its model, remove everything.",
 )
 
 Follow = Annotated[bool, Parameter(name=["--follow", "-f"], help="Follow the log until Ctrl-C.")]
@@ -83,7 +83,8 @@ def up(
         hint = "" if name == DEFAULT_NAME else f" {name}"
         print_next(
             (f'eval "$({program()} dev env{hint})"', "kubectl and dynamoctl use this cluster"),
-            ("kubectl apply -f examples/vllm-disaggregated.yaml", "a graph"),
+            ("kubectl apply -f examples/vllm-disaggregated.yaml", "a graph, ready in seconds"),
+            (f'{program()} chat vllm-disaggregated "Hello"', "an answer"),
             (f"{program()} dev logs -f{hint}", "what the operator does"),
         )
 

@@ -10,6 +10,7 @@ import time
 import urllib.request
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +22,10 @@ import yaml
 from aiohttp import web
 
 from devcluster.instance import Instance
-from devcluster.kubelet import pods
+from devcluster.kubelet import pods, runtime
 from devcluster.layout import free_ports
 from devcluster.processes import ProcessError, first_ended, stop
-from devcluster.progress import ProgressReporter
+from devcluster.progress import SILENT, ProgressReporter
 from devcluster.startup import READY_SECONDS
 from dynamo_operator import labels, user_agent
 from dynamo_operator.crds import custom_resource_definitions
@@ -297,8 +298,20 @@ def up(
 ) -> None:
     """Start the control plane and the operator unless they run; return when the operator is ready.
 
+    Meanwhile the Dynamo runtime is installed, if it can be.
+
     Raises: OperatorError if something does not start.
     """
+    with ThreadPoolExecutor(1) as background:
+        installing = background.submit(runtime.install, SILENT)
+        _up(instance, progress, nodes=nodes, crds=crds)
+        if not installing.done():
+            progress.step(f"installing the Dynamo runtime {runtime.version()} (85 MB)")
+        if error := installing.exception():
+            progress.step(f"the Dynamo runtime is not available: {error}; a small simulation answers")
+
+
+def _up(instance: Instance, progress: ProgressReporter, *, nodes: int | None, crds: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "definitions.json")
         file.write_text(_list(custom_resource_definitions()), encoding="utf-8")

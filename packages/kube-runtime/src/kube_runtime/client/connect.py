@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from kube_runtime.client.http import (
@@ -16,10 +17,25 @@ from kube_runtime.client.http import (
 from kube_runtime.errors import ConfigError
 
 
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What a command line chooses beside a context, as the flags of kubectl with these names.
+
+    `cluster` and `user` are entries of the kubeconfig, `impersonated` the headers of impersonation, and
+    `request_seconds` is the longest time of one request.
+    """
+
+    cluster: str = ""
+    user: str = ""
+    impersonated: tuple[tuple[str, str], ...] = ()
+    request_seconds: float | None = None
+
+
 async def connect(
     kubeconfig: Path | None = None,
     context: str | None = None,
     *,
+    overrides: Overrides = Overrides(),
     user_agent: str = USER_AGENT,
     environ: Mapping[str, str] = os.environ,
     home: Path | None = None,
@@ -33,14 +49,22 @@ async def connect(
     Raises:
         ConfigError: there are no usable credentials.
     """
-    credentials = await asyncio.to_thread(_credentials, kubeconfig, context, environ, home, service_account)
+    credentials = await asyncio.to_thread(
+        _credentials, kubeconfig, context, overrides, environ, home, service_account
+    )
     await credentials.config()
-    return AiohttpTransport(credentials, user_agent=user_agent)
+    return AiohttpTransport(
+        credentials,
+        user_agent=user_agent,
+        headers=overrides.impersonated,
+        request_seconds=overrides.request_seconds,
+    )
 
 
 def _credentials(
     kubeconfig: Path | None,
     context: str | None,
+    overrides: Overrides,
     environ: Mapping[str, str],
     home: Path | None,
     service_account: Path,
@@ -53,7 +77,7 @@ def _credentials(
         paths = [path for path in listed if path.exists()]
         if not paths:
             raise ConfigError("KUBECONFIG", f"no such file: {', '.join(map(str, listed))}")
-    elif context is None and is_in_cluster(environ, service_account):
+    elif not (context or overrides.cluster or overrides.user) and is_in_cluster(environ, service_account):
         return InCluster(environ, service_account)
     else:
         paths = [(home or Path.home()) / ".kube" / "config"]
@@ -63,7 +87,7 @@ def _credentials(
     # Imported here, because a pod needs neither kubeconfig files nor logins.
     from kube_runtime.client.kubeconfig import Kubeconfig
 
-    return Kubeconfig(paths, context)
+    return Kubeconfig(paths, context, overrides.cluster, overrides.user)
 
 
 def is_own_cluster(

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import SplitResult, urlsplit
@@ -141,8 +142,10 @@ class Choice(NamedTuple):
 
 
 # KUBECONFIG may list several files. The first file that names an entry wins.
-def choose(paths: Sequence[Path], context: str | None) -> Choice:
+def choose(paths: Sequence[Path], context: str | None, cluster_name: str = "", user_name: str = "") -> Choice:
     """Read the files and resolve a context; by default the current context of the first file that has one.
+
+    `cluster_name` and `user_name` replace the context's own.
 
     Raises:
         ConfigError: a file cannot be used, or refers to an entry that does not exist.
@@ -150,7 +153,7 @@ def choose(paths: Sequence[Path], context: str | None) -> Choice:
     files = {path: _read(path) for path in paths}
     source = ":".join(str(path) for path in paths)
     current = context or next((f.current_context for f in files.values() if f.current_context), "")
-    if not current:
+    if not current and not cluster_name:
         raise ConfigError(source, "no current-context is set; name a context")
 
     def named(section: str, name: str) -> tuple[Path, _Entry]:
@@ -163,12 +166,12 @@ def choose(paths: Sequence[Path], context: str | None) -> Choice:
         names = ", ".join(sorted({entry.name for _, entry in entries})) or "none"
         raise ConfigError(source, f"there is no {section} {name!r}; known: {names}")
 
-    path, entry = named("context", current)
+    path, entry = named("context", current) if current else (paths[0], _Entry(""))
     chosen, user = entry.context or _Context(), Named(path, "(no user)", User())
-    path, entry = named("cluster", chosen.cluster)
+    path, entry = named("cluster", cluster_name or chosen.cluster)
     cluster = Named(path, entry.name, entry.cluster or Cluster())
-    if chosen.user:
-        path, entry = named("user", chosen.user)
+    if user_name or chosen.user:
+        path, entry = named("user", user_name or chosen.user)
         user = Named(path, entry.name, entry.user or User())
     return Choice(cluster, user, chosen.namespace or "")
 
@@ -355,9 +358,10 @@ def _cluster_info(cluster: Named[Cluster]) -> Object:
 class Kubeconfig:
     """Credentials of one context of a list of kubeconfig files."""
 
-    def __init__(self, paths: Sequence[Path], context: str | None = None) -> None:
-        self._paths = tuple(paths)
-        self._context = context
+    def __init__(
+        self, paths: Sequence[Path], context: str | None = None, cluster: str = "", user: str = ""
+    ) -> None:
+        self._choose = partial(choose, tuple(paths), context, cluster, user)
         self._loaded: _Loaded | None = None
         self._load_once = http.OneAtATime(self._renewed)
 
@@ -396,7 +400,7 @@ class Kubeconfig:
 
     def _load(self) -> "_Loaded":
         before = self._loaded
-        cluster, user, namespace = choose(self._paths, self._context)
+        cluster, user, namespace = self._choose()
         server = _server(cluster)
         login = login_of(cluster, user)
         material = _material(cluster, user, login)

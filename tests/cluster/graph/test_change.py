@@ -109,12 +109,11 @@ spec: {ports: [{port: 99999999}]}
 def test_a_namespace_and_what_is_in_it_come_in_one_file(admin: Person, tmp_path: Path) -> None:
     file = tmp_path / "all.yaml"
     name = f"{admin.namespace}-new"
-    inside = (
-        f'{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "a", "namespace": "{name}"}}}}'
-    )
-    file.write_text(
-        f'{{"apiVersion": "v1", "kind": "Namespace", "metadata": {{"name": "{name}"}}}}\n---\n{inside}\n'
-    )
+    both: list[Object] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": name}},
+    ]
+    file.write_text("\n---\n".join(map(json.dumps, both)))
     done = dynamoctl("diff", "-f", file, f"--kubeconfig={admin.kubeconfig}")
     assert (0, 2) == (done.returncode, done.stdout.count("  create"))
     done = dynamoctl("apply", "-f", file, f"--kubeconfig={admin.kubeconfig}")

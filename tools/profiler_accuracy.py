@@ -4,7 +4,7 @@
     python -m tools.profiler_accuracy --record   record the kernels' times for each point
 
 The kernels' times are in a table beside the measurements, because the kernels take 500 MB. To record them,
-install dynamo-profiler[aiconfigurator].
+run `pip install './packages/dynamo-profiler[aiconfigurator]'`.
 """
 
 import csv

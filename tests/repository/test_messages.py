@@ -3,6 +3,7 @@
 import ast
 import re
 import runpy
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from kube_runtime.apply.result import Obstacle
 ROOT = Path(__file__).parents[2]
 FILE = re.compile(r"(?<![\w/.<-])((?:[\w.-]+/)*[\w-]+\.(?:md|yaml|toml|ipynb))(?![\w/])")
 COMMAND = re.compile(r"`dynamoctl ([a-z][a-z-]+)")
+INSTALLED = re.compile(
+    r"\bpip install ((?:'[^'\s]+'|\"[^\"\s]+\"|[\w./-][^\s`'\"]*)(?: (?:'[^'\s]+'|[\w./][^\s`'\"]*))*)"
+)
 URL = re.compile(r"https?://\S+")
 
 
@@ -75,3 +79,24 @@ def test_only_one_module_makes_paths() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "UrlPath"
     }
     assert {MODULE} == makers
+
+
+def test_what_is_to_be_installed_is_a_folder_of_the_clone_or_in_the_lock() -> None:
+    """A package of this repository is in no index: whoever registers its name there would be installed."""
+    packages = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
+    ours = {path.name for path in ROOT.glob("packages/*")}
+    locked = {package["name"] for package in packages} - ours
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.ipynb")]
+    pages += [*ROOT.glob("packages/*/README.md"), *ROOT.glob("tools/*.py")]
+    named = [*texts(), *((str(page), page.read_text(encoding="utf-8")) for page in pages)]
+    hints = [(place, hint) for place, text in named for hint in INSTALLED.findall(text)]
+    assert len(hints) > 5
+    for place, hint in hints:
+        for word in hint.replace("'", "").replace('"', "").split():
+            if word.startswith("-"):
+                continue
+            name = word.partition("[")[0]
+            is_folder = name.startswith("./packages/") and any(ROOT.glob(name))
+            assert is_folder or name in locked, f"{place}: pip install {hint}"
+    extra = re.compile(rf"(?<![\w./-])(?:{'|'.join(ours)})\[[a-z,]+\]")
+    assert [] == [(place, name) for place, text in named for name in extra.findall(text)]

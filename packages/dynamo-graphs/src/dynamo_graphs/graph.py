@@ -55,7 +55,7 @@ class ApiObject(OfflineObject):
         """Apply it, as `dynamoctl apply` does: by default to the cluster of kubectl's current context.
 
         What kubectl or dynamoctl has set before is overwritten, and `force` overwrites what controllers and
-        GitOps tools have set, too. It needs `dynamo-graphs[cluster]`.
+        GitOps tools have set, too. It needs the extra `cluster`.
 
         Raises:
             InvalidObject: it has problems; nothing was asked of the cluster.
@@ -181,7 +181,7 @@ class AsyncCluster:
         try:
             from dynamo_graphs.reader import NAME, connected
         except ModuleNotFoundError as error:
-            message = "actions on a cluster need the packages of dynamo-graphs[cluster]"
+            message = "actions on a cluster need `pip install './packages/dynamo-graphs[cluster]'` in a clone"
             raise ImportError(f"{message}: {error}", name=error.name) from error
         if namespace and not NAME.fullmatch(namespace):
             raise ConfigError("namespace", f'invalid name "{namespace}" (for example prod)')

@@ -31,6 +31,8 @@ S = TypeVar("S", bound=Stated)
 
 NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 """A name that the API server accepts."""
+NAME_IN_WORDS = "lower-case letters, digits, - and ."
+"""What such a name consists of, for messages."""
 
 MANAGER = "dynamoctl"
 """The field manager of what a person applies or edits."""

@@ -71,7 +71,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     for name in ("dynamo_graphs.reader", "kube_runtime.client.connect", "kube_runtime.client.http"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    with pytest.raises(ImportError, match=r"dynamo-graphs\[cluster\]: .*aiohttp"):
+    with pytest.raises(ImportError, match=r"dynamo-graphs\[cluster\]'` in a clone: .*aiohttp"):
         GRAPH.apply()
 
 

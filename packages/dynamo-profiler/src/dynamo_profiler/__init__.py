@@ -11,6 +11,7 @@ known error, unless the request asks to measure candidates on the cluster. `comm
     base, workers, planner     the graph, its planner and its simulated engines
     charts                     all candidates, and charts of them
     run, study                 a whole run; as one call for Python programs
+    spelling                   the names of values in messages
     online, client             measure candidates on the cluster
 """
 

@@ -52,7 +52,7 @@ class Candidate:
 def candidates(
     engines: Iterable[Engine], prefill: Role | None, answer: Answer, configuration: Configuration
 ) -> tuple[Candidate, ...]:
-    """The choices, then the graphs of all engines with all batches; without `prefill` aggregated ones only."""
+    """The choices, then graphs of all engines with all batches; without `prefill` aggregated ones only."""
     has_margin = any(answer.choice.margin)
     considered = [_candidate(answer.choice, configuration, "safer" if has_margin else "if exact")]
     if answer.exact is not None:

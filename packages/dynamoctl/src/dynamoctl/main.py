@@ -58,7 +58,7 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(
         "dynamoctl.dev.commands:app",
         name="dev",
-        help="Run local control planes: real API server and controllers, fake GPU nodes.",
+        help="Run local control planes to try graphs on.",
         group=Group("Playground", sort_key=len(groups)),
     )
     tool.command(author.completion)

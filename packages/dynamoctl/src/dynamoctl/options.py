@@ -100,6 +100,11 @@ def in_order(tool: App, arguments: Sequence[str]) -> list[str]:
     return [*names, *flags, *others] if names else [rest[0], *flags, *rest[1:]]
 
 
+Recursive = Annotated[
+    bool, Parameter(name=["--recursive", "-R"], help="Read the sub-folders of folders too.")
+]
+
+
 def all_files(paths: tuple[str, ...], files: tuple[str, ...]) -> list[str]:
     """All files of a command line: at least one.
 

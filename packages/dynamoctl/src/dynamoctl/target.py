@@ -7,7 +7,7 @@ from typing import Any
 from cyclopts import CycloptsError
 
 from dynamo_graphs.graph import AsyncCluster
-from dynamo_graphs.reader import GRAPHS, NAME, NOUNS, STATED, S, Target
+from dynamo_graphs.reader import GRAPHS, NAME, NAME_IN_WORDS, NOUNS, STATED, S, Target
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.conditions import Stated
 from dynamo_operator.shared.problems import nearest
@@ -25,7 +25,8 @@ def parse_object(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
     """
     kind, slash, name = text.rpartition("/")
     if not NAME.fullmatch(name) or "/" in kind or (slash and not kind):
-        raise CycloptsError(f'invalid name "{text}" (expected NAME or KIND/NAME, for example dgd/chat)')
+        expected = f"NAME or KIND/NAME of {NAME_IN_WORDS}" if name else "NAME or KIND/NAME"
+        raise CycloptsError(f'invalid name "{text}" (expected {expected}, for example dgd/chat)')
     if not slash:
         return types[0], name
     return type_named(kind, types), name
@@ -123,7 +124,7 @@ def cluster(where: Where) -> AsyncCluster:
             namespace=where.namespace, context=where.context, kubeconfig=where.kubeconfig, overrides=overrides
         )
     except ConfigError:
-        message = f'invalid namespace "{where.namespace}" (expected a name, for example prod)'
+        message = f'invalid namespace "{where.namespace}" (expected {NAME_IN_WORDS}, for example prod)'
         raise CycloptsError(message) from None
 
 

@@ -181,6 +181,34 @@ def test_an_object_given_twice_is_refused(render: Render) -> None:
     assert [message] == render.refused(path)
 
 
+def test_sub_folders_are_read_on_request_and_named_otherwise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in (
+        "a.yaml",
+        "tasks/b.yaml",
+        "tasks/more/c.yml",
+        "gitops/d.json",
+        ".hidden/e.yaml",
+        "text/f.txt",
+    ):
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(
+            f"kind: {file.stem}\n" if file.suffix != ".json" else '{"kind": "d"}', encoding="utf-8"
+        )
+    everything = [it.value["kind"] for it in read_manifests([str(tmp_path)], is_recursive=True)]
+    assert (["a", "d", "b", "c"], "") == (everything, capsys.readouterr().err)
+    (only,) = read_manifests([str(tmp_path)])
+    assert "a" == only.value["kind"]
+    note = "2 sub-folders with manifests not read: gitops, tasks; -R reads them"
+    assert f"note: {tmp_path}: {note}\n" == capsys.readouterr().err
+    (tmp_path / "a.yaml").unlink()
+    with pytest.raises(ExceptionGroup) as caught:
+        read_manifests([str(tmp_path)])
+    assert [f"{tmp_path}: no YAML or JSON file found; {note}"] == [str(it) for it in caught.value.exceptions]
+
+
 def test_unreadable_sources_are_all_named(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()

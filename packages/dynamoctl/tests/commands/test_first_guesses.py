@@ -7,7 +7,9 @@ The cluster has the graphs `prod/chat`, `prod/search` (labelled team=search) and
 import json
 import re
 import shlex
+import shutil
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
@@ -241,3 +243,19 @@ def test_the_status_of_a_model_and_of_a_request_shows_what_they_are(
         True,
         True,
     )
+
+
+def test_lint_reads_sub_folders_and_checks_what_is_readable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    below = tmp_path / "below"
+    below.mkdir()
+    shutil.copy("examples/vllm-aggregated.yaml", tmp_path)
+    (below / "binary.yaml").write_bytes(b"\xff\xfe")
+    assert 0 == typed(f"lint -f {tmp_path}")
+    assert "1 sub-folder with manifests not read: below; -R reads them" in capsys.readouterr().err
+    for line in (f"lint -R -f {tmp_path}", f"lint {tmp_path} --recursive"):
+        assert 1 == typed(line)
+        out, err = capsys.readouterr()
+        assert "expected UTF-8 text" in out
+        assert "1 object in 2 files: 1 error" in err

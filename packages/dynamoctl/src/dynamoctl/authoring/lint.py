@@ -70,7 +70,9 @@ class Finding:
     message: str
 
 
-def lint(files: Sequence[str], *, settings: Path | None, namespace: str, output: Output) -> ExitCode:
+def lint(
+    files: Sequence[str], *, settings: Path | None, namespace: str, output: Output, is_recursive: bool = False
+) -> ExitCode:
     """Print the findings about objects of our kinds, by file and line, and a summary on stderr.
 
     A file that cannot be read is a finding, and the others are checked.
@@ -79,7 +81,7 @@ def lint(files: Sequence[str], *, settings: Path | None, namespace: str, output:
     """
     rendering = render_settings(settings)
     chosen = namespace or DEFAULT_NAMESPACE
-    entries = readable(files)
+    entries = readable(files, is_recursive=is_recursive)
     manifests = [entry for entry in entries if isinstance(entry, Manifest)]
     if not manifests:
         raise ConfigErrors("files", [it for it in entries if isinstance(it, ConfigError)])

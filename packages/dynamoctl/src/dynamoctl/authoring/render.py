@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import os
 import re
 import sys
 from collections import defaultdict
@@ -13,6 +14,7 @@ import msgspec
 from cyclopts import CycloptsError
 from msgspec.structs import replace
 
+from dynamo_graphs.ages import counted
 from dynamo_graphs.offline import NOTHING, RENDERED, Beside, expanded, identity
 from dynamo_graphs.output import write_json, write_yaml
 from dynamo_graphs.schema import schema_problems
@@ -28,6 +30,7 @@ from dynamo_operator.shared.cluster import Facts, PullSecret
 from dynamo_operator.shared.problems import nearest
 from dynamo_operator.shared.transforms import registries_only
 from dynamoctl.installation.manifests import render_settings
+from kube_runtime.commandline import visible
 from kube_runtime.errors import ConfigError, ConfigErrors, leaves
 from kube_runtime.schema import definition_of
 from kube_runtime.types.kinds import ServiceAccount
@@ -100,27 +103,28 @@ def position(place: str) -> tuple[str, int, int]:
     return (place[: match.start()], int(match[1]), int(match[2])) if match else (place, 0, 0)
 
 
-def read_manifests(files: Sequence[str]) -> list[Manifest]:
+def read_manifests(files: Sequence[str], *, is_recursive: bool = False) -> list[Manifest]:
     """The objects in files, in the YAML and JSON files of folders, and in standard input (`-`).
 
     Raises: ConfigErrors, one for each mistake in any of them.
     """
-    entries = readable(files)
+    entries = readable(files, is_recursive=is_recursive)
     if mistakes := [entry for entry in entries if isinstance(entry, ConfigError)]:
         raise ConfigErrors("manifests", mistakes)
     return [entry for entry in entries if isinstance(entry, Manifest)]
 
 
-def readable(files: Sequence[str]) -> list[Manifest | ConfigError]:
-    """The objects as of `read_manifests`, with the mistakes of those that cannot be read, in their order."""
+def readable(files: Sequence[str], *, is_recursive: bool = False) -> list[Manifest | ConfigError]:
+    """The objects as of `read_manifests`, with the mistakes of those that cannot be read, in their order.
+
+    As for kubectl, the sub-folders of a folder count if `is_recursive`; if not, stderr names them.
+    """
     entries: list[Manifest | ConfigError] = []
     for file in files:
-        try:
-            sources = _sources(file)
-        except ConfigError as error:
-            entries.append(error)
-            continue
-        for source in sources:
+        for source in _sources(file, is_recursive=is_recursive):
+            if isinstance(source, ConfigError):
+                entries.append(source)
+                continue
             try:
                 entries += _objects(source)
             except* ConfigError as group:
@@ -131,18 +135,33 @@ def readable(files: Sequence[str]) -> list[Manifest | ConfigError]:
     return entries
 
 
-def _sources(file: str) -> Sequence[str]:
-    """Without subfolders. Raises: ConfigError for a folder that cannot be read, or without such files."""
-    folder = Path(file)
-    if file == STANDARD_INPUT or not folder.is_dir():
+def _sources(file: str, *, is_recursive: bool) -> list[str | ConfigError]:
+    """The files that a path stands for, and what prevents reading a folder.
+
+    Hidden folders, such as `.github`, are no part of a folder: their YAML files are seldom manifests.
+    """
+    root = Path(file)
+    if file == STANDARD_INPUT or not root.is_dir():
         return [file]
-    try:
-        files = [str(path) for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES]
-    except OSError as error:
-        raise ConfigError(file, f"cannot read it: {error.strerror}") from error
-    if not files:
-        raise ConfigError(file, "no YAML or JSON file found")
-    return files
+    sources: list[str | ConfigError] = []
+    beside: dict[str, None] = {}  # sub-folders with manifests that are not read
+
+    def report(error: OSError) -> None:
+        sources.append(ConfigError(str(error.filename), f"cannot read it: {error.strerror}"))
+
+    for folder, folders, names in os.walk(root, onerror=report):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        manifests = sorted(name for name in names if name.endswith(_SUFFIXES))
+        if is_recursive or Path(folder) == root:
+            sources += [str(Path(folder, name)) for name in manifests]
+        elif manifests:
+            beside[Path(folder).relative_to(root).parts[0]] = None
+    hint = f"{counted(len(beside), 'sub-folder')} with manifests not read: {', '.join(beside)}; -R reads them"
+    if not sources:
+        return [ConfigError(file, f"no YAML or JSON file found{f'; {hint}' if beside else ''}")]
+    if beside:
+        print(f"note: {visible(file)}: {visible(hint)}", file=sys.stderr)
+    return sources
 
 
 def _objects(source: str) -> Iterator[Manifest]:
@@ -313,6 +332,7 @@ def print_objects(
     namespace: str,
     output: str,
     facts: Path | None = None,
+    is_recursive: bool = False,
 ) -> None:
     """Print the objects that the operator would create, and others unchanged, in order; nothing on any error.
 
@@ -326,7 +346,7 @@ def print_objects(
     )
     if facts is not None:
         cluster_facts = with_facts_file(cluster_facts, facts)
-    entries = readable(files)
+    entries = readable(files, is_recursive=is_recursive)
     objects = rendered(entries, namespace, cluster_facts, render_settings(settings))
     (write_yaml if output == "yaml" else write_json)(objects, sys.stdout)
 

@@ -31,10 +31,10 @@ def _install(
     operator_only: bool = False,
     withhold: Annotated[tuple[_OptionalApi, ...], Parameter(show_default=False)] = (),
 ) -> None:
-    """Print the objects of an installation for `kubectl apply --server-side -f -`.
+    """Print the objects of an installation, its CRDs or images.
 
-    They equal the charts with default values; use the charts to change any other
-    value.
+    Pipe them into `kubectl apply --server-side -f -`. They equal the charts with
+    default values; use the charts to change any other value.
     Example: dynamoctl install --print | kubectl apply --server-side -f -
 
     Parameters

@@ -25,7 +25,7 @@ def get(
     options: ListOptions = LISTING,
     output: Output = "",
 ) -> int:
-    """List graphs and objects of other kinds, or show those with a name.
+    """List graphs and other objects, or those with a name.
 
     Kinds are dgd (graphs), dcd (components), dgdsa (scaling adapters), dm (models),
     dgdr (requests) and all. What is no kind is the name of a graph.
@@ -50,7 +50,7 @@ def why(
     everywhere: Everywhere = False,
     output: Output = "",
 ) -> int:
-    """Explain why a graph is not ready: the cause, since when, and what to do.
+    """Explain why a graph is not ready, and what to do.
 
     Exits with 0 if it is ready, 1 if it is not ready or not found, 3 if the
     cluster does not answer.
@@ -86,7 +86,7 @@ def status(name: ObjectName, /, *, where: Where = HERE, watch: Watch = False, ou
 
 
 def tree(name: GraphName, /, *, where: Where = HERE, output: Output = "") -> int:
-    """Show all objects of a graph down to its pods, their readiness, and what blocks a pod.
+    """Show the objects of a graph down to its pods.
 
     Kinds that you cannot list are named on stderr and left out. Exits with 0 if
     the graph is ready, 1 if it is not ready or not found, 3 if the cluster does
@@ -99,8 +99,9 @@ def tree(name: GraphName, /, *, where: Where = HERE, output: Output = "") -> int
 
 
 def events(name: GraphName, /, *, where: Where = HERE, warnings: bool = False, output: Output = "") -> int:
-    """Show the Events of a graph and of every object that it owns, the newest last.
+    """Show the Events of a graph and of all that it owns.
 
+    The newest is last.
     Example: dynamoctl events chat --warnings
 
     Parameters
@@ -125,8 +126,9 @@ async def logs(
     since: Annotated[str, Parameter(metavar="DURATION", show_default=False)] = "",
     timestamps: bool = False,
 ) -> int:
-    """Print the logs of all pods of a graph or of one service, each line after its pod.
+    """Print the logs of a graph's pods.
 
+    Each line stands after the name of its pod.
     Example: dynamoctl logs chat/Decode -f
 
     Parameters
@@ -166,7 +168,7 @@ def report(
     where: Where = HERE,
     file: Annotated[Path | None, Parameter(metavar="FILE", show_default=False)] = None,
 ) -> int:
-    """Write an archive about a graph for others to read: objects, Events, logs, no secrets.
+    """Write an archive about a graph, without secrets, for support.
 
     It never reads Secrets and removes values that look like tokens or passwords.
     Example: dynamoctl report chat --file chat.tar.gz

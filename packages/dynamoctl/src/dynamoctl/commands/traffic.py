@@ -30,7 +30,9 @@ def chat(
     max_tokens: Annotated[int, Parameter(metavar="TOKENS", validator=Number(gte=1))] = 512,
     output: TextOrJson = "text",
 ) -> int:
-    """Ask the model of a graph, and show the time to the first token and the tokens per second.
+    """Ask the model of a graph, and measure its answer.
+
+    It shows the time to the first token and the tokens per second.
 
     The request goes through the API server to the frontend, so no port has to be forwarded.
     Example: dynamoctl chat chat "What is a pod?"
@@ -62,7 +64,7 @@ def curl(
     ] = "",
     data: Annotated[str | None, Parameter(name=["--data", "-d"], metavar="DATA", show_default=False)] = None,
 ) -> int:
-    """Send an HTTP request to the frontend of a graph and print the answer as it comes.
+    """Send an HTTP request to the frontend of a graph.
 
     Exits with 1 if the frontend answers with an error.
     Example: dynamoctl curl chat /v1/completions -d @request.json
@@ -93,9 +95,9 @@ def port_forward(
     ] = 8000,
     address: Annotated[str, Parameter(metavar="ADDRESS", validator=_not_empty)] = "127.0.0.1",
 ) -> int:
-    """Forward HTTP requests to a local port to the frontend of a graph, until Ctrl-C.
+    """Forward a local port to the frontend of a graph.
 
-    The URL is printed on stdout. It continues while pods are replaced.
+    It forwards HTTP until Ctrl-C. The URL is printed on stdout. It continues while pods are replaced.
     Example: dynamoctl port-forward chat --port 0
 
     Parameters
@@ -120,7 +122,7 @@ def top(
     interval: Annotated[str, Parameter(metavar="DURATION", show_default=False)] = "",
     output: Output = "",
 ) -> int:
-    """Show GPUs, requests per second, TTFT and ITL of graphs.
+    """Show the load and the latency of graphs and requests.
 
     It reads the metrics of each frontend pod through the API server, twice, and
     shows what happened in between. `-` means that no request came, or that

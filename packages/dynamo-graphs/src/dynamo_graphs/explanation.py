@@ -97,16 +97,6 @@ class Explanation:
         rest = [finding for finding in self.findings if finding not in texts]
         return [*first, *rest, *(_arrow(remedy) for remedy in self.advice if remedy not in own)]
 
-
-def _text(cause: Cause) -> str:
-    words = cause.text.split()
-    unnamed = [service for service in cause.services if service not in words]
-    return f"{', '.join(cause.services)}: {cause.text}" if unnamed else cause.text
-
-
-def _arrow(remedy: str) -> str:
-    return f"→ {remedy}"
-
     def __str__(self) -> str:
         return "\n".join(self.lines)
 
@@ -117,6 +107,16 @@ def _arrow(remedy: str) -> str:
     def _repr_html_(self) -> str:
         first, *others = self.lines
         return "".join((paragraph(first, bold=True), *map(paragraph, others)))
+
+
+def _text(cause: Cause) -> str:
+    words = cause.text.split()
+    unnamed = [service for service in cause.services if service not in words]
+    return f"{', '.join(cause.services)}: {cause.text}" if unnamed else cause.text
+
+
+def _arrow(remedy: str) -> str:
+    return f"→ {remedy}"
 
 
 async def explained(reading: Reading, stated: Stated) -> Explanation:

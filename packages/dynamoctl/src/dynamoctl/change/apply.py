@@ -26,11 +26,7 @@ from dynamoctl.installation.manifests import render_settings
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, show, show_json, table
 from dynamoctl.target import cluster, parse_graph
-<<<<<<< HEAD
 from kube_runtime.commandline import ExitCode
-from kube_runtime.errors import ConfigError, ConfigErrors, NotFound, visible
-=======
-from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import (
     ConfigError,
     ConfigErrors,
@@ -39,8 +35,8 @@ from kube_runtime.errors import (
     NotFound,
     OperatorError,
     Refused,
+    visible,
 )
->>>>>>> next
 from kube_runtime.types.meta import Key, Kind, Object, key_of
 
 _VERSION = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[a-z0-9]+")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         Toleration,
         VolumeMount,
     )
-    from dynamo_graphs.graph import ApiObject, AsyncCluster, Cluster, Graph, NotReady
+    from dynamo_graphs.graph import ApiObject, AsyncCluster, Cluster, Exists, Graph, NotReady
     from dynamo_graphs.logs import Logs
     from dynamo_graphs.objects import InvalidObject
     from dynamo_graphs.offline import installed_settings
@@ -34,6 +34,7 @@ __all__ = [
     "DisruptionBudget",
     "EnvVar",
     "EnvVarSource",
+    "Exists",
     "Graph",
     "IngressSpec",
     "InvalidObject",
@@ -56,7 +57,9 @@ __all__ = [
 ]
 
 _MODULES = {
-    **dict.fromkeys(("ApiObject", "AsyncCluster", "Cluster", "Graph", "NotReady"), "dynamo_graphs.graph"),
+    **dict.fromkeys(
+        ("ApiObject", "AsyncCluster", "Cluster", "Exists", "Graph", "NotReady"), "dynamo_graphs.graph"
+    ),
     **dict.fromkeys(("Component", "Latency", "Model", "Request", "ScalingAdapter"), "dynamo_graphs.others"),
     "InvalidObject": "dynamo_graphs.objects",
     "Logs": "dynamo_graphs.logs",

@@ -7,6 +7,7 @@ controllers' own plan and rendering of the graph as it is and as it would be.
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from io import StringIO
 
 from dynamo_graphs.ages import counted, some_of
@@ -15,6 +16,7 @@ from dynamo_graphs.operators import running_settings
 from dynamo_graphs.output import write_yaml
 from dynamo_graphs.ownership import OwnedField, Planned, comparable, planned
 from dynamo_graphs.reader import Reading, served_groups, warn
+from dynamo_graphs.rows import paragraph, table
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -58,6 +60,23 @@ class Change:
     lines: tuple[str, ...] = ()
     effects: tuple[Effect, ...] = ()
     overwritten: tuple[OwnedField, ...] = ()
+
+    def __repr__(self) -> str:
+        texts = (f"{effect.service} {effect.verb}" for effect in self.effects)
+        return f"<Change {self.name}: {', '.join((self.verb, *texts))}>"
+
+    def __str__(self) -> str:
+        return "\n".join((repr(self), *self.lines))
+
+    def _repr_html_(self) -> str:
+        parts = [paragraph(f"{self.name}: {self.verb}", bold=True)]
+        if self.effects:
+            rows = [(effect.service, effect.verb, effect.text) for effect in self.effects]
+            parts.append(table(("service", "effect", "of"), rows))
+        if self.overwritten:
+            owned = [(field.path, field.manager) for field in self.overwritten]
+            parts.append(table(("overwritten field", "owner"), owned))
+        return "".join((*parts, f"<pre>{escape(chr(10).join(self.lines))}</pre>" if self.lines else ""))
 
 
 async def planned_changes(reading: Reading, bodies: Iterable[tuple[Kind, Object]]) -> list[Change]:

@@ -35,6 +35,9 @@ class Revision:
     cause: str
     changes: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return " ".join(filter(None, (f"{self.number}: {self.created}", self.cause, "; ".join(self.changes))))
+
 
 @dataclass(frozen=True, slots=True)
 class Undone(Edited):

@@ -4,12 +4,14 @@ An object holds its document, so unknown fields survive. It is immutable: each e
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from io import StringIO
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard, TypeVar
 
 import msgspec
 
 from dynamo_graphs.fields import ComponentFields, EnvVarSource, Json, Toleration
+from dynamo_graphs.rows import Rows
 from dynamo_graphs.spelling import in_api_case, snake
 from dynamo_operator.shared.problems import Problem, ProblemKind
 from kube_runtime.errors import ConfigErrors, leaves
@@ -153,13 +155,13 @@ class OfflineObject:
 
     def problems(
         self, settings: "RenderSettings | None" = None, facts: "Facts | None" = None
-    ) -> tuple[Problem, ...]:
+    ) -> Rows[Problem]:
         """Everything for which the operator would refuse it, by path; () if there is nothing.
 
         `settings` are those of the operator (default: `installed_settings()`), `facts` what the cluster has
         (default: LeaderWorkerSet and Istio).
         """
-        return self._expanded(settings, facts).problems
+        return Rows(self._expanded(settings, facts).problems)
 
     def render(
         self, settings: "RenderSettings | None" = None, facts: "Facts | None" = None
@@ -218,9 +220,17 @@ class OfflineObject:
     __hash__ = None  # type: ignore[assignment]  # a document is compared by value, and may be large
 
     def __repr__(self) -> str:
+        from dynamo_operator.shared.conditions import is_ready, summary
+
         metadata = self._document.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else None
-        return f"<{type(self).__name__} {name}>"
+        state = ""
+        if isinstance(self._document.get("status"), dict):
+            with suppress(InvalidObject):
+                stated: Any = self._typed(self.TYPE)
+                cause = summary(stated)
+                state = ": ready" if is_ready(stated) else f": not ready ({cause.reason if cause else 'new'})"
+        return f"<{type(self).__name__} {name}{state}>"
 
 
 def wire_fields(given: Mapping[str, object], schema: Object, path: str, wrong: list[Problem]) -> Object:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 from dynamo_graphs.fields import ComponentFields, ProfilingConfig, RequestFields
 from dynamo_graphs.graph import ApiObject
 from dynamo_graphs.objects import Backend
+from dynamo_graphs.rows import Rows
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.models.api import DynamoModel
@@ -89,9 +90,9 @@ class Model(ApiObject):
         self,
         settings: "RenderSettings | None" = None,  # noqa: ARG002  models do not depend on settings
         facts: "Facts | None" = None,  # noqa: ARG002  or facts
-    ) -> tuple[Problem, ...]:
+    ) -> Rows[Problem]:
         """Everything for which the operator would refuse it, by path; () if there is nothing."""
-        return self._step_problems(self._document)
+        return Rows(self._step_problems(self._document))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,6 +99,9 @@ class Study:
         """A self-contained page with the charts and all candidates."""
         return html(self.title, [self.note, *self.lines], self.candidates)
 
+    def __repr__(self) -> str:
+        return f"<Study {self.title}: {self.choice.gpus} GPUs, {len(self.candidates)} candidates>"
+
     def _repr_html_(self) -> str:
         texts = "".join(f"<p>{escape(text)}</p>" for text in (self.note, *self.lines))
         return f"{texts}{self.svg()}"

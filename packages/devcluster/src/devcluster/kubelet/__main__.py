@@ -60,11 +60,11 @@ async def run(arguments: argparse.Namespace, authority: bytes) -> None:
             kubelet_port=KUBELET_PORT,
         )
         server = await egress.serve(egress.private_socket(Path("run", "egress.sock")), route)
-        tasks = [asyncio.create_task(kubelet.run()), asyncio.create_task(pass_events_on(arguments.folder))]
-        await stop.wait()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        async with asyncio.TaskGroup() as group:  # a failure ends the process, and `dev status` shows that
+            tasks = [group.create_task(kubelet.run()), group.create_task(pass_events_on(arguments.folder))]
+            await stop.wait()
+            for task in tasks:
+                task.cancel()
         server.close()
         await runner.cleanup()
 

@@ -65,7 +65,7 @@ class Container:
 
     def log(self, *, previous: bool = False) -> Path:
         """The file with the output of the current process, or of the one before."""
-        return self._logs / f"{max(self.state.restarts - previous, 0)}.log"
+        return self._logs / f"{self.state.restarts - previous}.log"
 
     async def run(self) -> None:
         """Run until the container is not restarted any more, or cancelled."""

@@ -84,6 +84,8 @@ class RunningPod:
                 group.create_task(self._report())
                 for container in self.containers.values():
                     group.create_task(container.run())
+        except ExceptionGroup:
+            _log.exception("pod not run", pod=str(self.pod.key))
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -145,7 +147,8 @@ class RunningPod:
         before = {it["name"]: it for it in self.pod.status.get("containerStatuses", ())}
         for spec, program in zip(self.pod.spec["containers"], programs, strict=True):
             name = spec["name"]
-            restarts = before.get(name, {}).get("restartCount", 0)
+            present = before.get(name, {})  # of a kubelet that was killed, and with it the process
+            restarts = present.get("restartCount", 0) + ("running" in present.get("state", {}))
 
             async def variables(spec: Object = spec) -> Mapping[str, str]:
                 return await self._variables(spec)
@@ -179,7 +182,12 @@ class RunningPod:
         home = self._folder / "home"
         home.mkdir(parents=True, exist_ok=True)
         credentials = await self._credentials()
-        system = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOSTNAME": metadata.name}
+        system = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "HOSTNAME": metadata.name,
+            "NO_COLOR": "1",
+        }
         return (
             system
             | declared

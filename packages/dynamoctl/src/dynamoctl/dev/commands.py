@@ -12,6 +12,7 @@ from cyclopts import Parameter, validators
 
 from devcluster import optional_crds
 from devcluster.instance import DEFAULT_NAME, Instance
+from devcluster.kubelet import runtime
 from devcluster.programs import find
 from devcluster.progress import Silent, shown
 from kube_runtime.commandline import ExitCode, application
@@ -198,6 +199,9 @@ def _show(instance: Instance) -> ExitCode:
         print(f"  {process:<24} {pid or 'not running'}")
     if instance.companion.log.exists():
         print(f"  {instance.companion.name:<24} {instance.companion.pid() or 'not running'}")
+        real = runtime.installed(instance.folder)
+        engine = f"dynamo.mocker {real.version}" if real else "a small program (no Dynamo runtime)"
+        print(f"  {'models':<24} simulated by {engine}")
     return ExitCode.OK if state.is_whole and not is_without else ExitCode.PROBLEMS
 
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address, IPv4Network
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
@@ -22,7 +23,7 @@ import yaml
 from aiohttp import web
 
 from devcluster.instance import Instance
-from devcluster.kubelet import pods, runtime
+from devcluster.kubelet import egress, pods, runtime
 from devcluster.layout import free_ports
 from devcluster.processes import ProcessError, first_ended, stop
 from devcluster.progress import SILENT, ProgressReporter
@@ -216,13 +217,26 @@ def _status(phase: str, ended: tuple[tuple[str, int, str], ...]) -> Object:
 ADMINISTRATOR = "DYNAMO_PLAYGROUND_ADMINISTRATOR"
 """Environment variable with the kubeconfig of the simulated kubelet: the operator may not write pods."""
 
+LOCAL_PODS = "DYNAMO_PLAYGROUND_PODS"
+"""Environment variable with the network of pods that are local processes."""
+
+
+def loopback(host: str, local: IPv4Network) -> str | None:
+    """Where the process of a pod listens; None for a simulated pod."""
+    try:
+        address = IPv4Address(host)
+    except AddressValueError:
+        return None
+    return egress.loopback(address) if address in local else None
+
 
 @asynccontextmanager
-async def simulated_workers() -> AsyncIterator[Callable[[str], str]]:
-    """Serve the LoRA API of workers, where every load and unload succeeds.
+async def simulated_workers(local: IPv4Network) -> AsyncIterator[Callable[[str], str]]:
+    """Serve the LoRA API of simulated workers, where every load and unload succeeds.
 
     Addresses of simulated pods lead nowhere, or to other machines. So this yields a function that turns a
-    worker's base URL into one of a local server, with the worker's address as the first part of the path.
+    worker's base URL into one of a local server, with the worker's address as the first part of the path. Of
+    a pod that is a local process, it is the URL of its process.
     """
     loaded = defaultdict[str, dict[str, str]](dict)
 
@@ -247,7 +261,15 @@ async def simulated_workers() -> AsyncIterator[Callable[[str], str]]:
     try:
         await asyncio.shield(web.TCPSite(runner, "127.0.0.1", 0).start())
         port = runner.addresses[0][1]
-        yield lambda base: f"http://127.0.0.1:{port}/{urlsplit(base).hostname or 'unknown'}"
+
+        def dial(base: str) -> str:
+            target = urlsplit(base)
+            host = target.hostname or "unknown"
+            if (process := loopback(host, local)) is not None:
+                return f"{target.scheme}://{process}:{target.port}"
+            return f"http://127.0.0.1:{port}/{host}"
+
+        yield dial
     finally:
         await runner.cleanup()
 
@@ -257,7 +279,7 @@ async def operate(settings: Settings, stop: asyncio.Event) -> None:
     kubeconfig = Path(os.environ[ADMINISTRATOR])
     async with (
         await connect(kubeconfig, user_agent=user_agent()) as transport,
-        simulated_workers() as dial,
+        simulated_workers(IPv4Network(os.environ[LOCAL_PODS])) as dial,
         asyncio.TaskGroup() as group,
     ):
         client = Client(transport, field_manager="simulated-kubelet")
@@ -352,7 +374,9 @@ def _launch(instance: Instance, progress: ProgressReporter) -> int:
     installed = _list([*objects(ports), *pod_policies()])
     instance.kubectl(*("apply", "--server-side", "--force-conflicts", "--filename=-"), stdin=installed)
     kubeconfig = instance.service_account_kubeconfig(NAMESPACE, account(), duration=_TOKEN_LIFE)
+    network = egress.subnet(urlsplit(instance.server).port or 0)
     variables = {ADMINISTRATOR: str(instance.kubeconfig), "KUBECONFIG": str(kubeconfig)}
+    variables[LOCAL_PODS] = str(network)
     command = (sys.executable, "-m", _PROGRAM, "run", *operator_flags(ports))
     instance.run_companion(command, variables, progress=progress)
     return ports.health

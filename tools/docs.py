@@ -9,6 +9,7 @@ from tools import (
     chart_values,
     charts,
     defaults_page,
+    failures_page,
     labels_page,
     layers,
     log_page,
@@ -29,6 +30,7 @@ from tools import (
 PAGES = (
     admission_page,
     defaults_page,
+    failures_page,
     labels_page,
     log_page,
     metrics_page,

@@ -72,14 +72,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(
-    markdown: str,
-    page: Page,
-    config: MkDocsConfig,  # noqa: ARG001  # mkdocs passes it by name
-    files: Files,
-) -> str:
-    """The page with links to pages of the site."""
+def boost(source: str, boosts: dict[str, float]) -> float:
+    """How much a page counts in the site's search: the number of the longest beginning of its path."""
+    return max((len(begin), number) for begin, number in boosts.items() if source.startswith(begin))[1]
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """The page with links to pages of the site, and its weight in the search."""
     source = page.file.src_uri
+    page.meta.setdefault("search", {})["boost"] = boost(source, config.extra["search_boost"])
     folder = posixpath.dirname(f"docs/{source}" if (DOCS / source).exists() else source)
 
     def site_link(match: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ from dynamo_graphs.catalog import MEANINGS
 from dynamo_operator import labels
 from dynamoctl.main import app
 from kube_runtime.apply.result import Obstacle
+from tools import failures_page
 
 ROOT = Path(__file__).parents[2]
 FILE = re.compile(r"(?<![\w/.<-])((?:[\w.-]+/)*[\w-]+\.(?:md|yaml|toml|ipynb))(?![\w/])")
@@ -56,6 +57,8 @@ EVENTS = ROOT / "packages/kube-runtime/src/kube_runtime/controller/events.py"
 
 def test_what_the_page_names_is_in_the_code() -> None:
     page = (ROOT / "docs/failure-modes.md").read_text(encoding="utf-8")
+    head, _, rest = page.partition(failures_page.BEGIN)
+    page = head + rest.partition(failures_page.END)[2]  # what is between them is written from the code
     metrics = str(runpy.run_path(str(ROOT / "tools/metrics_page.py"))["page"]())
     dropped = re.findall(r'event_dropped\("(\w+)"\)', EVENTS.read_text(encoding="utf-8"))
     known = {str(each.reason) for each in MEANINGS} | set(Obstacle) | set(dropped)
@@ -65,6 +68,16 @@ def test_what_the_page_names_is_in_the_code() -> None:
     assert set() == named - known
     keys = set(re.findall(r"`(nvidia\.com/[\w-]+)", page))
     assert set() == keys - labels.LABELS - labels.ANNOTATIONS
+
+
+def test_words_that_kubectl_shows_lead_to_the_page_of_failures() -> None:
+    page = (ROOT / "docs/failure-modes.md").read_text(encoding="utf-8")
+    words = (
+        *("CrashLoopBackOff", "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "OOMKilled"),
+        *("ContainerCreating", "FailedScheduling", "FailedMount", "Evicted", "x509", "CUDA out of memory"),
+        *("NCCL", "403", "401", "429", "unrecognized arguments", "No space left on device", "NATS", "etcd"),
+    )
+    assert [] == [word for word in words if word not in page]
 
 
 MODULE = ROOT / "packages/kube-runtime/src/kube_runtime/wire.py"

@@ -242,6 +242,6 @@ def in_general(text: str) -> str:
         if name in _COMMANDS:
             command = _COMMANDS[name].replace("{kind}", "dgd")
             return _PLACEHOLDER.sub(lambda inner: inner[1].upper(), command)
-        return {"ending": ".", "last": "…"}.get(name, name.upper())
+        return {"ending": ".", "last": "…", "why": "…"}.get(name, name.upper())
 
-    return _PLACEHOLDER.sub(word, text)
+    return _PLACEHOLDER.sub(word, text).replace("PVC PVC", "PVC")

@@ -71,18 +71,21 @@ PROMISE = """\
 ## What such a fit cannot promise
 
 - **The constants are those of one model, one GPU and one version of one engine.** Another precision or
-  other kernels move them. The rows that were left out show by how much: their medians differ from table to
-  table by more than the fit's own error.
-- **A sweep does not say what it contains.** The times between tokens of this one grow as if each answer waited
-  for half of the other prompts. With that part the constants fit it; without it the plain step is too short,
-  most at long contexts. Another sweep of this kind was reported to have no such part: there the plain step is
-  right, and the sum 40 % too long. So the part belongs to how a table was measured. It is in the fit, to keep it
-  out of the constants, and in no prediction: curves for the planner and simulated engines are plain steps.
-- **A fit to the plain step alone would be worse.** It takes the prompts for time that each layer needs: it is
-  then too slow by 40 % between tokens for the rows that were left out, and still misses this table by 20 %.
+  other kernels move them. The rows that were left out show by how much: their medians differ from table
+  to table by more than the fit's own error.
+- **A sweep does not say what it contains.** The times between tokens of this one grow as if each answer
+  waited for half of the other prompts. With that part the constants fit it; without it the plain step is
+  too short, most at long contexts. Another sweep of this kind was reported to have no such part: there
+  the plain step is right, and the sum 40 % too long. So the part belongs to how a table was measured. It
+  is in the fit, to keep it out of the constants, and in no prediction: curves for the planner and
+  simulated engines are plain steps.
+- **A fit to the plain step alone would be worse.** It takes the prompts for time that each layer needs:
+  it is then too slow by 40 % between tokens for the rows that were left out, and still misses this table
+  by 20 %.
 - **Nothing here is about** prefix caching, speculative decoding, several nodes or quantised caches.
 
-So for a model, GPU or engine that is not in the table, a prediction tells candidates to measure, not the times that users will see.
+So for a model, GPU or engine that is not in the table, a prediction tells candidates to measure, not the
+times that users will see.
 """
 
 
@@ -155,7 +158,7 @@ def _engines(row: dict[str, str], backend: str, find: Find) -> tuple[Engine, Eng
 
 
 def with_prompts(find: Find | None = None) -> Iterator[Point]:
-    """The points of the sweeps, with the part of the other prompts that their times between tokens contain."""
+    """The points of the sweeps, with the part of the other prompts in their times between tokens."""
     return _sweeps(find or recorded(), _share)
 
 
@@ -319,7 +322,7 @@ def fit(uses: Callable[[Point], bool] = lambda _: True) -> dict[str, float]:
     best = _loss(constants, uses)
     while step > _MIN_STEP:
         before = best
-        for name in constants:
+        for name in _KEPT:
             for factor in (1 + step, 1 / (1 + step)):
                 tried = {**constants, name: constants[name] * factor}
                 loss = _loss(tried, uses)

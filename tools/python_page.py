@@ -11,7 +11,7 @@ from dynamo_graphs import __all__ as exported
 from dynamo_graphs import fields
 from dynamo_graphs.fields import ComponentFields, GraphFields, RequestFields
 from dynamo_graphs.objects import ServiceOptions
-from dynamo_profiler.charts import Candidate
+from dynamo_profiler.candidates import Candidate
 from dynamo_profiler.study import Study, study
 
 PAGE = Path(__file__).parents[1] / "docs" / "python-api.md"

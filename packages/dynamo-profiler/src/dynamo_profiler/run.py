@@ -14,7 +14,7 @@ from typing import TypeAlias
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_profiler import Refusal
 from dynamo_profiler.base import BACKENDS, FRONTEND, PLANNER, Backend, base_graph
-from dynamo_profiler.charts import Candidate, candidates
+from dynamo_profiler.candidates import Candidate, candidates
 from dynamo_profiler.choice import Answer, Choice, Role, cheapest, decode_role, fitting_engines, prefill_role
 from dynamo_profiler.configuration import Configuration, Mode
 from dynamo_profiler.engine import Engine

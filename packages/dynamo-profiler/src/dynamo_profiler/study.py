@@ -8,9 +8,10 @@ from typing import Literal, TypedDict, Unpack
 from dynamo_graphs import Graph, Latency
 from dynamo_operator.requests.api import RESULTS_FILE
 from dynamo_profiler import Refusal
-from dynamo_profiler.charts import COLUMNS, Candidate, cheapest_of_layouts, front, html, row, svg
+from dynamo_profiler.candidates import COLUMNS, Candidate, cheapest_of_layouts, front, row
+from dynamo_profiler.charts import html, svg
 from dynamo_profiler.choice import Answer, Choice
-from dynamo_profiler.configuration import Configuration, read_configuration
+from dynamo_profiler.configuration import Configuration, Targets, read_configuration
 from dynamo_profiler.run import Inputs, Progress, profile
 from dynamo_profiler.shape import model_named, variant_of
 from dynamo_profiler.spelling import as_arguments
@@ -59,6 +60,7 @@ class Study:
     """The result of `study`: in Jupyter a chart of the candidates, `rows()` for a data frame."""
 
     title: str
+    targets: Targets
     note: str
     lines: tuple[str, ...]
     """The answers: a graph with a margin, and the one if predictions are exact."""
@@ -92,12 +94,12 @@ class Study:
         return [dict(zip(COLUMNS, row(candidate), strict=True)) for candidate in self.candidates]
 
     def svg(self) -> str:
-        """The chart: tokens per second and GPU against tokens per second and user."""
-        return svg(self.title, self.candidates)
+        """The chart: tokens per second and GPU, against tokens per second and user and the first token."""
+        return svg(self.title, self.candidates, self.targets)
 
     def html(self) -> str:
         """A self-contained page with the charts and all candidates."""
-        return html(self.title, [self.note, *self.lines], self.candidates)
+        return html(self.title, [self.note, *self.lines], self.candidates, self.targets)
 
     def __repr__(self) -> str:
         return f"<Study {self.title}: {self.choice.gpus} GPUs, {len(self.candidates)} candidates>"
@@ -142,7 +144,7 @@ def study(
     title = f"{configuration.model} on {configuration.hardware.gpu.name}"
     documents = tuple(results.files[RESULTS_FILE])
     lines = tuple(map(spell, results.answer.lines))
-    return Study(title, notes[0], lines, results.answer, results.considered, documents)
+    return Study(title, configuration.targets, notes[0], lines, results.answer, results.considered, documents)
 
 
 def _configuration(model: str, gpu: str, latency: Latency, options: Options) -> Configuration:

@@ -15,7 +15,9 @@ from dynamo_legacy.api import DynamoDeployment
 from dynamo_operator.crds import RESOURCES, custom_resource_definitions
 from dynamo_operator.documents import documents
 from dynamo_operator.models.api import DynamoModel
-from dynamoctl.authoring.render import print_objects, read_manifests, selected
+from dynamo_operator.settings import RenderSettings
+from dynamoctl.authoring.lint import errors_of
+from dynamoctl.authoring.render import position, print_objects, read_manifests, selected
 from dynamoctl.main import app
 from kube_runtime.errors import ConfigError
 
@@ -114,6 +116,22 @@ def test_objects_get_the_namespace_of_the_command_line_unless_they_have_another(
     assert [
         f'{path}:5:3: metadata.namespace: "a" does not match the namespace "b" of the command line'
     ] == render.refused(path, namespace="b")
+
+
+def test_all_problems_that_lint_reports_are_listed_by_file_and_line(render: Render) -> None:
+    bad = GRAPH.replace("replicas: 2", "replcias: 2\n      replicas: two").replace("name: Qwen", "nme: Qwen")
+    later = render.file(COMPONENT.replace("image:", "imagee:"), "b.yaml")
+    first = render.file(bad, "a.yaml")
+    problems = render.refused(later, first)
+    places = [position(problem.partition(": ")[0]) for problem in problems]
+    assert sorted(places, key=lambda place: (place[0] == str(first), place)) == places
+    linted = [
+        str(error)
+        for manifest in read_manifests([str(later), str(first)])
+        for error in errors_of(manifest, "", RenderSettings())
+    ]
+    assert linted == problems
+    assert 5 <= len(linted)
 
 
 def test_several_documents_lists_folders_and_standard_input_are_read(

@@ -1,7 +1,8 @@
 """What people who know kubectl type first, and what they must see.
 
 The cluster has the graphs `prod/chat`, `prod/search` (labelled team=search) and `test/chat`, the model
-`prod/lora` and the request `prod/sla`. `prod` is not the namespace of the context.
+`prod/lora` that a pod of chat loads, the request `prod/sla` whose graph is search, and a scaling adapter of
+chat's Decode. `prod` is not the namespace of the context.
 """
 
 import json
@@ -14,13 +15,17 @@ from pathlib import Path
 import pytest
 
 from dynamo_graphs import reader
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamoctl.main import run
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.client.connect import Overrides
-from kube_runtime.types.meta import Object, Resource
+from kube_runtime.types.kinds import Job, Pod
+from kube_runtime.types.meta import Key, Object, Resource
 from kube_runtime.wire import path_of
 from scripted.connections import connect_to
 from scripted.transport import answer
@@ -48,6 +53,13 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 
     def create(type_: type[Resource], namespace: str, name: str, **fields: object) -> None:
         metadata: Object = {"namespace": namespace, "name": name}
+        if type_ is DynamoComponentDeployment:
+            owner = cluster.storage.read(path_of(DynamoGraphDeployment.KIND), Key("prod", "chat"))
+            metadata["labels"] = {labels.GRAPH: "chat"}
+            reference = {"kind": "DynamoGraphDeployment", "name": "chat", "uid": owner["metadata"]["uid"]}
+            metadata["ownerReferences"] = [
+                {**reference, "apiVersion": owner["apiVersion"], "controller": True}
+            ]
         if name == "search":
             metadata["labels"] = {"team": "search"}
         cluster.storage.create(path_of(type_.KIND), type_.KIND.manifest(metadata, **fields))
@@ -55,10 +67,20 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     for namespace, name in (("prod", "chat"), ("prod", "search"), ("test", "chat")):
         create(DynamoGraphDeployment, namespace, name, spec={"services": SERVICES})
     model = {"modelName": "acme/support", "baseModelName": "Qwen/Qwen3-0.6B", "modelType": "lora"}
-    create(DynamoModel, "prod", "lora", spec=model)
+    endpoint = {"address": "http://10.0.0.1:9090", "podName": "chat-decode-0", "ready": True}
+    create(DynamoModel, "prod", "lora", spec=model, status={"endpoints": [endpoint]})
+    create(Pod, "prod", "chat-decode-0", spec={}, status={"phase": "Running"})
     profiling = {"profilerImage": "p:1", "config": {}}
     request = {"model": "Qwen/Qwen3-32B", "backend": "vllm", "profilingConfig": profiling}
-    create(DynamoGraphDeploymentRequest, "prod", "sla", spec=request)
+    state = {"profilingJobName": "profile-sla", "deployment": {"name": "search", "namespace": "prod"}}
+    create(DynamoGraphDeploymentRequest, "prod", "sla", spec=request, status=state)
+    create(Job, "prod", "profile-sla", spec={})
+    component = {"serviceName": "Decode", "componentType": "worker"}
+    create(DynamoComponentDeployment, "prod", "chat-decode", spec=component)
+    reference = {"name": "chat", "serviceName": "Decode"}
+    create(
+        DynamoGraphDeploymentScalingAdapter, "prod", "chat-decode", spec={"replicas": 2, "dgdRef": reference}
+    )
     for name in ("prod", "test", "default"):
         cluster.storage.create("/api/v1/namespaces", {"metadata": {"name": name}})
     connect_to(cluster, monkeypatch)
@@ -90,7 +112,11 @@ def typed(line: str) -> int:
         ("get chat search -n prod", ["chat", "search"]),
         ("get dgd/chat dm/lora -n prod", ["dgd/chat", "dm/lora"]),
         ("get dgd,dm -n prod", ["dgd/chat", "dgd/search", "dm/lora"]),
-        ("get all -n prod", ["dgd/chat", "dgd/search", "dm/lora", "dgdr/sla"]),
+        (
+            "get all -n prod",
+            ["dgd/chat", "dgd/search", "dcd/chat-decode", "dgdsa/chat-decode", "dm/lora", "dgdr/sla"],
+        ),
+        ("get dgdsa -n prod", ["chat-decode"]),
         ("get models -n prod", ["lora"]),
         ("get requests -n prod", ["sla"]),
         ("get -l team=search -n prod", ["search"]),
@@ -126,7 +152,23 @@ def test_a_table_of_what_was_asked_for(
         ("status chat -n prod -o jsonpath={.ready}", "false"),
         ("status chat -n prod -o name", "dynamographdeployment.nvidia.com/chat\n"),
         ("why dm/lora -n prod -o jsonpath='{.kind}/{.name}'", "DynamoModel/lora"),
-        ("tree chat -n prod -o name", "dynamographdeployment.nvidia.com/chat\n"),
+        ("tree search -n prod -o name", "dynamographdeployment.nvidia.com/search\n"),
+        ("tree dm/lora -n prod -o name", "dynamomodel.nvidia.com/lora\npod/chat-decode-0\n"),
+        (
+            "tree dgdsa/chat-decode -n prod -o name",
+            (
+                "dynamographdeploymentscalingadapter.nvidia.com/chat-decode\n"
+                "dynamocomponentdeployment.nvidia.com/chat-decode\n"
+            ),
+        ),
+        (
+            "tree dgdr/sla -n prod -o name",
+            (
+                "dynamographdeploymentrequest.nvidia.com/sla\njob.batch/profile-sla\n"
+                "dynamographdeployment.nvidia.com/search\n"
+            ),
+        ),
+        ("tree dcd/chat-decode -n prod -o jsonpath={.children}", "[]"),
         ("events chat -n prod -o yaml", "--- []\n"),
     ],
 )

@@ -21,7 +21,7 @@ import pytest
         ("logs chat --tail -2", "invalid --tail -2 (expected a number of lines, or -1)"),
         ("logs chat -f --previous", "--previous and --follow exclude each other"),
         ("status a/b/c", 'invalid name "a/b/c" (expected NAME or KIND/NAME of lower-case letters, digits'),
-        ("tree dcd/chat", 'unsupported kind "dcd" (expected dgd)'),
+        ("suspend dcd/chat", 'unsupported kind "dcd" (expected dgd)'),
         ("get pods", "pods are no objects of Dynamo (expected `kubectl get pods`, or `dynamoctl tree NAME`)"),
         ("get dgd,pod", 'unsupported kind "pod" (expected one of dgd, dcd, dgdsa, dm, dgdr)'),
         (

@@ -3,7 +3,6 @@
 Rules and messages are those of the webhooks; each finding has the line of its field.
 """
 
-import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +30,15 @@ from dynamo_operator.features.scaling.decide import adapter_problems
 from dynamo_operator.graph.warnings import UNKNOWN, ClusterContext
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import Problem, later_version, nearest, service_path
-from dynamoctl.authoring.render import DEFAULT_NAMESPACE, KINDS, Manifest, kinds_by_name, readable, selected
+from dynamoctl.authoring.render import (
+    DEFAULT_NAMESPACE,
+    KINDS,
+    Manifest,
+    kinds_by_name,
+    position,
+    readable,
+    selected,
+)
 from dynamoctl.installation.manifests import render_settings
 from dynamoctl.screen import Styled, show, show_json, table
 from kube_runtime.commandline import ExitCode
@@ -43,7 +50,6 @@ Output = Literal["table", "json", "sarif"]
 Level = Literal["error", "warning"]
 
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
-_POSITION = re.compile(r":[0-9]+:[0-9]+\Z")
 _STYLES: Mapping[Level, str] = {"error": "red", "warning": "yellow"}
 # Autoscalers write adapters all the time, so no webhook reviews them: their status has the problems.
 _OF_ADAPTERS = Rules(
@@ -88,7 +94,7 @@ def lint(
                 of_file += findings_of(entry, chosen, rendering, contexts)
             else:
                 of_file.append(Finding(entry.source, "error", "", "", entry.message))
-        findings += sorted(of_file, key=lambda finding: (*_position(finding), finding.level))
+        findings += sorted(of_file, key=lambda finding: (position(finding.place), finding.level))
     if output == "table" and findings:
         rows = ((it.place, Styled(it.level, _STYLES[it.level]), it.object, it.message) for it in findings)
         show(table(("PLACE", "LEVEL", "OBJECT", "PROBLEM"), rows))
@@ -146,6 +152,13 @@ def findings_of(
                 yield _finding(manifest, level, problem)
 
 
+def errors_of(manifest: Manifest, namespace: str, settings: RenderSettings) -> list[ConfigError]:
+    """The problems of one object, without warnings, by their lines."""
+    findings = findings_of(manifest, namespace or DEFAULT_NAMESPACE, settings)
+    errors = sorted((it for it in findings if it.level == "error"), key=lambda it: position(it.place))
+    return [ConfigError(it.place, it.message) for it in errors]
+
+
 def _is_checked(manifest: Manifest) -> bool:
     """Whether the object is of our kinds, or meant to be; others may be in the same folder."""
     version, kind = manifest.value.get("apiVersion"), manifest.value.get("kind")
@@ -153,14 +166,7 @@ def _is_checked(manifest: Manifest) -> bool:
 
 
 def _file_of(entry: Manifest | ConfigError) -> str:
-    """The file of an object or of a mistake, whose source is `FILE:LINE:COLUMN` or `FILE`."""
-    return _POSITION.sub("", entry.source)
-
-
-def _position(finding: Finding) -> tuple[int, int]:
-    _, *numbers = finding.place.rsplit(":", 2)
-    line, column = (int(number) if number.isdecimal() else 0 for number in (*numbers, "", "")[:2])
-    return line, column
+    return position(entry.source)[0]
 
 
 def _finding(manifest: Manifest, level: Level, problem: Problem) -> Finding:
@@ -172,9 +178,9 @@ def _finding(manifest: Manifest, level: Level, problem: Problem) -> Finding:
 
 
 def _result(finding: Finding) -> Object:
-    place: Object = {"artifactLocation": {"uri": _POSITION.sub("", finding.place)}}
-    if all(_position(finding)):
-        line, column = _position(finding)
+    file, line, column = position(finding.place)
+    place: Object = {"artifactLocation": {"uri": file}}
+    if line:
         place["region"] = {"startLine": line, "startColumn": column}
     return {
         "ruleId": finding.path,

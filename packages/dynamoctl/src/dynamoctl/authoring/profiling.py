@@ -12,7 +12,7 @@ from dynamo_graphs import Latency
 from dynamo_graphs.output import write_yaml
 from dynamo_graphs.reader import NAME_IN_WORDS
 from dynamo_operator.shared.problems import is_subdomain
-from dynamo_profiler.charts import COLUMNS, row
+from dynamo_profiler.candidates import COLUMNS, row
 from dynamo_profiler.spelling import as_flags
 from dynamo_profiler.study import Study, study
 from dynamoctl.options import ProfileOptions

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import os
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -29,8 +30,7 @@ from dynamo_operator.shared.cluster import Facts, PullSecret
 from dynamo_operator.shared.problems import nearest
 from dynamo_operator.shared.transforms import registries_only
 from dynamoctl.installation.manifests import render_settings
-from kube_runtime.commandline import visible
-from kube_runtime.errors import ConfigError, ConfigErrors, leaves
+from kube_runtime.errors import ConfigError, ConfigErrors, leaves, visible
 from kube_runtime.schema import definition_of
 from kube_runtime.types.kinds import ServiceAccount
 from kube_runtime.types.meta import Object, Resource, from_plain
@@ -40,6 +40,7 @@ DEFAULT_NAMESPACE = "default"
 """The namespace of objects where neither they nor the command line name one."""
 KINDS = frozenset(resource.KIND.name for resource in RESOURCES)
 _SUFFIXES = (".yaml", ".yml", ".json")
+_POSITION = re.compile(r":([0-9]+):([0-9]+)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,12 @@ class Manifest:
         """The file, line and column of a field, or of the object."""
         parts = filter(None, (self.prefix, path))
         return self.document.place(".".join(parts))
+
+
+def position(place: str) -> tuple[str, int, int]:
+    """The file, line and column of `FILE:LINE:COLUMN` or `FILE`; line and column are 0 without them."""
+    match = _POSITION.search(place)
+    return (place[: match.start()], int(match[1]), int(match[2])) if match else (place, 0, 0)
 
 
 def read_manifests(files: Sequence[str], *, is_recursive: bool = False) -> list[Manifest]:
@@ -348,8 +355,10 @@ def rendered(
 ) -> list[Object]:
     """Render all manifests together. Among them are the errors of those that could not be read.
 
-    Raises: ConfigErrors, one for each problem.
+    Raises: ConfigErrors, one for each problem, by file and line.
     """
+    from dynamoctl.authoring.lint import errors_of  # which reads its files with this module
+
     manifests = [entry for entry in entries if isinstance(entry, Manifest)]
     values = [manifest.value for manifest in manifests]
     by_namespace = surroundings(values, facts, namespace or DEFAULT_NAMESPACE)
@@ -370,8 +379,11 @@ def rendered(
         own = str(metadata.get("namespace", "")) if isinstance(metadata, dict) else ""
         in_namespace, beside = by_namespace.get(own, anywhere)
         expansion = expanded(document, in_namespace, settings, beside)
-        problems += (manifest.problem(problem.path, problem.message) for problem in expansion.problems)
-        if expansion.problems:
+        if expansion.problems:  # the first kind of them: of the schema, or of the rules
+            unrendered = {manifest.problem(it.path, it.message) for it in expansion.problems}
+            problems += {
+                str(it): it for it in (*unrendered, *errors_of(manifest, namespace, settings))
+            }.values()
             continue
         place = manifest.place()
         first = places.setdefault(identity(document), place)
@@ -383,5 +395,7 @@ def rendered(
         for body in expansion.objects:
             objects.setdefault(identity(body), body)
     if problems:
+        files = [position(entry.source)[0] for entry in entries]
+        problems.sort(key=lambda it: (files.index(position(it.source)[0]), position(it.source)))
         raise ConfigErrors("manifests", problems)
     return list(objects.values())

@@ -20,10 +20,10 @@ from kube_runtime.types.meta import Key, Resource, metadata_type
 _SECONDS = 1.5
 """Longest wait for the cluster."""
 
-_OF_ANY_KIND = ("why", "status", "tree", "top", "rollout status", "rollout pause", "rollout resume")
+_OF_ANY_KIND = ("why", "status", "tree", "events", "top", "rollout status", "rollout pause", "rollout resume")
 """Commands whose argument is a graph, or KIND/NAME."""
 _OF_GRAPHS = (
-    *("events", "logs", "scale", "suspend", "resume", "chat", "curl", "port-forward", "report"),
+    *("logs", "scale", "suspend", "resume", "chat", "curl", "port-forward", "report"),
     *("rollout restart", "rollout history", "rollout undo"),
 )
 """Commands whose argument is a graph."""

@@ -85,12 +85,13 @@ def status(name: ObjectName, /, *, where: Where = HERE, watch: Watch = False, ou
     return run(print_status(name, where, output, watch=watch))
 
 
-def tree(name: GraphName, /, *, where: Where = HERE, output: Output = "") -> int:
+def tree(name: ObjectName, /, *, where: Where = HERE, output: Output = "") -> int:
     """Show the objects of a graph down to its pods.
 
-    Kinds that you cannot list are named on stderr and left out. Exits with 0 if
-    the graph is ready, 1 if it is not ready or not found, 3 if the cluster does
-    not answer.
+    Below a scaling adapter is its component, below a model each pod that loads it,
+    below a request its profiling Job and its graph. Kinds that you cannot list are
+    named on stderr and left out. Exits with 0 if the object is ready, 1 if it is not
+    ready or not found, 3 if the cluster does not answer.
     Example: dynamoctl tree chat
     """
     from dynamoctl.inspect.tree import print_tree
@@ -98,7 +99,7 @@ def tree(name: GraphName, /, *, where: Where = HERE, output: Output = "") -> int
     return run(print_tree(name, where, output))
 
 
-def events(name: GraphName, /, *, where: Where = HERE, warnings: bool = False, output: Output = "") -> int:
+def events(name: ObjectName, /, *, where: Where = HERE, warnings: bool = False, output: Output = "") -> int:
     """Show the Events of a graph and of all that it owns.
 
     The newest is last.

@@ -21,9 +21,9 @@ from dynamoctl.options import ListOptions, Where
 from dynamoctl.output import is_for_people, name_of, show_document
 from dynamoctl.screen import Cell, Styled, redrawing, show, table
 from dynamoctl.target import cluster, namespace_in_words, parse_selection, target_of
-from kube_runtime.commandline import ExitCode, visible
+from kube_runtime.commandline import ExitCode
 from kube_runtime.crd import Column
-from kube_runtime.errors import NotFound
+from kube_runtime.errors import NotFound, visible
 from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Key, Kind, Object, Resource, Selector
 
@@ -281,20 +281,20 @@ def overview_json(stated: Stated) -> Object:
     }
 
 
-_EVENT_HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
+_EVENT_HEAD = ("LAST SEEN", "COUNT", "TYPE", "REASON", "OBJECT", "MESSAGE")
 
 
 async def print_events(name: str, where: Where, output: str, *, only_warnings: bool) -> ExitCode:
     """Print the Events, the newest last."""
-    from dynamo_graphs.members import events_about, members, owned_uids
+    from dynamo_graphs.members import events_about, members_of, owned_uids
 
-    async with target_of(name, where, reader.GRAPHS) as at:
-        graph = await at.get()
-        dependents = await members(at.reading.client, graph.key)
+    async with target_of(name, where, reader.STATED) as at:
+        stated = await at.get()
+        dependents = await members_of(at.reading.client, stated)
         listed = await at.reading.all_raw(Event.KIND, at.key.namespace)
     for note in dependents.unread:
         reader.warn(note)
-    uids = owned_uids(graph, dependents.by_owner)
+    uids = owned_uids(stated, dependents.by_owner)
     shown = events_about(listed, uids, only_warnings=only_warnings)
     if not is_for_people(output):
         document = [{**event, "lastSeen": event["lastSeen"] or None} for event in shown]
@@ -303,14 +303,14 @@ async def print_events(name: str, where: Where, output: str, *, only_warnings: b
         now = datetime.now(UTC)
         rows = (
             (
-                short_age(event["lastSeen"] or None, now),
+                *(short_age(event["lastSeen"] or None, now), str(event["count"])),
                 *(event["type"], event["reason"], Styled(event["object"], "bold")),
-                *(str(event["count"]), event["message"]),
+                event["message"],
             )
             for event in shown
         )
         show(table(_EVENT_HEAD, rows))
     else:
         which = "Warning Events" if only_warnings else "Events"
-        reader.warn(f"no {which} about {graph.key} in the last hour or so: Kubernetes deletes old ones")
+        reader.warn(f"no {which} about {stated.key} in the last hour or so: Kubernetes deletes old ones")
     return ExitCode.OK

@@ -10,18 +10,19 @@ from rich.text import Text
 from rich.tree import Tree
 
 from dynamo_graphs.ages import short_age
-from dynamo_graphs.members import members, tree_of
-from dynamo_graphs.reader import GRAPHS, STATED, Target, warn
+from dynamo_graphs.members import members_of, tree_of
+from dynamo_graphs.reader import STATED, Target, warn
 from dynamo_operator.models.api import DynamoModel, EndpointInfo
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamo_operator.shared.conditions import Stated, is_ready
+from dynamo_operator.shared.conditions import Stated, is_ready, summary
 from dynamoctl.inspect.listing import overview, overview_json
 from dynamoctl.inspect.why import print_explanation, readiness_code
 from dynamoctl.options import Where
 from dynamoctl.output import is_for_people, name_of, show_document
 from dynamoctl.screen import Styled, redrawing, show, table
 from dynamoctl.target import target_of
-from kube_runtime.commandline import ExitCode, visible
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import visible
 from kube_runtime.types.meta import Kind, Object
 
 
@@ -37,18 +38,18 @@ def drawn(node: Object) -> Tree:
 
 
 async def print_tree(name: str, where: Where, output: str) -> ExitCode:
-    """Print the objects of a graph; 0 if it is ready."""
-    async with target_of(name, where, GRAPHS) as at:
-        graph = await at.get()
-        dependents = await members(at.reading.client, graph.key)
-    node = tree_of(graph, dependents.by_owner, now=datetime.now(UTC))
+    """Print what belongs to an object; 0 if it is ready."""
+    async with target_of(name, where, STATED) as at:
+        stated = await at.get()
+        dependents = await members_of(at.reading.client, stated)
+    node = tree_of(stated, dependents.by_owner, now=datetime.now(UTC))
     for note in dependents.unread:
         warn(note)
     if is_for_people(output):
         show(drawn(node))
     else:
         show_document(output, node, _names(node))
-    return readiness_code(is_ready(graph))
+    return readiness_code(is_ready(stated))
 
 
 def _names(node: Object) -> Iterator[str]:
@@ -82,26 +83,41 @@ async def print_status(name: str, where: Where, output: str, *, watch: bool) -> 
 
 
 async def follow(at: Target[Stated], output: str) -> Stated:
-    """Print the object on each change, on a terminal in place, and return it once it is ready.
+    """Print the object on each change, and return it once it is ready.
+
+    A terminal shows its status in place, a pipe a line for each change.
 
     Raises: as `once_ready`.
     """
     from dynamo_graphs.watching import once_ready
 
-    before: Stated | None = None
+    before = ""
 
     def seen(stated: Stated) -> None:
         nonlocal before
         if live is not None:
             live.update(Group(*_screen(stated)), refresh=True)
-        else:
-            if is_for_people(output) and before is not None:
-                print()
+        elif not is_for_people(output):
             _print_status(stated, output)
-        before = stated
+        elif (line := progress(stated)) != before:
+            print(line, flush=True)
+            before = line
 
     with redrawing() if is_for_people(output) and sys.stdout.isatty() else nullcontext() as live:
         return await once_ready(at, seen)
+
+
+def progress(stated: Stated) -> str:
+    """Whether an object is ready, with the ready replicas of its services, or the reason, in one line."""
+    known = overview_json(stated)
+    counts = [
+        f"{it['name']} {it['ready'] or 0}/{it['wanted']}" + (f" ({it['reason']})" if it["reason"] else "")
+        for it in known["services"]
+    ]
+    current = None if known["ready"] else summary(stated)
+    details = ", ".join(counts) or (current.reason if current else "")
+    line = f"{stated.KIND.name} {stated.key}: {'ready' if known['ready'] else 'not ready'}"
+    return visible(f"{line}: {details}" if details else line)
 
 
 def _print_status(stated: Stated, output: str) -> None:
@@ -113,7 +129,9 @@ def _print_status(stated: Stated, output: str) -> None:
 
 def _screen(stated: Stated) -> list[RenderableType]:
     now = datetime.now(UTC)
-    return [*details(stated, now), *overview(stated, now=now)]
+    title, *rest = overview(stated, now=now)
+    more = details(stated, now)
+    return [title, *(["", *more] if more else ()), *rest]
 
 
 _ENDPOINTS = ("POD", "STATE", "LOADED", "FAILURES", "LAST TRY", "MESSAGE")
@@ -122,8 +140,8 @@ _ENDPOINTS = ("POD", "STATE", "LOADED", "FAILURES", "LAST TRY", "MESSAGE")
 def details(stated: Stated, now: datetime) -> list[RenderableType]:
     """What the status of a model or a request has beside conditions; nothing for other kinds."""
     if isinstance(stated, DynamoModel):
-        return [*model_parts(stated, now), ""]
-    return [request_table(stated), ""] if isinstance(stated, DynamoGraphDeploymentRequest) else []
+        return model_parts(stated, now)
+    return [request_table(stated)] if isinstance(stated, DynamoGraphDeploymentRequest) else []
 
 
 def load_state(endpoint: EndpointInfo, *, is_lora: bool) -> str:

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
@@ -140,6 +141,43 @@ def needed(name: str) -> Iterator[Distribution]:
         if found[0] not in OURS:
             yield distribution(found[0])
         yield from needed(found[0])
+
+
+MOST_BYTES = 40_000_000
+"""Of the library with what it needs for a cluster, without compiled modules."""
+
+
+def installed(package: str, extras: tuple[str, ...] = ()) -> Iterator[tuple[str, int]]:
+    """The packages that one of ours brings with these extras, and their sizes."""
+    folder = ROOT / "packages" / package
+    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+    optional = project.get("optional-dependencies", {})
+    yield package, sum(file.stat().st_size for file in folder.glob("src/**/*") if file.is_file())
+    for line in (*project["dependencies"], *(line for extra in extras for line in optional[extra])):
+        name, _, rest = line.partition("[")
+        bare = re.split(r"[<>=]", name)[0]
+        if (ROOT / "packages" / bare).is_dir():
+            yield from installed(bare, tuple(filter(None, rest.rstrip("]").split(","))))
+        else:
+            yield from third_party(bare)
+
+
+def third_party(name: str) -> Iterator[tuple[str, int]]:
+    found = distribution(name)
+    files = (Path(str(file.locate())) for file in found.files or () if "__pycache__" not in file.parts)
+    yield name, sum(file.stat().st_size for file in files if file.is_file())
+    for line in found.requires or ():
+        if ";" not in line:  # else of an extra, or of another version of Python
+            match = NAME.match(line)
+            assert match is not None
+            yield from third_party(match[0])
+
+
+def test_the_library_with_its_client_is_small() -> None:
+    sizes = dict(installed("dynamo-graphs", ("cluster",)))
+    assert {"aiohttp", "jsonschema-rs", "msgspec"} <= sizes.keys()
+    assert sum(sizes.values()) < MOST_BYTES, sizes
+    assert not {"cyclopts", "kubernetes", "rich"} & sizes.keys()
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,7 @@ from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import label_value
 from kube_runtime.client.client import MOST_ERROR_BYTES, Request, Transport, error_of_answer
-from kube_runtime.commandline import visible
-from kube_runtime.errors import ApiError, NotFound, Unreachable
+from kube_runtime.errors import ApiError, NotFound, Unreachable, visible
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Key, Selector
 from kube_runtime.wire import path_of

@@ -22,8 +22,7 @@ from dynamo_operator.shared.problems import nearest
 from kube_runtime.client.client import APPLY_PATCH, Client, Request, Transport, once
 from kube_runtime.client.connect import Overrides, connect
 from kube_runtime.client.kubeconfig import default_namespace
-from kube_runtime.commandline import visible
-from kube_runtime.errors import ApiError, DecodeError, Forbidden, NotFound, OperatorError
+from kube_runtime.errors import ApiError, DecodeError, Forbidden, NotFound, OperatorError, visible
 from kube_runtime.types.meta import Key, Kind, Object, R, Resource, from_json, key_of
 from kube_runtime.wire import UNREADABLE, key_in, path_of
 

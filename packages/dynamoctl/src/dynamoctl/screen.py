@@ -19,7 +19,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from kube_runtime.commandline import visible
+from kube_runtime.errors import visible
 
 _UNLIMITED = 10_000
 """Columns where there is no terminal, so that nothing is wrapped."""

@@ -150,3 +150,14 @@ def leaves(group: BaseExceptionGroup[E]) -> Iterator[E]:
             yield from leaves(error)
         else:
             yield error
+
+
+def visible(text: str) -> str:
+    """The text in one line, without control and invisible characters.
+
+    Messages from a cluster may contain them, for example the end of a container's log.
+    """
+    return "".join(
+        char if char.isprintable() else " " if char.isspace() else "\N{REPLACEMENT CHARACTER}"
+        for char in text
+    )

@@ -30,8 +30,7 @@ from dynamo_operator.shared.cluster import Facts, PullSecret
 from dynamo_operator.shared.problems import nearest
 from dynamo_operator.shared.transforms import registries_only
 from dynamoctl.installation.manifests import render_settings
-from kube_runtime.commandline import visible
-from kube_runtime.errors import ConfigError, ConfigErrors, leaves
+from kube_runtime.errors import ConfigError, ConfigErrors, leaves, visible
 from kube_runtime.schema import definition_of
 from kube_runtime.types.kinds import ServiceAccount
 from kube_runtime.types.meta import Object, Resource, from_plain

@@ -26,7 +26,7 @@ from dynamoctl.installation.manifests import render_settings
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, show, show_json, table
 from dynamoctl.target import cluster, parse_graph
-from kube_runtime.commandline import ExitCode, visible
+from kube_runtime.commandline import ExitCode
 from kube_runtime.errors import (
     ConfigError,
     ConfigErrors,
@@ -35,6 +35,7 @@ from kube_runtime.errors import (
     NotFound,
     OperatorError,
     Refused,
+    visible,
 )
 from kube_runtime.types.meta import Key, Kind, Object, key_of
 

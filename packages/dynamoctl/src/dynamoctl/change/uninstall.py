@@ -15,8 +15,8 @@ from dynamo_operator.labels import FINALIZER
 from dynamo_operator.models.api import DynamoModel
 from dynamoctl.options import Where
 from dynamoctl.target import cluster
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import Forbidden, NotFound
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import Forbidden, NotFound, visible
 from kube_runtime.types.kinds import Lease, ValidatingWebhookConfiguration
 from kube_runtime.types.meta import Object
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, CycloptsError, Parameter, Token
 
 from dynamoctl import options
-from kube_runtime.commandline import application, visible
+from kube_runtime.commandline import application
+from kube_runtime.errors import visible
 
 if TYPE_CHECKING:
     from dynamo_graphs import AsyncCluster

@@ -32,8 +32,7 @@ from dynamo_operator.shared.conditions import summary
 from dynamoctl.dev import playground
 from dynamoctl.dev.commands import print_next, program
 from dynamoctl.inspect.tree import drawn
-from kube_runtime.commandline import visible
-from kube_runtime.errors import ApiError, ConfigError, OperatorError
+from kube_runtime.errors import ApiError, ConfigError, OperatorError, visible
 from kube_runtime.types.meta import Object, key_of
 
 _NAMESPACE = "default"

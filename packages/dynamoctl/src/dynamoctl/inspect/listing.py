@@ -21,9 +21,9 @@ from dynamoctl.options import ListOptions, Where
 from dynamoctl.output import is_for_people, name_of, show_document
 from dynamoctl.screen import Cell, Styled, redrawing, show, table
 from dynamoctl.target import cluster, namespace_in_words, parse_selection, target_of
-from kube_runtime.commandline import ExitCode, visible
+from kube_runtime.commandline import ExitCode
 from kube_runtime.crd import Column
-from kube_runtime.errors import NotFound
+from kube_runtime.errors import NotFound, visible
 from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Key, Kind, Object, Resource, Selector
 

@@ -17,8 +17,8 @@ from dynamoctl.options import Where
 from dynamoctl.output import is_for_people, name_of, show_document
 from dynamoctl.screen import Cell, Styled, show, table
 from dynamoctl.target import target_of
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import ConfigError
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import ConfigError, visible
 from kube_runtime.times import loop_time
 from kube_runtime.types.meta import Key, Object
 

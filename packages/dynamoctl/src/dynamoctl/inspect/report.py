@@ -26,8 +26,8 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.options import Where
 from dynamoctl.target import target_of
 from kube_runtime.client.client import ANSWER_SECONDS
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import ApiError, ConfigError, DecodeError, Invalid, OperatorError, leaves
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import ApiError, ConfigError, DecodeError, Invalid, OperatorError, leaves, visible
 from kube_runtime.types.kinds import Deployment, Event, Node, Pod
 from kube_runtime.types.meta import Key, Object, Resource
 

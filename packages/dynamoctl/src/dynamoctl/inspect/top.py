@@ -21,7 +21,8 @@ from dynamoctl.options import Where
 from dynamoctl.output import is_for_people, name_of, show_document
 from dynamoctl.screen import Cell, Styled, redrawing, show, table
 from dynamoctl.target import cluster, namespace_in_words, parse_object
-from kube_runtime.commandline import ExitCode, visible
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import visible
 from kube_runtime.times import loop_time
 
 _MEASURED = (DynamoGraphDeployment, DynamoGraphDeploymentRequest)

@@ -21,7 +21,8 @@ from dynamoctl.options import Where
 from dynamoctl.output import is_for_people, name_of, show_document
 from dynamoctl.screen import Styled, redrawing, show, table
 from dynamoctl.target import target_of
-from kube_runtime.commandline import ExitCode, visible
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import visible
 from kube_runtime.types.meta import Kind, Object
 
 

@@ -12,8 +12,8 @@ from dynamoctl.options import Where
 from dynamoctl.output import is_for_people, name_of, show_document
 from dynamoctl.screen import Styled, show
 from dynamoctl.target import cluster, target_of
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import NotFound
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import NotFound, visible
 from kube_runtime.types.meta import Object
 
 if TYPE_CHECKING:

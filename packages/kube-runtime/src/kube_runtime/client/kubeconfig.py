@@ -262,7 +262,8 @@ def _provider_login(user: Named[User], provider: AuthProvider) -> Login:
     try:
         from kube_runtime.client.login_provider import provider_login
     except ModuleNotFoundError as error:
-        message = "login providers need the package kubernetes: pip install kubernetes"
+        install = "pip install './packages/kube-runtime[login-providers]' in a clone of the repository"
+        message = f"login providers need the package kubernetes: {install}, or use an exec plugin"
         raise ConfigError(str(user.path), message) from error
     authorization, expiry = provider_login(user.path, user.name, provider.name, provider.config or {})
     return Login(authorization, due=renewal_time(expiry))

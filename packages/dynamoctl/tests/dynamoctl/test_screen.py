@@ -16,7 +16,7 @@ def test_a_duration_that_is_none(text: str) -> None:
 
 
 HEAD = ("LAST SEEN", "REASON", "OBJECT", "COUNT", "MESSAGE")
-ROW = ("4s", "ScalingReplicaSet", "Deployment/vllm-disaggregated-decode", "1", "Scaled up to 2 of 2")
+ROW = ("4s", "ScalingReplicaSet", "Deployment/vllm-disaggregated-decode", "1", "Scaled up to 2")
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ ROW = ("4s", "ScalingReplicaSet", "Deployment/vllm-disaggregated-decode", "1", "
             110,
             [
                 "LAST SEEN  REASON             OBJECT                                COUNT  MESSAGE",
-                "4s         ScalingReplicaSet  Deployment/vllm-disaggregated-decode  1      Scaled up to 2 of 2",
+                "4s         ScalingReplicaSet  Deployment/vllm-disaggregated-decode  1      Scaled up to 2",
             ],
         ),
         (
@@ -34,7 +34,7 @@ ROW = ("4s", "ScalingReplicaSet", "Deployment/vllm-disaggregated-decode", "1", "
             [
                 "LAST SEEN  REASON             OBJECT                                COUNT",
                 "4s         ScalingReplicaSet  Deployment/vllm-disaggregated-decode  1",
-                "  Scaled up to 2 of 2",
+                "  Scaled up to 2",
             ],
         ),
         (
@@ -43,7 +43,7 @@ ROW = ("4s", "ScalingReplicaSet", "Deployment/vllm-disaggregated-decode", "1", "
                 "LAST SEEN  REASON",
                 "4s         ScalingReplicaSet",
                 "  Deployment/vllm-disaggregated-decode  1  Scaled",
-                "  up to 2 of 2",
+                "  up to 2",
             ],
         ),
     ],

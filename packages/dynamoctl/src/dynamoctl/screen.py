@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from itertools import accumulate
 from typing import Literal, TextIO
 
 from cyclopts import CycloptsError
@@ -58,7 +57,10 @@ def console(file: TextIO | None = None) -> Console:
 
 
 class _Table(Table):
-    """A table whose last columns go below each row where the terminal has no room; no name is broken."""
+    """A table whose last columns go below each row where the terminal has no room beside the first.
+
+    With short texts in the last column its cells are wrapped instead: figures need their heads.
+    """
 
     cells: Sequence[Sequence[Text]] = ()
     """The rows, after the head if there is one."""
@@ -67,26 +69,29 @@ class _Table(Table):
         widths = [max(cell.cell_len for cell in column) for column in zip(*self.cells, strict=True)]
         *others, last = widths or [0]
         before = sum(others) + 2 * len(others)
-        if not others or before + min(last, _READABLE) <= options.max_width:
+        if not others or (before > options.max_width and last <= _READABLE):
             return super().__rich_console__(console, options)
-        ends = accumulate(width + 2 for width in others)
-        return self._stacked(others[: max(1, sum(end <= options.max_width for end in ends))])
+        if before + min(last, _READABLE) <= options.max_width:
+            return super().__rich_console__(console, options)
+        while len(others) > 1 and sum(others) + 2 * len(others) > options.max_width:
+            others.pop()
+        return self._stacked(others)
 
     def _stacked(self, widths: Sequence[int]) -> RenderResult:
         for number, row in enumerate(self.cells):
-            beside, below = row[: len(widths)], row[len(widths) :]
-            for cell, width in zip(beside, widths, strict=True):
+            first = row[: len(widths)]
+            for cell, width in zip(first, widths, strict=True):
                 cell.pad_right(width - cell.cell_len)
-            yield Text("  ").join(beside)
-            text = Text("  ").join(cell for cell in below if cell.plain)
-            if text.plain and not (self.show_header and number == 0):
-                yield Padding(text, (0, 0, 0, 2))
+            yield Text("  ").join(first)
+            below = [cell for cell in row[len(widths) :] if cell.plain]
+            if below and not (self.show_header and number == 0):
+                yield Padding(Text("  ").join(below), (0, 0, 0, 2))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
     """Rows below a head, the columns two spaces apart; long cells are wrapped.
 
-    Where a terminal is too narrow for the last columns, their cells stand below their rows.
+    Where a terminal is too narrow for the last column, its cells stand below their rows.
     """
     grid = _Table(
         box=None,

@@ -1,6 +1,6 @@
-"""Durations of a command line, and tables at the width of a terminal."""
+"""Durations of a command line, and tables on a narrow terminal."""
 
-import io
+from io import StringIO
 
 import pytest
 from cyclopts import CycloptsError
@@ -15,40 +15,19 @@ def test_a_duration_that_is_none(text: str) -> None:
         seconds(text)
 
 
-HEAD = ("LAST SEEN", "REASON", "OBJECT", "COUNT", "MESSAGE")
-ROW = ("4s", "ScalingReplicaSet", "Deployment/vllm-disaggregated-decode", "1", "Scaled up to 2")
+def printed(width: int) -> list[str]:
+    output = StringIO()
+    row = ("5m", "ScalingReplicaSet", "Deployment/vllm-disaggregated-decode", "Scaled up replica set " * 3)
+    Console(file=output, width=width).print(table(("AGE", "REASON", "OBJECT", "MESSAGE"), [row]))
+    return [line.rstrip() for line in output.getvalue().splitlines()]
 
 
-@pytest.mark.parametrize(
-    ("width", "lines"),
-    [
-        (
-            110,
-            [
-                "LAST SEEN  REASON             OBJECT                                COUNT  MESSAGE",
-                "4s         ScalingReplicaSet  Deployment/vllm-disaggregated-decode  1      Scaled up to 2",
-            ],
-        ),
-        (
-            80,
-            [
-                "LAST SEEN  REASON             OBJECT                                COUNT",
-                "4s         ScalingReplicaSet  Deployment/vllm-disaggregated-decode  1",
-                "  Scaled up to 2",
-            ],
-        ),
-        (
-            50,
-            [
-                "LAST SEEN  REASON",
-                "4s         ScalingReplicaSet",
-                "  Deployment/vllm-disaggregated-decode  1  Scaled",
-                "  up to 2",
-            ],
-        ),
-    ],
-)
-def test_no_name_is_broken_where_a_terminal_is_narrow(width: int, lines: list[str]) -> None:
-    output = io.StringIO()
-    Console(file=output, width=width).print(table(HEAD, [ROW]))
-    assert lines == [line.rstrip() for line in output.getvalue().splitlines()]
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_no_word_of_a_row_is_broken_and_what_has_no_room_stands_below(width: int) -> None:
+    head, row, *below = printed(width)
+    assert ["AGE", "REASON"] == head.split()[:2]
+    assert ["5m", "ScalingReplicaSet"] == row.split()[:2]
+    assert all(line.startswith("  ") for line in below)
+    words = " ".join((row, *below)).split()
+    assert words[2:] == ["Deployment/vllm-disaggregated-decode", *["Scaled", "up", "replica", "set"] * 3]
+    assert len(row) <= width

@@ -16,9 +16,8 @@ from tools import failures_page
 ROOT = Path(__file__).parents[2]
 FILE = re.compile(r"(?<![\w/.<-])((?:[\w.-]+/)*[\w-]+\.(?:md|yaml|toml|ipynb))(?![\w/])")
 COMMAND = re.compile(r"`dynamoctl ([a-z][a-z-]+)")
-INSTALLED = re.compile(
-    r"\bpip install ((?:'[^'\s]+'|\"[^\"\s]+\"|[\w./-][^\s`'\"]*)(?: (?:'[^'\s]+'|[\w./][^\s`'\"]*))*)"
-)
+REQUIREMENT = r"""'[^'\s]+'|"[^"\s]+"|\./[^\s`'"]+"""
+INSTALLED = re.compile(rf"\bpip install ((?:{REQUIREMENT}|[\w.-][^\s`'\"]*)(?: (?:{REQUIREMENT}))*)")
 URL = re.compile(r"https?://\S+")
 
 

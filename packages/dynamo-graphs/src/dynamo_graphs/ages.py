@@ -53,10 +53,15 @@ def short_age(time: str | None, now: datetime) -> str:
 
 
 _MOST = 3
-"""Paths that a line names."""
+"""Texts that are shown of many."""
 
 
-def some_of(paths: Sequence[str], separator: str = "; ") -> str:
-    """The first paths, and how many there are more."""
-    more = len(paths) - _MOST
-    return separator.join((*paths[:_MOST], *([f"and {more} more"] if more > 0 else ())))
+def first_of(texts: Sequence[str]) -> list[str]:
+    """The first texts, and how many there are more."""
+    more = len(texts) - _MOST
+    return [*texts[:_MOST], *([f"and {more} more"] if more > 0 else ())]
+
+
+def some_of(texts: Sequence[str], separator: str = "; ") -> str:
+    """The texts of `first_of` in one line."""
+    return separator.join(first_of(texts))

@@ -15,14 +15,14 @@ from dynamo_graphs.offline import expanded, installed_settings
 from dynamo_graphs.operators import running_settings
 from dynamo_graphs.output import write_yaml
 from dynamo_graphs.ownership import OwnedField, Planned, comparable, planned
-from dynamo_graphs.reader import Reading, served_groups, warn
+from dynamo_graphs.reader import Missing, Reading, served_groups, warn
 from dynamo_graphs.rows import paragraph, table
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import OPTIONAL_APIS, Facts, LeaderWorkerSet, PodCliqueSet
-from kube_runtime.errors import ApiError, ConfigError
+from kube_runtime.errors import ApiError, ConfigError, Forbidden
 from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Fields, Kind, Object, key_of
 
@@ -122,8 +122,11 @@ async def _rendering_inputs(reading: Reading) -> tuple[Facts, RenderSettings]:
         istio_served=served["istio"],
         inference_pools_served=served["inferencePool"],
     )
+    # Both sides of a change are rendered with the same settings, so few of them matter.
     try:
         return facts, await running_settings(reading)
+    except (Missing, Forbidden):
+        pass  # it runs as a process, or out of sight
     except (ApiError, ConfigError) as error:
         warn(f"the settings of the running operator are not known ({error}); using the defaults")
     return facts, installed_settings()

@@ -14,7 +14,7 @@ from dynamo_profiler.shape import GPUS, models
 
 TOOL = runpy.run_path(str(Path(__file__).parents[4] / "tools" / "profiler_accuracy.py"))
 POINTS = tuple(TOOL["all_points"]())
-SWEEPS = tuple(point for point in POINTS if point.table == "sweeps")
+SWEEPS = tuple(TOOL["with_prompts"]())
 FIRST, BETWEEN = "time to the first token", "time between tokens"
 LLAMA = models()["nvidia/Llama-3.1-70B-Instruct-FP8"]
 
@@ -30,6 +30,16 @@ def test_no_point_of_the_sweeps_is_off_by_more_than_thirty_percent() -> None:
     far = [sweep for sweep in SWEEPS if not 0.7 <= sweep.ratio <= 1.3]
     odd = [entry for entry in far if entry.load == "6205"]
     assert odd == far, "one measured point takes twice as long as its neighbors suggest"
+
+
+def test_the_plain_step_is_shorter_than_this_sweep_where_prompts_are_long_and_many() -> None:
+    """The sweep contains a part of the prompts; a step of one request has none to wait for."""
+    plain = [point for point in POINTS if (point.table, point.metric) == ("sweeps", BETWEEN)]
+    alone, many = (
+        [p.ratio for p in plain if p.load.startswith("1 x") == is_alone] for is_alone in (True, False)
+    )
+    assert 0.9 <= median(alone) <= 1.1
+    assert 0.7 <= median(many) <= 0.85
 
 
 def test_the_error_that_a_result_is_labelled_with_is_that_of_tables_left_out_of_the_fit() -> None:

@@ -173,7 +173,7 @@ def test_the_curves_are_the_formulas_in_milliseconds() -> None:
     columns = (decode[entry] for entry in ("x_kv_usage", "y_context_length", "z_itl"))
     for share, context, time in zip(*columns, strict=True):
         answers = share * last.cache_tokens / context
-        assert time == pytest.approx(1000 * last.burst_seconds(answers, context), rel=1e-4)
+        assert time == pytest.approx(1000 * last.step_seconds(answers, context), rel=1e-4)
 
 
 def test_the_files_stay_small_at_the_finest_grain() -> None:

@@ -3,17 +3,19 @@
 import asyncio
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
+from rich.console import RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from dynamo_graphs import AsyncCluster
-from dynamo_graphs.ages import short_age, some_of
+from dynamo_graphs.ages import first_of, short_age
 from dynamo_graphs.changes import RENDERED, Change, changes_of
 from dynamo_graphs.explanation import explained
-from dynamo_graphs.history import numbered
+from dynamo_graphs.history import Revision, numbered
 from dynamo_graphs.output import write_yaml
 from dynamo_graphs.ownership import Planned, applied, ensure_no_conflict, overwriting, planned
 from dynamo_graphs.reader import STATED, Namespace, Reading, Target
@@ -24,7 +26,7 @@ from dynamoctl.inspect.tree import follow
 from dynamoctl.inspect.why import print_explanation
 from dynamoctl.installation.manifests import render_settings
 from dynamoctl.options import Where
-from dynamoctl.screen import Cell, Styled, show, show_json, table
+from dynamoctl.screen import Styled, show, show_json, table
 from dynamoctl.target import cluster, parse_graph
 from kube_runtime.commandline import ExitCode
 from kube_runtime.errors import (
@@ -250,11 +252,18 @@ async def print_history(name: str, where: Where, output: str, number: int | None
             ]
         )
     else:
-        now, rows = datetime.now(UTC), list[Sequence[Cell]]()
-        for revision in revisions:
-            first: Cell = str(revision.number)
-            if revision is revisions[-1]:
-                first = Styled(f"{first} (current)", "bold")
-            age = short_age(revision.created, now)
-            rows.append((first, age, some_of(revision.changes) or "-", revision.cause or "-"))
-        show(table(("REVISION", "AGE", "CHANGE", "CAUSE"), rows))
+        show(*_history_lines(revisions, datetime.now(UTC)))
+
+
+def _history_lines(revisions: Sequence[Revision], now: datetime) -> Iterator[RenderableType]:
+    """A row for each revision, and below it a line for each of its first changes."""
+    rows = [("REVISION", "AGE", "CAUSE")]
+    for revision in revisions:
+        name = f"{revision.number}{' (current)' if revision is revisions[-1] else ''}"
+        rows.append((name, short_age(revision.created, now), visible(revision.cause or "-")))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row, changes in zip(rows, [(), *(revision.changes for revision in revisions)], strict=True):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield Text("  ".join(cells).rstrip(), style="bold" if row in (rows[0], rows[-1]) else "")
+        for change in first_of(changes):
+            yield Padding(Text(visible(change)), (0, 0, 0, 2))

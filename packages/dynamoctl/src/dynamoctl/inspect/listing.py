@@ -281,7 +281,7 @@ def overview_json(stated: Stated) -> Object:
     }
 
 
-_EVENT_HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
+_EVENT_HEAD = ("LAST SEEN", "COUNT", "TYPE", "REASON", "OBJECT", "MESSAGE")
 
 
 async def print_events(name: str, where: Where, output: str, *, only_warnings: bool) -> ExitCode:
@@ -303,9 +303,9 @@ async def print_events(name: str, where: Where, output: str, *, only_warnings: b
         now = datetime.now(UTC)
         rows = (
             (
-                short_age(event["lastSeen"] or None, now),
+                *(short_age(event["lastSeen"] or None, now), str(event["count"])),
                 *(event["type"], event["reason"], Styled(event["object"], "bold")),
-                *(str(event["count"]), event["message"]),
+                event["message"],
             )
             for event in shown
         )

@@ -14,7 +14,7 @@ from dynamo_graphs.members import members_of, tree_of
 from dynamo_graphs.reader import STATED, Target, warn
 from dynamo_operator.models.api import DynamoModel, EndpointInfo
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamo_operator.shared.conditions import Stated, is_ready
+from dynamo_operator.shared.conditions import Stated, is_ready, summary
 from dynamoctl.inspect.listing import overview, overview_json
 from dynamoctl.inspect.why import print_explanation, readiness_code
 from dynamoctl.options import Where
@@ -83,26 +83,41 @@ async def print_status(name: str, where: Where, output: str, *, watch: bool) -> 
 
 
 async def follow(at: Target[Stated], output: str) -> Stated:
-    """Print the object on each change, on a terminal in place, and return it once it is ready.
+    """Print the object on each change, and return it once it is ready.
+
+    A terminal shows its status in place, a pipe a line for each change.
 
     Raises: as `once_ready`.
     """
     from dynamo_graphs.watching import once_ready
 
-    before: Stated | None = None
+    before = ""
 
     def seen(stated: Stated) -> None:
         nonlocal before
         if live is not None:
             live.update(Group(*_screen(stated)), refresh=True)
-        else:
-            if is_for_people(output) and before is not None:
-                print()
+        elif not is_for_people(output):
             _print_status(stated, output)
-        before = stated
+        elif (line := progress(stated)) != before:
+            print(line, flush=True)
+            before = line
 
     with redrawing() if is_for_people(output) and sys.stdout.isatty() else nullcontext() as live:
         return await once_ready(at, seen)
+
+
+def progress(stated: Stated) -> str:
+    """Whether an object is ready, with the ready replicas of its services, or the reason, in one line."""
+    known = overview_json(stated)
+    counts = [
+        f"{it['name']} {it['ready'] or 0}/{it['wanted']}" + (f" ({it['reason']})" if it["reason"] else "")
+        for it in known["services"]
+    ]
+    current = None if known["ready"] else summary(stated)
+    details = ", ".join(counts) or (current.reason if current else "")
+    line = f"{stated.KIND.name} {stated.key}: {'ready' if known['ready'] else 'not ready'}"
+    return visible(f"{line}: {details}" if details else line)
 
 
 def _print_status(stated: Stated, output: str) -> None:

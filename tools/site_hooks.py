@@ -16,12 +16,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # mkdocs runs this file by its path
-<<<<<<< HEAD
-from tools import diagrams, notebooks
-=======
 from dynamo_operator import version
-from tools import diagrams
->>>>>>> next
+from tools import diagrams, notebooks
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -31,7 +31,7 @@ SECTIONS = (
         "ContainerCreating, FailedMount, FailedAttachVolume",
         ("ContainerCreating", "FailedMount", "FailedAttachVolume", "UnexpectedAdmissionError"),
     ),
-    ("CrashLoopBackOff, Error, OOMKilled", ("CrashLoopBackOff",)),
+    ("CrashLoopBackOff, Error, OOMKilled, CUDA out of memory, NCCL", ("CrashLoopBackOff",)),
     ("Running, but not READY: Unhealthy", ("Unhealthy",)),
     ("Evicted, NodeNotReady", ("Evicted", "NodeNotReady")),
     (

@@ -16,6 +16,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # mkdocs runs this file by its path
+from dynamo_operator import version
 from tools import diagrams
 
 ROOT = Path(__file__).parents[1]
@@ -25,6 +26,10 @@ MANIFESTS = "examples/**/*.yaml"
 LINK = re.compile(r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 NOTE = re.compile(r"\A<!--.*?-->\s*", re.DOTALL)
 """Before the heading it would hide the page's title from mkdocs."""
+BUTTONS = """\
+[Get started](quickstart.md){ .md-button .md-button--primary }
+[Serve your own model](own-model.md){ .md-button }
+"""
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -62,6 +67,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         return sorted(inside, key=lambda page: (page != f"{entry}README.md", page))
 
     config.nav = expanded(config.nav)
+    config.copyright = f"Version {version()}"
     return config
 
 
@@ -94,6 +100,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return text if (ROOT / path).exists() else match[0]
 
     markdown = NOTE.sub("", markdown)
+    if source == "README.md":
+        markdown = markdown.replace("\n", f"\n\n{BUTTONS}\n", 1)
     for name, diagram in diagrams.sources(source, markdown).items():
         try:
             drawn = diagrams.drawing(name, diagram)

@@ -23,7 +23,10 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *GUIDES,
 ]
-SHOWN = [*GUIDES, *(ROOT / f"docs/{page}.md" for page in ("admission", "rollouts", "runtime", "settings"))]
+SHOWN = [
+    *GUIDES,
+    *(ROOT / f"docs/{page}.md" for page in ("admission", "own-model", "rollouts", "runtime", "settings")),
+]
 """Pages whose examples are tried here. Those of other pages have a test of their own."""
 COMMAND = re.compile(r"^ *(?:[$#] )?(?:\.venv/bin/)?dynamoctl (\S.*)$", re.MULTILINE)
 FENCE = re.compile(r"^ *```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)

@@ -39,6 +39,9 @@ from dynamo_operator.shared.conditions import (
 )
 from kube_runtime.types.meta import Condition, Object, condition
 
+_REPORT, _SERVICE = "The operator reports: ", "Service "
+"""How the findings begin that quote a status."""
+
 _PATIENCE = timedelta(minutes=1)
 """Time within which a running operator has reconciled a change."""
 
@@ -211,13 +214,18 @@ def _of_status(
         warning = condition(stated.status.conditions, CONFIGURATION_WARNING)
         if warning is not None and warning.status == "True":  # parts of the spec have no effect
             texts, remedies = _condition_texts(stated, warning)
-            texts.append(f"The operator reports: {warning.message}")
+            texts.append(f"{_REPORT}{warning.message}")
         standing = _standing(named, "ready", since(time, now))
         return Explanation((standing, *_pause(stated)[0], *texts), tuple(remedies))
     is_old_news = overall is not None and overall.status == "True"
     lines = [*map(_text, known), _standing(named, "not ready", "" if is_old_news else since(time, now))]
     advice = [remedy for cause in known for remedy in cause.remedies]
-    for texts, remedies in (_pause(stated), _behind(stated, changed_at, now), _troubles(stated, now, known)):
+    before = (_pause(stated), _behind(stated, changed_at, now))
+    troubles, of_troubles = _troubles(stated, now, known)
+    if not known:  # what is said of this object comes before what is said of all
+        specific = [line for line in troubles if line.startswith((_SERVICE, _REPORT))]
+        lines[:0] = [*before[0][0], *before[1][0], *specific][:1]
+    for texts, remedies in (*before, (troubles, of_troubles)):
         lines += texts
         advice += remedies
     name = rf"\g<1>{stated.metadata.name} -n {stated.metadata.namespace}"
@@ -291,7 +299,7 @@ def _troubles(stated: Stated, now: datetime, known: Sequence[Cause]) -> tuple[li
         lines += texts
         advice += remedies
         if cause.message:
-            lines.append(f"The operator reports: {cause.message}")
+            lines.append(f"{_REPORT}{cause.message}")
     if progress is not None and progress.reason == GraphReason.UPDATING:
         (summarized if late else lines).append(f"Progress: {progress.message}.")
     summarized += (_service(service, now) for service in late)
@@ -333,10 +341,11 @@ def _bad_conditions(stated: Stated) -> Iterator[Condition]:
 
 def _service(service: Service, now: datetime) -> str:
     head = (
-        f"Service {service.name}, {service.reason or GraphReason.SOME_NOT_READY}: "
+        f"{_SERVICE}{service.name}, {service.reason or GraphReason.SOME_NOT_READY}: "
         f"{service.ready_of_newest} of {service.desired} replicas of the newest spec are ready"
     )
-    if not service.blocked_pods:
+    is_of_pods = not service.reason or service.reason in POD_REASONS
+    if not service.blocked_pods or (service.message and not is_of_pods):
         return f"{head}; {service.message or 'no pod reports a cause'}"
     pod, *others = service.blocked_pods
     container = f", container {pod.container}" if pod.container else ""

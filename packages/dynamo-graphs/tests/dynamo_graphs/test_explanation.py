@@ -48,8 +48,8 @@ def test_an_unschedulable_pod_has_the_message_of_the_scheduler() -> None:
     pod = a_pod("Unschedulable", "0/3 nodes: no nvidia.com/gpu", container=None, since=THEN)
     services = {"w": late("insufficient_capacity", pod, {**pod, "name": "chat-w-1"})}
     found = told(a_graph(unready("insufficient_capacity"), services=services))
-    assert "pod chat-w-0: Unschedulable" in found.findings[-1]
-    assert found.findings[-1].endswith("0/3 nodes: no nvidia.com/gpu (and 1 more such pods)")
+    assert "pod chat-w-0: Unschedulable" in found.findings[0]
+    assert found.findings[0].endswith("0/3 nodes: no nvidia.com/gpu (and 1 more such pods)")
     assert (advice("insufficient_capacity"),) == found.advice
 
 
@@ -208,7 +208,7 @@ def test_no_status_yet_is_no_fault_within_a_minute() -> None:
 def test_a_spec_that_is_not_reconciled_yet_is_reported() -> None:
     edited = a_graph(READY, generation=2)
     found = told(edited, "2026-01-01T00:11:50Z")
-    assert "prod/chat is not ready." == found.findings[0]
+    assert "prod/chat is not ready." == found.findings[1]
     assert (
         "No operator has reconciled its newest spec (generation 2) yet; the status describes generation 1"
     ) in text(found)
@@ -269,7 +269,8 @@ def test_a_failed_request_reports_the_step_that_failed() -> None:
     ]
     body = {"metadata": metadata(generation=3), "status": {"conditions": conditions}}
     found = told(msgspec.convert(body, DynamoGraphDeploymentRequest))
-    assert "prod/chat has not been ready" in found.findings[0]
+    assert "The operator reports: pod x: exit code 1" == found.findings[0]
+    assert "prod/chat has not been ready" in found.findings[1]
     assert 1 == text(found).count("pod x: exit code 1")
     assert "the profiler or the copier failed" in text(found).lower()
 

@@ -5,6 +5,7 @@ The constant below each class has its defaults.
 
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,6 +18,14 @@ VALUED = frozenset(
     )
 )
 """Flags of kubectl with a value that may stand before the command."""
+
+KINDS = ("dgd", "dcd", "dgdsa", "dm", "dmodel", "dgdr")
+"""The short names of our kinds."""
+ABOUT_ONE = (
+    *("why", "status", "tree", "events", "top", "report", "suspend", "resume", "port-forward"),
+    *(f"rollout {verb}" for verb in ("status", "pause", "resume", "restart", "history", "undo")),
+)
+"""Commands about one object, which may be two words: KIND NAME."""
 
 CONNECTION = Group("Connection", sort_key=9)
 """The flags of kubectl that every command about a cluster takes."""
@@ -87,17 +96,38 @@ Files = Annotated[
 
 
 def in_order(tool: App, arguments: Sequence[str]) -> list[str]:
-    """The arguments with the flags before the command behind it: kubectl takes them in both places."""
+    """The arguments as commands declare them, in the places where kubectl takes them too.
+
+    Flags before the command go behind it, `help get` is `get --help`, and `status dgd chat` is `status
+    dgd/chat`.
+    """
     rest = list(arguments)
     flags: list[str] = []
     while rest and rest[0].startswith("-"):
         flags.append(rest.pop(0))
         if flags[-1] in VALUED and rest:
             flags.append(rest.pop(0))
-    if not rest or not flags:
+    if not rest:
         return list(arguments)
+    if rest[0] == "help":
+        return [*rest[1:], "--help"]
     names, _, others = tool.parse_commands(rest)
-    return [*names, *flags, *others] if names else [rest[0], *flags, *rest[1:]]
+    if not names:
+        return [rest[0], *flags, *rest[1:]]
+    words = [*flags, *others]
+    if " ".join(names) in ABOUT_ONE:
+        before = ""
+        for position, (word, name) in enumerate(pairwise(words)):
+            if is_kind(word) and before not in VALUED and not name.startswith("-"):
+                words[position : position + 2] = [f"{word}/{name}"]
+                break
+            before = word
+    return [*names, *words]
+
+
+def is_kind(word: str) -> bool:
+    """Whether kubectl takes the word for one of our kinds: a short name, the kind or its plural."""
+    return word.lower() in KINDS or word.lower().startswith("dynamo")
 
 
 Recursive = Annotated[

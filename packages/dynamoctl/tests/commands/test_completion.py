@@ -54,6 +54,7 @@ def words(*line: str) -> list[str]:
         (("why", "-o", "j"), ["json", "jsonpath="]),
         (("status", "-n", "prod", "dg"), ["dgd/", "dgdsa/", "dgdr/"]),
         (("status", "-n", "prod", "dm/"), ["dm/lora"]),
+        (("status", "-n", "prod", "dm", ""), ["lora"]),
         (("status", "-n", "prod", ""), ["chat"]),
         (("status", "--namespace=prod", "ch"), ["chat"]),
         (("rollout", "pause", "-n", "prod", ""), ["chat"]),

@@ -152,6 +152,10 @@ def test_a_table_of_what_was_asked_for(
         ("status chat -n prod -o jsonpath={.ready}", "false"),
         ("status chat -n prod -o name", "dynamographdeployment.nvidia.com/chat\n"),
         ("why dm/lora -n prod -o jsonpath='{.kind}/{.name}'", "DynamoModel/lora"),
+        ("status dgd chat -n prod -o name", "dynamographdeployment.nvidia.com/chat\n"),
+        ("-n prod status dm lora -o name", "dynamomodel.nvidia.com/lora\n"),
+        ("why -n prod dgdr sla -o jsonpath={.kind}", "DynamoGraphDeploymentRequest"),
+        ("tree DynamoModel lora -n prod -o jsonpath={.kind}", "DynamoModel"),
         ("tree search -n prod -o name", "dynamographdeployment.nvidia.com/search\n"),
         ("tree dm/lora -n prod -o name", "dynamomodel.nvidia.com/lora\npod/chat-decode-0\n"),
         (
@@ -245,6 +249,10 @@ def test_an_error_in_the_words_that_were_typed(
         ("create -f chat.yaml", "`dynamoctl apply -f chat.yaml`"),
         ("create chat", "`dynamoctl new chat --model MODEL`"),
         ("wait chat", "`dynamoctl status --watch chat`"),
+        ("api-resources", "`kubectl api-resources --api-group=nvidia.com`"),
+        ("auth can-i get dgd", "`kubectl auth can-i get dgd`"),
+        ("config current-context", "`kubectl config current-context`"),
+        ("cluster-info", "`dynamoctl check`"),
         ("label dgd chat team=a", "`kubectl label dgd chat team=a`"),
         ("models", "`dynamoctl get dm`"),
         ("models lora -n prod", "`dynamoctl status dm/lora -n prod`"),
@@ -257,7 +265,7 @@ def test_an_error_in_the_words_that_were_typed(
 )
 def test_a_command_that_another_one_does(line: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == typed(line)
-    verb = next(word for word in line.split() if word.isalpha())
+    verb = line.removeprefix("-n team-a ").split()[0]
     assert f'error: unknown command "{verb}": use {command}\n' == capsys.readouterr().err
 
 
@@ -301,3 +309,11 @@ def test_lint_reads_sub_folders_and_checks_what_is_readable(
         out, err = capsys.readouterr()
         assert "expected UTF-8 text" in out
         assert "1 object in 2 files: 1 error" in err
+
+
+@pytest.mark.parametrize(
+    ("line", "usage"), [("help", "COMMAND"), ("help get", "get"), ("help rollout undo", "rollout undo")]
+)
+def test_help_is_a_command_too(line: str, usage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == typed(line)
+    assert capsys.readouterr().out.startswith(f"Usage: dynamoctl {usage}")

@@ -4,9 +4,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dynamoctl.options import VALUED
-
-_KINDS = ("dgd", "dcd", "dgdsa", "dm", "dmodel", "dgdr")
+from dynamoctl.options import VALUED, is_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +20,8 @@ class _Typed:
     def target(self) -> str:
         """The first object as dynamoctl takes it, such as `chat` or `dm/lora`; NAME if there is none."""
         first, second, *_ = (*self.names, "", "")
-        if _is_kind(first):
-            kind = "" if first.lower().startswith("dgd") and first.lower() not in _KINDS[1:] else f"{first}/"
-            return f"{kind}{second or 'NAME'}"
+        if is_kind(first):
+            return second or "NAME" if first == "dgd" else f"{first}/{second or 'NAME'}"
         return first or "NAME"
 
     def kubectl(self, *verb: str) -> str:
@@ -32,8 +29,12 @@ class _Typed:
         names = self.names
         if not any(flag.startswith(("-f", "--filename")) for flag in self.flags):
             names = self.names or ("NAME",)
-            names = names if _is_kind(names[0]) or "/" in names[0] else ("dgd", *names)
+            names = names if is_kind(names[0]) or "/" in names[0] else ("dgd", *names)
         return f"`{shlex.join(('kubectl', *verb, *names, *self.flags))}`"
+
+    def kubectl_as(self, *verb: str) -> str:
+        """The same command of kubectl with all that was typed."""
+        return f"`{shlex.join(('kubectl', *verb, *self.words))}`"
 
     def ours(self, *words: str) -> str:
         """A command of dynamoctl with the flags that were typed."""
@@ -46,10 +47,6 @@ class _Typed:
     def renamed(self, *verb: str) -> str:
         """A command of dynamoctl with all that was typed."""
         return f"`{self.program} {shlex.join((*verb, *self.words))}`"
-
-
-def _is_kind(word: str) -> bool:
-    return word.lower().split(".")[0].rstrip("s") in _KINDS or word.lower().startswith("dynamo")
 
 
 def _listed_or_shown(kind: str) -> Callable[[_Typed], str]:
@@ -70,7 +67,11 @@ def _shell(typed: _Typed) -> str:
 
 _ANSWERS: Mapping[str, Callable[[_Typed], str]] = {
     "annotate": lambda it: it.kubectl("annotate"),
+    "api-resources": lambda it: it.kubectl_as("api-resources", "--api-group=nvidia.com"),
     "attach": _shell,
+    "auth": lambda it: it.kubectl_as("auth"),
+    "cluster-info": lambda it: it.ours("check"),
+    "config": lambda it: it.kubectl_as("config"),
     "create": lambda it: it.renamed("apply") if it.flags else it.ours("new", it.target, "--model", "MODEL"),
     "crds": lambda it: it.renamed("install", "crds"),
     "debug": _shell,

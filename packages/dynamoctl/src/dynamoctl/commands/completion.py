@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cyclopts import App, CycloptsError
 
-from dynamoctl.options import FORMATS, HERE, Where, in_order
+from dynamoctl.options import ABOUT_ONE, FORMATS, HERE, Where, in_order
 from kube_runtime.errors import OperatorError
 
 if TYPE_CHECKING:  # what reads a cluster takes longer to import than all else here
@@ -81,10 +81,18 @@ def candidates(app: App, words: Sequence[str]) -> dict[str, str]:
     elif command == "get":
         texts = dict.fromkeys(_selected(positional, begun, rest), "")
     elif command in _OF_ANY_KIND or command in _OF_GRAPHS:
-        texts = dict.fromkeys(() if positional else _names(command, begun, rest), "")
+        texts = dict.fromkeys(_about_one(command, positional, begun, rest), "")
     else:
         texts = {name: app[name].help.strip().partition("\n")[0] for name in sorted(app) if name[0] != "-"}
     return {word: text for word, text in texts.items() if word.startswith(begun)}
+
+
+def _about_one(command: str, positional: Sequence[str], begun: str, words: Sequence[str]) -> list[str]:
+    """What a command about one object may be about: NAME, KIND/NAME, and after a kind its names."""
+    if not positional:
+        return _names(command, begun, words)
+    is_kind = command in ABOUT_ONE and len(positional) == 1 and positional[0] in _KINDS
+    return _asked(positional[0], words) if is_kind else []
 
 
 def _selected(positional: Sequence[str], begun: str, words: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # mkdocs runs this file by its path
 from dynamo_operator import version
-from tools import diagrams
+from tools import diagrams, notebooks
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -47,6 +47,8 @@ def generated() -> dict[str, str]:
     }
     for path in ROOT.glob(MANIFESTS):
         texts[f"{path.relative_to(ROOT).as_posix()}.md"] = _manifest(path)
+    for path in notebooks.FOLDER.glob("*.ipynb"):
+        texts[f"notebooks/{path.stem}.md"] = notebooks.page(path.name)
     texts["packages/README.md"] = _contents("Packages", ROOT.glob("packages/*/README.md"))
     return texts
 
@@ -87,12 +89,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """The page with links to pages of the site, and its weight in the search."""
     source = page.file.src_uri
     page.meta.setdefault("search", {})["boost"] = boost(source, config.extra["search_boost"])
-    folder = posixpath.dirname(f"docs/{source}" if (DOCS / source).exists() else source)
+    is_in_docs = source.startswith("notebooks/") or (DOCS / source).exists()
+    folder = posixpath.dirname(f"docs/{source}" if is_in_docs else source)
 
     def site_link(match: re.Match[str]) -> str:
         image, text, target, anchor = match[1], match[2], match[3], match[4] or ""
         path = posixpath.normpath(posixpath.join(folder, target))
         inside = path.removeprefix("docs/")
+        inside = re.sub(r"\.ipynb$", ".md", inside)  # its page, not the file
         for name in (inside, f"{inside}.md", f"{inside}/README.md"):
             if files.get_file_from_path(name):
                 here = posixpath.dirname(source) or "."

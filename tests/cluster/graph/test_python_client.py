@@ -1,6 +1,8 @@
 """A Python program with `dynamo_graphs` on a real cluster."""
 
+import io
 import re
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,8 @@ from kube_runtime.errors import Conflict
 pytestmark = [pytest.mark.cluster, pytest.mark.stalls, pytest.mark.usefixtures("operator")]
 
 ROOT = Path(__file__).parents[3]
+PROGRAM = re.compile(r"^```python\n(.*?)^```$(\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+"""A program, and what it prints, if the page shows that."""
 PROGRAMS = (ROOT / "README.md", ROOT / "docs/python.md")
 KIND = DynamoGraphDeployment.KIND
 MODEL = "Qwen/Qwen3-0.6B"
@@ -152,8 +156,12 @@ def test_a_graph_is_suspended_restarted_and_rolled_back(cluster: Cluster, world:
 @pytest.mark.usefixtures("kubeconfig")
 def test_the_programs_of_a_page(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert ".apply()" in "".join(blocks)
+    blocks = PROGRAM.findall(text)
+    assert ".apply()" in "".join(program for program, _, _ in blocks)
     names: dict[str, object] = {}
-    for block in blocks:
-        exec(block, names)  # noqa: S102  our own page
+    for program, has_output, output in blocks:
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            exec(program, names)  # noqa: S102  our own page
+        if has_output:
+            assert output == printed.getvalue()

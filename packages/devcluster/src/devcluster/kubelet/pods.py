@@ -2,10 +2,12 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import structlog
@@ -35,6 +37,7 @@ SIMULATION = Path(__file__).with_name("simulation.py")
 
 _KINDS = {"Secret": Kind("", "v1", "Secret"), "ConfigMap": Kind("", "v1", "ConfigMap")}
 _ACCOUNT = Kind("", "v1", "ServiceAccount")
+_EVENT = Kind("", "v1", "Event")
 _TOKEN_SECONDS = 365 * 24 * 3600
 _ENDED = ("Succeeded", "Failed")
 _HOST = "127.0.0.1"
@@ -163,7 +166,32 @@ class RunningPod:
                 program=program,
                 environment=variables,
                 changed=self._changed.set,
+                record=partial(self._record, name),
             )
+
+    def _record(self, container: str, type_: str, reason: str, message: str) -> None:
+        """Report an Event, as `kubectl describe` shows it; a failure to do so is no failure of the pod."""
+        name, namespace, at = self.pod.metadata.name, self.pod.metadata.namespace, now()
+        body = {
+            "metadata": {"generateName": f"{name}."},
+            "involvedObject": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "namespace": namespace,
+                "name": name,
+                "uid": self.pod.metadata.uid,
+                "fieldPath": f"spec.containers{{{container}}}",
+            },
+            "type": type_,
+            "reason": reason,
+            "message": message,
+            "source": {"component": "kubelet", "host": self.pod.spec.get("nodeName", "")},
+            "firstTimestamp": at,
+            "lastTimestamp": at,
+            "count": 1,
+        }
+        request = Request("POST", path_of(_EVENT, namespace), body=msgspec.json.encode(body))
+        self._kubelet.start(self._kubelet.client.ask(request, _EVENT, None, repeatable=False))
 
     async def _variables(self, spec: Object) -> Mapping[str, str]:
         metadata, pod_spec = self.pod.metadata, self.pod.spec
@@ -318,12 +346,16 @@ class Kubelet:
         """Let kwok simulate the pod."""
         metadata = {"labels": {LABEL: None}, "annotations": {REASON: reason}}
 
-        async def patch() -> None:
-            with suppress(OperatorError):
-                await self.client.merge_patch(
-                    PodInFull, pod.key, {"metadata": metadata}, uid=pod.metadata.uid
-                )
+        patch = self.client.merge_patch(PodInFull, pod.key, {"metadata": metadata}, uid=pod.metadata.uid)
+        self.start(patch)
 
-        task = asyncio.create_task(patch())
+    def start(self, request: Coroutine[Any, Any, object]) -> None:
+        """Send a request in the background; that it failed is not reported."""
+
+        async def send() -> None:
+            with suppress(OperatorError):
+                await request
+
+        task = asyncio.create_task(send())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -50,8 +50,8 @@ class ContainerState:
 
 
 def backoff_seconds(restarts: int) -> float:
-    """The pause before a restart, after so many of them."""
-    return min(FIRST_BACKOFF_SECONDS * 2.0**restarts, MOST_BACKOFF_SECONDS)
+    """The pause before a restart, after so many of them: none before the first."""
+    return min(FIRST_BACKOFF_SECONDS * 2.0 ** (restarts - 1), MOST_BACKOFF_SECONDS) if restarts else 0.0
 
 
 def is_restarted(policy: str, exit_code: int) -> bool:

@@ -56,7 +56,7 @@ def test_a_signal_has_the_exit_code_of_a_shell() -> None:
 
 
 def test_the_back_off_doubles_up_to_five_minutes() -> None:
-    assert [backoff_seconds(n) for n in range(7)] == [10, 20, 40, 80, 160, 300, 300]
+    assert [backoff_seconds(n) for n in range(8)] == [0, 10, 20, 40, 80, 160, 300, 300]
 
 
 def test_a_pod_is_ready_when_all_containers_and_gates_are() -> None:

@@ -11,8 +11,6 @@ from html import escape
 from io import StringIO
 
 from dynamo_graphs.ages import counted, some_of
-from dynamo_graphs.offline import expanded, installed_settings
-from dynamo_graphs.operators import running_settings
 from dynamo_graphs.output import write_yaml
 from dynamo_graphs.ownership import OwnedField, Planned, comparable, planned
 from dynamo_graphs.reader import Missing, Reading, served_groups, warn
@@ -113,6 +111,9 @@ async def changes_of(reading: Reading, plans: Iterable[Planned]) -> list[Change]
 
 
 async def _rendering_inputs(reading: Reading) -> tuple[Facts, RenderSettings]:
+    from dynamo_graphs.offline import installed_settings
+    from dynamo_graphs.operators import running_settings
+
     groups = await served_groups(reading.client)
     served = {api.key: all(kind.group in groups for kind in api.kinds) for api in OPTIONAL_APIS}
     facts = Facts(
@@ -140,6 +141,8 @@ def workloads(graph: Object, facts: Facts, settings: RenderSettings) -> dict[str
 
     Raises: ValueError with the problems of an invalid graph.
     """
+    from dynamo_graphs.offline import expanded  # only what changes is rendered
+
     expansion = expanded(graph, facts, settings)
     if expansion.problems:
         raise ValueError("; ".join(map(str, expansion.problems)))

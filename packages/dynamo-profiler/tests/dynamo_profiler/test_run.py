@@ -22,7 +22,7 @@ from dynamo_profiler.engine import Engine, Layout
 from dynamo_profiler.planner import planner_service
 from dynamo_profiler.run import Inputs
 from dynamoctl.authoring.lint import findings_of
-from dynamoctl.authoring.render import read_manifests
+from dynamoctl.authoring.manifest import read_manifests
 from kube_runtime.types.meta import Object
 from profiler_questions import a_configuration, graph_of, results_of, steps_and_results, workers_of
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from cyclopts import App, Group
 
 from dynamo_operator import version
-from dynamo_profiler.main import profiler
 from dynamoctl.commands import author, change, installation, read, traffic
 from dynamoctl.options import in_order
 from kube_runtime.commandline import ExitCode, application, execute
@@ -62,7 +61,8 @@ def app(program: str = "dynamoctl") -> App:
         group=Group("Playground", sort_key=len(groups)),
     )
     tool.command(author.completion)
-    tool.command(profiler, show=False)  # `profile` is for people; this is what a Job runs
+    # `profile` is for people; this is what a Job runs.
+    tool.command("dynamo_profiler.main:profiler", name="profiler", show=False)
     return tool
 
 

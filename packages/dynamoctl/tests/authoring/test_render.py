@@ -17,7 +17,8 @@ from dynamo_operator.documents import documents
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.settings import RenderSettings
 from dynamoctl.authoring.lint import errors_of
-from dynamoctl.authoring.render import position, print_objects, read_manifests, selected
+from dynamoctl.authoring.manifest import position, read_manifests, selected
+from dynamoctl.authoring.render import print_objects
 from dynamoctl.main import app
 from kube_runtime.errors import ConfigError
 

@@ -7,9 +7,10 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, groupby, zip_longest
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from cyclopts import CycloptsError
@@ -18,8 +19,6 @@ from rich.text import Text
 
 from dynamo_graphs.ages import counted
 from dynamo_graphs.schema import closed, schema_problems, without
-from dynamo_legacy.admission import LEGACY_RULES
-from dynamo_legacy.api import RESOURCES as LEGACY
 from dynamo_operator import version
 from dynamo_operator.admission.decide import RULES, ReviewContext, Rules, size_problem
 from dynamo_operator.component.api import GROUP
@@ -30,7 +29,7 @@ from dynamo_operator.features.scaling.decide import adapter_problems
 from dynamo_operator.graph.warnings import UNKNOWN, ClusterContext
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import Problem, later_version, nearest, service_path
-from dynamoctl.authoring.render import (
+from dynamoctl.authoring.manifest import (
     DEFAULT_NAMESPACE,
     KINDS,
     Manifest,
@@ -55,8 +54,17 @@ _STYLES: Mapping[Level, str] = {"error": "red", "warning": "yellow"}
 _OF_ADAPTERS = Rules(
     DynamoGraphDeploymentScalingAdapter, problems=lambda adapter, _: adapter_problems(adapter)
 )
-_BY_KIND = {rules.type_.KIND.name: rules for rules in (*RULES, _OF_ADAPTERS, *LEGACY_RULES)}
-_LEGACY_KINDS = {resource.KIND.name: resource for resource in LEGACY}
+_BY_KIND: Mapping[str, Rules[Any]] = {rules.type_.KIND.name: rules for rules in (*RULES, _OF_ADAPTERS)}
+
+
+@cache
+def _legacy() -> tuple[Mapping[str, type[Resource]], Mapping[str, Rules[Any]]]:
+    """The kinds of the older generation, and their rules, which few files need."""
+    from dynamo_legacy.admission import LEGACY_RULES
+    from dynamo_legacy.api import RESOURCES as LEGACY
+
+    kinds = {resource.KIND.name: resource for resource in LEGACY}
+    return kinds, {rules.type_.KIND.name: rules for rules in LEGACY_RULES}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -123,10 +131,11 @@ def findings_of(
         return
     placed = manifest.placed("", namespace)
     kind = str(placed.get("kind"))
-    kinds = _LEGACY_KINDS if kind in _LEGACY_KINDS else DEFINED
+    is_legacy = kind not in DEFINED and kind in _legacy()[0]
+    kinds, by_kind = _legacy() if is_legacy else (DEFINED, _BY_KIND)
     wrong = schema_problems(placed, kinds)
     yield from (_finding(manifest, "error", problem) for problem in wrong)
-    rules = _BY_KIND.get(kind)
+    rules = by_kind.get(kind)
     if rules is None or later_version(placed):
         return
     text = msgspec.json.encode(filled(without(placed, wrong), whole_schema(kinds[kind])))

@@ -21,7 +21,7 @@ from dynamo_graphs.ownership import Planned, applied, ensure_no_conflict, overwr
 from dynamo_graphs.reader import STATED, Namespace, Reading, Target
 from dynamo_operator.shared.conditions import Stated, is_ready
 from dynamo_operator.shared.problems import later_version
-from dynamoctl.authoring.render import Manifest
+from dynamoctl.authoring.manifest import Manifest
 from dynamoctl.inspect.tree import follow
 from dynamoctl.inspect.why import print_explanation
 from dynamoctl.installation.manifests import render_settings

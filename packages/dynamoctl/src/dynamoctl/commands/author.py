@@ -54,7 +54,7 @@ def schema(*kinds: Annotated[str, Parameter(name="KIND", show_default=False)]) -
         Kinds, plurals or short names, for example dgd (default: all).
     """
     from dynamoctl.authoring.lint import editor_schema
-    from dynamoctl.authoring.render import selected
+    from dynamoctl.authoring.manifest import selected
     from dynamoctl.screen import show_json
 
     show_json(editor_schema(selected(kinds)))

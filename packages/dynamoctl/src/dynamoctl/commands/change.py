@@ -38,7 +38,7 @@ def diff(
     exit_code
         Exit with 1 if anything would change, as `git diff --exit-code` does.
     """
-    from dynamoctl.authoring.render import read_manifests
+    from dynamoctl.authoring.manifest import read_manifests
     from dynamoctl.change.apply import print_diff
 
     # Not in the event loop, where the first Ctrl-C would not end a read of standard input.
@@ -69,7 +69,7 @@ def apply(
     timeout
         Longest wait, for example 90s, 30m or 2h.
     """
-    from dynamoctl.authoring.render import read_manifests
+    from dynamoctl.authoring.manifest import read_manifests
     from dynamoctl.change.apply import print_applied
     from dynamoctl.screen import seconds
 
@@ -102,7 +102,7 @@ def convert(
     """
     from dynamoctl.authoring.convert import convert as convert_manifests
     from dynamoctl.authoring.convert import convert_cluster
-    from dynamoctl.authoring.render import read_manifests
+    from dynamoctl.authoring.manifest import read_manifests
 
     if not cluster:
         return int(

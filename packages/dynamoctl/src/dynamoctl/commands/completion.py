@@ -3,19 +3,17 @@
 A shell asks at every Tab, so a cluster that does not answer within a moment counts as empty.
 """
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from cyclopts import App, CycloptsError
 
-from dynamo_graphs.reader import STATED, Namespace
-from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.shared.conditions import Stated
 from dynamoctl.options import ABOUT_ONE, FORMATS, HERE, Where, in_order
-from dynamoctl.target import cluster
 from kube_runtime.errors import OperatorError
-from kube_runtime.types.meta import Key, Resource, metadata_type
+
+if TYPE_CHECKING:  # what reads a cluster takes longer to import than all else here
+    from kube_runtime.types.meta import Resource
 
 _SECONDS = 1.5
 """Longest wait for the cluster."""
@@ -27,7 +25,10 @@ _OF_GRAPHS = (
     *("rollout restart", "rollout history", "rollout undo"),
 )
 """Commands whose argument is a graph."""
-_KINDS: Mapping[str, type[Stated]] = {type_.DEFINITION.short_names[0]: type_ for type_ in STATED}
+_GRAPHS = "dgd"
+_KINDS = (_GRAPHS, "dcd", "dgdsa", "dm", "dgdr")
+"""The short names of the kinds whose objects have a status."""
+_NAMESPACES = "namespaces"
 
 SCRIPTS = {
     "bash": """\
@@ -73,7 +74,7 @@ def candidates(app: App, words: Sequence[str]) -> dict[str, str]:
     if begun.startswith("-"):
         texts = dict.fromkeys([*(name for name in options if name.startswith("--")), "--help"], "")
     elif before in ("-n", "--namespace"):
-        texts = dict.fromkeys(_asked(Namespace, rest[:-1]), "")
+        texts = dict.fromkeys(_asked(_NAMESPACES, rest[:-1]), "")
     elif before in valued:
         is_format = before in ("-o", "--output")
         texts = dict.fromkeys(options[before].get_choices() or (FORMATS if is_format else ()), "")
@@ -91,7 +92,7 @@ def _about_one(command: str, positional: Sequence[str], begun: str, words: Seque
     if not positional:
         return _names(command, begun, words)
     is_kind = command in ABOUT_ONE and len(positional) == 1 and positional[0] in _KINDS
-    return _asked(_KINDS[positional[0]], words) if is_kind else []
+    return _asked(positional[0], words) if is_kind else []
 
 
 def _selected(positional: Sequence[str], begun: str, words: Sequence[str]) -> list[str]:
@@ -100,33 +101,39 @@ def _selected(positional: Sequence[str], begun: str, words: Sequence[str]) -> li
         return _of_kind(begun, words)
     if not positional:
         is_kind = any(kind.startswith(begun) for kind in _KINDS)
-        return [*_KINDS] if is_kind else _asked(DynamoGraphDeployment, words)
-    names = _asked(_KINDS.get(positional[0], DynamoGraphDeployment), words)
+        return [*_KINDS] if is_kind else _asked(_GRAPHS, words)
+    names = _asked(positional[0] if positional[0] in _KINDS else _GRAPHS, words)
     return [name for name in names if name not in positional]
 
 
 def _of_kind(begun: str, words: Sequence[str]) -> list[str]:
     kind = begun.partition("/")[0]
-    return [f"{kind}/{name}" for name in _asked(_KINDS[kind], words)] if kind in _KINDS else []
+    return [f"{kind}/{name}" for name in _asked(kind, words)] if kind in _KINDS else []
 
 
 def _names(command: str, begun: str, words: Sequence[str]) -> list[str]:
     graph, slash, _ = begun.partition("/")
     if command in ("logs", "scale") and slash:
-        return [f"{graph}/{key}" for key in _asked(DynamoGraphDeployment, words, graph)]
+        return [f"{graph}/{key}" for key in _asked(_GRAPHS, words, graph)]
     if slash:
         return _of_kind(begun, words)
     end = "/" if command == "scale" else ""
     kinds = [f"{kind}/" for kind in _KINDS] if begun and command in _OF_ANY_KIND else []
-    return [*(f"{name}{end}" for name in _asked(DynamoGraphDeployment, words)), *kinds]
+    return [*(f"{name}{end}" for name in _asked(_GRAPHS, words)), *kinds]
 
 
 def _where(*, where: Where = HERE) -> Where:
     return where
 
 
-def _asked(type_: type[Resource], words: Sequence[str], graph: str = "") -> list[str]:
+def _asked(kind: str, words: Sequence[str], graph: str = "") -> list[str]:
     """Names in the cluster that the words name: of the objects of a kind, or of the services of a graph."""
+    import asyncio
+
+    from dynamo_graphs.reader import STATED, Namespace
+
+    types: dict[str, type[Resource]] = {type_.DEFINITION.short_names[0]: type_ for type_ in STATED}
+    type_ = types.get(kind, Namespace)
     try:
         _, given, *_ = App(default_command=_where).parse_known_args(words)
         where = _where(**given.kwargs)
@@ -135,7 +142,11 @@ def _asked(type_: type[Resource], words: Sequence[str], graph: str = "") -> list
         return []  # a shell shows nothing then; the command itself reports the cause
 
 
-async def _listed(type_: type[Resource], where: Where, graph: str) -> list[str]:
+async def _listed(type_: "type[Resource]", where: Where, graph: str) -> list[str]:
+    from dynamo_operator.graph.api import DynamoGraphDeployment
+    from dynamoctl.target import cluster
+    from kube_runtime.types.meta import Key, metadata_type
+
     async with cluster(where) as at:
         client = at.reading.client
         if graph:

@@ -87,7 +87,7 @@ def _crds(
     from dynamo_graphs.output import write_json, write_yaml
     from dynamo_legacy.api import RESOURCES as LEGACY
     from dynamo_operator.crds import custom_resource_definition
-    from dynamoctl.authoring.render import selected
+    from dynamoctl.authoring.manifest import selected
 
     chosen = dict.fromkeys((*selected(kinds), *(LEGACY if legacy else ())))
     definitions = [custom_resource_definition(resource) for resource in chosen]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dynamo_graphs.ownership import Applied
     from dynamo_graphs.reader import Reading, Target
     from dynamo_operator.shared.conditions import Stated
-    from kube_runtime.client.connect import Overrides
+    from kube_runtime.client.kubeconfig import Overrides
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -20,8 +20,8 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.conditions import Stated
 from dynamo_operator.shared.problems import nearest
 from kube_runtime.client.client import APPLY_PATCH, Client, Request, Transport, once
-from kube_runtime.client.connect import Overrides, connect
-from kube_runtime.client.kubeconfig import default_namespace
+from kube_runtime.client.connect import connect
+from kube_runtime.client.kubeconfig import Overrides, default_namespace
 from kube_runtime.errors import ApiError, DecodeError, Forbidden, NotFound, OperatorError, visible
 from kube_runtime.types.meta import Key, Kind, Object, R, Resource, from_json, key_of
 from kube_runtime.wire import UNREADABLE, key_in, path_of
@@ -178,8 +178,7 @@ async def connected(
     namespace: str = "", context: str = "", kubeconfig: Path | None = None, overrides: Overrides | None = None
 ) -> AsyncIterator[Reading]:
     """Connect to a cluster as kubectl finds it. Raises: OperatorError without usable credentials."""
-    chosen = overrides or Overrides()
-    connecting = connect(kubeconfig, context or None, overrides=chosen, user_agent=user_agent())
+    connecting = connect(kubeconfig, context or None, overrides=overrides, user_agent=user_agent())
     async with await connecting as transport:
         yield Reading(transport, namespace or await default_namespace(transport))
 

@@ -22,7 +22,19 @@ VALUED = frozenset(
 KINDS = ("dgd", "dcd", "dgdsa", "dm", "dmodel", "dgdr")
 """The short names of our kinds."""
 ABOUT_ONE = (
-    *("why", "status", "tree", "events", "top", "report", "suspend", "resume", "port-forward"),
+    *(
+        "why",
+        "status",
+        "tree",
+        "events",
+        "logs",
+        "top",
+        "report",
+        "scale",
+        "suspend",
+        "resume",
+        "port-forward",
+    ),
     *(f"rollout {verb}" for verb in ("status", "pause", "resume", "restart", "history", "undo")),
 )
 """Commands about one object, which may be two words: KIND NAME."""
@@ -135,12 +147,24 @@ Recursive = Annotated[
 ]
 
 
+_INSTEAD = {
+    "-k": "`kubectl kustomize FOLDER | dynamoctl apply -f -`",
+    "--kustomize": "`kubectl kustomize FOLDER | dynamoctl apply -f -`",
+    "--dry-run": "`dynamoctl diff -f FILE`",
+}
+"""What does the same as a flag of `kubectl apply`."""
+
+
 def all_files(paths: tuple[str, ...], files: tuple[str, ...]) -> list[str]:
     """All files of a command line: at least one.
 
     Raises: CycloptsError.
     """
     files_given = [*paths, *files]
+    for flag in (path.partition("=")[0] for path in paths if path.startswith("-") and path != "-"):
+        # A file may not begin with a dash, since a misspelled flag would be one.
+        hint = f" (expected {_INSTEAD[flag]})" if flag in _INSTEAD else ""
+        raise CycloptsError(f"unknown flag {flag}{hint}")
     if not all(files_given) or not files_given:  # "" would be the current folder
         raise CycloptsError("missing file: expected FILE or --filename FILE")
     return files_given

@@ -13,7 +13,7 @@ from dynamo_operator.shared.conditions import Stated
 from dynamo_operator.shared.problems import nearest
 from dynamoctl.options import Where
 from dynamoctl.screen import seconds
-from kube_runtime.client.connect import Overrides
+from kube_runtime.client.kubeconfig import Overrides
 from kube_runtime.errors import ConfigError
 from kube_runtime.types.meta import Key
 
@@ -128,7 +128,7 @@ def cluster(where: Where) -> AsyncCluster:
         raise CycloptsError(message) from None
 
 
-def _overrides(where: Where) -> Overrides:
+def _overrides(where: Where) -> Overrides | None:
     """What the flags of kubectl choose beside the context. Raises: CycloptsError."""
     if where.as_groups and not where.as_user:
         raise CycloptsError("--as-group requires --as, for example --as jane --as-group developers")
@@ -136,7 +136,8 @@ def _overrides(where: Where) -> Overrides:
     impersonated += [("Impersonate-Group", group) for group in where.as_groups]
     text = where.request_timeout
     limit = int(text) if text.isascii() and text.isdigit() else seconds(text) if text else 0
-    return Overrides(where.cluster, where.user, tuple(impersonated), limit or None)
+    overrides = Overrides(where.cluster, where.user, tuple(impersonated), limit or None)
+    return overrides if overrides != Overrides() else None
 
 
 @asynccontextmanager

@@ -23,7 +23,7 @@ from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamoctl.main import run
 from kube_runtime.client.client import Answer, Request
-from kube_runtime.client.connect import Overrides
+from kube_runtime.client.kubeconfig import Overrides
 from kube_runtime.types.kinds import Job, Pod
 from kube_runtime.types.meta import Key, Object, Resource
 from kube_runtime.wire import path_of
@@ -218,6 +218,14 @@ def test_one_object_is_itself_and_several_are_a_list(capsys: pytest.CaptureFixtu
         ("scale chat/Decode", 2, "missing --replicas NUMBER"),
         ("logs chat --tail", 2, "--tail: missing value (expected --tail LINES)"),
         ("logs chat --tail ten", 2, 'invalid value "ten" for --tail (expected a whole number)'),
+        ("scale dgd chat --replicas 3", 2, 'invalid target "dgd/chat" (expected GRAPH/SERVICE'),
+        (
+            "apply -k overlays",
+            2,
+            "unknown flag -k (expected `kubectl kustomize FOLDER | dynamoctl apply -f -`)",
+        ),
+        ("apply -f x.yaml --dry-run=server", 2, "unknown flag --dry-run (expected `dynamoctl diff -f FILE`)"),
+        ("lint --frobnicate x.yaml", 2, "unknown flag --frobnicate"),
         ("diff", 2, "missing file: expected FILE or --filename FILE"),
     ],
 )

@@ -3,8 +3,8 @@
 import asyncio
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kube_runtime.client.http import (
     FOLDER,
@@ -16,26 +16,15 @@ from kube_runtime.client.http import (
 )
 from kube_runtime.errors import ConfigError
 
-
-@dataclass(frozen=True, slots=True)
-class Overrides:
-    """What a command line chooses beside a context, as the flags of kubectl with these names.
-
-    `cluster` and `user` are entries of the kubeconfig, `impersonated` the headers of impersonation, and
-    `request_seconds` is the longest time of one request.
-    """
-
-    cluster: str = ""
-    user: str = ""
-    impersonated: tuple[tuple[str, str], ...] = ()
-    request_seconds: float | None = None
+if TYPE_CHECKING:
+    from kube_runtime.client.kubeconfig import Overrides
 
 
 async def connect(
     kubeconfig: Path | None = None,
     context: str | None = None,
     *,
-    overrides: Overrides = Overrides(),
+    overrides: "Overrides | None" = None,
     user_agent: str = USER_AGENT,
     environ: Mapping[str, str] = os.environ,
     home: Path | None = None,
@@ -53,18 +42,14 @@ async def connect(
         _credentials, kubeconfig, context, overrides, environ, home, service_account
     )
     await credentials.config()
-    return AiohttpTransport(
-        credentials,
-        user_agent=user_agent,
-        headers=overrides.impersonated,
-        request_seconds=overrides.request_seconds,
-    )
+    headers, seconds = (overrides.impersonated, overrides.request_seconds) if overrides else ((), None)
+    return AiohttpTransport(credentials, user_agent=user_agent, headers=headers, request_seconds=seconds)
 
 
 def _credentials(
     kubeconfig: Path | None,
     context: str | None,
-    overrides: Overrides,
+    overrides: "Overrides | None",
     environ: Mapping[str, str],
     home: Path | None,
     service_account: Path,
@@ -77,7 +62,7 @@ def _credentials(
         paths = [path for path in listed if path.exists()]
         if not paths:
             raise ConfigError("KUBECONFIG", f"no such file: {', '.join(map(str, listed))}")
-    elif not (context or overrides.cluster or overrides.user) and is_in_cluster(environ, service_account):
+    elif context is None and overrides is None and is_in_cluster(environ, service_account):
         return InCluster(environ, service_account)
     else:
         paths = [(home or Path.home()) / ".kube" / "config"]
@@ -87,7 +72,7 @@ def _credentials(
     # Imported here, because a pod needs neither kubeconfig files nor logins.
     from kube_runtime.client.kubeconfig import Kubeconfig
 
-    return Kubeconfig(paths, context, overrides.cluster, overrides.user)
+    return Kubeconfig(paths, context, overrides)
 
 
 def is_own_cluster(

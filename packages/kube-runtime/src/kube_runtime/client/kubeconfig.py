@@ -133,6 +133,20 @@ class Named(Generic[T]):
             raise ConfigError(str(self.path), message) from error
 
 
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What a command line chooses beside a context, as the flags of kubectl with these names.
+
+    `cluster` and `user` are entries of the kubeconfig, `impersonated` the headers of impersonation, and
+    `request_seconds` is the longest time of one request.
+    """
+
+    cluster: str = ""
+    user: str = ""
+    impersonated: tuple[tuple[str, str], ...] = ()
+    request_seconds: float | None = None
+
+
 class Choice(NamedTuple):
     """The entries of a context; the namespace is empty if the context has none."""
 
@@ -142,14 +156,13 @@ class Choice(NamedTuple):
 
 
 # KUBECONFIG may list several files. The first file that names an entry wins.
-def choose(paths: Sequence[Path], context: str | None, cluster_name: str = "", user_name: str = "") -> Choice:
+def choose(paths: Sequence[Path], context: str | None, overrides: Overrides | None = None) -> Choice:
     """Read the files and resolve a context; by default the current context of the first file that has one.
-
-    `cluster_name` and `user_name` replace the context's own.
 
     Raises:
         ConfigError: a file cannot be used, or refers to an entry that does not exist.
     """
+    cluster_name, user_name = (overrides.cluster, overrides.user) if overrides else ("", "")
     files = {path: _read(path) for path in paths}
     source = ":".join(str(path) for path in paths)
     current = context or next((f.current_context for f in files.values() if f.current_context), "")
@@ -360,9 +373,9 @@ class Kubeconfig:
     """Credentials of one context of a list of kubeconfig files."""
 
     def __init__(
-        self, paths: Sequence[Path], context: str | None = None, cluster: str = "", user: str = ""
+        self, paths: Sequence[Path], context: str | None = None, overrides: Overrides | None = None
     ) -> None:
-        self._choose = partial(choose, tuple(paths), context, cluster, user)
+        self._choose = partial(choose, tuple(paths), context, overrides)
         self._loaded: _Loaded | None = None
         self._load_once = http.OneAtATime(self._renewed)
 

@@ -1,7 +1,8 @@
 """Why an object is not ready: the text of `dynamoctl why`.
 
 Each fact appears once, although conditions repeat reasons and a graph's message joins those of its services.
-The advice comes from the catalog that docs/status.md is generated from.
+A cause whose message is known has its advice from `advice.toml`. Where none is known, the advice is that of
+the reason, from the catalog that docs/status.md is generated from.
 """
 
 import re
@@ -76,7 +77,7 @@ _OTHERS = "The program that set a finalizer removes it: check that it is running
 _LINK = re.compile(r"\[[^][]*\]\(([^()]*)\)")
 """A link: the texts of the catalog are written for the pages of docs/."""
 
-_OWN_NAME = re.compile(r"(\bresume (?:\w+/)?)NAME\b")
+_OWN_NAME = re.compile(r"(\b(?:events |resume (?:\w+/)?))NAME\b")
 """A command in an advice that takes the name of the object itself."""
 
 

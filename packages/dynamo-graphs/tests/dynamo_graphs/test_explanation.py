@@ -33,6 +33,11 @@ def advice(reason: str, condition: str = "Ready", status: str = "False") -> str:
     return row.advice
 
 
+def of_chat(remedy: str) -> str:
+    """A remedy with the name of the graph."""
+    return remedy.replace("events NAME", "events chat -n prod")
+
+
 def unready(reason: str, message: str = "", **fields: Any) -> dict[str, Any]:
     return a_condition("Ready", "False", reason, message, **fields)
 
@@ -141,7 +146,7 @@ def test_a_service_with_an_unknown_cause_is_explained_beside_the_others() -> Non
     }
     found = told(a_graph(unready("image_pull_failed"), services=services))
     assert found.findings[-1].endswith("ready; chat-b: it does not exist yet")
-    assert f"b: {advice('some_resources_are_not_ready')}" in found.advice
+    assert f"b: {of_chat(advice('some_resources_are_not_ready'))}" in found.advice
 
 
 def test_a_graph_whose_causes_are_unknown_has_its_message() -> None:
@@ -149,7 +154,7 @@ def test_a_graph_whose_causes_are_unknown_has_its_message() -> None:
     said = unready("some_resources_are_not_ready", "Resources not ready: chat-w")
     found = told(a_graph(said, services=services))
     assert "The operator reports: Resources not ready: chat-w" in found.findings
-    assert (advice("some_resources_are_not_ready"),) == found.advice
+    assert (of_chat(advice("some_resources_are_not_ready")),) == found.advice
 
 
 @pytest.mark.parametrize("is_seen", [True, False])

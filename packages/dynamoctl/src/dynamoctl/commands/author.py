@@ -96,7 +96,7 @@ def profile(
     output
         Output format: `yaml` prints the graph, the others print the candidates.
     plot
-        SVG file to write: the speed of a GPU against that of an answer.
+        SVG file to write: cost against speed, with the targets and the choices.
     report
         HTML file to write: the plot and all candidates, in one file.
     """

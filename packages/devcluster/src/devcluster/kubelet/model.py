@@ -10,7 +10,7 @@ from pathlib import Path
 _WORDS = Path(__file__).with_name("words.txt")
 """Two lines: adjectives and nouns."""
 _FIRST_ANSWER_TOKEN = 1000
-_MEAN_ANSWER_TOKENS = 32
+_MEAN_ANSWER_TOKENS = 64
 """One of so many tokens ends an answer."""
 _BEGIN, _END = "<|begin|>", "<|end|>"
 _TEMPLATE = (

@@ -50,4 +50,4 @@ def test_every_token_of_the_model_is_different_and_answers_are_words(tmp_path: P
     assert all(re.fullmatch(r" [a-z]+ [a-z]+", word) for word in words)
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["vocab_size"] == len(vocabulary)
-    assert len(config["eos_token_id"]) == 1 + 1024 // 32
+    assert len(config["eos_token_id"]) == 1 + 1024 // 64

@@ -139,11 +139,14 @@ async def _answer(at: Target[DynamoGraphDeployment], progress: ProgressReporter)
     while True:
         try:
             begun = await conversation(at, "")
-            return await begun.ask(_PROMPT, max_tokens=_ANSWER_TOKENS, write=ignore)
+            answer = await begun.ask(_PROMPT, max_tokens=_ANSWER_TOKENS, write=ignore)
         except (Missing, ApiError):
             if time.monotonic() > deadline:
                 raise
             await asyncio.sleep(_BETWEEN_QUESTIONS_SECONDS)
+        else:
+            if answer.tokens:  # the first random token may be one that ends the answer
+                return answer
 
 
 def _is_real(instance: Instance) -> bool:

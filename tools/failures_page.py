@@ -38,7 +38,7 @@ SECTIONS = (
         "No pods: FailedCreate, denied the request, failed calling webhook",
         ("FailedCreate", "denied the request", "failed calling webhook", "being terminated"),
     ),
-    ("Refused to the operator: 403, missing flags", ("cannot create resource", "PrerequisiteMissing")),
+    ("Refused to the operator: 403, missing flags", ("cannot create resource", "JobCreationFailed")),
 )
 """Titles, and the first words of the rows below them."""
 

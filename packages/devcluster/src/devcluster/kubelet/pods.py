@@ -78,6 +78,8 @@ class RunningPod:
         self._changed = asyncio.Event()
         self._changed.set()
         self._ending: asyncio.Task[None] | None = None
+        self.is_gone = False
+        """Whether the pod does not exist any more. Else the next kubelet finds its logs."""
         self.containers = {it.spec["name"]: it for it in self._containers(programs)}
 
     async def run(self) -> None:
@@ -90,7 +92,8 @@ class RunningPod:
         except ExceptionGroup:
             _log.exception("pod not run", pod=str(self.pod.key))
         finally:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            if self.is_gone:
+                shutil.rmtree(self._folder, ignore_errors=True)
 
     def end(self, pod: PodInFull) -> None:
         """Begin to end the containers; then the pod is deleted."""
@@ -214,7 +217,7 @@ class RunningPod:
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
             "HOSTNAME": metadata.name,
-            "NO_COLOR": "1",
+            "DYN_SDK_DISABLE_ANSI_LOGGING": "1",
         }
         return (
             system
@@ -285,10 +288,10 @@ class Kubelet:
             await asyncio.gather(*(task for _, task in self._pods.values()), return_exceptions=True)
 
     def container(self, namespace: str, pod: str, name: str) -> Container | None:
-        """A container of a pod that is a local process."""
+        """A container of a pod that is a local process; its first one without a name."""
         for running, _ in self._pods.values():
             if running.pod.key == (namespace, pod):
-                return running.containers.get(name)
+                return running.containers.get(name or next(iter(running.containers)))
         return None
 
     def variables(self, host: str, events: str) -> dict[str, str]:
@@ -340,7 +343,9 @@ class Kubelet:
 
     def _forget(self, uid: str) -> None:
         if uid in self._pods:
-            self._pods.pop(uid)[1].cancel()
+            running, task = self._pods.pop(uid)
+            running.is_gone = True
+            task.cancel()
 
     def _leave(self, pod: PodInFull, reason: str) -> None:
         """Let kwok simulate the pod."""

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
@@ -11,7 +11,8 @@ from rich.tree import Tree
 
 from dynamo_graphs.ages import short_age
 from dynamo_graphs.members import members_of, tree_of
-from dynamo_graphs.reader import STATED, Target, warn
+from dynamo_graphs.reader import STATED, Missing, Target, warn
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel, EndpointInfo
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.conditions import Stated, is_ready, summary
@@ -22,7 +23,7 @@ from dynamoctl.output import is_for_people, name_of, show_document
 from dynamoctl.screen import Styled, redrawing, show, table
 from dynamoctl.target import target_of
 from kube_runtime.commandline import ExitCode
-from kube_runtime.errors import visible
+from kube_runtime.errors import ApiError, visible
 from kube_runtime.types.meta import Kind, Object
 
 
@@ -74,12 +75,22 @@ async def print_status(name: str, where: Where, output: str, *, watch: bool) -> 
             stated = await follow(at, output)
         else:
             _print_status(stated, output)
+        if is_for_people(output) and isinstance(stated, DynamoGraphDeployment) and is_ready(stated):
+            await _print_url(Target(at.reading, DynamoGraphDeployment, at.key))
         if is_for_people(output) and details(stated, datetime.now(UTC)):
             from dynamo_graphs.explanation import explained
 
             print()
             print_explanation(await explained(at.reading, stated))
     return readiness_code(is_ready(stated))
+
+
+async def _print_url(at: Target[DynamoGraphDeployment]) -> None:
+    """Where the graph answers, if it has a frontend."""
+    from dynamo_graphs.frontend import url_of
+
+    with suppress(ApiError, Missing):  # a graph may have no frontend
+        show(visible(f"Frontend: {await url_of(at)} (from here: `dynamoctl port-forward {at.key.name}`)"))
 
 
 async def follow(at: Target[Stated], output: str) -> Stated:

@@ -23,6 +23,7 @@ from tools import (
     recording,
     reference,
     settings_page,
+    sizing_page,
     status_page,
     typed_fields,
 )
@@ -39,6 +40,7 @@ PAGES = (
     profiler_page,
     python_page,
     settings_page,
+    sizing_page,
     status_page,
 )
 """Modules with a path `PAGE` and a function `page` that returns its text."""
@@ -56,6 +58,7 @@ def files() -> dict[Path, str]:
         **typed_fields.files(),
         layers.PICTURE: layers.picture(),
         readme_picture.PICTURE: readme_picture.picture(),
+        sizing_page.PICTURE: sizing_page.picture(),
         recording.RECORDING: recording.drawing(screens),
     }
 

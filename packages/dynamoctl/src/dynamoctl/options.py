@@ -234,6 +234,8 @@ class ListOptions:
         Redraw the table on each change until Ctrl-C; a pipe gets each changed row.
     no_headers
         Leave out the heads of tables.
+    show_labels
+        Add a column with the labels.
     ignore_not_found
         Exit with 0 if an object does not exist.
     """
@@ -243,6 +245,7 @@ class ListOptions:
     fields: Annotated[str, Parameter(name="--field-selector", metavar="FIELDS", show_default=False)] = ""
     watch: Watch = False
     no_headers: bool = False
+    show_labels: bool = False
     ignore_not_found: bool = False
 
 

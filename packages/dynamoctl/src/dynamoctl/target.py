@@ -66,6 +66,7 @@ _KUBECTL_KINDS = frozenset(
     (
         *("pod", "po", "deployment", "deploy", "replicaset", "rs", "service", "svc", "node", "no"),
         *("namespace", "ns", "configmap", "cm", "secret", "job", "persistentvolumeclaim", "pvc", "crd"),
+        *("event", "ev", "ingress", "ing", "statefulset", "sts", "daemonset", "ds", "endpoint", "ep", "hpa"),
     )
 )
 """Kinds that people try here, in the singular."""

@@ -199,6 +199,7 @@ def test_one_object_is_itself_and_several_are_a_list(capsys: pytest.CaptureFixtu
         ("get nope -n prod", 1, "Error from server (NotFound): graph nope not found in namespace prod"),
         ("get dgd chta -n prod", 1, 'not found in namespace prod; did you mean "chat"?'),
         ("get pods", 2, "expected `kubectl get pods`, or `dynamoctl tree NAME`"),
+        ("get events", 2, "`kubectl get events`"),
         ("get pod chat-0", 2, "`kubectl get pod chat-0`"),
         (
             "get dgd,dmm",
@@ -275,6 +276,11 @@ def test_a_command_that_another_one_does(line: str, command: str, capsys: pytest
     assert 2 == typed(line)
     verb = line.removeprefix("-n team-a ").split()[0]
     assert f'error: unknown command "{verb}": use {command}\n' == capsys.readouterr().err
+
+
+def test_labels_are_a_column_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == typed("get -n prod --show-labels --no-headers")
+    assert ["-", "team=search"] == [row.split()[-1] for row in capsys.readouterr().out.splitlines()]
 
 
 def test_the_flags_of_kubectl_reach_the_connection(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

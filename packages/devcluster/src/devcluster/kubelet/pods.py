@@ -17,7 +17,7 @@ from devcluster.kubelet.containers import Container, now
 from devcluster.kubelet.egress import loopback
 from devcluster.kubelet.environment import Facts, environment
 from devcluster.kubelet.programs import Program, Runtime, program_of
-from devcluster.kubelet.status import ContainerState, pod_status
+from devcluster.kubelet.status import CONDITIONS, ContainerState, pod_status
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Change
 from kube_runtime.client.client import Client, Request
@@ -78,6 +78,8 @@ class RunningPod:
         self._changed = asyncio.Event()
         self._changed.set()
         self._ending: asyncio.Task[None] | None = None
+        self.is_gone = False
+        """Whether the pod does not exist any more. Else the next kubelet finds its logs."""
         self.containers = {it.spec["name"]: it for it in self._containers(programs)}
 
     async def run(self) -> None:
@@ -90,12 +92,14 @@ class RunningPod:
         except ExceptionGroup:
             _log.exception("pod not run", pod=str(self.pod.key))
         finally:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            if self.is_gone:
+                shutil.rmtree(self._folder, ignore_errors=True)
 
-    def end(self, pod: PodInFull) -> None:
-        """Begin to end the containers; then the pod is deleted."""
+    def observe(self, pod: PodInFull) -> None:
+        """Take note of a newer state. If it is to be deleted, begin to end the containers; then it is."""
         self.pod = pod
-        if self._ending is None:
+        self._changed.set()
+        if pod.metadata.deletion_timestamp is not None and self._ending is None:
             self._ending = asyncio.create_task(self._end())
 
     @property
@@ -118,7 +122,7 @@ class RunningPod:
             await self._changed.wait()
             self._changed.clear()
             status = pod_status(
-                self.pod.status | reported,
+                _conditions(self.pod.status, reported),
                 [container.state for container in self.containers.values()],
                 policy=self.pod.spec.get("restartPolicy", "Always"),
                 address=self._address,
@@ -214,7 +218,7 @@ class RunningPod:
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
             "HOSTNAME": metadata.name,
-            "NO_COLOR": "1",
+            "DYN_SDK_DISABLE_ANSI_LOGGING": "1",
         }
         return (
             system
@@ -247,6 +251,12 @@ class RunningPod:
         file = self._folder / "kubeconfig.yaml"
         file.write_bytes(content)
         return file
+
+
+def _conditions(status: Object, reported: Object) -> list[Object]:
+    """Conditions of others as they are now, and ours as they were reported."""
+    others = [it for it in status.get("conditions", ()) if it["type"] not in CONDITIONS]
+    return others + [it for it in (reported or status).get("conditions", ()) if it["type"] in CONDITIONS]
 
 
 class Kubelet:
@@ -285,10 +295,10 @@ class Kubelet:
             await asyncio.gather(*(task for _, task in self._pods.values()), return_exceptions=True)
 
     def container(self, namespace: str, pod: str, name: str) -> Container | None:
-        """A container of a pod that is a local process."""
+        """A container of a pod that is a local process; its first one without a name."""
         for running, _ in self._pods.values():
             if running.pod.key == (namespace, pod):
-                return running.containers.get(name)
+                return running.containers.get(name or next(iter(running.containers)))
         return None
 
     def variables(self, host: str, events: str) -> dict[str, str]:
@@ -313,8 +323,8 @@ class Kubelet:
         if present is None:
             if new.spec.get("nodeName") and new.status.get("phase") not in _ENDED:
                 self._begin(new)
-        elif new.metadata.deletion_timestamp is not None:
-            present[0].end(new)
+        else:
+            present[0].observe(new)
 
     def _begin(self, pod: PodInFull) -> None:
         runtime = self._find_runtime()
@@ -335,12 +345,13 @@ class Kubelet:
             events = runtime.events if runtime else ""
             running = RunningPod(self, pod, [it for it in programs if it], min(numbers), events)
             self._pods[pod.metadata.uid] = running, asyncio.create_task(running.run())
-            if pod.metadata.deletion_timestamp is not None:
-                running.end(pod)
+            running.observe(pod)
 
     def _forget(self, uid: str) -> None:
         if uid in self._pods:
-            self._pods.pop(uid)[1].cancel()
+            running, task = self._pods.pop(uid)
+            running.is_gone = True
+            task.cancel()
 
     def _leave(self, pod: PodInFull, reason: str) -> None:
         """Let kwok simulate the pod."""

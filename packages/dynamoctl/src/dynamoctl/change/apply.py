@@ -14,7 +14,6 @@ from rich.text import Text
 from dynamo_graphs import AsyncCluster
 from dynamo_graphs.ages import first_of, short_age
 from dynamo_graphs.changes import RENDERED, Change, changes_of
-from dynamo_graphs.explanation import explained
 from dynamo_graphs.history import Revision, numbered
 from dynamo_graphs.output import write_yaml
 from dynamo_graphs.ownership import Planned, applied, ensure_no_conflict, overwriting, planned
@@ -22,9 +21,6 @@ from dynamo_graphs.reader import STATED, Namespace, Reading, Target
 from dynamo_operator.shared.conditions import Stated, is_ready
 from dynamo_operator.shared.problems import later_version
 from dynamoctl.authoring.manifest import Manifest
-from dynamoctl.inspect.tree import follow
-from dynamoctl.inspect.why import print_explanation
-from dynamoctl.installation.manifests import render_settings
 from dynamoctl.options import Where
 from dynamoctl.screen import Styled, show, show_json, table
 from dynamoctl.target import cluster, parse_graph
@@ -122,6 +118,7 @@ async def plans_of(
             problems.append(error)
         except Refused as error:
             from dynamoctl.authoring.lint import errors_of
+            from dynamoctl.installation.manifests import render_settings
 
             whole = ConfigError(manifest.place(), str(error))
             problems += errors_of(manifest, at.namespace, render_settings(None)) or [whole]
@@ -157,6 +154,10 @@ async def print_applied(
 
 
 async def _ready(targets: Sequence[Target[Stated]], timeout_seconds: float) -> ExitCode:
+    from dynamo_graphs.explanation import explained
+    from dynamoctl.inspect.tree import follow
+    from dynamoctl.inspect.why import print_explanation
+
     try:
         async with asyncio.timeout(timeout_seconds):
             for target in targets:

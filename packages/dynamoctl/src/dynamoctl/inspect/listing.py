@@ -27,6 +27,8 @@ from kube_runtime.errors import NotFound, visible
 from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Key, Kind, Object, Resource, Selector
 
+_LABELS = Column("Labels", ".metadata.labels")
+
 _STEP = re.compile(r"""\.(\w+)(?:\[\?\(@\.type==["'](\w+)["']\)\])?""")
 """One field of a path; for a list of conditions with the type of the one that is meant."""
 
@@ -105,7 +107,7 @@ def _show_tables(
     for position, (type_, bodies) in enumerate(tables):
         prefix = f"{type_.DEFINITION.short_names[0]}/" if len(listed) > 1 else ""
         head, body = rows(
-            _columns(type_, output),
+            [*_columns(type_, output), *([_LABELS] if options.show_labels else [])],
             bodies,
             everywhere=options.everywhere,
             now=datetime.now(UTC),
@@ -135,6 +137,8 @@ def rows(
     def cell(column: Column, value: object) -> str:
         if column.type == "date":
             return short_age(str(value) if value else None, now)
+        if isinstance(value, dict):
+            return ",".join(f"{name}={text}" for name, text in value.items()) or "-"
         return "-" if value is None or value == "" else str(value)
 
     ordered = sorted(objects, key=lambda it: (_namespace(it), it["metadata"]["name"]))

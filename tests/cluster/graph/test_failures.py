@@ -233,6 +233,12 @@ class Failure:
         return self.title
 
 
+PICKER = {
+    "config": {
+        "plugins": [{"type": "single-profile-handler"}, {"type": "max-score-picker"}],
+        "schedulingProfiles": [{"name": "default", "plugins": [{"pluginRef": "max-score-picker"}]}],
+    }
+}
 TAKEN: Object = {"metadata": {"name": "chat-frontend"}, "spec": {"ports": [{"port": 80}]}}
 CLAIM: Object = {
     "metadata": {"name": "weights"},
@@ -301,7 +307,7 @@ FAILURES = (
         ),
     ),
     Failure(
-        "an image that cannot be pulled, without a message",
+        "an image that cannot be pulled",
         behaving("no-image"),
         "cannot be pulled",
         "kubectl describe pod chat-decode",
@@ -375,7 +381,7 @@ FAILURES = (
             before=waiting("ContainerCreating", ""),
         ),
     ),
-    Failure("a container that exits, without a message", behaving("crashes"), "keeps exiting", "--previous"),
+    Failure("a container that exits", behaving("crashes"), "keeps exiting", "--previous"),
     Failure(
         "out of memory",
         by_hand(),
@@ -620,6 +626,31 @@ FAILURES = (
         with_worker(envs=[{"name": "NOTES", "value": "x" * 262144}]),
         "bytes",
         "ConfigMap",
+    ),
+    Failure(
+        "a worker that neither runs a command nor a script",
+        graph(Frontend=service("frontend"), Decode=service("worker")),
+        "neither command nor args",
+        "",
+    ),
+    Failure(
+        "a VirtualService without Istio",
+        with_frontend(
+            ingress={
+                "enabled": True,
+                "host": "chat",
+                "useVirtualService": True,
+                "virtualServiceGateway": "istio-system/public",
+            }
+        ),
+        "no VirtualService is created",
+        "",
+    ),
+    Failure(
+        "an endpoint picker without its ClusterRole",
+        graph(Frontend=service("frontend"), Epp=service("epp", eppConfig=PICKER)),
+        "--epp-cluster-role-name",
+        "",
     ),
     Failure("a graph that is paused", noted(paused="true"), "paused", "dynamoctl rollout resume chat"),
     Failure("a graph that is suspended", noted(suspend="true"), "zero replicas", "dynamoctl resume chat"),

@@ -211,13 +211,13 @@ def _of_status(
     overall = summary(stated)
     time = overall.last_transition_time if overall else None
     if is_ready(stated):
-        texts, remedies = list[str](), list[str]()
+        first, texts, remedies = list[str](), list[str](), list[str]()
         warning = condition(stated.status.conditions, CONFIGURATION_WARNING)
         if warning is not None and warning.status == "True":  # parts of the spec have no effect
+            first = [f"{_REPORT}{warning.message}"]
             texts, remedies = _condition_texts(stated, warning)
-            texts.append(f"{_REPORT}{warning.message}")
         standing = _standing(named, "ready", since(time, now))
-        return Explanation((standing, *_pause(stated)[0], *texts), tuple(remedies))
+        return Explanation((*first, standing, *_pause(stated)[0], *texts), tuple(remedies))
     is_old_news = overall is not None and overall.status == "True"
     lines = [*map(_text, known), _standing(named, "not ready", "" if is_old_news else since(time, now))]
     advice = [remedy for cause in known for remedy in cause.remedies]

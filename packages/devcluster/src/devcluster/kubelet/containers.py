@@ -41,7 +41,7 @@ Record = Callable[[str, str, str], None]
 
 
 class Container:
-    """One container; `changed` is called when its state changes, `record` for what a kubelet tells too."""
+    """One container; `changed` is called when its state changes, `record` for each Event."""
 
     def __init__(
         self,

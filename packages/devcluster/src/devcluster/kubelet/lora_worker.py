@@ -36,7 +36,7 @@ Answer = AsyncIterator[dict[str, Any]]
 
 
 class Worker:
-    """One worker: its model, and the LoRAs that it was told to load."""
+    """One worker: its model, and the LoRAs that it has loaded."""
 
     def __init__(self, endpoint: Any, folder: Path, model: str) -> None:
         self._endpoint = endpoint

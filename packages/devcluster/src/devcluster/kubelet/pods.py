@@ -17,7 +17,7 @@ from devcluster.kubelet.containers import Container, now
 from devcluster.kubelet.egress import loopback
 from devcluster.kubelet.environment import Facts, environment
 from devcluster.kubelet.programs import Program, Runtime, program_of
-from devcluster.kubelet.status import ContainerState, pod_status
+from devcluster.kubelet.status import CONDITIONS, ContainerState, pod_status
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Change
 from kube_runtime.client.client import Client, Request
@@ -95,10 +95,11 @@ class RunningPod:
             if self.is_gone:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
-    def end(self, pod: PodInFull) -> None:
-        """Begin to end the containers; then the pod is deleted."""
+    def observe(self, pod: PodInFull) -> None:
+        """Take note of a newer state. If it is to be deleted, begin to end the containers; then it is."""
         self.pod = pod
-        if self._ending is None:
+        self._changed.set()
+        if pod.metadata.deletion_timestamp is not None and self._ending is None:
             self._ending = asyncio.create_task(self._end())
 
     @property
@@ -121,7 +122,7 @@ class RunningPod:
             await self._changed.wait()
             self._changed.clear()
             status = pod_status(
-                self.pod.status | reported,
+                _conditions(self.pod.status, reported),
                 [container.state for container in self.containers.values()],
                 policy=self.pod.spec.get("restartPolicy", "Always"),
                 address=self._address,
@@ -252,6 +253,12 @@ class RunningPod:
         return file
 
 
+def _conditions(status: Object, reported: Object) -> list[Object]:
+    """Conditions of others as they are now, and ours as they were reported."""
+    others = [it for it in status.get("conditions", ()) if it["type"] not in CONDITIONS]
+    return others + [it for it in (reported or status).get("conditions", ()) if it["type"] in CONDITIONS]
+
+
 class Kubelet:
     """The pods of all nodes that are local processes."""
 
@@ -316,8 +323,8 @@ class Kubelet:
         if present is None:
             if new.spec.get("nodeName") and new.status.get("phase") not in _ENDED:
                 self._begin(new)
-        elif new.metadata.deletion_timestamp is not None:
-            present[0].end(new)
+        else:
+            present[0].observe(new)
 
     def _begin(self, pod: PodInFull) -> None:
         runtime = self._find_runtime()
@@ -338,8 +345,7 @@ class Kubelet:
             events = runtime.events if runtime else ""
             running = RunningPod(self, pod, [it for it in programs if it], min(numbers), events)
             self._pods[pod.metadata.uid] = running, asyncio.create_task(running.run())
-            if pod.metadata.deletion_timestamp is not None:
-                running.end(pod)
+            running.observe(pod)
 
     def _forget(self, uid: str) -> None:
         if uid in self._pods:

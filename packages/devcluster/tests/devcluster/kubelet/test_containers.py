@@ -71,7 +71,7 @@ async def ended(task: asyncio.Task[None]) -> None:
 
 async def eventually(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(30):
-        while not holds():  # noqa: ASYNC110 - a file tells no one
+        while not holds():  # noqa: ASYNC110 - a file has no event
             await asyncio.sleep(0.05)
 
 

@@ -125,7 +125,7 @@ def test_a_graph_that_does_not_become_ready_in_time(admin: Person, tmp_path: Pat
     file = file_of(tmp_path, graph(Decode=stuck))
     code, text, said = admin.run("apply", file, "--wait", "--timeout", "6s")
     assert (1, True) == (code, "error: not ready within 6 s" in said)
-    assert "→ Correct the image's name or tag." in text
+    assert "→ If the image's name is wrong: `kubectl edit dgd chat -n " in text
     code, text, said = admin.run("why", "--all")
     assert (1, True, "1 not ready\n") == (code, "image_pull_failed" in text, said)
     code, found = admin.json("why", "--all")

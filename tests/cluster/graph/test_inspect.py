@@ -38,7 +38,7 @@ def test_a_watch_ends_when_the_graph_is_ready(world: World, admin: Person) -> No
         world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": {"extraPodMetadata": None}}}})
         said, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert 0 == process.returncode
-    assert f"DynamoGraphDeployment {world.namespace}/chat: ready\n" in said
+    assert f"DynamoGraphDeployment {world.namespace}/chat: ready: Decode 1/1\n" in said
 
 
 def test_a_watch_ends_when_the_graph_is_deleted(world: World, admin: Person) -> None:

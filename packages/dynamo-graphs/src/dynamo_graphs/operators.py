@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from dynamo_graphs.leadership import PODS
-from dynamo_graphs.reader import Reading
+from dynamo_graphs.reader import Missing, Reading
 from dynamo_operator.process.flags import canonical, read_settings
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.errors import ConfigError
@@ -69,10 +69,12 @@ def _given(pod: Object) -> dict[str, str]:
 async def running_settings(reading: Reading) -> RenderSettings:
     """The render settings of the running operator.
 
-    Raises: ConfigError unless there is just one; ApiError; ConfigErrors for its flags.
+    Raises: Missing if no Deployment runs it; ConfigError if several do; ApiError; ConfigErrors for its flags.
     """
     deployments = await reading.all(Deployment, labels=SELECTOR)
-    if len(deployments) != 1:
-        names = ", ".join(str(deployment.key) for deployment in deployments) or "none"
+    if not deployments:
+        raise Missing("operator: expected one Deployment in the cluster, found none")
+    if len(deployments) > 1:
+        names = ", ".join(str(deployment.key) for deployment in deployments)
         raise ConfigError("operator", f"expected one Deployment in the cluster, found {names}")
     return read_settings(_given(_pod(deployments[0])), environment={}).render

@@ -118,7 +118,7 @@ class Choice:
         return (
             f"{self.gpus} x {self.gpu}, {self.mode.value}: {self.workers_text()}; by {first.source}: ttft "
             f"{self.ttft * 1000:.4g} ms ± {error.ttft:.0%}, itl {self.itl * 1000:.4g} ms ± {error.itl:.0%}, "
-            f"{self.rate:.3g} requests per second"
+            f"{_per_second(self.rate)}"
         )
 
 
@@ -246,8 +246,8 @@ def cheapest(
         )
     if configuration.budget and best.gpus > configuration.budget:
         raise Refusal(
-            f"analytic.maxGpus of {configuration.budget} is too low: {configuration.requests_per_second:g} "
-            f"requests per second within the targets need {best.gpus}"
+            f"analytic.maxGpus of {configuration.budget} is too low: "
+            f"{_per_second(configuration.requests_per_second)} within the targets needs {best.gpus}"
         )
     return best
 
@@ -397,6 +397,11 @@ def _cheapest(roles: Iterable[Role | None]) -> Role | None:
 
 def _is_too_many(*roles: Role) -> bool:
     return max(role.replicas for role in roles) > MAX_REPLICAS
+
+
+def _per_second(rate: float) -> str:
+    number = f"{rate:.3g}"
+    return f"{number} request{'' if number == '1' else 's'} per second"
 
 
 def _name(engine: Engine) -> str:

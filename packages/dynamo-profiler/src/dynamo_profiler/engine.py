@@ -14,8 +14,6 @@ from dynamo_profiler.shape import Gpu, Shape
 FIRST_TOKEN_SECONDS = 8.7e-3
 """Overhead of a request outside of the engine's steps: HTTP, tokenization, queues between processes."""
 USABLE_MEMORY = 0.9
-SWEEP_OUTPUT = 500
-"""Output tokens of a request of a sweep. Source: a context of 350 tokens is a prompt of 100 in the tables."""
 NETWORK_BYTES_PER_SECOND = 50e9
 """One GPU's network card, 400 Gbit/s, over which prefill hands its KV cache to decode."""
 PROMPTS_IN_FRONT = 0.2
@@ -121,16 +119,6 @@ class Engine(ABC):
         """The time between tokens where a new prompt follows each finished output of this length."""
         step = self.step_seconds(batch, tokens + length / 2)
         return step + batch * self.prompt_seconds(tokens) / length
-
-    def burst_seconds(self, batch: float, context: float) -> float:
-        """The time between tokens as sweeps measure it: a burst of requests to one idle engine.
-
-        During one output, the engine computes half of the other prompts on average. The context is the prompt
-        and half of an output of `SWEEP_OUTPUT` tokens.
-        """
-        prompt = max(1.0, context - SWEEP_OUTPUT / 2)
-        others = (batch - 1) / 2 * self.prompt_seconds(prompt)
-        return self.step_seconds(batch, context) + others / SWEEP_OUTPUT
 
     def transfer_seconds(self, tokens: float) -> float:
         """The time to send the KV cache of one prompt to another engine."""

@@ -14,11 +14,11 @@ from typing import TypeAlias
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_profiler import Refusal
 from dynamo_profiler.base import BACKENDS, FRONTEND, PLANNER, Backend, base_graph
-from dynamo_profiler.charts import Candidate, candidates
+from dynamo_profiler.candidates import Candidate, candidates
 from dynamo_profiler.choice import Answer, Choice, Role, cheapest, decode_role, fitting_engines, prefill_role
 from dynamo_profiler.configuration import Configuration, Mode
 from dynamo_profiler.engine import Engine
-from dynamo_profiler.kernels import Source, source_of
+from dynamo_profiler.kernels import Source, short, source_of
 from dynamo_profiler.planner import (
     DATA,
     data_config_map,
@@ -159,7 +159,6 @@ def search(configuration: Configuration, inputs: Inputs, on_step: OnStep) -> Sea
     hardware, targets = configuration.hardware, configuration.targets
     of_model = (shape, hardware.gpu, config, configuration.backend)
     source = source_of(configuration.engine, *of_model)
-    on_step(Progress(Phase.INITIALIZING, _assumptions(configuration, shape, source)))
     longest = configuration.longest_context or shape.longest_context
     need = targets.isl + targets.osl
     if longest and need > longest:
@@ -170,9 +169,9 @@ def search(configuration: Configuration, inputs: Inputs, on_step: OnStep) -> Sea
         if configuration.engine != "auto" or source.name == "formulas":
             raise
         # The database has no table for any possible layout.
-        source = replace(source_of("formulas", *of_model), note=str(error))
-        on_step(Progress(Phase.INITIALIZING, _assumptions(configuration, shape, source)))
+        source = replace(source_of("formulas", *of_model), note=short(error))
         engines = fitting_engines(shape, hardware, targets, source.engine)
+    on_step(Progress(Phase.INITIALIZING, _assumptions(configuration, shape, source)))
     on_step(Progress(Phase.SWEEPING_PREFILL, f"{len(engines)} layouts of engines by {source.name}"))
     prefill = prefill_role(engines, configuration)
     on_step(Progress(Phase.SWEEPING_DECODE, f"{len(engines)} layouts of engines by {source.name}"))
@@ -264,13 +263,12 @@ def _mode(configuration: Configuration, base: Object | None, backend: Backend) -
 
 
 def _assumptions(configuration: Configuration, shape: Shape, source: Source) -> str:
-    hardware = configuration.hardware
-    by = f"{source.name} ({source.note})" if source.note else source.name
-    origin = "assumed, because hardware.gpuType is not set" if hardware.is_assumed else "given"
+    gpu, bits = configuration.hardware.gpu.name, 8 * shape.bytes_per_parameter
+    assumed = " (assumed: hardware.gpuType is not set)" if configuration.hardware.is_assumed else ""
+    because = f", because {source.note}" if source.note else ""
     return (
-        f"estimate without a GPU: {configuration.model} with "
-        f"{shape.parameters / 1e9:.4g} billion parameters of {shape.bytes_per_parameter:g} bytes, "
-        f"GPU {hardware.gpu.name} ({origin}), {hardware.min_gpus} to {hardware.max_gpus} per engine, by {by}"
+        f"{configuration.model}, {shape.parameters / 1e9:.4g} billion parameters of {bits:g} bits, on {gpu}"
+        f"{assumed}; predicted by {source.name}{because}, not measured"
     )
 
 

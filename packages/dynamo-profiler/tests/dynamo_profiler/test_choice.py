@@ -166,7 +166,7 @@ TIGHT = {"ttft": 400, "itl": 12.6}
         ),
         (
             {"analytic": {"requestsPerSecond": 500, "maxGpus": 4}},
-            r"analytic\.maxGpus of 4 is too low: 500 requests per second within the targets need \d+",
+            r"analytic\.maxGpus of 4 is too low: 500 requests per second within the targets needs \d+",
         ),
         (
             {"analytic": {"requestsPerSecond": 90_000}},
@@ -244,6 +244,6 @@ def test_what_refuses_without_a_margin_is_the_reason() -> None:
         analytic={"maxGpus": 16},
     )
     with pytest.raises(
-        Refusal, match=r"^analytic\.maxGpus of 16 is too low: 1 requests? per second .* need \d+$"
+        Refusal, match=r"^analytic\.maxGpus of 16 is too low: 1 request per second .* needs \d+$"
     ):
         results_of(known)

@@ -14,7 +14,7 @@ from dynamo_profiler.shape import GPUS, models
 
 TOOL = runpy.run_path(str(Path(__file__).parents[4] / "tools" / "profiler_accuracy.py"))
 POINTS = tuple(TOOL["all_points"]())
-SWEEPS = tuple(point for point in POINTS if point.table == "sweeps")
+SWEEPS = tuple(TOOL["with_prompts"]())
 FIRST, BETWEEN = "time to the first token", "time between tokens"
 LLAMA = models()["nvidia/Llama-3.1-70B-Instruct-FP8"]
 
@@ -30,6 +30,16 @@ def test_no_point_of_the_sweeps_is_off_by_more_than_thirty_percent() -> None:
     far = [sweep for sweep in SWEEPS if not 0.7 <= sweep.ratio <= 1.3]
     odd = [entry for entry in far if entry.load == "6205"]
     assert odd == far, "one measured point takes twice as long as its neighbors suggest"
+
+
+def test_the_plain_step_is_shorter_than_this_sweep_where_prompts_are_long_and_many() -> None:
+    """The sweep contains a part of the prompts; a step of one request has none to wait for."""
+    plain = [point for point in POINTS if (point.table, point.metric) == ("sweeps", BETWEEN)]
+    alone, many = (
+        [p.ratio for p in plain if p.load.startswith("1 x") == is_alone] for is_alone in (True, False)
+    )
+    assert 0.9 <= median(alone) <= 1.1
+    assert 0.7 <= median(many) <= 0.85
 
 
 def test_the_error_that_a_result_is_labelled_with_is_that_of_tables_left_out_of_the_fit() -> None:
@@ -107,7 +117,7 @@ def test_kernels_are_asked_for_a_layout_and_answer_in_seconds() -> None:
 @pytest.mark.parametrize(
     ("gpu", "config", "error", "message"),
     [
-        ("l4", LLAMA.config, None, r"no measurements of l4 \(expected one of gb200_sxm, "),
+        ("l4", LLAMA.config, None, r"no measurements of l4; expected one of gb200_sxm, "),
         ("h100_sxm", None, None, r"needs a model of the catalogue, or its config\.json"),
         ("h100_sxm", LLAMA.config, LookupError("no table"), "no measurements for this model on 4 x h1"),
     ],
@@ -122,12 +132,12 @@ def test_kernels_that_are_not_there_are_refused_with_the_reason(
 def test_without_kernels_auto_takes_formulas_and_says_why() -> None:
     source = source_of("auto", LLAMA.shape, GPUS["l4"], LLAMA.config, "vllm")
     assert "formulas" == source.name
-    assert source.note.startswith("engine kernels: no measurements of l4")
+    assert "engine kernels has no measurements of l4" == source.note
     with pytest.raises(Refusal, match="no measurements of l4"):
         source_of("kernels", LLAMA.shape, GPUS["l4"], LLAMA.config, "vllm")
 
 
 def test_kernels_that_are_not_installed_are_named_with_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "aiconfigurator_core", None)
-    with pytest.raises(Refusal, match=r"not installed \(install dynamo-profiler\[aiconfigurator\], "):
+    with pytest.raises(Refusal, match=r"not installed; run `pip install '\./packages/dynamo-profiler\["):
         source_of("kernels", LLAMA.shape, GPUS["h100_sxm"], LLAMA.config, "vllm")

@@ -135,9 +135,19 @@ OURS = "reg.example.com:5000/a:1"
         (checks.kubernetes_version("v1.26.9"), FAIL, "v1.26.9 is too old", "use 1.27 or newer"),
         (definitions({}, is_before=True), OK, "none is installed yet", ""),
         (definitions({}), FAIL, "missing: as.x.io, bs.x.io", "helm upgrade --install dynamo-crds"),
-        (definitions(definition(A, "v1"), is_before=True), FAIL, "missing: bs.x.io", "dynamoctl crds"),
+        (
+            definitions(definition(A, "v1"), is_before=True),
+            FAIL,
+            "missing: bs.x.io",
+            "dynamoctl install crds",
+        ),
         (definitions(BOTH), OK, "all 2 are installed", ""),
-        (definitions(BOTH | definition(A, "v2")), FAIL, "not served in v1: as.x.io", "dynamoctl crds"),
+        (
+            definitions(BOTH | definition(A, "v2")),
+            FAIL,
+            "not served in v1: as.x.io",
+            "dynamoctl install crds",
+        ),
         (
             definitions(BOTH | definition(A, "v1", stored=("v1alpha1", "v1"))),
             *(WARNING, "no longer defined: as.x.io in v1alpha1", "migrating stored versions"),

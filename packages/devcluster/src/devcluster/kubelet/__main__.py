@@ -9,12 +9,14 @@ from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from devcluster.kubelet import api, egress
+from devcluster.kubelet import api, egress, runtime
+from devcluster.kubelet.containers import launched
 from devcluster.kubelet.pods import SIMULATION, Kubelet
 from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
 
 KUBELET_PORT = 10250
+_RETRY_SECONDS = 0.5
 
 
 def main() -> None:
@@ -44,7 +46,7 @@ async def run(arguments: argparse.Namespace, authority: bytes) -> None:
             authority=authority,
             network=network,
             folder=arguments.folder,
-            runtime=None,
+            find_runtime=partial(runtime.installed, arguments.folder),
             simulation=(sys.executable, "-I", str(SIMULATION)),
         )
         own = Path("run", "kubelet.sock")
@@ -58,12 +60,28 @@ async def run(arguments: argparse.Namespace, authority: bytes) -> None:
             kubelet_port=KUBELET_PORT,
         )
         server = await egress.serve(egress.private_socket(Path("run", "egress.sock")), route)
-        pods = asyncio.create_task(kubelet.run())
-        await stop.wait()
-        pods.cancel()
-        await asyncio.gather(pods, return_exceptions=True)
+        async with asyncio.TaskGroup() as group:  # a failure ends the process, and `dev status` shows that
+            tasks = [group.create_task(kubelet.run()), group.create_task(pass_events_on(arguments.folder))]
+            await stop.wait()
+            for task in tasks:
+                task.cancel()
         server.close()
         await runner.cleanup()
+
+
+async def pass_events_on(folder: Path) -> None:
+    """Run the broker of the runtime's events, once the runtime is installed, until cancelled."""
+    while True:
+        if present := runtime.installed(folder):
+            command = (str(present.python), str(runtime.BROKER), *map(str, runtime.SOCKETS))
+            broker = await asyncio.create_subprocess_exec(*launched(command))
+            try:
+                await broker.wait()
+            finally:
+                if broker.returncode is None:
+                    broker.kill()
+                    await broker.wait()
+        await asyncio.sleep(_RETRY_SECONDS)
 
 
 if __name__ == "__main__":

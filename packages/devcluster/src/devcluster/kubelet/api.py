@@ -15,10 +15,10 @@ from devcluster.kubelet.egress import SIMULATED
 _BAD_REQUEST = 400  # the API server passes its text on
 _FOLLOW_SECONDS = 0.2
 _CHUNK = 1 << 16
-_NOT_IMPLEMENTED = "this pod is a local process: use `dynamoctl port-forward` or the pod's proxy"
+_INSTEAD = {"portForward": "; use `dynamoctl port-forward GRAPH`"}
 
 Find = Callable[[str, str, str], Container | None]
-"""Namespace, pod, container → the container, if it is a local process."""
+"""Namespace, pod, container ("" is any) → the container, if it is a local process."""
 
 
 def application(find: Find) -> web.Application:
@@ -37,15 +37,16 @@ def application(find: Find) -> web.Application:
             return web.Response(status=_BAD_REQUEST, text=f"container {container.state.name} has no such log")
         return await _logged(request, container, file)
 
-    async def nothing_runs(request: web.Request) -> web.Response:
-        kind, namespace, pod, *rest = [*request.match_info["path"].split("/"), "", "", ""]
-        is_process = find(namespace, pod, rest[0] or "main") is not None
-        text = _NOT_IMPLEMENTED if is_process else SIMULATED
-        return web.Response(status=_BAD_REQUEST, text=f"{kind}: {text}" if is_process else text)
+    async def refuse(request: web.Request) -> web.Response:
+        verb, namespace, pod, *rest = [*request.match_info["path"].split("/"), "", "", ""]
+        if find(namespace, pod, rest[0]) is None:
+            return web.Response(status=_BAD_REQUEST, text=SIMULATED)
+        text = f"{verb} is not supported: the pod is a local process, not a container{_INSTEAD.get(verb, '')}"
+        return web.Response(status=_BAD_REQUEST, text=text)
 
     app = web.Application()
     app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", logs)
-    app.router.add_route("*", "/{path:.*}", nothing_runs)
+    app.router.add_route("*", "/{path:.*}", refuse)
     return app
 
 

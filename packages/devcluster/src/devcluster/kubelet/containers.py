@@ -36,8 +36,12 @@ def launched(command: tuple[str, ...]) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *command)
 
 
+Record = Callable[[str, str, str], None]
+"""Type, reason and message of an Event about the container."""
+
+
 class Container:
-    """One container; `changed` is called when its state changes."""
+    """One container; `changed` is called when its state changes, `record` for each Event."""
 
     def __init__(
         self,
@@ -51,6 +55,7 @@ class Container:
         program: Program,
         environment: Callable[[], Awaitable[Mapping[str, str]]],
         changed: Callable[[], None],
+        record: Record,
     ) -> None:
         self.spec = spec
         self.state = state
@@ -61,11 +66,13 @@ class Container:
         self._program = program
         self._environment = environment
         self._changed = changed
+        self._record = record
         self._process: asyncio.subprocess.Process | None = None
+        self._ending = asyncio.Event()
 
     def log(self, *, previous: bool = False) -> Path:
         """The file with the output of the current process, or of the one before."""
-        return self._logs / f"{max(self.state.restarts - previous, 0)}.log"
+        return self._logs / f"{self.state.restarts - previous}.log"
 
     async def run(self) -> None:
         """Run until the container is not restarted any more, or cancelled."""
@@ -73,19 +80,24 @@ class Container:
         while True:
             begun = loop_time()
             variables = await self._variables()
+            if self._ending.is_set():
+                return
             code = await self._run_once(variables, restarts)
-            if not is_restarted(self._policy, code):
+            if self._ending.is_set() or not is_restarted(self._policy, code):
                 return
             delays = 0 if loop_time() - begun > BACKOFF_RESET_SECONDS else delays
-            seconds = backoff_seconds(delays)
-            text = f"back-off {seconds:.0f}s restarting failed container={self.state.name}"
-            self._show(self.state.waiting("CrashLoopBackOff", text))
-            await asyncio.sleep(seconds)
+            if seconds := backoff_seconds(delays):
+                text = f"back-off {seconds:.0f}s restarting failed container={self.state.name}"
+                self._show(self.state.waiting("CrashLoopBackOff", text))
+                self._record("Warning", "BackOff", f"Back-off restarting failed container {self.state.name}")
+                await asyncio.sleep(seconds)
             restarts, delays = restarts + 1, delays + 1
 
     async def end(self, grace_seconds: float) -> None:
         """Run the hook, then SIGTERM, and SIGKILL at the end of the grace period."""
         begun = loop_time()
+        self._ending.set()
+        self._record("Normal", "Killing", f"Stopping container {self.state.name}")
         hook = ((self.spec.get("lifecycle") or {}).get("preStop") or {}).get("sleep")
         if hook and self._process is not None:
             waiting = asyncio.ensure_future(self._process.wait())
@@ -93,11 +105,15 @@ class Container:
         await self._end(max(grace_seconds - (loop_time() - begun), 0.0))
 
     async def _variables(self) -> Mapping[str, str]:
+        recorded = ""
         while True:
             try:
                 return await self._environment()
             except OperatorError as error:
                 self._show(self.state.waiting("CreateContainerConfigError", str(error)))
+                if str(error) != recorded:
+                    recorded = str(error)
+                    self._record("Warning", "Failed", f"Error: {error}")
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _run_once(self, variables: Mapping[str, str], restarts: int) -> int:
@@ -113,6 +129,7 @@ class Container:
             limit=_LINE_BYTES,
         )
         self._changed()
+        self._record("Normal", "Started", f"Started container {self.state.name}")
         checks = asyncio.create_task(self._check(variables))
         writes = asyncio.create_task(self._write_log(process))
         try:
@@ -120,7 +137,8 @@ class Container:
         finally:
             checks.cancel()
             self._signal(signal.SIGKILL)
-        await writes
+            await process.wait()
+            await writes
         self._show(self.state.terminated(code, started=started, at=now()))
         return code
 
@@ -139,7 +157,7 @@ class Container:
 
     async def _check(self, variables: Mapping[str, str]) -> None:
         if (startup := self.spec.get("startupProbe")) and not await self._passes(startup, variables):
-            await self._end(self._grace_seconds)
+            await self._restart("startup")
             return
         self._show(replace(self.state, is_started=True))
         async with asyncio.TaskGroup() as group:
@@ -148,7 +166,7 @@ class Container:
                 group.create_task(self._watch_liveness(liveness, variables))
 
     async def _passes(self, probe: Object, variables: Mapping[str, str]) -> bool:
-        async for passed in self._verdicts(probe, variables):
+        async for passed in self._verdicts("Startup", probe, variables):
             if passed is not None:
                 return passed
         return False
@@ -158,27 +176,35 @@ class Container:
         if probe is None:
             self._show(replace(self.state, is_ready=True))
             return
-        async for passed in self._verdicts(probe, variables):
+        async for passed in self._verdicts("Readiness", probe, variables):
             if bool(passed) != self.state.is_ready:
                 self._show(replace(self.state, is_ready=bool(passed)))
 
     async def _watch_liveness(self, probe: Object, variables: Mapping[str, str]) -> None:
-        async for passed in self._verdicts(probe, variables):
+        async for passed in self._verdicts("Liveness", probe, variables):
             if passed is False:
                 break
+        await self._restart("liveness")
+
+    async def _restart(self, kind: str) -> None:
+        text = f"Container {self.state.name} failed {kind} probe, will be restarted"
+        self._record("Normal", "Killing", text)
         await self._end(self._grace_seconds)
 
-    async def _verdicts(self, probe: Object, variables: Mapping[str, str]) -> AsyncIterator[bool | None]:
+    async def _verdicts(
+        self, kind: str, probe: Object, variables: Mapping[str, str]
+    ) -> AsyncIterator[bool | None]:
         verdict = probes.Verdict()
         await asyncio.sleep(float(probe.get("initialDelaySeconds") or 0))
         while True:
-            verdict = verdict.after(await self._ask(probe, variables), probe)
+            cause = await probes.failure(
+                probe, host=self._address, ports=self.spec.get("ports", ()), environment=variables
+            )
+            if cause and verdict.latest is not False:  # the first of several
+                self._record("Warning", "Unhealthy", f"{kind} probe failed: {cause}")
+            verdict = verdict.after(not cause, probe)
             yield verdict.passed
             await asyncio.sleep(probes.period_seconds(probe))
-
-    async def _ask(self, probe: Object, variables: Mapping[str, str]) -> bool:
-        ports = self.spec.get("ports", ())
-        return not await probes.failure(probe, host=self._address, ports=ports, environment=variables)
 
     async def _end(self, grace_seconds: float) -> None:
         process = self._process

@@ -10,6 +10,8 @@ from pathlib import Path
 _WORDS = Path(__file__).with_name("words.txt")
 """Two lines: adjectives and nouns."""
 _FIRST_ANSWER_TOKEN = 1000
+_MEAN_ANSWER_TOKENS = 64
+"""One of so many tokens ends an answer."""
 _BEGIN, _END = "<|begin|>", "<|end|>"
 _TEMPLATE = (
     "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}"
@@ -22,14 +24,15 @@ _SPACE = "\u0120"  # how byte-level tokens write a space
 def write(folder: Path) -> None:
     """Write the files."""
     vocabulary = _vocabulary()
-    begin, end = vocabulary[_BEGIN], vocabulary[_END]
+    begin = vocabulary[_BEGIN]
+    ends = [vocabulary[_END], *range(_FIRST_ANSWER_TOKEN, len(vocabulary), _MEAN_ANSWER_TOKENS)]
     files: dict[str, object] = {
         "tokenizer.json": _tokenizer(vocabulary),
         "config.json": {
             "architectures": ["LlamaForCausalLM"],
             "model_type": "llama",
             "bos_token_id": begin,
-            "eos_token_id": end,
+            "eos_token_id": ends,
             "vocab_size": len(vocabulary),
             "hidden_size": 16,
             "intermediate_size": 32,
@@ -39,7 +42,7 @@ def write(folder: Path) -> None:
             "max_position_embeddings": _CONTEXT,
             "torch_dtype": "float32",
         },
-        "generation_config.json": {"bos_token_id": begin, "eos_token_id": end},
+        "generation_config.json": {"bos_token_id": begin, "eos_token_id": ends},
         "tokenizer_config.json": {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "bos_token": _BEGIN,

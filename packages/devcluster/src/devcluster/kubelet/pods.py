@@ -1,10 +1,13 @@
 """The pods that are local processes: which, at which address, started and ended as the API server says."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import structlog
@@ -14,7 +17,7 @@ from devcluster.kubelet.containers import Container, now
 from devcluster.kubelet.egress import loopback
 from devcluster.kubelet.environment import Facts, environment
 from devcluster.kubelet.programs import Program, Runtime, program_of
-from devcluster.kubelet.status import ContainerState, pod_status
+from devcluster.kubelet.status import CONDITIONS, ContainerState, pod_status
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Change
 from kube_runtime.client.client import Client, Request
@@ -34,6 +37,7 @@ SIMULATION = Path(__file__).with_name("simulation.py")
 
 _KINDS = {"Secret": Kind("", "v1", "Secret"), "ConfigMap": Kind("", "v1", "ConfigMap")}
 _ACCOUNT = Kind("", "v1", "ServiceAccount")
+_EVENT = Kind("", "v1", "Event")
 _TOKEN_SECONDS = 365 * 24 * 3600
 _ENDED = ("Succeeded", "Failed")
 _HOST = "127.0.0.1"
@@ -60,9 +64,12 @@ class PodInFull(Resource):
 class RunningPod:
     """One pod: its containers, and the task that reports their states."""
 
-    def __init__(self, kubelet: "Kubelet", pod: PodInFull, programs: Sequence[Program], number: int) -> None:
+    def __init__(
+        self, kubelet: "Kubelet", pod: PodInFull, programs: Sequence[Program], number: int, events: str
+    ) -> None:
         self.pod = pod
         self.number = number
+        self._events = events
         self._kubelet = kubelet
         self._address = str(kubelet.network[number])
         self._host = loopback(kubelet.network[number])
@@ -71,20 +78,28 @@ class RunningPod:
         self._changed = asyncio.Event()
         self._changed.set()
         self._ending: asyncio.Task[None] | None = None
+        self.is_gone = False
+        """Whether the pod does not exist any more. Else the next kubelet finds its logs."""
         self.containers = {it.spec["name"]: it for it in self._containers(programs)}
 
     async def run(self) -> None:
         """Run the containers, and report, until cancelled."""
-        with suppress(asyncio.CancelledError):
+        try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._report())
                 for container in self.containers.values():
                     group.create_task(container.run())
+        except ExceptionGroup:
+            _log.exception("pod not run", pod=str(self.pod.key))
+        finally:
+            if self.is_gone:
+                shutil.rmtree(self._folder, ignore_errors=True)
 
-    def end(self, pod: PodInFull) -> None:
-        """Begin to end the containers; then the pod is deleted."""
+    def observe(self, pod: PodInFull) -> None:
+        """Take note of a newer state. If it is to be deleted, begin to end the containers; then it is."""
         self.pod = pod
-        if self._ending is None:
+        self._changed.set()
+        if pod.metadata.deletion_timestamp is not None and self._ending is None:
             self._ending = asyncio.create_task(self._end())
 
     @property
@@ -107,7 +122,7 @@ class RunningPod:
             await self._changed.wait()
             self._changed.clear()
             status = pod_status(
-                self.pod.status | reported,
+                _conditions(self.pod.status, reported),
                 [container.state for container in self.containers.values()],
                 policy=self.pod.spec.get("restartPolicy", "Always"),
                 address=self._address,
@@ -126,6 +141,8 @@ class RunningPod:
                     subresource="status",
                     uid=self.pod.metadata.uid,
                 )
+            except NotFound:
+                return
             except OperatorError as error:
                 _log.warning("status not reported", pod=str(self.pod.key), error=str(error))
                 self._changed.set()
@@ -137,7 +154,8 @@ class RunningPod:
         before = {it["name"]: it for it in self.pod.status.get("containerStatuses", ())}
         for spec, program in zip(self.pod.spec["containers"], programs, strict=True):
             name = spec["name"]
-            restarts = before.get(name, {}).get("restartCount", 0)
+            present = before.get(name, {})  # of a kubelet that was killed, and with it the process
+            restarts = present.get("restartCount", 0) + ("running" in present.get("state", {}))
 
             async def variables(spec: Object = spec) -> Mapping[str, str]:
                 return await self._variables(spec)
@@ -152,7 +170,32 @@ class RunningPod:
                 program=program,
                 environment=variables,
                 changed=self._changed.set,
+                record=partial(self._record, name),
             )
+
+    def _record(self, container: str, type_: str, reason: str, message: str) -> None:
+        """Report an Event, as `kubectl describe` shows it; a failure to do so is no failure of the pod."""
+        name, namespace, at = self.pod.metadata.name, self.pod.metadata.namespace, now()
+        body = {
+            "metadata": {"generateName": f"{name}."},
+            "involvedObject": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "namespace": namespace,
+                "name": name,
+                "uid": self.pod.metadata.uid,
+                "fieldPath": f"spec.containers{{{container}}}",
+            },
+            "type": type_,
+            "reason": reason,
+            "message": message,
+            "source": {"component": "kubelet", "host": self.pod.spec.get("nodeName", "")},
+            "firstTimestamp": at,
+            "lastTimestamp": at,
+            "count": 1,
+        }
+        request = Request("POST", path_of(_EVENT, namespace), body=msgspec.json.encode(body))
+        self._kubelet.start(self._kubelet.client.ask(request, _EVENT, None, repeatable=False))
 
     async def _variables(self, spec: Object) -> Mapping[str, str]:
         metadata, pod_spec = self.pod.metadata, self.pod.spec
@@ -171,11 +214,16 @@ class RunningPod:
         home = self._folder / "home"
         home.mkdir(parents=True, exist_ok=True)
         credentials = await self._credentials()
-        system = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOSTNAME": metadata.name}
+        system = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "HOSTNAME": metadata.name,
+            "DYN_SDK_DISABLE_ANSI_LOGGING": "1",
+        }
         return (
             system
             | declared
-            | self._kubelet.variables(self._host)
+            | self._kubelet.variables(self._host, self._events)
             | {"HOME": str(home), "KUBECONFIG": str(credentials)}
         )
 
@@ -205,6 +253,12 @@ class RunningPod:
         return file
 
 
+def _conditions(status: Object, reported: Object) -> list[Object]:
+    """Conditions of others as they are now, and ours as they were reported."""
+    others = [it for it in status.get("conditions", ()) if it["type"] not in CONDITIONS]
+    return others + [it for it in (reported or status).get("conditions", ()) if it["type"] in CONDITIONS]
+
+
 class Kubelet:
     """The pods of all nodes that are local processes."""
 
@@ -216,7 +270,7 @@ class Kubelet:
         authority: bytes,
         network: IPv4Network,
         folder: Path,
-        runtime: Runtime | None,
+        find_runtime: Callable[[], Runtime | None],
         simulation: Sequence[str],
     ) -> None:
         self.client = client
@@ -224,7 +278,7 @@ class Kubelet:
         self.authority = authority
         self.network = network
         self.folder = folder
-        self._runtime = runtime
+        self._find_runtime = find_runtime
         self._simulation = simulation
         self._pods: dict[str, tuple[RunningPod, asyncio.Task[None]]] = {}
         self._tasks = set[asyncio.Task[None]]()
@@ -241,18 +295,18 @@ class Kubelet:
             await asyncio.gather(*(task for _, task in self._pods.values()), return_exceptions=True)
 
     def container(self, namespace: str, pod: str, name: str) -> Container | None:
-        """A container of a pod that is a local process."""
+        """A container of a pod that is a local process; its first one without a name."""
         for running, _ in self._pods.values():
             if running.pod.key == (namespace, pod):
-                return running.containers.get(name)
+                return running.containers.get(name or next(iter(running.containers)))
         return None
 
-    def variables(self, host: str) -> dict[str, str]:
+    def variables(self, host: str, events: str) -> dict[str, str]:
         """What makes a program listen at this address only, and ask no other machine."""
         listens = ("DYN_HTTP_HOST", "DYN_SYSTEM_HOST", "DYN_TCP_RPC_HOST", "DYN_TCP_RESPONSE_STREAM_HOST")
         address, _, port = self.server.removeprefix("https://").partition(":")
         return dict.fromkeys((*listens, "DYN_EVENT_PLANE_HOST"), host) | {
-            "DYN_ZMQ_BROKER_URL": self._runtime.events if self._runtime else "",
+            "DYN_ZMQ_BROKER_URL": events,
             "HF_HUB_OFFLINE": "1",
             "KUBERNETES_SERVICE_HOST": address,
             "KUBERNETES_SERVICE_PORT": port,
@@ -269,12 +323,13 @@ class Kubelet:
         if present is None:
             if new.spec.get("nodeName") and new.status.get("phase") not in _ENDED:
                 self._begin(new)
-        elif new.metadata.deletion_timestamp is not None:
-            present[0].end(new)
+        else:
+            present[0].observe(new)
 
     def _begin(self, pod: PodInFull) -> None:
+        runtime = self._find_runtime()
         programs = [
-            program_of(spec, pod.metadata.labels, self._runtime, self._simulation)
+            program_of(spec, pod.metadata.labels, runtime, self._simulation)
             for spec in pod.spec["containers"]
         ]
         numbers = set(range(1, MOST_PODS + 1)) - {running.number for running, _ in self._pods.values()}
@@ -287,25 +342,31 @@ class Kubelet:
         elif not numbers:
             self._leave(pod, f"{MOST_PODS} pods are local processes already")
         else:
-            running = RunningPod(self, pod, [it for it in programs if it is not None], min(numbers))
+            events = runtime.events if runtime else ""
+            running = RunningPod(self, pod, [it for it in programs if it], min(numbers), events)
             self._pods[pod.metadata.uid] = running, asyncio.create_task(running.run())
-            if pod.metadata.deletion_timestamp is not None:
-                running.end(pod)
+            running.observe(pod)
 
     def _forget(self, uid: str) -> None:
         if uid in self._pods:
-            self._pods.pop(uid)[1].cancel()
+            running, task = self._pods.pop(uid)
+            running.is_gone = True
+            task.cancel()
 
     def _leave(self, pod: PodInFull, reason: str) -> None:
         """Let kwok simulate the pod."""
         metadata = {"labels": {LABEL: None}, "annotations": {REASON: reason}}
 
-        async def patch() -> None:
-            with suppress(OperatorError):
-                await self.client.merge_patch(
-                    PodInFull, pod.key, {"metadata": metadata}, uid=pod.metadata.uid
-                )
+        patch = self.client.merge_patch(PodInFull, pod.key, {"metadata": metadata}, uid=pod.metadata.uid)
+        self.start(patch)
 
-        task = asyncio.create_task(patch())
+    def start(self, request: Coroutine[Any, Any, object]) -> None:
+        """Send a request in the background; that it failed is not reported."""
+
+        async def send() -> None:
+            with suppress(OperatorError):
+                await request
+
+        task = asyncio.create_task(send())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

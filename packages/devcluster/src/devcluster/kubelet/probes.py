@@ -1,6 +1,7 @@
 """Probes of containers: when one passes (pure), and one question to a container."""
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,7 +59,9 @@ async def failure(
             return ""
     except TimeoutError:
         return f"no answer within {limit:g} s"
-    except (OSError, ValueError, EOFError) as error:
+    except OSError as error:
+        return os.strerror(error.errno).lower() if error.errno else str(error)
+    except (ValueError, EOFError) as error:
         return str(error)
 
 

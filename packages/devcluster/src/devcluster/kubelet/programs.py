@@ -24,6 +24,9 @@ _KEPT = (
     *("--num-gpu-blocks-override", "--data-parallel-size", "--startup-time"),
 )
 """Flags that the mocker has with the same meaning."""
+_RANDOM = "random words, no model"
+LORA_WORKER = Path(__file__).with_name("lora_worker.py")
+_LORA_SWITCH = {"name": "DYN_LORA_ENABLED", "value": "true"}
 _MODES = ("prefill", "decode")
 _SUB_COMPONENT = "nvidia.com/dynamo-sub-component-type"
 
@@ -78,12 +81,22 @@ def program_of(
     python = (str(runtime.python), "-m")
     if module == FRONTEND:
         return Program((*python, FRONTEND, *arguments), f"{FRONTEND} {runtime.version}")
+    mode = _mode(flags, labels)
+    if not mode and _takes_loras(container, flags):
+        worker = (str(runtime.python), str(LORA_WORKER), str(runtime.model), model)
+        return Program(
+            worker, f"a worker of {runtime.version} stands for {module}: {_RANDOM}, LoRAs by name only"
+        )
     kept = {"--max-model-len": _CONTEXT_TOKENS} | {name: flags[name] for name in _KEPT if flags.get(name)}
-    if mode := _mode(flags, labels):
+    if mode:
         kept["--disaggregation-mode"] = mode
     own = ("--model-path", str(runtime.model), "--model-name", model)
     command = (*python, MOCKER, *own, *(word for flag in kept.items() for word in flag))
-    return Program(command, f"{MOCKER} {runtime.version} stands for {module}: random words, no model")
+    return Program(command, f"{MOCKER} {runtime.version} stands for {module}: {_RANDOM}")
+
+
+def _takes_loras(container: Object, flags: Mapping[str, str]) -> bool:
+    return "--enable-lora" in flags or _LORA_SWITCH in container.get("env", ())
 
 
 def _mode(flags: Mapping[str, str], labels: Mapping[str, str]) -> str:

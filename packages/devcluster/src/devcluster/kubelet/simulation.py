@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from aiohttp import web
@@ -114,7 +114,7 @@ def frontend(metrics: Metrics) -> web.Application:
 
 
 async def _answered(
-    request: web.Request, body: dict[str, object], model: str, words: list[str], usage: dict[str, int]
+    request: web.Request, body: dict[str, object], model: str, words: Sequence[str], usage: dict[str, int]
 ) -> web.StreamResponse:
     head = {"id": f"simulated-{time.monotonic_ns()}", "created": int(time.time()), "model": model}
 

@@ -9,6 +9,8 @@ FIRST_BACKOFF_SECONDS = 10.0
 MOST_BACKOFF_SECONDS = 300.0
 BACKOFF_RESET_SECONDS = 600.0
 """A container that ran for so long is restarted after the first back-off again."""
+CONDITIONS = ("Initialized", "ContainersReady", "Ready")
+"""The conditions that a kubelet sets."""
 _SIGNALLED = 128
 
 
@@ -50,8 +52,8 @@ class ContainerState:
 
 
 def backoff_seconds(restarts: int) -> float:
-    """The pause before a restart, after so many of them."""
-    return min(FIRST_BACKOFF_SECONDS * 2.0**restarts, MOST_BACKOFF_SECONDS)
+    """The pause before a restart, after so many of them: none before the first."""
+    return min(FIRST_BACKOFF_SECONDS * 2.0 ** (restarts - 1), MOST_BACKOFF_SECONDS) if restarts else 0.0
 
 
 def is_restarted(policy: str, exit_code: int) -> bool:
@@ -70,7 +72,7 @@ def phase_of(containers: Sequence[ContainerState], policy: str) -> str:
 
 
 def pod_status(
-    before: Object,
+    before: Iterable[Object],
     containers: Sequence[ContainerState],
     *,
     policy: str,
@@ -80,14 +82,14 @@ def pod_status(
     started: str,
     now: str,
 ) -> Object:
-    """The status to report, with the conditions of others as they are in `before`."""
+    """The status to report. `before` are the conditions up to now, also those of others, which stay."""
     is_ready = all(container.is_ready for container in containers)
     unready = [container.name for container in containers if not container.is_ready]
     cause = {"reason": "ContainersNotReady", "message": f"containers with unready status: {unready}"}
     phase = phase_of(containers, policy)
     if phase == "Succeeded":
         cause = {"reason": "PodCompleted"}
-    conditions = {it["type"]: it for it in before.get("conditions", ())}
+    conditions = {it["type"]: it for it in before}
     passed = all(conditions.get(gate, {}).get("status") == "True" for gate in gates)
     for kind, holds in (("Initialized", True), ("ContainersReady", is_ready), ("Ready", is_ready and passed)):
         status = "True" if holds else "False"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from devcluster.kubelet.programs import FRONTEND, MOCKER, Runtime, invocation, program_of
+from devcluster.kubelet.programs import FRONTEND, LORA_WORKER, MOCKER, Runtime, invocation, program_of
 from kube_runtime.types.meta import Object
 
 EXAMPLES = Path(__file__).parents[5] / "examples"
@@ -74,3 +74,19 @@ def test_flags_that_mean_the_same_reach_the_mocker() -> None:
 )
 def test_other_programs_are_not_run(container: Object) -> None:
     assert program_of(container, {}, RUNTIME, SIMULATION) is None
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"args": ["-m", "dynamo.vllm", "--enable-lora", "--model", "m"]},
+        {
+            "args": ["-m", "dynamo.vllm", "--model", "m"],
+            "env": [{"name": "DYN_LORA_ENABLED", "value": "true"}],
+        },
+    ],
+)
+def test_a_worker_with_loras_is_one_that_takes_them(container: Object) -> None:
+    program = program_of(container, {}, RUNTIME, SIMULATION)
+    assert program is not None
+    assert program.command == ("/venv/bin/python", str(LORA_WORKER), "/model", "m")

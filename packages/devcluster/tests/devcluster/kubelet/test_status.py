@@ -16,7 +16,9 @@ def ended(returncode: int) -> ContainerState:
     return RUNNING.terminated(returncode, started="2026-01-01T00:00:00Z", at="2026-01-01T00:00:09Z")
 
 
-def status_of(containers: Sequence[ContainerState], before: Object, *, gates: Sequence[str] = ()) -> Object:
+def status_of(
+    containers: Sequence[ContainerState], before: Sequence[Object] = (), *, gates: Sequence[str] = ()
+) -> Object:
     return pod_status(
         before,
         containers,
@@ -56,22 +58,25 @@ def test_a_signal_has_the_exit_code_of_a_shell() -> None:
 
 
 def test_the_back_off_doubles_up_to_five_minutes() -> None:
-    assert [backoff_seconds(n) for n in range(7)] == [10, 20, 40, 80, 160, 300, 300]
+    assert [backoff_seconds(n) for n in range(8)] == [0, 10, 20, 40, 80, 160, 300, 300]
 
 
 def test_a_pod_is_ready_when_all_containers_and_gates_are() -> None:
     gate = {"type": "example.com/gate", "status": "True"}
-    assert condition(status_of([READY], {}), "Ready")["status"] == "True"
-    assert condition(status_of([READY, RUNNING], {}), "Ready")["status"] == "False"
-    assert condition(status_of([READY], {}, gates=[gate["type"]]), "Ready")["status"] == "False"
-    with_gate = status_of([READY], {"conditions": [gate]}, gates=[gate["type"]])
+    assert condition(status_of([READY]), "Ready")["status"] == "True"
+    assert condition(status_of([READY, RUNNING]), "Ready")["status"] == "False"
+    assert condition(status_of([READY], gates=[gate["type"]]), "Ready")["status"] == "False"
+    with_gate = status_of([READY], [gate], gates=[gate["type"]])
     assert condition(with_gate, "Ready")["status"] == "True"
 
 
 def test_a_condition_that_stays_keeps_its_time_and_conditions_of_others_stay() -> None:
     scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:30Z"}
-    status = status_of([READY], {"conditions": [scheduled, ready]})
+    status = status_of([READY], [scheduled, ready])
     assert condition(status, "PodScheduled") == scheduled
     assert condition(status, "Ready") == ready
-    assert condition(status_of([RUNNING], status), "Ready")["lastTransitionTime"] == "2026-01-01T00:01:00Z"
+    assert (
+        condition(status_of([RUNNING], status["conditions"]), "Ready")["lastTransitionTime"]
+        == "2026-01-01T00:01:00Z"
+    )

@@ -48,9 +48,8 @@ from dynamo_operator.shared.conditions import GraphReason
 from kube_runtime.apply.suppression import Recent
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
-from kube_runtime.commandline import visible
 from kube_runtime.controller.manager import Health
-from kube_runtime.errors import OperatorError
+from kube_runtime.errors import OperatorError, visible
 from kube_runtime.server import ConnectionLimit, Limits
 from kube_runtime.times import TokenBucket, loop_time, seconds_between
 from kube_runtime.tls import Certificate

@@ -10,8 +10,10 @@ from cyclopts import CycloptsError
 
 from dynamo_graphs import Latency
 from dynamo_graphs.output import write_yaml
+from dynamo_graphs.reader import NAME_IN_WORDS
 from dynamo_operator.shared.problems import is_subdomain
-from dynamo_profiler.charts import COLUMNS, row
+from dynamo_profiler.candidates import COLUMNS, row
+from dynamo_profiler.spelling import as_flags
 from dynamo_profiler.study import Study, study
 from dynamoctl.options import ProfileOptions
 from dynamoctl.screen import show, show_json, table
@@ -47,11 +49,11 @@ def print_profile(options: ProfileOptions, output: str, *, plot: Path | None, re
         lines = [COLUMNS, *map(row, result.candidates)]
         csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
     elif output == "json":
-        texts = {"choice": result.choice.text(), "answer": result.answer.lines, "notes": [result.note]}
+        texts = {"choice": result.choice.text(), "answer": result.lines, "notes": [result.note]}
         show_json({**texts, "candidates": result.rows()})
     else:
         rows = [[*map(str, row(candidate))][: len(_HEAD)] for candidate in result.cheapest]
-        show(result.note, "", table(_HEAD, rows), "", *map(_sentence, result.answer.lines))
+        show(result.note, "", table(_HEAD, rows), "", *map(_sentence, result.lines))
 
 
 def print_new(options: ProfileOptions, name: str, replicas: int) -> None:
@@ -60,13 +62,13 @@ def print_new(options: ProfileOptions, name: str, replicas: int) -> None:
     Raises: CycloptsError: the name is invalid; OperatorError: a value is, or the model does not fit.
     """
     if not is_subdomain(name):
-        raise CycloptsError(f'invalid name "{name}" (expected a name, for example chat)')
+        raise CycloptsError(f'invalid name "{name}" (expected {NAME_IN_WORDS}, for example chat)')
     result = _study(options, name)
     graph = result.documents[0]
     for service in graph["spec"]["services"].values():
         if service["componentType"] == "worker" and replicas:
             service["replicas"] = replicas
-    for line in result.answer.lines:
+    for line in (result.note, *result.lines):
         print(f"# {line}")
     write_yaml([graph], sys.stdout)
 
@@ -85,7 +87,7 @@ def _study(options: ProfileOptions, name: str = "") -> Study:
             input_tokens=options.isl,
             output_tokens=options.osl,
         ),
-        seen=lambda step: print(f"{step.phase.value}: {step.message}", file=sys.stderr, flush=True),
+        spell=as_flags,
         name=name,
         model_config=_config(options.model_config),
         **given,

@@ -40,8 +40,8 @@ from dynamoctl.installation.upgrade import PULL_SECRETS
 from dynamoctl.options import CheckOptions
 from dynamoctl.screen import show, show_json
 from dynamoctl.target import cluster
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import Forbidden, NotFound, Unreachable
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import Forbidden, NotFound, Unreachable, visible
 from kube_runtime.types.kinds import Lease, Node, Pod, ValidatingWebhookConfiguration
 from kube_runtime.types.meta import Kind, Object
 

@@ -422,7 +422,7 @@ def admission(trial: str, *, is_expected: bool) -> Finding:
 
 _MONITORING = "monitoring.coreos.com"
 _VALUES = "dynamo-operator"
-_REMEDY = "helm upgrade --install dynamo-crds, or: dynamoctl crds | kubectl apply --server-side -f -"
+_REMEDY = "helm upgrade --install dynamo-crds, or: dynamoctl install crds | kubectl apply --server-side -f -"
 
 
 class DefinedVersion(Struct):

@@ -54,10 +54,12 @@ class Shape(Protocol):
     @property
     def zero(self) -> object:
         """What null in a list or a map stands for."""
+        ...
 
     @property
     def keeps_zero(self) -> bool:
         """Whether a field with a zero value (0, false, an empty text, list, map or object) is not absent."""
+        ...
 
     def read(self, value: object) -> Any:
         """The value without what the shape does not declare. Raises ConversionError."""

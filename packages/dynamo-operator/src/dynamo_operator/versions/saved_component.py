@@ -1,0 +1,110 @@
+"""What is saved of a component of v1beta1, because a service of v1alpha1 cannot hold it."""
+
+from dynamo_operator.versions.component import has_block
+from dynamo_operator.versions.containers import (
+    MAIN,
+    Mounts,
+    comparable,
+    containers_of,
+    has_more_than_a_name,
+    mounts_of,
+    name_of,
+    named,
+    place_of,
+)
+from dynamo_operator.versions.pod_template import needs_template, pod_template
+from kube_runtime.types.meta import Fields, Object
+
+
+def saved_component(component: Fields, service: Fields) -> Object:
+    """The part of a component to be saved, without its name; empty if there is none."""
+    saved: Object = {}
+    if "frontendSidecar" in component and "frontendSidecar" not in service:
+        saved["frontendSidecar"] = component["frontendSidecar"]
+    if "podTemplate" in component:
+        target = saved.get("frontendSidecar")
+        template = _saved_template(component["podTemplate"], service, target)
+        if template is not None:
+            saved["podTemplate"] = template
+    experimental = component.get("experimental")
+    if experimental is not None:
+        if not has_block(experimental):
+            saved["experimental"] = experimental
+        elif "grove" in experimental:
+            saved["experimental"] = {"grove": experimental["grove"]}
+    return saved
+
+
+def _saved_template(template: Fields, service: Fields, target: str | None) -> Object | None:
+    """The part of a pod template that the one built of the service lacks. None: it lacks nothing."""
+    rebuilt = pod_template(service) if needs_template(service) else None
+    containers, rebuilt_containers = containers_of(template), containers_of(rebuilt or {})
+    is_generated = rebuilt is not None and named(containers, MAIN) is None
+    names = [name_of(container) for container in containers]
+    rebuilt_names = [name_of(container) for container in rebuilt_containers]
+    if is_generated:
+        rebuilt_names.remove(MAIN)
+    keeps_order = names != rebuilt_names
+    metadata = {
+        name: value
+        for name, value in template.get("metadata", {}).items()
+        if name not in ("labels", "annotations")
+    }
+    is_marked = is_generated or (not template and rebuilt is None)
+    is_same = [*map(comparable, containers)] == [*map(comparable, rebuilt_containers)]
+    is_target_saved = target is not None and target in names
+    if is_same and not (metadata or keeps_order or is_target_saved or is_marked):
+        return None
+    others = {name_of(container): container for container in reversed(rebuilt_containers)}
+    saved = [
+        entry
+        for container in containers
+        if _is_listed(
+            container,
+            entry := _saved_container(container, others.get(name_of(container))),
+            others.get(name_of(container)),
+            is_needed=keeps_order or (target is not None and name_of(container) == target),
+        )
+    ]
+    if not (metadata or saved or is_marked):
+        return None
+    result: Object = {"metadata": metadata} if metadata else {}
+    return {**result, "spec": {"containers": saved}} if saved else result
+
+
+def _is_listed(container: Object, entry: Object, rebuilt: Object | None, *, is_needed: bool) -> bool:
+    if is_needed or not name_of(container) or has_more_than_a_name(entry):
+        return True
+    if name_of(container) != MAIN:
+        return False
+    places = {place_of(mount) for mount in mounts_of(container)}
+    return not has_more_than_a_name(container) or any(
+        place_of(mount) not in places for mount in mounts_of(rebuilt)
+    )
+
+
+def _saved_container(container: Object, rebuilt: Object | None) -> Object:
+    """The name of a container, and what the rebuilt one lacks."""
+    entry: Object = {"name": container["name"]} if "name" in container else {}
+    if container.get("name") == MAIN:
+        if mounts := mounts_of(container):
+            entry["volumeMounts"] = _saved_mounts(mounts, mounts_of(rebuilt))
+    elif rebuilt is None:
+        entry = container
+    elif comparable(container) != comparable(rebuilt):
+        skipped = {"image", "args", "env"}
+        if container.get("envFrom") == rebuilt.get("envFrom"):
+            skipped.add("envFrom")
+        entry |= {name: value for name, value in container.items() if name not in skipped}
+    return entry
+
+
+def _saved_mounts(mounts: list[Object], rebuilt: list[Object]) -> list[Object]:
+    """Volume and path of each mount, or all of it if the rebuilt one differs."""
+    lookup = Mounts(rebuilt)
+    return [
+        {name: value for name, value in mount.items() if name in ("name", "mountPath")}
+        if lookup.like(mount) == mount
+        else mount
+        for mount in mounts
+    ]

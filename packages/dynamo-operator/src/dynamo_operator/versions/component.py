@@ -64,7 +64,8 @@ def service_of(component: Fields, saved: Fields | None) -> Object:
     for block in _SWITCHED:
         if block in experimental:
             service[block] = {"enabled": True, **_with_mode(experimental[block], _MODES_BACK)}
-    service.update(some(experimental, ["checkpoint"]))
+    if "checkpoint" in experimental:
+        service["checkpoint"] = {"enabled": False, **experimental["checkpoint"]}
     service.update(service_pods(component, saved))
     restore(service, component, saved)
     return service

@@ -52,7 +52,7 @@ def convert(document: object, to: str) -> Object:
     kind = document.get("kind")
     way = ways.get(kind) if isinstance(kind, str) else None
     if way is None:
-        raise invalid(kind, " or ".join(ways)).within("kind")
+        raise invalid(kind, f"one of {', '.join(ways)}").within("kind")
     try:
         converted = way.convert(way.shape.read(document))
     except RecursionError:

@@ -92,8 +92,8 @@ def _in_order(names: set[str], earlier: Sequence[Object]) -> list[str]:
 def _services(components: list[Object], saved: Fields, *, is_first: bool) -> tuple[Object, list[Object]]:
     """The services of components, and what is saved of these.
 
-    `is_first`: the graph was never in v1alpha1. Then a component with pods is saved in any case, so that the way
-    back knows where the graph came from.
+    `is_first`: the graph was never in v1alpha1. Then a component with pods is saved in any case, so that the
+    way back knows where the graph came from.
     """
     keeps_order = not _are_sorted([component.get("name", "") for component in components])
     services: Object = {}

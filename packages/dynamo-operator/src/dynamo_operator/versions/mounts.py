@@ -167,7 +167,7 @@ class Lookup:
 def with_options(mounts: Sequence[Object], earlier: Sequence[Object], cache: Place | None) -> list[Object]:
     """Mounts that stem from entries, with the options that earlier mounts had, such as `readOnly`.
 
-    A cache comes first among them. If it did not earlier, and nothing else changed, the earlier order returns.
+    A cache comes first among them. If it did not earlier, and nothing changed, the earlier order returns.
     """
     lookup = Lookup(earlier)
     completed = [{**(lookup.like(mount) or {}), **mount} for mount in mounts]

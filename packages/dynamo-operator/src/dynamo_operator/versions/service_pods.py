@@ -36,13 +36,19 @@ def service_pods(component: Fields, saved: Fields) -> Object:
         service.update(_main_fields(main))
     extra = {
         **without(template.get("spec", {}), "containers"),
-        **present(containers=others, mainContainer=without(main or {}, *_OWN_FIELDS)),
+        **present(containers=others, mainContainer=_rest(main or {})),
     }
     metadata = some(template.get("metadata", {}), ("annotations", "labels"))
     return {
         **service,
         **present(extraPodMetadata=metadata, extraPodSpec=extra, volumeMounts=entries_from(component, main)),
     }
+
+
+def _rest(main: Fields) -> Object:
+    """What a service has no fields for: it stays in the `mainContainer`."""
+    resources = without(main.get("resources", {}), "requests", "limits", "claims")
+    return {**without(main, *_OWN_FIELDS), **present(resources=resources)}
 
 
 def _main_fields(main: Fields) -> Object:

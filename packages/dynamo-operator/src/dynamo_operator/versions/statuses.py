@@ -6,7 +6,7 @@ from kube_runtime.types.meta import Fields, Object
 
 
 def component_status(service: Fields) -> Object:
-    """The status of a component in v1beta1, which lists workloads where a service may name the last one only."""
+    """The status of a component in v1beta1, which lists all workloads; a service may name the last one."""
     names = service.get("componentNames") or [*present(name=service.get("componentName")).values()]
     return {**some(service, common.COMPONENT_STATUS), **present(componentNames=names)}
 

@@ -289,6 +289,13 @@ class ComponentFields(TypedDict, total=False):
     scaling_adapter: api.ScalingAdapterSwitch | None
     disruption_budget: api.DisruptionBudget | None
     epp_config: api.EppConfig | None
+    min_available: int | None
+    runtime_version_override: str | None
+    frontend_sidecar: Object | None
+    topology_constraint: Object | None
+    gpu_memory_service: Object | None
+    failover: Object | None
+    checkpoint: Object | None
 
 
 class ServiceOptions(ComponentFields, total=False):
@@ -317,6 +324,9 @@ class GraphFields(TypedDict, total=False):
     labels: dict[str, str]
     annotations: dict[str, str]
     progress_deadline_seconds: int | None
+    priority_class_name: str | None
+    topology_constraint: Object | None
+    experimental: Object | None
 
 
 _CONTAINER = ("image", "command", "args")

@@ -103,6 +103,7 @@ class RequestFields(TypedDict, total=False):
     enable_gpu_discovery: bool
     auto_apply: bool
     deployment_overrides: DeploymentOverrides | None
+    runtime_version_override: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -213,6 +213,8 @@ def plain_edits() -> Iterator[Edit]:
     """An edit of each switch, number and text of a service."""
     hints, plain = get_type_hints(ComponentSpec), ((bool, True), (int, 3), (str, "other"))
     for field in msgspec.structs.fields(ComponentSpec):
+        if field.name in ("min_available", "runtime_version_override"):
+            continue
         values = (value for type_, value in plain if hints[field.name] in (type_, type_ | None))
         yield from (of(field.encode_name, value) for value in values)
 
@@ -250,6 +252,12 @@ SERVICE = [
     of("disruptionBudget.minAvailable", 1),
     of("disruptionBudget.maxUnavailable", 1),
     of("eppConfig", EPP["eppConfig"]),
+    of("minAvailable", 2, replicas=2),
+    of("checkpoint", {"enabled": True}),
+    of("failover", {"enabled": True}),
+    of("frontendSidecar", {"image": "r/frontend:1"}),
+    of("gpuMemoryService", {"enabled": True}),
+    of("topologyConstraint", {"packDomain": "rack"}),
     of("ingress.enabled", value=True, ingress={**INGRESS, "enabled": False}),
     of("ingress.host", "other", ingress=INGRESS),
     of("ingress.hostPrefix", "p-", ingress=INGRESS),
@@ -278,6 +286,9 @@ SPEC = [
         if field not in ("name", "create")
     ),
     of("pvcs.retain", value=True, pvcs=[{"name": "a"}]),
+    of("experimental.kvTransferPolicy", {"domain": "rack", "labelKey": "rack"}),
+    of("priorityClassName", "high"),
+    of("topologyConstraint", {"topologyProfile": "t"}),
 ]
 
 ELSEWHERE = {
@@ -288,6 +299,7 @@ ELSEWHERE = {
     "services.scalingAdapter.enabled": "a DynamoGraphDeploymentScalingAdapter, which the controller applies",
     "services.eppConfig.config": "of endpoint pickers; part of tests/golden",
     "services.eppConfig.configMapRef": "the same",
+    "services.runtimeVersionOverride": "the warning about an image without a version",
     "services.volumeMounts.useAsCompilationCache": "of engines; part of tests/golden",
 }
 """Fields whose effect is in no object that is rendered here."""

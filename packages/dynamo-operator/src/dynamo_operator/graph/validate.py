@@ -44,6 +44,7 @@ from dynamo_operator.graph.api import (
 )
 from dynamo_operator.names import is_on_grove
 from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.inert import inert_warnings
 from dynamo_operator.shared.problems import (
     MOST_PROBLEMS,
     Problem,
@@ -276,6 +277,7 @@ _FLAGGED: Final = frozenset(("vllm", "sglang"))
 # because the warning stays in the status for as long as the spec has the cause (`graph/status.py`).
 def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Warnings of a graph and all of its services."""
+    yield from inert_warnings(graph.spec, "spec")
     for key, service in sorted(graph.spec.services.items()):
         yield from inoperative(framework.as_component(graph, service), service_path(key))
     for index, claim in enumerate(graph.spec.pvcs):
@@ -307,6 +309,7 @@ def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Prob
     at = f"{path}.extraPodSpec.mainContainer"
     name = framework.framework(spec).name
     main = framework.started(spec.component_type, name, written)
+    yield from inert_warnings(spec, path)
     yield from _command_warnings(spec, main, at)
     if main.get("ports"):
         yield from _port_warnings(spec, main, at)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dynamo_operator import labels
-from dynamo_operator.component.api import CATEGORIES, GROUP, VERSION
+from dynamo_operator.component.api import CATEGORIES, GROUP, RUNTIME_VERSION_PATTERN, VERSION
 from dynamo_operator.names import SUBDOMAIN_LIMIT
 from kube_runtime.crd import AGE, Column, Definition, Field, JsonText
 from kube_runtime.types.kinds import Job, Pod, PodStatus
@@ -229,8 +229,11 @@ class DynamoGraphDeploymentRequestSpec(Struct):
 
     model: Annotated[str, Field("Model to deploy, such as `Qwen/Qwen3-0.6B`; also given to the profiler.")]
     backend: Annotated[
-        Literal["vllm", "sglang", "trtllm"],
-        Field("Inference backend to profile; also given to the profiler."),
+        Literal["vllm", "sglang", "trtllm", "auto"],
+        Field(
+            "Inference backend to profile; also given to the profiler. `auto` lets the profiler choose, "
+            "which that of this operator cannot."
+        ),
     ]
     profiling_config: Annotated[ProfilingConfig, Field("Settings of the profiling Job.")]
     use_mocker: Annotated[
@@ -259,6 +262,13 @@ class DynamoGraphDeploymentRequestSpec(Struct):
     ] = False
     deployment_overrides: Annotated[
         DeploymentOverrides | None, Field("Name, namespace, metadata and image of the generated graph.")
+    ] = None
+    runtime_version_override: Annotated[
+        str | None,
+        Field(
+            "Version of the Dynamo runtime in the images, if their tags are not versions.",
+            pattern=RUNTIME_VERSION_PATTERN,
+        ),
     ] = None
 
 

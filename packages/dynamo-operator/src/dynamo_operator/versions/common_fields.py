@@ -36,6 +36,8 @@ COMPONENT: Fields = {
     "disruptionBudget": ANY_OBJECT,  # ours
 }
 
+COMPONENT_DEPLOYMENT: Fields = {"backendFramework": TEXT}
+
 CHECKPOINT = pointer(
     enabled=KEPT_FLAG,
     mode=TEXT,
@@ -95,6 +97,11 @@ GRAPH_STATUS: Fields = {
     "readyServices": TEXT,
     "replicas": KEPT_INTEGER,
     "selector": TEXT,
+}
+COMPONENT_DEPLOYMENT_STATUS: Fields = {
+    **STATUS,
+    "selector": TEXT,  # ours
+    "backendFramework": TEXT,  # ours
 }
 ROLLING_UPDATE: Fields = {
     "phase": TEXT,

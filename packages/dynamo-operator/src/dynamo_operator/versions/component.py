@@ -3,11 +3,14 @@
 from typing import Final
 
 from dynamo_operator.versions import common_fields as common
-from dynamo_operator.versions.containers import SIDECAR, Place, containers_of, named
-from dynamo_operator.versions.pod_template import needs_template, pod_template, restored_template
+from dynamo_operator.versions.containers import SIDECAR, containers_of, named
+from dynamo_operator.versions.mounts import Place, cache_of
+from dynamo_operator.versions.parts import present, reversed_names, some, without
+from dynamo_operator.versions.pod_template import needs_template, pod_template
 from dynamo_operator.versions.quantities import is_zero
 from dynamo_operator.versions.restored_service import restore
-from dynamo_operator.versions.service_pods import cache_of, service_pods
+from dynamo_operator.versions.restored_template import restored_template
+from dynamo_operator.versions.service_pods import service_pods
 from kube_runtime.types.meta import Fields, Object
 
 _WORKER: Final = "worker"
@@ -15,32 +18,28 @@ _ROLES: Final = ("prefill", "decode")
 """Sub-types of a worker in v1alpha1, types in v1beta1."""
 _SWITCHED: Final = ("gpuMemoryService", "failover")
 """Fields with `enabled` in v1alpha1, whose presence is enough in v1beta1."""
-_BLOCKS: Final = (*_SWITCHED, "checkpoint")
 _MODES: Final = {"intraPod": "IntraPod", "interPod": "InterPod"}
-_MODES_BACK: Final = {mode: word for word, mode in _MODES.items()}
+_MODES_BACK: Final = reversed_names(_MODES)
 
 
 def component_of(service: Fields, name: str, earlier: Fields | None) -> Object:
-    """The component of a service; `earlier` is a component's part that the service could not hold."""
-    component: Object = {field: service[field] for field in common.COMPONENT if field in service}
-    if name:
-        component["name"] = name
-    if type_ := _type_of(service):
-        component["type"] = type_
-    if (size := _shared_memory_size(service)) is not None:
-        component["sharedMemorySize"] = size
-    cache = cache_of(service.get("volumeMounts", []))
+    """The component of a service; `earlier` is the part of a component that the service could not hold."""
+    earlier = earlier or {}
+    component = {
+        **some(service, common.COMPONENT),
+        **present(name=name, type=_type_of(service), sharedMemorySize=_memory_size(service)),
+    }
+    cache = cache_of(service)
     if cache is not None:
-        component["compilationCache"] = _present(pvcName=cache.volume, mountPath=cache.path)
+        component["compilationCache"] = present(pvcName=cache.volume, mountPath=cache.path)
     if service.get("scalingAdapter", {}).get("enabled"):
         component["scalingAdapter"] = {}
-    earlier = earlier or {}
     template = _template_of(service, earlier, cache)
     if template is not None:
         component["podTemplate"] = template
     if "frontendSidecar" in service:
         component["frontendSidecar"] = SIDECAR
-    elif _is_sidecar_kept(earlier, template):
+    elif _is_sidecar_kept(earlier, template or {}):
         component["frontendSidecar"] = earlier["frontendSidecar"]
     experimental = _experimental_of(service, earlier.get("experimental"))
     if experimental is not None:
@@ -49,13 +48,14 @@ def component_of(service: Fields, name: str, earlier: Fields | None) -> Object:
 
 
 def service_of(component: Fields, saved: Fields | None) -> Object:
-    """The service of a component; `saved` is a service's part that the component could not hold."""
-    service: Object = {field: component[field] for field in common.COMPONENT if field in component}
+    """The service of a component; `saved` is the part of a service that the component could not hold."""
+    saved = saved or {}
     type_ = component.get("type")
-    if type_ in _ROLES:
-        service["componentType"], service["subComponentType"] = _WORKER, type_
-    elif type_:
-        service["componentType"] = type_
+    is_role = type_ in _ROLES
+    service = {
+        **some(component, common.COMPONENT),
+        **present(componentType=_WORKER if is_role else type_, subComponentType=type_ if is_role else None),
+    }
     if (size := component.get("sharedMemorySize")) is not None:
         service["sharedMemory"] = {"disabled": True} if is_zero(size) else {"size": size}
     if "scalingAdapter" in component:
@@ -65,8 +65,7 @@ def service_of(component: Fields, saved: Fields | None) -> Object:
         if block in experimental:
             service[block] = {"enabled": True, **_with_mode(experimental[block], _MODES_BACK)}
     if "checkpoint" in experimental:
-        service["checkpoint"] = experimental["checkpoint"]
-    saved = saved or {}
+        service["checkpoint"] = {"enabled": False, **experimental["checkpoint"]}
     service.update(service_pods(component, saved))
     restore(service, component, saved)
     return service
@@ -74,7 +73,7 @@ def service_of(component: Fields, saved: Fields | None) -> Object:
 
 def has_block(experimental: Fields) -> bool:
     """Whether v1alpha1 has a field for a part of `experimental`; if so, its presence need not be saved."""
-    return any(block in experimental for block in _BLOCKS)
+    return any(block in experimental for block in (*_SWITCHED, "checkpoint"))
 
 
 def _type_of(service: Fields) -> str | None:
@@ -83,11 +82,11 @@ def _type_of(service: Fields) -> str | None:
     return role if type_ == _WORKER and role in _ROLES else type_
 
 
-def _shared_memory_size(service: Fields) -> str | int | float | None:
+def _memory_size(service: Fields) -> str | float | None:
     memory = service.get("sharedMemory", {})
     if memory.get("disabled"):
         return "0"
-    size: str | int | float | None = memory.get("size")
+    size: str | float | None = memory.get("size")
     return None if size is None or is_zero(size) else size
 
 
@@ -97,20 +96,18 @@ def _template_of(service: Fields, earlier: Fields, cache: Place | None) -> Objec
     return pod_template(service) if needs_template(service) else None
 
 
-def _is_sidecar_kept(earlier: Fields, template: Fields | None) -> bool:
+def _is_sidecar_kept(earlier: Fields, template: Fields) -> bool:
     """Whether an earlier reference to a sidecar still has its container, or never had one."""
     if "frontendSidecar" not in earlier:
         return False
     name = earlier["frontendSidecar"]
     had_container = named(containers_of(earlier.get("podTemplate", {})), name) is not None
-    return not had_container or named(containers_of(template or {}), name) is not None
+    return not had_container or named(containers_of(template), name) is not None
 
 
 def _experimental_of(service: Fields, earlier: Fields | None) -> Object | None:
     blocks: Object = {
-        block: _with_mode(
-            {name: value for name, value in service[block].items() if name != "enabled"}, _MODES
-        )
+        block: _with_mode(without(service[block], "enabled"), _MODES)
         for block in _SWITCHED
         if service.get(block, {}).get("enabled")
     }
@@ -120,13 +117,9 @@ def _experimental_of(service: Fields, earlier: Fields | None) -> Object | None:
         return blocks or None
     if not blocks:
         return None if has_block(earlier) else {**earlier}
-    return {**blocks, "grove": earlier["grove"]} if "grove" in earlier else blocks
+    return {**blocks, **some(earlier, ["grove"])}
 
 
 def _with_mode(block: Object, words: dict[str, str]) -> Object:
     mode = block.get("mode")
     return block if mode is None else {**block, "mode": words.get(mode, mode)}
-
-
-def _present(**fields: str) -> Object:
-    return {name: value for name, value in fields.items() if value}

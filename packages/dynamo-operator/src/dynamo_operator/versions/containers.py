@@ -1,9 +1,9 @@
 """Containers: the one named `main`, what is laid over what, and which ones are the same."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from dynamo_operator.versions.parts import without
 from dynamo_operator.versions.resources import comparable_resources
 from kube_runtime.types.meta import Fields, Object
 
@@ -12,20 +12,9 @@ MAIN: Final = "main"
 SIDECAR: Final = "sidecar-frontend"
 """Name of the container that the field `frontendSidecar` of v1alpha1 becomes."""
 PROBES: Final = ("livenessProbe", "readinessProbe")
+"""Probes that a service of v1alpha1 has fields for."""
 
 _ZERO: Final[tuple[object, ...]] = (None, "", 0, False, [])
-
-
-class Place(NamedTuple):
-    """What tells the mounts of a container apart."""
-
-    volume: str
-    path: str
-
-
-def place_of(mount: Fields) -> Place:
-    """Where a container's mount is."""
-    return Place(mount.get("name", ""), mount.get("mountPath", ""))
 
 
 def name_of(container: Fields) -> str:
@@ -39,10 +28,23 @@ def named(containers: Iterable[Object], name: str) -> Object | None:
     return next((container for container in containers if name_of(container) == name), None)
 
 
+def by_name(containers: Sequence[Object]) -> dict[str, Object]:
+    """The first container of each name."""
+    return {name_of(container): container for container in reversed(containers)}
+
+
 def containers_of(template: Fields) -> list[Object]:
     """The containers of a pod template."""
     containers: list[Object] = template.get("spec", {}).get("containers", [])
     return containers
+
+
+def main_and_others(containers: list[Object]) -> tuple[Object | None, list[Object]]:
+    """The first container named `main`, and the others."""
+    for index, container in enumerate(containers):
+        if name_of(container) == MAIN:
+            return container, [*containers[:index], *containers[index + 1 :]]
+    return None, containers
 
 
 def has_more_than_a_name(container: Fields) -> bool:
@@ -67,7 +69,7 @@ def merged(dedicated: Object, container: Object) -> Object:
 
     Variables are replaced in place or appended, and all mounts stay, those of the container first.
     """
-    result = laid_over(dedicated, {name: value for name, value in container.items() if name != "name"})
+    result = laid_over(dedicated, without(container, "name"))
     if env := merged_env(dedicated.get("env", []), container.get("env", [])):
         result["env"] = env
     if mounts := [*container.get("volumeMounts", []), *dedicated.get("volumeMounts", [])]:
@@ -102,25 +104,3 @@ def comparable(container: Object) -> Object:
     """A container with its quantities in canonical form."""
     resources = container.get("resources")
     return {**container, "resources": comparable_resources(resources)} if resources else container
-
-
-class Mounts:
-    """The mounts of a container, to be looked up by their place, or by a volume that is mounted once."""
-
-    def __init__(self, mounts: Sequence[Object]) -> None:
-        self._at = {place_of(mount): mount for mount in reversed(mounts)}
-        counts = Counter(name_of(mount) for mount in mounts)
-        self._only = {name_of(mount): mount for mount in mounts if counts[name_of(mount)] == 1}
-
-    def __contains__(self, place: object) -> bool:
-        return place in self._at
-
-    def like(self, mount: Fields) -> Object | None:
-        """The mount at the same place, or else the only one of the same volume."""
-        return self._at.get(place_of(mount)) or self._only.get(name_of(mount))
-
-
-def mounts_of(container: Fields | None) -> list[Object]:
-    """The mounts of a container, if there is one."""
-    mounts: list[Object] = (container or {}).get("volumeMounts", [])
-    return mounts

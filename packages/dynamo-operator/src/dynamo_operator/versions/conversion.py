@@ -19,38 +19,40 @@ class _Way:
     convert: Callable[[Fields], Object]
 
 
-_TO_V1BETA1: Final = {
+_FROM_V1ALPHA1: Final = {
     "DynamoGraphDeployment": _Way(v1alpha1.GRAPH, graph.to_v1beta1),
     "DynamoComponentDeployment": _Way(v1alpha1.COMPONENT_DEPLOYMENT, component_deployment.to_v1beta1),
     "DynamoGraphDeploymentRequest": _Way(v1alpha1.REQUEST, request.to_v1beta1),
     "DynamoGraphDeploymentScalingAdapter": _Way(v1alpha1.ADAPTER, adapter.to_v1beta1),
 }
-_TO_V1ALPHA1: Final = {
+_FROM_V1BETA1: Final = {
     "DynamoGraphDeployment": _Way(v1beta1.GRAPH, graph.to_v1alpha1),
     "DynamoComponentDeployment": _Way(v1beta1.COMPONENT_DEPLOYMENT, component_deployment.to_v1alpha1),
     "DynamoGraphDeploymentRequest": _Way(v1beta1.REQUEST, request.to_v1alpha1),
     "DynamoGraphDeploymentScalingAdapter": _Way(v1beta1.ADAPTER, adapter.to_v1alpha1),
 }
-_WAYS: Final = {
-    (v1alpha1.API_VERSION, v1beta1.API_VERSION): _TO_V1BETA1,
-    (v1beta1.API_VERSION, v1alpha1.API_VERSION): _TO_V1ALPHA1,
+_SOURCES: Final = {
+    v1beta1.API_VERSION: (v1alpha1.API_VERSION, _FROM_V1ALPHA1),
+    v1alpha1.API_VERSION: (v1beta1.API_VERSION, _FROM_V1BETA1),
 }
 
 
 def convert(document: object, to: str) -> Object:
     """The object in the version `to`, such as `nvidia.com/v1beta1`. It shares parts with the document.
 
-    Raises ConversionError.
+    Raises ConversionError, for any JSON that is not an object of the other version.
     """
     if not isinstance(document, dict):
         raise invalid(document, "an object")
-    version, kind = document.get("apiVersion"), document.get("kind")
-    ways = _WAYS.get((version, to)) if isinstance(version, str) else None
-    if ways is None:
-        raise ConversionError(f"cannot convert {version} to {to}", "apiVersion")
+    if to not in _SOURCES:
+        raise invalid(to, " or ".join(sorted(_SOURCES))).within("desiredAPIVersion")
+    source, ways = _SOURCES[to]
+    if document.get("apiVersion") != source:
+        raise invalid(document.get("apiVersion"), f'"{source}"').within("apiVersion")
+    kind = document.get("kind")
     way = ways.get(kind) if isinstance(kind, str) else None
     if way is None:
-        raise ConversionError(f"{kind} has no other version", "kind")
+        raise invalid(kind, f"one of {', '.join(ways)}").within("kind")
     try:
         converted = way.convert(way.shape.read(document))
     except RecursionError:

@@ -1,8 +1,8 @@
 """`profilingConfig.config` of a v1alpha1 request: free JSON, some leaves of which are fields in v1beta1."""
 
-from collections.abc import Collection
 from typing import Final, NamedTuple
 
+from dynamo_operator.versions.parts import renamed, reversed_names, without
 from kube_runtime.types.meta import Fields, Object
 
 _MODEL_CACHE: Final = {"pvcName": "pvcName", "modelPathInPvc": "pvcModelPath", "pvcMountPath": "pvcMountPath"}
@@ -28,12 +28,11 @@ def taken_apart(config: Fields) -> tuple[Leaves, Object]:
         targets["optimizationType"] = sla["optimizationType"]
     lengths = {name: int(sla[name]) for name in ("isl", "osl") if _is_length(sla.get(name))}
     paths = {name: cache[name] for name in _MODEL_CACHE if cache.get(name) and isinstance(cache[name], str)}
-    model_cache = {_MODEL_CACHE[name]: path for name, path in paths.items()}
-    rest = _reduced(config, "sla", _without(sla, {*targets, *lengths}))
-    rest_of_deployment = _reduced(deployment, "modelCache", _without(cache, paths))
+    rest = _reduced(config, "sla", without(sla, *targets, *lengths))
+    rest_of_deployment = _reduced(deployment, "modelCache", without(cache, *paths))
     rest = _reduced(rest, "deployment", rest_of_deployment) if paths else rest
-    rest = _without(rest, {"planner"}) if planner else rest
-    return Leaves(targets, lengths, model_cache, planner), rest
+    rest = without(rest, "planner") if planner else rest
+    return Leaves(targets, lengths, renamed(paths, _MODEL_CACHE), planner), rest
 
 
 def put_together(leaves: Leaves, rest: Fields) -> Object:
@@ -43,11 +42,7 @@ def put_together(leaves: Leaves, rest: Fields) -> Object:
         config["sla"] = {**_object_in(config, "sla"), **sla}
     if leaves.model_cache:
         deployment = _object_in(config, "deployment")
-        paths = {
-            name: leaves.model_cache[field]
-            for name, field in _MODEL_CACHE.items()
-            if field in leaves.model_cache
-        }
+        paths = renamed(leaves.model_cache, reversed_names(_MODEL_CACHE))
         cache = {**_object_in(deployment, "modelCache"), **paths}
         config["deployment"] = {**deployment, "modelCache": cache}
     if leaves.planner:
@@ -68,12 +63,8 @@ def _is_length(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST_TOKENS
 
 
-def _without(source: Fields, names: Collection[str]) -> Object:
-    return {name: value for name, value in source.items() if name not in names}
-
-
 def _reduced(source: Fields, name: str, left: Object) -> Object:
     """The object with what is left of an object in it; one that held nothing before stays."""
     if not isinstance(source.get(name), dict):
         return {**source}
-    return {**source, name: left} if left or not source[name] else _without(source, {name})
+    return {**source, name: left} if left or not source[name] else without(source, name)

@@ -36,7 +36,9 @@ def is_quantity(text: str) -> bool:
 
 def text_of(quantity: Typed) -> str:
     """The text of a quantity, which may be typed as a number."""
-    return quantity if isinstance(quantity, str) else format(Decimal(str(quantity)), "f")
+    if isinstance(quantity, str):
+        return quantity
+    return str(int(quantity)) if quantity == int(quantity) else format(Decimal(str(quantity)), "f")
 
 
 def is_zero(quantity: Typed) -> bool:

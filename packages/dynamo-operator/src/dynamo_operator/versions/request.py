@@ -4,6 +4,7 @@ from typing import Final
 
 from dynamo_operator.versions import common_fields as common
 from dynamo_operator.versions import preserved, request_status, v1alpha1, v1beta1
+from dynamo_operator.versions.parts import present, some, without
 from dynamo_operator.versions.preserved import Payload
 from dynamo_operator.versions.profiling_config import Leaves, put_together, taken_apart
 from dynamo_operator.versions.shapes import invalid
@@ -27,6 +28,7 @@ _CONVERTED: Final = frozenset({"profilerImage", "config", "resources", *_POD_FIE
 _TARGETS: Final = ("ttft", "itl", "optimizationType")
 _LENGTHS: Final = ("isl", "osl")
 _LOADS: Final = ("concurrency", "requestRate")
+_ONLY_V1BETA1: Final = ("hardware", "searchStrategy")
 
 
 def to_v1beta1(request: Fields) -> Object:
@@ -60,48 +62,40 @@ def _spec_to_v1beta1(request: Fields, earlier: Fields) -> tuple[Object, Object]:
     if not isinstance(config, dict | None):
         raise invalid(config, "an object").within("spec", "profilingConfig", "config")
     leaves, rest = taken_apart(config or {})
-    spec: Object = {name: request[name] for name in common.REQUEST if name in request}
-    spec["autoApply"] = request.get("autoApply", False)
-    image = profiling.get("profilerImage") or request.get("deploymentOverrides", {}).get("workersImage")
-    features = {"planner": leaves.planner, "mocker": {"enabled": True} if request.get("useMocker") else None}
-    if not features["mocker"]:
-        features["mocker"] = earlier.get("features", {}).get("mocker")
-    earlier_overrides = earlier.get("overrides", {})
-    overrides = {
-        "profilingJob": _job(profiling, earlier_overrides.get("profilingJob")),
-        "dgd": earlier_overrides.get("dgd"),
+    overrides, mocker = earlier.get("overrides", {}), earlier.get("features", {}).get("mocker")
+    spec = {
+        **some(request, common.REQUEST),
+        "autoApply": request.get("autoApply", False),
+        **present(
+            image=profiling.get("profilerImage")
+            or request.get("deploymentOverrides", {}).get("workersImage"),
+            sla={**leaves.sla, **some(earlier.get("sla", {}), ["e2eLatency"])},
+            workload={**leaves.workload, **some(earlier.get("workload", {}), _LOADS)},
+            modelCache=leaves.model_cache,
+            features={
+                **present(planner=leaves.planner),
+                **_given(mocker={"enabled": True} if request.get("useMocker") else mocker),
+            },
+            overrides={
+                **_given(profilingJob=_job(profiling, overrides.get("profilingJob"))),
+                **some(overrides, ["dgd"]),
+            },
+        ),
+        **some(earlier, _ONLY_V1BETA1),
     }
-    parts = {
-        "image": image,
-        "sla": {**leaves.sla, **_some(earlier.get("sla", {}), "e2eLatency")},
-        "workload": {**leaves.workload, **_some(earlier.get("workload", {}), *_LOADS)},
-        "modelCache": leaves.model_cache,
-        "features": {name: feature for name, feature in features.items() if feature},
-        "overrides": {name: override for name, override in overrides.items() if override is not None},
-    }
-    spec.update({name: part for name, part in parts.items() if part})
-    spec.update(_some(earlier, "hardware", "searchStrategy"))
-    return spec, _saved(request, config, rest)
-
-
-def _saved(request: Fields, config: Object | None, rest: Object) -> Object:
-    saved = _some(request, "enableGpuDiscovery")
-    profiling = {
-        name: value for name, value in request.get("profilingConfig", {}).items() if name not in _CONVERTED
-    }
+    profiling_rest = without(profiling, *_CONVERTED)
     if rest or config == {}:
-        profiling["config"] = rest
-    if profiling:
-        saved["profilingConfig"] = profiling
-    if overrides := request.get("deploymentOverrides"):
-        saved["deploymentOverrides"] = overrides
-    return saved
+        profiling_rest["config"] = rest
+    saved = {
+        **some(request, ["enableGpuDiscovery"]),
+        **present(profilingConfig=profiling_rest, deploymentOverrides=request.get("deploymentOverrides")),
+    }
+    return spec, saved
 
 
 def _job(profiling: Fields, earlier: Object | None) -> Object | None:
     """The Job of a profiling configuration; its first container is the profiler."""
-    pod_fields = _some(profiling, *_POD_FIELDS)
-    resources = profiling.get("resources")
+    pod_fields, resources = some(profiling, _POD_FIELDS), profiling.get("resources")
     if not pod_fields and not resources:
         return earlier
     job = earlier or {}
@@ -114,66 +108,62 @@ def _job(profiling: Fields, earlier: Object | None) -> Object | None:
 
 
 def _spec_to_v1alpha1(request: Fields, saved: Fields) -> Object:
-    spec: Object = {name: request[name] for name in common.REQUEST if name in request}
-    spec["autoApply"] = request.get("autoApply", True)
-    if request.get("features", {}).get("mocker", {}).get("enabled"):
-        spec["useMocker"] = True
-    saved_profiling = saved.get("profilingConfig", {})
-    profiling: Object = {name: value for name, value in saved_profiling.items() if name not in _CONVERTED}
-    if "image" in request:
-        profiling["profilerImage"] = request["image"]
+    features, saved_profiling = request.get("features", {}), saved.get("profilingConfig", {})
+    planner, saved_config = features.get("planner"), saved_profiling.get("config")
     pod = request.get("overrides", {}).get("profilingJob", {}).get("template", {}).get("spec", {})
-    profiling.update(_some(pod, *_POD_FIELDS))
-    if pod.get("containers") and "resources" in pod["containers"][0]:
-        profiling["resources"] = pod["containers"][0]["resources"]
-    saved_config = saved_profiling.get("config")
-    planner = request.get("features", {}).get("planner")
+    (profiler, *_) = pod.get("containers") or [{}]
     leaves = Leaves(
-        _some(request.get("sla", {}), *_TARGETS),
-        _some(request.get("workload", {}), *_LENGTHS),
+        some(request.get("sla", {}), _TARGETS),
+        some(request.get("workload", {}), _LENGTHS),
         request.get("modelCache", {}),
         planner if isinstance(planner, dict) else {},
     )
     config = put_together(leaves, saved_config if isinstance(saved_config, dict) else {})
-    if config or saved_config == {}:
-        profiling["config"] = config
-    if profiling:
-        spec["profilingConfig"] = profiling
-    spec.update(_some(saved, "enableGpuDiscovery", "deploymentOverrides"))
-    return spec
+    profiling = {
+        **without(saved_profiling, *_CONVERTED),
+        **present(profilerImage=request.get("image")),
+        **some(pod, _POD_FIELDS),
+        **some(profiler, ["resources"]),
+        **({"config": config} if config or saved_config == {} else {}),
+    }
+    return {
+        **some(request, common.REQUEST),
+        "autoApply": request.get("autoApply", True),
+        **present(useMocker=features.get("mocker", {}).get("enabled"), profilingConfig=profiling),
+        **some(saved, ("enableGpuDiscovery", "deploymentOverrides")),
+    }
 
 
 def _remainder(request: Fields) -> Object:
     """The part of a v1beta1 request that v1alpha1 cannot hold."""
-    mocker = request.get("features", {}).get("mocker")
-    overrides = request.get("overrides", {})
-    job = _job_remainder(overrides["profilingJob"]) if "profilingJob" in overrides else None
-    parts = {
-        "workload": _some(request.get("workload", {}), *_LOADS),
-        "sla": _some(request.get("sla", {}), "e2eLatency"),
-        "overrides": {**_some(overrides, "dgd"), **({"profilingJob": job} if job else {})},
-        "features": {"mocker": mocker} if mocker is not None and not mocker.get("enabled") else {},
+    mocker, overrides = request.get("features", {}).get("mocker"), request.get("overrides", {})
+    is_off = mocker is not None and not mocker.get("enabled")
+    job = _job_remainder(overrides.get("profilingJob", {}))
+    return {
+        **present(
+            workload=some(request.get("workload", {}), _LOADS),
+            sla=some(request.get("sla", {}), ["e2eLatency"]),
+            overrides={**present(profilingJob=job), **some(overrides, ["dgd"])},
+            features={"mocker": mocker} if is_off else None,
+        ),
+        **some(request, _ONLY_V1BETA1),
     }
-    some = {name: part for name, part in parts.items() if part}
-    return {**some, **_some(request, "hardware", "searchStrategy")}
 
 
-def _job_remainder(job: Object) -> Object:
+def _job_remainder(job: Fields) -> Object:
+    """A Job without what `profilingConfig` has fields for."""
     template = job.get("template", {})
-    spec = {name: value for name, value in template.get("spec", {}).items() if name not in _POD_FIELDS}
-    if spec.get("containers"):
+    spec = without(template.get("spec", {}), *_POD_FIELDS)
+    if "containers" in spec:
         first, *others = spec["containers"]
-        first = {name: value for name, value in first.items() if name != "resources"}
-        spec["containers"] = [first, *others]
-        if not first and not others:
-            del spec["containers"]
-    template = {**template, "spec": spec} if spec else _without(template, "spec")
-    return {**job, "template": template} if template else _without(job, "template")
+        first = without(first, "resources")
+        spec = {
+            **without(spec, "containers"),
+            **present(containers=[first, *others] if first or others else []),
+        }
+    template = {**without(template, "spec"), **present(spec=spec)}
+    return {**without(job, "template"), **present(template=template)}
 
 
-def _some(source: Fields, *names: str) -> Object:
-    return {name: source[name] for name in names if name in source}
-
-
-def _without(source: Fields, dropped: str) -> Object:
-    return {name: value for name, value in source.items() if name != dropped}
+def _given(**fields: object) -> Object:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -38,8 +38,10 @@ def comparable_resources(resources: Object) -> Object:
     return {**resources, **canonized}
 
 
-def survive(resources: Object) -> bool:
+def come_back(resources: Object | None) -> bool:
     """Whether a service's resources come back the same from a container that the Go operator writes."""
+    if resources is None:
+        return True
     written = comparable_resources(container_resources(resources))
     return bool(resources) and service_resources(written) == resources
 

@@ -3,15 +3,14 @@
 from dynamo_operator.versions.component import has_block
 from dynamo_operator.versions.containers import (
     MAIN,
-    Mounts,
     comparable,
     containers_of,
     has_more_than_a_name,
-    mounts_of,
     name_of,
     named,
-    place_of,
 )
+from dynamo_operator.versions.mounts import Lookup, mounts_of, place_of
+from dynamo_operator.versions.parts import some, without
 from dynamo_operator.versions.pod_template import needs_template, pod_template
 from kube_runtime.types.meta import Fields, Object
 
@@ -45,11 +44,7 @@ def _saved_template(template: Fields, service: Fields, target: str | None) -> Ob
     if is_generated:
         rebuilt_names.remove(MAIN)
     keeps_order = names != rebuilt_names
-    metadata = {
-        name: value
-        for name, value in template.get("metadata", {}).items()
-        if name not in ("labels", "annotations")
-    }
+    metadata = without(template.get("metadata", {}), "labels", "annotations")
     is_marked = is_generated or (not template and rebuilt is None)
     is_same = [*map(comparable, containers)] == [*map(comparable, rebuilt_containers)]
     is_target_saved = target is not None and target in names
@@ -101,10 +96,5 @@ def _saved_container(container: Object, rebuilt: Object | None) -> Object:
 
 def _saved_mounts(mounts: list[Object], rebuilt: list[Object]) -> list[Object]:
     """Volume and path of each mount, or all of it if the rebuilt one differs."""
-    lookup = Mounts(rebuilt)
-    return [
-        {name: value for name, value in mount.items() if name in ("name", "mountPath")}
-        if lookup.like(mount) == mount
-        else mount
-        for mount in mounts
-    ]
+    lookup = Lookup(rebuilt)
+    return [some(mount, ("name", "mountPath")) if lookup.like(mount) == mount else mount for mount in mounts]

@@ -2,20 +2,16 @@
 
 from typing import Final
 
-from dynamo_operator.versions.containers import PROBES, SIDECAR, mounts_of, named, place_of
-from dynamo_operator.versions.pod_template import has_content, survive_or_absent
+from dynamo_operator.versions import mounts, resources
+from dynamo_operator.versions.containers import SIDECAR, named
+from dynamo_operator.versions.origins import has_origins, save_origins
+from dynamo_operator.versions.parts import some
+from dynamo_operator.versions.pod_template import has_content
 from dynamo_operator.versions.quantities import is_zero
-from dynamo_operator.versions.restored_service import ONLY_V1ALPHA1, PAIRS, SWITCHES
-from dynamo_operator.versions.service_pods import entry_place, is_cache
+from dynamo_operator.versions.restored_service import ONLY_V1ALPHA1, SWITCHES
 from kube_runtime.types.meta import Fields, Object
 
-_ALWAYS: Final = (
-    *(field for field in ONLY_V1ALPHA1 if field != "subComponentType"),
-    "envFromSecret",
-    "frontendSidecar",
-)
-_SPLIT: Final = frozenset({"name", "env", "resources", "volumeMounts", *PROBES})
-"""Fields of a `mainContainer` that a service has a place for, too."""
+_ALWAYS: Final = (*ONLY_V1ALPHA1, "envFromSecret", "frontendSidecar")
 
 
 def saved_service(service: Fields, component: Fields, *, saves_origins: bool) -> Object:
@@ -23,66 +19,30 @@ def saved_service(service: Fields, component: Fields, *, saves_origins: bool) ->
 
     `saves_origins`: also where values of `main` came from if nothing else has to be saved.
     """
-    saved: Object = {field: service[field] for field in _ALWAYS if field in service}
-    is_promoted = component.get("type") != service.get("componentType")
-    if "subComponentType" in service and not is_promoted:
-        saved["subComponentType"] = service["subComponentType"]
-    if not survive_or_absent(service):
-        saved["resources"] = service["resources"]
-    if _are_mounts_saved(service):
-        saved["volumeMounts"] = service["volumeMounts"]
-    if "sharedMemory" in service and _is_shared_memory_saved(service["sharedMemory"]):
-        saved["sharedMemory"] = service["sharedMemory"]
-    if service.get("extraPodMetadata") == {}:
-        saved["extraPodMetadata"] = {}
-    if "extraPodSpec" in service and _is_extra_pod_spec_saved(service):
-        saved["extraPodSpec"] = service["extraPodSpec"]
-    saved.update(
-        {field: service[field] for field in SWITCHES if field in service and _is_off(service, field)}
-    )
+    is_saved = {
+        "subComponentType": component.get("type") == service.get("componentType"),
+        "resources": not resources.come_back(service.get("resources")),
+        "volumeMounts": not mounts.come_back(service),
+        "sharedMemory": not _comes_back(service.get("sharedMemory", {})),
+        "extraPodMetadata": not service.get("extraPodMetadata"),
+        "extraPodSpec": not _is_rebuilt(service),
+        **{field: not service.get(field, {}).get("enabled") for field in SWITCHES},
+    }
+    saved = some(service, (*_ALWAYS, *(field for field in is_saved if is_saved[field])))
     main = service.get("extraPodSpec", {}).get("mainContainer")
-    if main is not None and (saves_origins or saved or not _SPLIT.isdisjoint(main)):
-        _save_origins(saved, service, main)
+    if main is not None and (saves_origins or saved or has_origins(main)):
+        save_origins(saved, service, main)
     return saved
 
 
-def _is_off(service: Fields, field: str) -> bool:
-    return field != "checkpoint" and not service[field].get("enabled")
-
-
-def _are_mounts_saved(service: Fields) -> bool:
-    """Whether mounts would come back in another order, or fewer of them.
-
-    The one cache of v1beta1 comes back first, and what is mounted twice at one place comes back once.
-    """
-    entries = service.get("volumeMounts", [])
-    inner = mounts_of(service.get("extraPodSpec", {}).get("mainContainer"))
-    places = [*map(place_of, inner), *map(entry_place, entries)]
-    return any(map(is_cache, entries[1:])) or (bool(entries) and len({*places}) < len(places))
-
-
-def _is_shared_memory_saved(memory: Fields) -> bool:
+def _comes_back(memory: Fields) -> bool:
+    """Whether shared memory has either a size or `disabled`, of which v1beta1 makes a size."""
     has_size = "size" in memory and not is_zero(memory["size"])
-    return has_size if memory.get("disabled") else not has_size
+    return has_size is not memory.get("disabled", False)
 
 
-def _is_extra_pod_spec_saved(service: Fields) -> bool:
-    extra = service["extraPodSpec"]
+def _is_rebuilt(service: Fields) -> bool:
+    """Whether an `extraPodSpec` says something, and not of a container that a sidecar replaces."""
+    extra = service.get("extraPodSpec", {})
     has_sidecar = named(extra.get("containers", []), SIDECAR) is not None
-    return not has_content(extra) or (has_sidecar and "frontendSidecar" in service)
-
-
-def _save_origins(saved: Object, service: Fields, main: Fields) -> None:
-    """Save both fields of each that became one field of `main`."""
-    saved_main: Object = {**saved.get("extraPodSpec", {}).get("mainContainer", {})}
-    is_any = False
-    for field, inner in PAIRS:
-        if field in service:
-            saved[field] = service[field]
-        if inner in main:
-            saved_main[inner] = main[inner]
-        is_any = is_any or field in service or inner in main
-    if "name" in main:
-        saved_main["name"] = main["name"]
-    if is_any or saved_main:
-        saved["extraPodSpec"] = {**saved.get("extraPodSpec", {}), "mainContainer": saved_main}
+    return has_content(extra) and not (has_sidecar and "frontendSidecar" in service)

@@ -91,13 +91,9 @@ GRAPH_STATUS = value(
 )
 GRAPH = value(metadata=METADATA, spec=GRAPH_SPEC, status=GRAPH_STATUS)
 
-COMPONENT_DEPLOYMENT_SPEC = value(backendFramework=TEXT, **_SERVICE)
+COMPONENT_DEPLOYMENT_SPEC = value(**common.COMPONENT_DEPLOYMENT, **_SERVICE)
 COMPONENT_DEPLOYMENT_STATUS = value(
-    **common.STATUS,
-    podSelector=TEXT_MAP,
-    service=COMPONENT_STATUS,
-    selector=TEXT,  # ours
-    backendFramework=TEXT,  # ours
+    **common.COMPONENT_DEPLOYMENT_STATUS, podSelector=TEXT_MAP, service=COMPONENT_STATUS
 )
 COMPONENT_DEPLOYMENT = value(
     metadata=METADATA, spec=COMPONENT_DEPLOYMENT_SPEC, status=COMPONENT_DEPLOYMENT_STATUS

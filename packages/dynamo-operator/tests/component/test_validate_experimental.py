@@ -52,6 +52,7 @@ def test_a_component_without_problems(fields: Object) -> None:
 
 ONLY_WORKERS = "GPU memory service is only supported for worker, prefill, or decode components"
 NO_CONTAINER = "does not name a container in extraPodSpec.containers"
+TAKEN = 'a container named "sidecar-frontend" already exists in extraPodSpec.containers'
 ONE_SHADOW = (
     'is invalid for mode="intraPod": intraPod uses a fixed 1 primary + 1 shadow sidecar; use '
     'failover.mode="interPod" to configure numShadows'
@@ -72,6 +73,10 @@ REFUSED: list[tuple[Object, list[str]]] = [
             f"spec.gpuMemoryService.extraClientContainers[0]: {NO_CONTAINER}",
             'spec.gpuMemoryService.extraClientContainers[2]: duplicate container "main"',
         ],
+    ),
+    (
+        {"frontendSidecar": {"image": "i"}, "extraPodSpec": {"containers": [{"name": "sidecar-frontend"}]}},
+        [f"spec.frontendSidecar: cannot inject frontend sidecar: {TAKEN}"],
     ),
     (failover(), ['spec.failover: gpuMemoryService is required when failover mode is "intraPod"']),
     ({**APART, **failover()}, ['spec.failover.mode: must match gpuMemoryService.mode "interPod"']),

@@ -279,7 +279,7 @@ def _typed_problems(
     for field, probe in (("livenessProbe", spec.liveness_probe), ("readinessProbe", spec.readiness_probe)):
         if probe is not None:
             yield from probe_problems(probe, f"{path}.{field}")
-    if spec.gpu_memory_service or spec.failover or spec.checkpoint:
+    if spec.gpu_memory_service or spec.failover or spec.checkpoint or spec.frontend_sidecar:
         yield from experimental_problems(spec, path)
 
 

@@ -1,4 +1,4 @@
-"""The rules of what v1beta1 calls experimental: GPU memory service, failover, checkpoint.
+"""The rules of GPU memory service, failover, checkpoint and the frontend beside a worker.
 
 The operator does not act on these fields (`shared/inert.py`). The rules are those of the Go operator of
 Dynamo 1.x, so that a manifest that it refuses is not stored either.
@@ -10,6 +10,7 @@ from typing import Final
 from dynamo_operator.component.api import ComponentSpec, is_worker
 from dynamo_operator.component.framework import gpus
 from dynamo_operator.shared.problems import Problem, ProblemKind
+from dynamo_operator.shared.written import FRONTEND_SIDECAR
 from kube_runtime.types.meta import Fields
 
 INTRA_POD: Final = "intraPod"
@@ -33,6 +34,17 @@ def experimental_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     yield from _memory_problems(spec, f"{path}.gpuMemoryService")
     yield from _failover_problems(spec, f"{path}.failover")
     yield from _checkpoint_problems(spec, f"{path}.checkpoint")
+    if spec.frontend_sidecar is not None and FRONTEND_SIDECAR in _containers(spec):
+        message = (
+            f'cannot inject frontend sidecar: a container named "{FRONTEND_SIDECAR}" already exists in '
+            "extraPodSpec.containers"
+        )
+        yield Problem(f"{path}.frontendSidecar", message, ProblemKind.FORBIDDEN)
+
+
+def _containers(spec: ComponentSpec) -> set[object]:
+    """The names of the containers beside the main one."""
+    return {container.get("name") for container in (spec.extra_pod_spec or {}).get("containers") or ()}
 
 
 def _memory_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
@@ -45,13 +57,12 @@ def _memory_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     if not gpus(spec):
         message = "GPU memory service requires resources.limits.gpu >= 1"
         yield Problem(path, message, ProblemKind.FORBIDDEN)
-    names = {container.get("name") for container in (spec.extra_pod_spec or {}).get("containers") or ()}
-    seen = set[str]()
+    names, seen = _containers(spec) | {"main"}, set[str]()
     for index, name in enumerate(service.get("extraClientContainers") or ()):
         at = f"{path}.extraClientContainers[{index}]"
         if name in seen:
             yield Problem(at, f'duplicate container "{name}"', ProblemKind.DUPLICATE)
-        elif name not in names | {"main"}:
+        elif name not in names:
             yield Problem(at, "does not name a container in extraPodSpec.containers")
         seen.add(name)
 

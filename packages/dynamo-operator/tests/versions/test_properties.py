@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_operator.crds import RESOURCES, defaulted
+from dynamo_operator.crds import LATER_RESOURCES, RESOURCES, defaulted
 from dynamo_operator.versions.conversion import ConversionError, convert
 from dynamo_operator.versions.quantities import is_zero
 from kube_runtime.types.meta import Object, Resource
@@ -22,7 +22,7 @@ PAYLOADS = {f"nvidia.com/{kind}-{part}" for kind in ("dgd", "dcd", "dgdr") for p
 DICE = st.integers(min_value=0).map(Random)
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 EVERY_VERSION = pytest.mark.parametrize("version", API_VERSIONS)
-CONVERTED_KINDS = [resource for resource in RESOURCES if resource.KIND.name in KINDS.values()]
+OLD_KINDS = [resource for resource in RESOURCES if resource.KIND.name in KINDS.values()]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
@@ -139,7 +139,14 @@ def test_an_object_has_the_payload_of_one_version_only(kind: str, version: str, 
     assert not [text for text in ours.values() if "ofNeitherVersion" in text]
 
 
-@pytest.mark.parametrize("resource", CONVERTED_KINDS)
+@pytest.mark.parametrize("resource", LATER_RESOURCES)
+@given(DICE)
+def test_what_the_schema_of_v1beta1_takes_is_converted(resource: type[Resource], dice: Random) -> None:
+    with suppress(ConversionError):
+        convert(odd_document(resource, dice), OLD)
+
+
+@pytest.mark.parametrize("resource", OLD_KINDS)
 @given(DICE)
 def test_whatever_the_schema_takes_is_converted_there_and_back(
     resource: type[Resource], dice: Random

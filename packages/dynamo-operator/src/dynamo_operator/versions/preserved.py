@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from dynamo_operator.versions.parts import present, without
 from dynamo_operator.versions.shapes import FLAG, TEXT, Base64, ConversionError, Shape, Struct, items
 from kube_runtime.types.meta import Object
 
@@ -67,14 +68,18 @@ def saved_spec(metadata: Object, keys: Keys, spec: Shape) -> Payload | None:
 
 def saved_status(metadata: Object, keys: Keys, status: Shape) -> Object:
     """The payload of the status; empty if there is none, or if it is not a status of the other version."""
-    return _read(_document(metadata, keys.status) or {}, status) or {}
+    try:
+        read: Object = status.read(_document(metadata, keys.status) or {})
+    except ConversionError:
+        return {}
+    return read
 
 
 def with_payloads(metadata: Object, keys: Keys, *, spec: Payload | None = None, status: Object) -> Object:
     """The metadata with these payloads in place of those that it has. An empty status is none."""
     old: dict[str, str] = metadata.get("annotations", {})
     dropped = {keys.spec, keys.status, *keys.retired}
-    annotations = {name: value for name, value in old.items() if name not in dropped}
+    annotations = {name: text for name, text in old.items() if name not in dropped}
     if spec is not None:
         envelope: Object = {"version": _VERSION, "spec": spec.spec}
         if spec.empty_paths:
@@ -82,8 +87,7 @@ def with_payloads(metadata: Object, keys: Keys, *, spec: Payload | None = None, 
         annotations[keys.spec] = _text(envelope)
     if status:
         annotations[keys.status] = _text(status)
-    others = {name: value for name, value in metadata.items() if name != "annotations"}
-    return {**others, "annotations": annotations} if annotations else others
+    return {**without(metadata, "annotations"), **present(annotations=annotations)}
 
 
 def _document(metadata: Object, key: str) -> Object | None:
@@ -97,14 +101,6 @@ def _document(metadata: Object, key: str) -> Object | None:
     if document is None:
         return {}
     return document if isinstance(document, dict) else None
-
-
-def _read(document: object, shape: Shape) -> Object | None:
-    try:
-        read: Object = shape.read(document)
-    except ConversionError:
-        return None
-    return read
 
 
 def _text(document: Object) -> str:

@@ -17,7 +17,7 @@ Typed: TypeAlias = str | int | float
 # Source: `https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/`
 _PARTS = re.compile(
     r"(?P<sign>[+-]?)(?:(?P<whole>\d+)(?P<point>\.)?(?P<part>\d*)|\.(?P<only_part>\d+))"
-    r"(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?(?:\d+(?:\.\d*)?|\.\d+))?",
+    r"(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?",
     re.ASCII,
 )
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -30,8 +30,7 @@ _BOUND = (1 << 63) - 1
 
 def is_quantity(text: str) -> bool:
     """Whether a text is a quantity."""
-    match = _PARTS.fullmatch(text)
-    return match is not None and "." not in (match["suffix"] or "")
+    return _PARTS.fullmatch(text) is not None
 
 
 def text_of(quantity: Typed) -> str:

@@ -3,6 +3,7 @@
 from dynamo_operator.versions.component import has_block
 from dynamo_operator.versions.containers import (
     MAIN,
+    by_name,
     comparable,
     containers_of,
     has_more_than_a_name,
@@ -10,7 +11,7 @@ from dynamo_operator.versions.containers import (
     named,
 )
 from dynamo_operator.versions.mounts import Lookup, mounts_of, place_of
-from dynamo_operator.versions.parts import some, without
+from dynamo_operator.versions.parts import present, some, without
 from dynamo_operator.versions.pod_template import needs_template, pod_template
 from kube_runtime.types.meta import Fields, Object
 
@@ -27,10 +28,9 @@ def saved_component(component: Fields, service: Fields) -> Object:
             saved["podTemplate"] = template
     experimental = component.get("experimental")
     if experimental is not None:
-        if not has_block(experimental):
-            saved["experimental"] = experimental
-        elif "grove" in experimental:
-            saved["experimental"] = {"grove": experimental["grove"]}
+        kept = some(experimental, ["grove"]) if has_block(experimental) else experimental
+        if kept or not experimental:
+            saved["experimental"] = kept
     return saved
 
 
@@ -50,47 +50,39 @@ def _saved_template(template: Fields, service: Fields, target: str | None) -> Ob
     is_target_saved = target is not None and target in names
     if is_same and not (metadata or keeps_order or is_target_saved or is_marked):
         return None
-    others = {name_of(container): container for container in reversed(rebuilt_containers)}
-    saved = [
-        entry
-        for container in containers
-        if _is_listed(
-            container,
-            entry := _saved_container(container, others.get(name_of(container))),
-            others.get(name_of(container)),
-            is_needed=keeps_order or (target is not None and name_of(container) == target),
-        )
-    ]
+    at = by_name(rebuilt_containers)
+    saved = []
+    for container in containers:
+        other = at.get(name_of(container))
+        entry = _saved_container(container, other)
+        if keeps_order or name_of(container) == target or _is_listed(container, entry, other):
+            saved.append(entry)
     if not (metadata or saved or is_marked):
         return None
-    result: Object = {"metadata": metadata} if metadata else {}
-    return {**result, "spec": {"containers": saved}} if saved else result
+    return present(metadata=metadata, spec=present(containers=saved))
 
 
-def _is_listed(container: Object, entry: Object, rebuilt: Object | None, *, is_needed: bool) -> bool:
-    if is_needed or not name_of(container) or has_more_than_a_name(entry):
+def _is_listed(container: Object, entry: Object, rebuilt: Object | None) -> bool:
+    """Whether a container has to be named: `main` also if the rebuilt one says more than it does."""
+    if not name_of(container) or has_more_than_a_name(entry):
         return True
     if name_of(container) != MAIN:
         return False
-    places = {place_of(mount) for mount in mounts_of(container)}
-    return not has_more_than_a_name(container) or any(
-        place_of(mount) not in places for mount in mounts_of(rebuilt)
-    )
+    places = {*map(place_of, mounts_of(container))}
+    return not has_more_than_a_name(container) or not places.issuperset(map(place_of, mounts_of(rebuilt)))
 
 
 def _saved_container(container: Object, rebuilt: Object | None) -> Object:
     """The name of a container, and what the rebuilt one lacks."""
-    entry: Object = {"name": container["name"]} if "name" in container else {}
+    entry = some(container, ["name"])
     if container.get("name") == MAIN:
         if mounts := mounts_of(container):
             entry["volumeMounts"] = _saved_mounts(mounts, mounts_of(rebuilt))
     elif rebuilt is None:
         entry = container
     elif comparable(container) != comparable(rebuilt):
-        skipped = {"image", "args", "env"}
-        if container.get("envFrom") == rebuilt.get("envFrom"):
-            skipped.add("envFrom")
-        entry |= {name: value for name, value in container.items() if name not in skipped}
+        is_same_source = container.get("envFrom") == rebuilt.get("envFrom")
+        entry = without(container, "image", "args", "env", *(["envFrom"] if is_same_source else []))
     return entry
 
 

@@ -1,14 +1,18 @@
 """Recorded conversions: objects that the conversion webhook of the Go operator was sent, and its answers.
 
+`python -m conformance.conversions` counts them, in `tests`.
+
 Each file of `conversions/` has one kind and direction, one recording a line. Inputs are manifests of the
 reference and of our cases, objects that together set every field of both versions, special cases, and answers
 that were edited and sent back.
 """
 
+import copy
 import json
 import lzma
 from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ import msgspec
 
 from conformance.compare import ABSENT, Difference, text
 from conformance.deviations import matches
+from dynamo_operator.versions.conversion import ConversionError, convert
 from dynamo_operator.versions.quantities import is_quantity, is_same
 from kube_runtime.types.meta import Object
 
@@ -151,3 +156,56 @@ def _is_json(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+@cache
+def found(kind: str, direction: str) -> tuple[Difference, ...]:
+    """All differences of a file: of the answers, and of the answers converted back."""
+    return tuple(
+        difference for recording in recordings(kind, direction) for difference in _of(recording, direction)
+    )
+
+
+def _of(recording: Recording, direction: str) -> Iterator[Difference]:
+    source, target = (f"nvidia.com/{version}" for version in direction.split("-to-"))
+    yield from _answered(recording, recording.input, target, recording.output)
+    if recording.output is not None:
+        yield from _answered(recording, recording.output, source, recording.returned)
+
+
+def _answered(recording: Recording, sent: Object, to: str, expected: Object | None) -> Iterator[Difference]:
+    before = copy.deepcopy(sent)
+    try:
+        answer = convert(sent, to)
+    except ConversionError as error:
+        if expected is not None:
+            yield Difference(recording.name, "error", ABSENT, str(error))
+    else:
+        if expected is None:
+            yield Difference(recording.name, "error", recording.error, ABSENT)
+        else:
+            yield from differences(recording.name, expected, answer)
+    assert before == sent, recording.name
+
+
+def unexplained(kind: str, direction: str) -> list[Difference]:
+    """The differences of a file that no row explains."""
+    return [
+        difference
+        for difference in found(kind, direction)
+        if not any(row.explains(difference) for row in rows())
+    ]
+
+
+def main() -> None:
+    """Print how many recordings of each file have the recorded answers, there and back."""
+    for kind, direction in product(KINDS, DIRECTIONS):
+        total = len(recordings(kind, direction))
+        differing = {difference.object for difference in found(kind, direction)}
+        wrong = {difference.object for difference in unexplained(kind, direction)}
+        equal, deviating = total - len(differing), len(differing - wrong)
+        print(f"{kind} {direction}: {equal} equal, {deviating} but for deviations, {len(wrong)} different")
+
+
+if __name__ == "__main__":
+    main()

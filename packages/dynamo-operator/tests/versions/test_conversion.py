@@ -9,6 +9,7 @@ from dynamo_operator.versions.conversion import ConversionError, convert
 from kube_runtime.types.meta import Object
 
 OLD, NEW = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
+MOUNT_B = {"name": "b", "mountPath": "/b"}
 KINDS = (
     "DynamoGraphDeployment, DynamoComponentDeployment, "
     "DynamoGraphDeploymentRequest, DynamoGraphDeploymentScalingAdapter"
@@ -92,6 +93,30 @@ def test_a_cache_has_a_field_and_is_a_mount() -> None:
     assert ["/p", "/c"] == [mount["mountPath"] for mount in main["volumeMounts"]]
     assert {"compilationCache": {"pvcName": "c", "mountPath": "/c"}} == component(volumeMounts=[cache])
     assert [cache, plain] == service(**{**made, "podTemplate": made["podTemplate"]})["volumeMounts"]
+
+
+def test_other_caches_are_mounts_of_main_and_stay_while_it_mounts_them() -> None:
+    caches = [
+        {"name": name, "mountPoint": f"/{name}", "useAsCompilationCache": True} for name in ("a", "b", "c")
+    ]
+    body = old({"services": {"W": {"volumeMounts": caches}}})
+    stored = convert(body, NEW)
+    (component,) = stored["spec"]["components"]
+    assert {"name": "W", "compilationCache": {"pvcName": "a", "mountPath": "/a"}} == component
+    assert body == convert(stored, OLD)
+    component["podTemplate"] = {"spec": {"containers": [{"name": "main", "volumeMounts": [MOUNT_B]}]}}
+    assert caches[:2] == convert(stored, OLD)["spec"]["services"]["W"]["volumeMounts"]
+
+    body["spec"]["services"]["W"]["envFromSecret"] = "token"
+    stored = convert(body, NEW)
+    del stored["spec"]["components"][0]["podTemplate"]
+    assert caches[:1] == convert(stored, OLD)["spec"]["services"]["W"]["volumeMounts"]
+
+
+def test_saved_resources_do_not_return_to_a_component_without_pods() -> None:
+    stored = convert(old({"services": {"W": {"resources": {"limits": {"cpu": "1000m"}}}}}), NEW)
+    del stored["spec"]["components"][0]["podTemplate"]
+    assert {} == convert(stored, OLD)["spec"]["services"]["W"]
 
 
 def test_what_the_other_version_has_no_field_for_is_saved_and_returns() -> None:

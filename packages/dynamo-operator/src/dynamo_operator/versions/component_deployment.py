@@ -28,7 +28,7 @@ def to_v1beta1(deployment: Fields) -> Object:
         name = metadata.get("name", "")
         is_defaulted = bool(name)
     component = component_of(service, name, earlier.spec if earlier else None)
-    saved = saved_service(service, component, saves_origins=earlier is None)
+    saved = saved_service(service, saves_origins=earlier is None)
     payload = None
     if saved or is_defaulted or (earlier is None and "podTemplate" in component):
         payload = Payload(saved, frozenset({_NAME} if is_defaulted else ()))

@@ -74,7 +74,7 @@ def _components(services: Fields, earlier: Payload | None) -> tuple[list[Object]
         service = services[name]
         component = component_of(service, name, at.get(name))
         components.append(component)
-        kept = saved_service(service, component, saves_origins=earlier is None)
+        kept = saved_service(service, saves_origins=earlier is None)
         if service.get("serviceName", name) != name:
             kept["serviceName"] = service["serviceName"]
         if kept:

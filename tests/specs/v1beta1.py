@@ -231,7 +231,7 @@ CASES: dict[str, Case] = {
     "a part of something without a kind": Case(REQUEST, {"model": "m", "overrides": {"dgd": {}}}, "kind"),
     "an adapter": Case(ADAPTER, {"replicas": 0, "dgdRef": {"name": "g", "componentName": "c"}}),
     "an adapter of v1alpha1": Case(
-        ADAPTER, {"replicas": 0, "dgdRef": {"name": "g", "serviceName": "c"}}, "componentName"
+        ADAPTER, {"replicas": 0, "dgdRef": {"name": "g", "serviceName": "c"}}, "serviceName"
     ),
 }
 """By what the case shows."""

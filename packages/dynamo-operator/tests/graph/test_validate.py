@@ -186,6 +186,7 @@ ISTIO: Object = {"enabled": True, "host": "h", "useVirtualService": True, "virtu
 EPP: Object = {"componentType": "epp", "eppConfig": {"config": {"plugins": [], "schedulingProfiles": []}}}
 OTHER: Object = {"name": "b", "size": "2Gi", "storageClass": "slow", "volumeAccessMode": "ReadWriteOnce"}
 TWO: Object = {"multinode": {"nodeCount": 2}, "resources": {"limits": {"gpu": "8"}}}
+ONE_GPU: Object = {"resources": {"limits": {"gpu": "1"}}}
 MOUNT: list[Object] = [{"name": "a", "mountPoint": "/a"}]
 MAP: Object = {"a": "b"}
 ENVS = [{"name": "A", "value": "b"}]
@@ -254,10 +255,9 @@ SERVICE = [
     of("eppConfig", EPP["eppConfig"]),
     of("minAvailable", 2, replicas=2),
     of("checkpoint", {"enabled": True}),
-    of("failover", {"enabled": True}),
+    of("failover", {"enabled": True}, gpuMemoryService={"enabled": True}, **ONE_GPU),
     of("frontendSidecar", {"image": "r/frontend:1"}),
-    of("gpuMemoryService", {"enabled": True}),
-    of("topologyConstraint", {"packDomain": "rack"}),
+    of("gpuMemoryService", {"enabled": True}, **ONE_GPU),
     of("ingress.enabled", value=True, ingress={**INGRESS, "enabled": False}),
     of("ingress.host", "other", ingress=INGRESS),
     of("ingress.hostPrefix", "p-", ingress=INGRESS),
@@ -288,7 +288,7 @@ SPEC = [
     of("pvcs.retain", value=True, pvcs=[{"name": "a"}]),
     of("experimental.kvTransferPolicy", {"domain": "rack", "labelKey": "rack"}),
     of("priorityClassName", "high"),
-    of("topologyConstraint", {"topologyProfile": "t"}),
+    of("topologyConstraint", {"topologyProfile": "t", "packDomain": "zone"}),
 ]
 
 ELSEWHERE = {
@@ -299,6 +299,7 @@ ELSEWHERE = {
     "services.scalingAdapter.enabled": "a DynamoGraphDeploymentScalingAdapter, which the controller applies",
     "services.eppConfig.config": "of endpoint pickers; part of tests/golden",
     "services.eppConfig.configMapRef": "the same",
+    "services.topologyConstraint": "none, as of a graph; it requires the graph's",
     "services.runtimeVersionOverride": "the warning about an image without a version",
     "services.volumeMounts.useAsCompilationCache": "of engines; part of tests/golden",
 }

@@ -18,7 +18,7 @@ from dynamo_operator.features.experimental.api import (
     gpu_memory_rules,
 )
 from dynamo_operator.names import LABEL_LIMIT
-from kube_runtime.crd import AGE, Column, Definition, Field, Quantity, Rule, Rules, Transitions
+from kube_runtime.crd import AGE, Column, Definition, Field, Quantity, Rule, Rules, Scale, Transitions
 from kube_runtime.types.meta import Condition, Kind, Object, Resource, Status, Struct
 
 VERSION: Final = "v1beta1"
@@ -276,6 +276,13 @@ class ComponentSpec(Struct):
         api.TopologyConstraint | None, Field("Topology domain into which each replica is packed.")
     ] = None
     experimental: Annotated[Experimental | None, Field("Experimental features.")] = None
+    disruption_budget: Annotated[
+        api.DisruptionBudget | None,
+        Field(
+            "How many pods an eviction may take at a time; for components that run as a Deployment. "
+            "`{}` means no limit, whatever the operator's default."
+        ),
+    ] = None
 
 
 class ReplicaStatus(Struct):
@@ -302,6 +309,13 @@ class ReplicaStatus(Struct):
     runtime_namespace: Annotated[
         str | None, Field("Dynamo namespace in which the component's processes are found.")
     ] = None
+    reason: Annotated[
+        str | None, Field("Why the component is not ready, in one word; one of the reasons of `Ready`.")
+    ] = None
+    message: Annotated[str | None, Field("The same in a sentence.")] = None
+    blocked_pods: Annotated[
+        tuple[api.BlockedPod, ...], Field("Pods that are not ready and why, at most five.", max_items=5)
+    ] = ()
 
 
 class DynamoComponentDeploymentSpec(ComponentSpec):
@@ -326,6 +340,13 @@ class DynamoComponentDeploymentStatus(Status):
         Field("Current conditions of the component, one entry per type.", list_keys=("type",)),
     ] = ()
     component: Annotated[ReplicaStatus | None, Field("Replica counts of the component's workloads.")] = None
+    selector: Annotated[
+        str | None,
+        Field("Labels of the component's pods, one pod for each replica, for the scale subresource."),
+    ] = None
+    backend_framework: Annotated[
+        str | None, Field("Backend that the component runs, as declared or as read from its command.")
+    ] = None
 
 
 class DynamoComponentDeployment(Resource):
@@ -340,9 +361,12 @@ class DynamoComponentDeployment(Resource):
         categories=CATEGORIES,
         columns=(
             Column("Available", '.status.conditions[?(@.type=="Available")].status'),
-            Column("Backend", ".spec.backendFramework"),
+            Column("Backend", ".status.backendFramework"),
             AGE,
+            Column("Reason", '.status.conditions[?(@.type=="Available")].reason', priority=1),
+            Column("Message", '.status.conditions[?(@.type=="Available")].message', priority=1),
         ),
+        scale=Scale(".spec.replicas", ".status.component.replicas", ".status.selector"),
     )
 
     spec: Annotated[DynamoComponentDeploymentSpec, Field("Desired state of the component.")] = (

@@ -283,23 +283,9 @@ class PlacementStatus(Struct):
     ] = None
 
 
-class DynamoGraphDeploymentStatus(Status):
-    """Observed state of a graph."""
+class OwnGraphStatus(Status):
+    """Fields of a graph's status that the Go operator does not have, in either version."""
 
-    observed_generation: Annotated[
-        int, Field("Generation of the spec that this status describes.", format="int64")
-    ] = 0
-    state: Annotated[
-        str | None, Field("Summary in one word: `initializing`, `pending`, `successful` or `failed`.")
-    ] = None
-    conditions: Annotated[
-        tuple[Condition, ...], Field("Current conditions of the graph, one entry per type.")
-    ] = ()
-    services: Annotated[dict[str, ServiceReplicaStatus], Field("Replica counts of each service.")] = {}
-    restart: Annotated[RestartStatus | None, Field("Progress of the last requested restart.")] = None
-    rolling_update: Annotated[
-        RollingUpdateStatus | None, Field("Progress of the latest rolling update of the workers.")
-    ] = None
     progress: Annotated[
         ProgressStatus | None, Field("Progress of the current rollout; removed when the graph is ready.")
     ] = None
@@ -325,6 +311,25 @@ class DynamoGraphDeploymentStatus(Status):
             minimum=0,
             format="int32",
         ),
+    ] = None
+
+
+class DynamoGraphDeploymentStatus(OwnGraphStatus):
+    """Observed state of a graph."""
+
+    observed_generation: Annotated[
+        int, Field("Generation of the spec that this status describes.", format="int64")
+    ] = 0
+    state: Annotated[
+        str | None, Field("Summary in one word: `initializing`, `pending`, `successful` or `failed`.")
+    ] = None
+    conditions: Annotated[
+        tuple[Condition, ...], Field("Current conditions of the graph, one entry per type.")
+    ] = ()
+    services: Annotated[dict[str, ServiceReplicaStatus], Field("Replica counts of each service.")] = {}
+    restart: Annotated[RestartStatus | None, Field("Progress of the last requested restart.")] = None
+    rolling_update: Annotated[
+        RollingUpdateStatus | None, Field("Progress of the latest rolling update of the workers.")
     ] = None
     checkpoints: Annotated[
         dict[str, Object],

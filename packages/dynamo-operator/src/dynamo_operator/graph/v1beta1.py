@@ -3,19 +3,21 @@
 from collections import Counter
 from typing import Annotated, Any, ClassVar, Literal
 
-from dynamo_operator.component.api import CATEGORIES, FRAMEWORKS, GROUP, TOPOLOGY_DOMAIN_PATTERN
+from dynamo_operator.component.api import FRAMEWORKS, GROUP, TOPOLOGY_DOMAIN_PATTERN
 from dynamo_operator.component.v1beta1 import VERSION, ComponentSpec, ReplicaStatus
 from dynamo_operator.features.experimental.api import CheckpointStatus
+from dynamo_operator.graph import api
 from dynamo_operator.graph.api import (
     MOST_SERVICES,
     GraphExperimental,
+    OwnGraphStatus,
     PlacementStatus,
     Restart,
     RestartStatus,
 )
 from dynamo_operator.names import LABEL_LIMIT
-from kube_runtime.crd import AGE, Column, Definition, Field, Rule, Rules, Transition, Transitions
-from kube_runtime.types.meta import Condition, Kind, Object, Resource, Status, Struct
+from kube_runtime.crd import Field, Rule, Rules, Transition, Transitions
+from kube_runtime.types.meta import Condition, Kind, Object, Resource, Struct
 
 MOST_COMPONENTS = MOST_SERVICES
 
@@ -113,6 +115,24 @@ class DynamoGraphDeploymentSpec(Struct):
         TopologyConstraint | None, Field("Topology domain into which the graph is packed.")
     ] = None
     experimental: Annotated[GraphExperimental | None, Field("Experimental settings.")] = None
+    replicas: Annotated[
+        int | None,
+        Field(
+            "Factor on the replicas of every worker that no scaling adapter manages; what `kubectl scale` "
+            "sets. Left out, it is 1; with 0 those components have no pods.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
+    progress_deadline_seconds: Annotated[
+        int | None,
+        Field(
+            "Seconds without a newly ready replica before the graph is reported as stalled. Nothing "
+            "is rolled back. Left out, it is 7800.",
+            minimum=1,
+            format="int32",
+        ),
+    ] = None
 
 
 class RollingUpdateStatus(Struct):
@@ -126,9 +146,11 @@ class RollingUpdateStatus(Struct):
     updated_components: Annotated[
         tuple[str, ...], Field("Components whose pods are all of the new revision.")
     ] = ()
+    from_hash: Annotated[str | None, Field("Previous revision of the workers; empty for the first.")] = None
+    to_hash: Annotated[str | None, Field("Revision of the workers that is rolled out.")] = None
 
 
-class DynamoGraphDeploymentStatus(Status):
+class DynamoGraphDeploymentStatus(OwnGraphStatus):
     """Observed state of a graph."""
 
     observed_generation: Annotated[
@@ -155,15 +177,7 @@ class DynamoGraphDeployment(Resource):
     """An inference graph: frontends, routers, workers and planners that belong together."""
 
     KIND = Kind(GROUP, VERSION, "DynamoGraphDeployment", "dynamographdeployments")
-    DEFINITION: ClassVar = Definition(
-        short_names=("dgd",),
-        categories=CATEGORIES,
-        columns=(
-            Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
-            Column("Backend", ".spec.backendFramework"),
-            AGE,
-        ),
-    )
+    DEFINITION: ClassVar = api.DynamoGraphDeployment.DEFINITION
 
     spec: Annotated[DynamoGraphDeploymentSpec, Field("Desired state of the graph.")] = (
         DynamoGraphDeploymentSpec()

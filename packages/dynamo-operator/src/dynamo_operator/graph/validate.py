@@ -30,6 +30,7 @@ from dynamo_operator.component.validate import (
     host_problems,
     spec_problems,
 )
+from dynamo_operator.component.validate_experimental import experimental_update_problems
 from dynamo_operator.component.validate_pod import shared_environment_problems
 from dynamo_operator.features.history import MAX_HISTORY_LIMIT, parsed_history_limit
 from dynamo_operator.features.picker import graph_picker_problems
@@ -42,6 +43,7 @@ from dynamo_operator.graph.api import (
     Restart,
     grove_names_of,
 )
+from dynamo_operator.graph.validate_grove import topology_problems, topology_update_problems
 from dynamo_operator.names import is_on_grove
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.inert import inert_warnings
@@ -140,6 +142,7 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
         yield from graph_picker_problems(pickers, settings)
     if is_on_grove(graph):
         yield from _grove_problems(graph)
+    yield from topology_problems(graph)
     is_exposed = settings.ingress_class_name or settings.virtual_service_gateway
     for key, service in sorted(spec.services.items()):
         path = service_path(key)
@@ -504,6 +507,9 @@ def graph_update_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment
                 "multi-node) after creation"
             )
             yield Problem(f"{service_path(key)}.multinode", message, ProblemKind.FORBIDDEN)
+        kind = DynamoGraphDeployment.KIND.name
+        yield from experimental_update_problems(before[key], after[key], service_path(key), kind)
+    yield from topology_update_problems(old, new)
     changes = {"added": after.keys() - before.keys(), "removed": before.keys() - after.keys()}
     texts = [f"services {verb}: [{' '.join(sorted(keys))}]" for verb, keys in changes.items() if keys]
     if texts:

@@ -171,8 +171,23 @@ class DynamoGraphDeploymentRequestStatus(Status):
     profiling_results: Annotated[ProfilingResults | None, Field("What profiling found.")] = None
     deployment_info: Annotated[DeploymentInfo | None, Field("Replicas of the graph.")] = None
     observed_generation: Annotated[
-        int, Field("Generation of the spec that this status describes.", format="int64")
+        int, Field("Generation of the spec that the request was accepted with.", format="int64")
     ] = 0
+    message: Annotated[str | None, Field("Current step, or the cause of the failure, in one sentence.")] = (
+        None
+    )
+    start_time: Annotated[str | None, Field("When profiling was requested.", format="date-time")] = None
+    completion_time: Annotated[
+        str | None, Field("When profiling succeeded or failed.", format="date-time")
+    ] = None
+    accepted_spec: Annotated[
+        Object | None,
+        Field("The spec that the request was accepted with, in the form of v1alpha1.", free_form=True),
+    ] = None
+    additional_resources: Annotated[
+        tuple[Object, ...],
+        Field("The ConfigMaps that profiling found for the graph, which mounts them.", free_form=True),
+    ] = ()
 
 
 class DynamoGraphDeploymentRequest(Resource):

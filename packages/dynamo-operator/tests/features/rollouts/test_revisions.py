@@ -238,9 +238,9 @@ EDITS: dict[str, Any] = {
     "envs": [{"name": "A", "value": "b"}],
     "extraPodMetadata": {"labels": {"a": "b"}},
     "extraPodSpec": {"hostNetwork": True, "mainContainer": {"image": IMAGE}},
-    "failover": {"enabled": True},
+    "failover": {"enabled": False},
     "frontendSidecar": {"image": IMAGE},
-    "gpuMemoryService": {"enabled": True},
+    "gpuMemoryService": {"enabled": False},
     "ingress": {"enabled": True, "host": "chat", "ingressControllerClassName": "nginx"},
     "labels": {"a": "b"},
     "livenessProbe": {"httpGet": {"port": 1}},
@@ -264,10 +264,11 @@ NO_REVISIONS = {"backendFramework", "eppConfig", "globalDynamoNamespace", "multi
 
 def a_graph_of_fields(**worker: Any) -> Graph:
     pvcs = [{"name": "models", "create": False}]
-    services = {"Decode": a_service(**worker)}
+    topology = {"topologyProfile": "t", "packDomain": "zone"}
+    spec = {"pvcs": pvcs, "services": {"Decode": a_service(**worker)}, "topologyConstraint": topology}
     metadata = {"name": "chat", "namespace": "prod"}
     head = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment"}
-    return Graph.from_dict({**head, "metadata": metadata, "spec": {"pvcs": pvcs, "services": services}})
+    return Graph.from_dict({**head, "metadata": metadata, "spec": spec})
 
 
 def pods(graph: Graph) -> Any:

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from dynamo_operator.component.api import CATEGORIES, GROUP
 from dynamo_operator.component.v1beta1 import VERSION
 from kube_runtime.crd import Column, Definition, Field, Scale
-from kube_runtime.types.meta import Kind, Resource, Status, Struct
+from kube_runtime.types.meta import Condition, Kind, Resource, Status, Struct
 
 
 class ComponentReference(Struct):
@@ -42,6 +42,16 @@ class DynamoGraphDeploymentScalingAdapterStatus(Status):
     last_scale_time: Annotated[
         str | None, Field("When the adapter last changed the replicas of the component.", format="date-time")
     ] = None
+    desired_replicas: Annotated[
+        int | None, Field("Replicas that the adapter last wrote to the graph.", minimum=0, format="int32")
+    ] = None
+    observed_generation: Annotated[
+        int, Field("Generation of the spec that this status describes.", format="int64")
+    ] = 0
+    conditions: Annotated[
+        tuple[Condition, ...],
+        Field("Current conditions of the adapter, one entry per type.", list_keys=("type",)),
+    ] = ()
 
 
 class DynamoGraphDeploymentScalingAdapter(Resource):
@@ -59,6 +69,9 @@ class DynamoGraphDeploymentScalingAdapter(Resource):
             Column("COMPONENT", ".spec.dgdRef.componentName"),
             Column("REPLICAS", ".status.replicas", "integer"),
             Column("AGE", ".metadata.creationTimestamp", "date"),
+            Column("DESIRED", ".spec.replicas", "integer", priority=1),
+            Column("READY", '.status.conditions[?(@.type=="Ready")].status', priority=1),
+            Column("REASON", '.status.conditions[?(@.type=="Ready")].reason', priority=1),
         ),
         scale=Scale(".spec.replicas", ".status.replicas", ".status.selector"),
     )

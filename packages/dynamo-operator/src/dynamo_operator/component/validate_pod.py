@@ -275,13 +275,18 @@ _NUMBER = r"(0|[1-9]\d*)"
 _RELEASE = re.compile(rf"[vV]?{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?", re.ASCII)
 
 
+def has_version(image: str) -> bool:
+    """Whether the tag of the image is a version."""
+    _, _, tag = image.partition("@")[0].rpartition("/")[2].partition(":")
+    return _RELEASE.fullmatch(tag) is not None
+
+
 def version_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     """Warn of a main image whose version no tag says: Go operators of Dynamo 1.x refuse to create it."""
     image = ((spec.extra_pod_spec or {}).get("mainContainer") or {}).get("image")
     if not isinstance(image, str) or not image or spec.runtime_version_override:
         return
-    _, _, tag = image.partition("@")[0].rpartition("/")[2].partition(":")
-    if not _RELEASE.fullmatch(tag):
+    if not has_version(image):
         message = (
             f"the tag of image {shown(image)} is not a version: operators of Dynamo 1.x do not create the "
             'graph without runtimeVersionOverride, for example "1.2.0"'

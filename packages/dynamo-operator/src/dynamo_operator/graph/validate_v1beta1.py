@@ -3,24 +3,22 @@
 All other rules read it in v1alpha1; `shared/written.py` translates their problems.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from dynamo_operator.graph.validate_grove import NOT_ON_GROVE
-from dynamo_operator.shared.inert import inert
+from dynamo_operator.shared.inert import INERT_COMPONENT, inside, written_inert_warnings
 from dynamo_operator.shared.problems import Problem, ProblemKind
 from kube_runtime.types.meta import Fields, Object
 
 _FORCE: Final = "experimental.grove.forceScalingGroup"
-INERT: Final = ("frontendSidecar", _FORCE)
-"""Fields that the operator stores and does not act on, beside those of `shared/inert.py`."""
 
 
 def written_problems(document: Object, *, may_be_on_grove: bool) -> Iterator[Problem]:
     """Problems of a graph or component in v1beta1."""
     for path, component in _components(document):
         yield from _sidecar_problems(component, path)
-        if _inside(component, _FORCE) and not may_be_on_grove:
+        if inside(component, _FORCE) and not may_be_on_grove:
             yield Problem(f"{path}.{_FORCE}", NOT_ON_GROVE, ProblemKind.FORBIDDEN)
 
 
@@ -29,7 +27,7 @@ def written_update_problems(old: Object, new: Object) -> Iterator[Problem]:
     before = {component.get("name"): component for _, component in _components(old)}
     for path, component in _components(new):
         earlier = before.get(component.get("name"))
-        if earlier is not None and bool(_inside(earlier, _FORCE)) != bool(_inside(component, _FORCE)):
+        if earlier is not None and bool(inside(earlier, _FORCE)) != bool(inside(component, _FORCE)):
             message = f"cannot be toggled after creation; delete and recreate the {new['kind']} to change it"
             yield Problem(f"{path}.{_FORCE}", message, ProblemKind.FORBIDDEN)
 
@@ -37,7 +35,7 @@ def written_update_problems(old: Object, new: Object) -> Iterator[Problem]:
 def written_warnings(document: Object) -> Iterator[Problem]:
     """Warn of fields that the operator does not act on."""
     for path, component in _components(document):
-        yield from (inert(f"{path}.{field}") for field in INERT if _inside(component, field))
+        yield from written_inert_warnings(component, INERT_COMPONENT, path)
 
 
 def _sidecar_problems(component: Fields, path: str) -> Iterator[Problem]:
@@ -49,7 +47,7 @@ def _sidecar_problems(component: Fields, path: str) -> Iterator[Problem]:
         yield Problem(at, "is required when frontendSidecar is set", ProblemKind.REQUIRED)
     elif not sidecar:
         yield Problem(f"{path}.frontendSidecar", "must not be empty")
-    elif sidecar not in [one.get("name") for one in _inside(template, "spec.containers") or ()]:
+    elif sidecar not in [one.get("name") for one in inside(template, "spec.containers") or ()]:
         yield Problem(f"{path}.frontendSidecar", "must match a podTemplate.spec.containers name")
 
 
@@ -61,9 +59,3 @@ def _components(document: Object) -> Iterator[tuple[str, Fields]]:
         return
     for index, component in enumerate(spec.get("components") or ()):
         yield f"spec.components[{index}]", component
-
-
-def _inside(value: Any, path: str) -> Any:
-    for field in path.split("."):
-        value = value.get(field) if isinstance(value, Mapping) else None
-    return value

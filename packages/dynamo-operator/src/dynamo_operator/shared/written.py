@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from dynamo_operator.shared.problems import Problem
-from kube_runtime.types.meta import Fields
+from kube_runtime.types.meta import Fields, Object
 
 MAIN: Final = "main"
 FRONTEND_SIDECAR: Final = "sidecar-frontend"
@@ -94,15 +94,15 @@ _PHRASES: Final = {
 
 _PHRASE: Final = re.compile("|".join(map(re.escape, _PHRASES)))
 _OWN_PATH: Final = re.compile(r"spec(?:\.[^\s:\[]*|\[[^\]]*\])*(?:: | )")
-_PROSE: Final = re.compile(r'("[^"]*")|\bservice(s?)\b')
+_PROSE: Final = re.compile(r'("[^"]*")|(?<!memory )\bservice(s?)\b')
 
 
 @dataclass(frozen=True)
 class Written:
     """An object as it was written, in v1beta1, and as rules see it, in v1alpha1."""
 
-    written: Fields
-    seen: Fields
+    written: Object
+    seen: Object
 
     def problem(self, problem: Problem) -> Problem:
         """The problem with the path of the written object, and in its words."""
@@ -200,9 +200,9 @@ def _main(containers: Iterable[Fields]) -> Fields:
 
 def _places(seen: Any, written: Any, *keys: str) -> Iterator[int | None]:
     """Where each entry of the seen list is in the written one, in which these keys identify it."""
-    identities = [tuple(entry.get(key) for key in keys) for entry in written or ()]
+    identities = [tuple(entry.get(key) or "" for key in keys) for entry in written or ()]
     for entry in seen or ():
-        identity = tuple(entry.get(key) for key in keys)
+        identity = tuple(entry.get(key) or "" for key in keys)
         yield identities.index(identity) if identity in identities else None
 
 

@@ -186,6 +186,14 @@ def test_deployed_is_ready_with_a_graph_that_was_created() -> None:
     assert body == convert(stored, OLD)
 
 
+@pytest.mark.parametrize("kind", ["DynamoGraphDeployment", "DynamoComponentDeployment"])
+def test_a_part_of_an_object_stays_a_part(kind: str) -> None:
+    """As in a server-side apply, whose managed fields the API server converts on their own."""
+    fragment = {"apiVersion": OLD, "kind": kind, "metadata": {}, "status": {"observedGeneration": 3}}
+    assert {**fragment, "apiVersion": NEW} == convert(fragment, NEW)
+    assert fragment == convert({**fragment, "apiVersion": NEW}, OLD)
+
+
 @pytest.mark.parametrize("text", ["not json", "[]", '{"services": 3}', "3", "", "[" * 100_000, "\ud800"])
 def test_an_unreadable_annotation_is_ignored(text: str) -> None:
     names = ("nvidia.com/dgd-spec", "nvidia.com/dgd-status")

@@ -9,6 +9,7 @@ from dynamo_operator.versions.conversion import ConversionError, convert
 from kube_runtime.types.meta import Object
 
 OLD, NEW = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
+MOUNT_B = {"name": "b", "mountPath": "/b"}
 KINDS = (
     "DynamoGraphDeployment, DynamoComponentDeployment, "
     "DynamoGraphDeploymentRequest, DynamoGraphDeploymentScalingAdapter"
@@ -94,6 +95,30 @@ def test_a_cache_has_a_field_and_is_a_mount() -> None:
     assert [cache, plain] == service(**{**made, "podTemplate": made["podTemplate"]})["volumeMounts"]
 
 
+def test_other_caches_are_mounts_of_main_and_stay_while_it_mounts_them() -> None:
+    caches = [
+        {"name": name, "mountPoint": f"/{name}", "useAsCompilationCache": True} for name in ("a", "b", "c")
+    ]
+    body = old({"services": {"W": {"volumeMounts": caches}}})
+    stored = convert(body, NEW)
+    (component,) = stored["spec"]["components"]
+    assert {"name": "W", "compilationCache": {"pvcName": "a", "mountPath": "/a"}} == component
+    assert body == convert(stored, OLD)
+    component["podTemplate"] = {"spec": {"containers": [{"name": "main", "volumeMounts": [MOUNT_B]}]}}
+    assert caches[:2] == convert(stored, OLD)["spec"]["services"]["W"]["volumeMounts"]
+
+    body["spec"]["services"]["W"]["envFromSecret"] = "token"
+    stored = convert(body, NEW)
+    del stored["spec"]["components"][0]["podTemplate"]
+    assert caches[:1] == convert(stored, OLD)["spec"]["services"]["W"]["volumeMounts"]
+
+
+def test_saved_resources_do_not_return_to_a_component_without_pods() -> None:
+    stored = convert(old({"services": {"W": {"resources": {"limits": {"cpu": "1000m"}}}}}), NEW)
+    del stored["spec"]["components"][0]["podTemplate"]
+    assert {} == convert(stored, OLD)["spec"]["services"]["W"]
+
+
 def test_what_the_other_version_has_no_field_for_is_saved_and_returns() -> None:
     ingress = {"enabled": True, "host": "chat"}
     body = old({"services": {"W": {"ingress": ingress, "replicas": 2}}, "pvcs": [{"name": "data"}]})
@@ -159,6 +184,14 @@ def test_deployed_is_ready_with_a_graph_that_was_created() -> None:
     stored = convert(body, NEW)
     assert {"phase": "Deployed", "dgdName": "g"} == stored["status"]
     assert body == convert(stored, OLD)
+
+
+@pytest.mark.parametrize("kind", ["DynamoGraphDeployment", "DynamoComponentDeployment"])
+def test_a_part_of_an_object_stays_a_part(kind: str) -> None:
+    """As in a server-side apply, whose managed fields the API server converts on their own."""
+    fragment = {"apiVersion": OLD, "kind": kind, "metadata": {}, "status": {"observedGeneration": 3}}
+    assert {**fragment, "apiVersion": NEW} == convert(fragment, NEW)
+    assert fragment == convert({**fragment, "apiVersion": NEW}, OLD)
 
 
 @pytest.mark.parametrize("text", ["not json", "[]", '{"services": 3}', "3", "", "[" * 100_000, "\ud800"])

@@ -8,14 +8,11 @@ from dynamo_operator.versions.mounts import Place, cache_of
 from dynamo_operator.versions.parts import present, reversed_names, some, without
 from dynamo_operator.versions.pod_template import needs_template, pod_template
 from dynamo_operator.versions.quantities import is_zero
-from dynamo_operator.versions.restored_service import restore
+from dynamo_operator.versions.restored_service import ROLES, WORKER, restore, role_of
 from dynamo_operator.versions.restored_template import restored_template
 from dynamo_operator.versions.service_pods import service_pods
 from kube_runtime.types.meta import Fields, Object
 
-_WORKER: Final = "worker"
-_ROLES: Final = ("prefill", "decode")
-"""Sub-types of a worker in v1alpha1, types in v1beta1."""
 _SWITCHED: Final = ("gpuMemoryService", "failover")
 """Fields with `enabled` in v1alpha1, whose presence is enough in v1beta1."""
 _MODES: Final = {"intraPod": "IntraPod", "interPod": "InterPod"}
@@ -27,7 +24,11 @@ def component_of(service: Fields, name: str, earlier: Fields | None) -> Object:
     earlier = earlier or {}
     component = {
         **some(service, common.COMPONENT),
-        **present(name=name, type=_type_of(service), sharedMemorySize=_memory_size(service)),
+        **present(
+            name=name,
+            type=role_of(service) or service.get("componentType"),
+            sharedMemorySize=_memory_size(service),
+        ),
     }
     cache = cache_of(service)
     if cache is not None:
@@ -51,10 +52,10 @@ def service_of(component: Fields, saved: Fields | None) -> Object:
     """The service of a component; `saved` is the part of a service that the component could not hold."""
     saved = saved or {}
     type_ = component.get("type")
-    is_role = type_ in _ROLES
+    is_role = type_ in ROLES
     service = {
         **some(component, common.COMPONENT),
-        **present(componentType=_WORKER if is_role else type_, subComponentType=type_ if is_role else None),
+        **present(componentType=WORKER if is_role else type_, subComponentType=type_ if is_role else None),
     }
     if (size := component.get("sharedMemorySize")) is not None:
         service["sharedMemory"] = {"disabled": True} if is_zero(size) else {"size": size}
@@ -74,12 +75,6 @@ def service_of(component: Fields, saved: Fields | None) -> Object:
 def has_block(experimental: Fields) -> bool:
     """Whether v1alpha1 has a field for a part of `experimental`; if so, its presence need not be saved."""
     return any(block in experimental for block in (*_SWITCHED, "checkpoint"))
-
-
-def _type_of(service: Fields) -> str | None:
-    type_: str | None = service.get("componentType")
-    role: str | None = service.get("subComponentType")
-    return role if type_ == _WORKER and role in _ROLES else type_
 
 
 def _memory_size(service: Fields) -> str | float | None:

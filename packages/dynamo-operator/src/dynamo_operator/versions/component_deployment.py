@@ -28,16 +28,14 @@ def to_v1beta1(deployment: Fields) -> Object:
         name = metadata.get("name", "")
         is_defaulted = bool(name)
     component = component_of(service, name, earlier.spec if earlier else None)
-    saved = saved_service(service, component, saves_origins=earlier is None)
+    saved = saved_service(service, saves_origins=earlier is None)
     payload = None
     if saved or is_defaulted or (earlier is None and "podTemplate" in component):
         payload = Payload(saved, frozenset({_NAME} if is_defaulted else ()))
     status, saved_status = _status_to_v1beta1(deployment.get("status", {}))
-    return {
-        "metadata": preserved.with_payloads(metadata, _KEYS, spec=payload, status=saved_status),
-        "spec": {**some(service, common.COMPONENT_DEPLOYMENT), **component},
-        **present(status=status),
-    }
+    spec = {**some(service, common.COMPONENT_DEPLOYMENT), **component}
+    metadata = preserved.with_payloads(metadata, _KEYS, spec=payload, status=saved_status)
+    return {"metadata": metadata, **present(spec=spec, status=status)}
 
 
 def to_v1alpha1(deployment: Fields) -> Object:
@@ -54,15 +52,13 @@ def to_v1alpha1(deployment: Fields) -> Object:
         payload = Payload({**present(name=name), **remainder})
     saved_status = preserved.saved_status(metadata, _KEYS, v1alpha1.COMPONENT_DEPLOYMENT_STATUS)
     status = _status_to_v1alpha1(deployment.get("status", {}), saved_status)
-    return {
-        "metadata": preserved.with_payloads(metadata, _KEYS, spec=payload, status={}),
-        "spec": {
-            **some(component, common.COMPONENT_DEPLOYMENT),
-            **present(serviceName=None if is_defaulted else name),
-            **service,
-        },
-        **present(status=status),
+    spec = {
+        **some(component, common.COMPONENT_DEPLOYMENT),
+        **present(serviceName=None if is_defaulted else name),
+        **service,
     }
+    metadata = preserved.with_payloads(metadata, _KEYS, spec=payload, status={})
+    return {"metadata": metadata, **present(spec=spec, status=status)}
 
 
 def _status_to_v1beta1(deployment: Fields) -> tuple[Object, Object]:

@@ -39,7 +39,7 @@ def to_v1beta1(graph: Fields) -> Object:
     metadata = preserved.with_payloads(
         metadata, _KEYS, spec=Payload(saved) if saved else None, status=saved_status
     )
-    return {"metadata": metadata, "spec": spec, **present(status=status)}
+    return {"metadata": metadata, **present(spec=spec, status=status)}
 
 
 def to_v1alpha1(graph: Fields) -> Object:
@@ -61,7 +61,7 @@ def to_v1alpha1(graph: Fields) -> Object:
     metadata = preserved.with_payloads(
         metadata, _KEYS, spec=Payload({"components": remainder}) if remainder else None, status={}
     )
-    return {"metadata": metadata, "spec": spec, **present(status=status)}
+    return {"metadata": metadata, **present(spec=spec, status=status)}
 
 
 def _components(services: Fields, earlier: Payload | None) -> tuple[list[Object], Object]:
@@ -74,7 +74,7 @@ def _components(services: Fields, earlier: Payload | None) -> tuple[list[Object]
         service = services[name]
         component = component_of(service, name, at.get(name))
         components.append(component)
-        kept = saved_service(service, component, saves_origins=earlier is None)
+        kept = saved_service(service, saves_origins=earlier is None)
         if service.get("serviceName", name) != name:
             kept["serviceName"] = service["serviceName"]
         if kept:

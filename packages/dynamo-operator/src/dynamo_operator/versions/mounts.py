@@ -121,10 +121,8 @@ def saved_split(entries: list[Object], component: Fields, main: Fields, saved: F
     mounts, saved_entries, saved_inner = mounts_of(main), entries_of(saved), inner_mounts(saved)
     if saved_entries == entries and not saved_inner:
         return None
-    places, cache = [*map(place_of, mounts)], cache_place(component)
-    hidden = None if cache in places else cache
-    visible = [place for place in map(entry_place, saved_entries) if place != hidden]
-    if places == [*map(place_of, saved_inner), *visible] and cache_of(saved) == cache:
+    saved_places = [*map(place_of, saved_inner), *map(entry_place, saved_entries)]
+    if saved_places == [*map(place_of, mounts)] and cache_of(saved) == cache_place(component):
         return Split(saved_entries, mounts[: len(saved_inner)])
     has_container = "mainContainer" in saved.get("extraPodSpec", {})
     if has_container and _plain_places([], entries) == _plain_places(saved_inner, saved_entries):
@@ -173,7 +171,7 @@ def with_options(mounts: Sequence[Object], earlier: Sequence[Object], cache: Pla
     completed = [{**(lookup.like(mount) or {}), **mount} for mount in mounts]
     places, earlier_places = [*map(place_of, completed)], [*map(place_of, earlier)]
     cache_first = [cache, *(place for place in earlier_places if place != cache)]
-    if cache in earlier_places and places == cache_first:
+    if places == cache_first:
         at = dict(zip(places, completed, strict=True))
         return [at[place] for place in earlier_places]
     return completed

@@ -62,7 +62,8 @@ def _spec_to_v1beta1(request: Fields, earlier: Fields) -> tuple[Object, Object]:
     if not isinstance(config, dict | None):
         raise invalid(config, "an object").within("spec", "profilingConfig", "config")
     leaves, rest = taken_apart(config or {})
-    overrides, mocker = earlier.get("overrides", {}), earlier.get("features", {}).get("mocker")
+    overrides = earlier.get("overrides", {})
+    mocker = {"enabled": True} if request.get("useMocker") else _unused(earlier)
     spec = {
         **some(request, common.REQUEST),
         "autoApply": request.get("autoApply", False),
@@ -72,12 +73,9 @@ def _spec_to_v1beta1(request: Fields, earlier: Fields) -> tuple[Object, Object]:
             sla={**leaves.sla, **some(earlier.get("sla", {}), ["e2eLatency"])},
             workload={**leaves.workload, **some(earlier.get("workload", {}), _LOADS)},
             modelCache=leaves.model_cache,
-            features={
-                **present(planner=leaves.planner),
-                **_given(mocker={"enabled": True} if request.get("useMocker") else mocker),
-            },
+            features={**present(planner=leaves.planner), **_given(mocker=mocker)},
             overrides={
-                **_given(profilingJob=_job(profiling, overrides.get("profilingJob"))),
+                **present(profilingJob=_job(profiling, overrides.get("profilingJob", {}))),
                 **some(overrides, ["dgd"]),
             },
         ),
@@ -93,12 +91,18 @@ def _spec_to_v1beta1(request: Fields, earlier: Fields) -> tuple[Object, Object]:
     return spec, saved
 
 
-def _job(profiling: Fields, earlier: Object | None) -> Object | None:
+def _unused(request: Fields) -> Object | None:
+    """The mocker of a v1beta1 request that is not used."""
+    mocker: Object | None = request.get("features", {}).get("mocker")
+    return None if mocker is None or mocker.get("enabled") else mocker
+
+
+def _job(profiling: Fields, earlier: Fields) -> Object:
     """The Job of a profiling configuration; its first container is the profiler."""
     pod_fields, resources = some(profiling, _POD_FIELDS), profiling.get("resources")
+    job = _job_remainder(earlier)
     if not pod_fields and not resources:
-        return earlier
-    job = earlier or {}
+        return job
     template = job.get("template", {})
     spec = {**template.get("spec", {}), **pod_fields}
     if resources:
@@ -136,15 +140,14 @@ def _spec_to_v1alpha1(request: Fields, saved: Fields) -> Object:
 
 def _remainder(request: Fields) -> Object:
     """The part of a v1beta1 request that v1alpha1 cannot hold."""
-    mocker, overrides = request.get("features", {}).get("mocker"), request.get("overrides", {})
-    is_off = mocker is not None and not mocker.get("enabled")
+    overrides = request.get("overrides", {})
     job = _job_remainder(overrides.get("profilingJob", {}))
     return {
         **present(
             workload=some(request.get("workload", {}), _LOADS),
             sla=some(request.get("sla", {}), ["e2eLatency"]),
             overrides={**present(profilingJob=job), **some(overrides, ["dgd"])},
-            features={"mocker": mocker} if is_off else None,
+            features=_given(mocker=_unused(request)),
         ),
         **some(request, _ONLY_V1BETA1),
     }

@@ -8,7 +8,7 @@ from typing import Final
 from dynamo_operator.versions.containers import SIDECAR, containers_of, main_and_others, named, secret_of
 from dynamo_operator.versions.mounts import entries_of, saved_split, with_saved_caches
 from dynamo_operator.versions.origins import restore_origins, set_field, set_main_field
-from dynamo_operator.versions.parts import present, without
+from dynamo_operator.versions.parts import present, some, without
 from dynamo_operator.versions.pod_template import has_content, needs_template
 from dynamo_operator.versions.quantities import is_zero
 from dynamo_operator.versions.resources import comparable_resources, container_resources
@@ -16,6 +16,9 @@ from kube_runtime.types.meta import Fields, Object
 
 ONLY_V1ALPHA1: Final = ("dynamoNamespace", "autoscaling", "ingress", "annotations", "labels")
 """Fields of a service that v1beta1 has no place for."""
+WORKER: Final = "worker"
+ROLES: Final = ("prefill", "decode")
+"""Sub-types of a worker in v1alpha1, types in v1beta1."""
 SWITCHES: Final = ("scalingAdapter", "gpuMemoryService", "failover")
 """Fields of a service that are absent in v1beta1 when they are switched off."""
 
@@ -27,9 +30,11 @@ def restore(service: Object, component: Fields, saved: Fields) -> None:
         entries_of(service), component, main, entries_of(saved), has_pods=needs_template(saved)
     )
     service.update(present(volumeMounts=entries))
-    for field in ("subComponentType", *ONLY_V1ALPHA1):
+    for field in ONLY_V1ALPHA1:
         if field in saved:
             service.setdefault(field, saved[field])
+    if "subComponentType" in saved and role_of({**saved, **some(service, ["componentType"])}) is None:
+        service.setdefault("subComponentType", saved["subComponentType"])
     if "sharedMemory" in saved and _is_same_memory(saved["sharedMemory"], component.get("sharedMemorySize")):
         service["sharedMemory"] = saved["sharedMemory"]
     if "resources" in saved and main is not None and _are_same_resources(saved["resources"], main):
@@ -45,16 +50,24 @@ def restore(service: Object, component: Fields, saved: Fields) -> None:
         if split := saved_split(entries_of(service), component, main, saved):
             set_field(service, "volumeMounts", split.entries or None)
             set_main_field(service, "volumeMounts", split.inner or None)
-    for field in (*SWITCHES, "checkpoint"):
+    for field in SWITCHES:
         if field in saved and not saved[field].get("enabled"):
             service.setdefault(field, saved[field])
     if "extraPodSpec" in service:
         _tidy(service, saved.get("extraPodSpec"))
 
 
+def role_of(service: Fields) -> str | None:
+    """The sub-type of a service that is its type in v1beta1."""
+    role: str | None = service.get("subComponentType")
+    return role if service.get("componentType") == WORKER and role in ROLES else None
+
+
 def _is_same_memory(saved: Fields, live: str | float | None) -> bool:
-    """Whether the live size is what saved memory became: none if it is disabled, else the default."""
-    return live is not None and is_zero(live) if saved.get("disabled") else live is None
+    """Whether the live size is what saved memory became: none if disabled, the default without a size."""
+    if saved.get("disabled"):
+        return live is not None and is_zero(live)
+    return live is None and is_zero(saved.get("size", 0))
 
 
 def _are_same_resources(saved: Object, main: Fields) -> bool:

@@ -15,9 +15,10 @@ from dynamo_operator.graph.warnings import UNKNOWN
 from dynamo_operator.names import is_on_grove
 from dynamo_operator.requests import validate_v1beta1 as requests
 from dynamo_operator.shared.cluster import Facts
-from dynamo_operator.shared.problems import SERVED, Problem
+from dynamo_operator.shared.problems import Problem
+from dynamo_operator.shared.seen import seen
 from dynamo_operator.shared.written import Written
-from dynamo_operator.versions.conversion import ConversionError, convert
+from dynamo_operator.versions.shapes import ConversionError
 from kube_runtime.types.meta import Object, R, from_json, from_plain
 
 
@@ -79,7 +80,7 @@ def decide_written(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewCo
 
 def _read(text: Raw) -> Written:
     document: Any = from_json(text, dict[str, Any])
-    return Written(document, convert(document, SERVED))
+    return Written(document, seen(document))
 
 
 def _text(written: Written) -> Raw:

@@ -113,6 +113,16 @@ def test_other_caches_are_mounts_of_main_and_stay_while_it_mounts_them() -> None
     assert caches[:1] == convert(stored, OLD)["spec"]["services"]["W"]["volumeMounts"]
 
 
+def test_caches_stay_caches_when_a_mount_is_added() -> None:
+    plain = {"name": "p", "mountPoint": "/p"}
+    caches = [{"name": name, "mountPoint": f"/{name}", "useAsCompilationCache": True} for name in ("a", "b")]
+    stored = convert(old({"services": {"W": {"volumeMounts": [plain, *caches]}}}), NEW)
+    (main,) = stored["spec"]["components"][0]["podTemplate"]["spec"]["containers"]
+    main["volumeMounts"] = [*main["volumeMounts"], {"name": "q", "mountPath": "/q"}]
+    added = {"name": "q", "mountPoint": "/q"}
+    assert [*caches, plain, added] == convert(stored, OLD)["spec"]["services"]["W"]["volumeMounts"]
+
+
 def test_saved_resources_do_not_return_to_a_component_without_pods() -> None:
     stored = convert(old({"services": {"W": {"resources": {"limits": {"cpu": "1000m"}}}}}), NEW)
     del stored["spec"]["components"][0]["podTemplate"]

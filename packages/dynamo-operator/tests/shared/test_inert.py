@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[4] / "docs/compatibility.md"
     ("spec", "paths"),
     [
         ({"replicas": 2}, []),
-        ({"minAvailable": 1}, ["spec.minAvailable"]),
+        ({"minAvailable": 1}, []),
         ({"failover": {"enabled": True}}, ["spec.failover"]),
         ({"failover": {"enabled": False}, "checkpoint": {"enabled": False}}, []),
         ({"topologyConstraint": {"packDomain": "rack"}}, ["spec.topologyConstraint"]),

@@ -293,8 +293,12 @@ def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
         for name in (name for name, value in fields.items() if value and not claim.create):
             yield Problem(f"spec.pvcs[{index}].{name}", "has no effect without create: true")
     on_grove = is_on_grove(graph)
+    if graph.spec.priority_class_name and not on_grove:
+        yield Problem("spec.priorityClassName", "has an effect on Grove only")
     for key, service in sorted(graph.spec.services.items()):
         path = service_path(key)
+        if service.min_available is not None and not on_grove:
+            yield Problem(f"{path}.minAvailable", "has an effect on Grove only")
         if service.service_name and service.service_name != key:
             message = f'has no effect: the name of a service is its key, "{key}"'
             yield Problem(f"{path}.serviceName", message)

@@ -92,7 +92,9 @@ class ConfigMapReference(Struct):
 class ProfilingConfig(Struct):
     """Settings of the profiling Job."""
 
-    profiler_image: Annotated[str, Field("Image that contains the profiler, usually a Dynamo runtime image.")]
+    profiler_image: Annotated[
+        str, Field("Image that contains the profiler, usually a Dynamo runtime image.", required=True)
+    ] = ""
     config: Annotated[
         Object | None,
         Field(
@@ -235,7 +237,9 @@ class DynamoGraphDeploymentRequestSpec(Struct):
             "which that of this operator cannot."
         ),
     ]
-    profiling_config: Annotated[ProfilingConfig, Field("Settings of the profiling Job.")]
+    profiling_config: Annotated[ProfilingConfig, Field("Settings of the profiling Job.", required=True)] = (
+        ProfilingConfig()
+    )
     use_mocker: Annotated[
         bool,
         Field(

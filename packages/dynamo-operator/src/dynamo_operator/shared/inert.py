@@ -16,15 +16,8 @@ DEFAULT_STRATEGY: Final = "rapid"
 """The search strategy of a request that names none."""
 
 INERT: Final[Mapping[type[Struct], tuple[str, ...]]] = {
-    ComponentSpec: (
-        "checkpoint",
-        "failover",
-        "frontendSidecar",
-        "gpuMemoryService",
-        "minAvailable",
-        "topologyConstraint",
-    ),
-    DynamoGraphDeploymentSpec: ("experimental.kvTransferPolicy", "priorityClassName", "topologyConstraint"),
+    ComponentSpec: ("checkpoint", "failover", "frontendSidecar", "gpuMemoryService", "topologyConstraint"),
+    DynamoGraphDeploymentSpec: ("experimental.kvTransferPolicy", "topologyConstraint"),
     DynamoGraphDeploymentRequestSpec: ("runtimeVersionOverride",),
 }
 """The fields by the struct that has them, in v1alpha1. `docs/compatibility.md` lists them, too."""

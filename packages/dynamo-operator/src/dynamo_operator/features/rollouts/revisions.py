@@ -27,6 +27,7 @@ _NOT_IN_PODS_V1 = frozenset(
         "disruptionBudget",
         "dynamoNamespace",
         "ingress",
+        "minAvailable",
         "replicas",
         "runtimeVersionOverride",
         "scalingAdapter",

@@ -49,6 +49,16 @@ def test_a_worker_with_a_role_has_the_role_as_its_type() -> None:
     assert {"componentType": "frontend"} == service(type="frontend")
 
 
+def test_an_experimental_feature_is_on_where_it_is_present() -> None:
+    on = {"failover": {"enabled": True, "mode": "interPod"}, "gpuMemoryService": {"enabled": True}}
+    experimental = {"failover": {"mode": "InterPod"}, "gpuMemoryService": {}}
+    assert {"experimental": experimental} == component(**on)
+    assert on == service(experimental=experimental)
+    off = old({"services": {"W": {"failover": {"enabled": False}}}})
+    assert [{"name": "W"}] == convert(off, NEW)["spec"]["components"]
+    assert off == convert(convert(off, NEW), OLD)
+
+
 def test_own_fields_of_a_service_and_its_main_container_become_one_container() -> None:
     made = component(
         resources={"limits": {"cpu": "1000m", "gpu": "2"}},

@@ -93,7 +93,7 @@ _PHRASES: Final = {
 """Words of messages in v1alpha1, and in v1beta1; a longer one comes before one that it contains."""
 
 _PHRASE: Final = re.compile("|".join(map(re.escape, _PHRASES)))
-_OWN_PATH: Final = re.compile(r"spec(?:\.[^\s:\[]*|\[[^\]]*\])*(?:: | )")
+_OWN_PATH: Final = re.compile(r"spec(?:\.[^\s:.\[]*|\[[^\]]*\])*(?:: | )")
 _PROSE: Final = re.compile(r'("[^"]*")|(?<!memory )\bservice(s?)\b')
 
 
@@ -171,25 +171,22 @@ def _component_path(at: str, field: str, component: Fields, service: Fields) -> 
 
 def _with_written_index(field: str, containers: list[Fields], service: Fields) -> str:
     """The field with the index that an entry of a list has in the written object."""
-    others = [index for index, one in enumerate(containers) if one.get("name") != MAIN]
-    if service.get("frontendSidecar"):
-        others = [index for index in others if containers[index].get("name") != FRONTEND_SIDECAR]
-    main = _main(containers)
-    spec = service.get("extraPodSpec") or {}
+    main, spec = _main(containers), service.get("extraPodSpec") or {}
     seen: Fields = spec.get("mainContainer") or {}
-    lists: dict[str, list[int | None]] = {
-        "extraPodSpec.containers": [*others],
-        "envs": [*_places(service.get("envs"), main.get("env"), "name")],
-        "extraPodSpec.mainContainer.env": [*_places(seen.get("env"), main.get("env"), "name")],
-        "extraPodSpec.mainContainer.volumeMounts": [
-            *_places(seen.get("volumeMounts"), main.get("volumeMounts"), "name", "mountPath")
-        ],
+    lists: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
+        "envs": (service.get("envs"), main.get("env"), ("name",)),
+        "extraPodSpec.containers": (spec.get("containers"), containers, ("name",)),
+        "extraPodSpec.mainContainer.env": (seen.get("env"), main.get("env"), ("name",)),
+        "extraPodSpec.mainContainer.volumeMounts": (
+            seen.get("volumeMounts"),
+            main.get("volumeMounts"),
+            ("name", "mountPath"),
+        ),
     }
-    for prefix, places in lists.items():
+    for prefix, (entries, written, keys) in lists.items():
         item = _ITEM.match(field, len(prefix)) if field.startswith(prefix) else None
         if item is not None:
-            index = int(item[1])
-            place = places[index] if index < len(places) else None
+            place = _place(_entry(entries, int(item[1])), written, keys)
             return prefix + ("" if place is None else f"[{place}]{field[item.end() :]}")
     return field
 
@@ -198,26 +195,30 @@ def _main(containers: Iterable[Fields]) -> Fields:
     return next((container for container in containers if container.get("name") == MAIN), {})
 
 
-def _places(seen: Any, written: Any, *keys: str) -> Iterator[int | None]:
-    """Where each entry of the seen list is in the written one, in which these keys identify it."""
-    identities = [tuple(entry.get(key) or "" for key in keys) for entry in written or ()]
-    for entry in seen or ():
-        identity = tuple(entry.get(key) or "" for key in keys)
-        yield identities.index(identity) if identity in identities else None
+def _entry(entries: Any, index: int) -> Fields:
+    return entries[index] if entries and index < len(entries) else {}
+
+
+def _place(entry: Fields, written: Any, keys: tuple[str, ...]) -> int | None:
+    """Where the written list has the entry, which these keys identify."""
+    for index, other in enumerate(written or ()):
+        if all((other.get(key) or "") == (entry.get(key) or "") for key in keys):
+            return index
+    return None
 
 
 def _mount_path(field: str, component: Fields, service: Fields, main: str) -> str:
     """The path of a mount of a PVC: of the compilation cache, or of the container `main`."""
     item = _ITEM.match(field, len("volumeMounts"))
-    mounts = service.get("volumeMounts") or []
-    if item is None or int(item[1]) >= len(mounts):
+    mount = _entry(service.get("volumeMounts"), int(item[1]) if item else 0)
+    if item is None or not mount:
         return f"{main}.volumeMounts"
-    mount, rest = mounts[int(item[1])], field[item.end() :].replace(".mountPoint", ".mountPath")
+    rest = field[item.end() :].replace(".mountPoint", ".mountPath")
     if mount.get("useAsCompilationCache") and component.get("compilationCache"):
         return "compilationCache" + rest.replace(".name", ".pvcName")
-    written = _main(_inside(component, "podTemplate", "spec", "containers") or ())
-    seen = [{"name": mount.get("name"), "mountPath": mount.get("mountPoint")}]
-    (place,) = _places(seen, written.get("volumeMounts"), "name", "mountPath")
+    written = _main(_inside(component, "podTemplate", "spec", "containers") or ()).get("volumeMounts")
+    seen = {"name": mount.get("name"), "mountPath": mount.get("mountPoint")}
+    place = _place(seen, written, ("name", "mountPath"))
     return f"{main}.volumeMounts" + ("" if place is None else f"[{place}]{rest}")
 
 

@@ -49,6 +49,16 @@ def test_a_worker_with_a_role_has_the_role_as_its_type() -> None:
     assert {"componentType": "frontend"} == service(type="frontend")
 
 
+def test_an_experimental_feature_is_on_where_it_is_present() -> None:
+    on = {"failover": {"enabled": True, "mode": "interPod"}, "gpuMemoryService": {"enabled": True}}
+    experimental = {"failover": {"mode": "InterPod"}, "gpuMemoryService": {}}
+    assert {"experimental": experimental} == component(**on)
+    assert on == service(experimental=experimental)
+    off = old({"services": {"W": {"failover": {"enabled": False}}}})
+    assert [{"name": "W"}] == convert(off, NEW)["spec"]["components"]
+    assert off == convert(convert(off, NEW), OLD)
+
+
 def test_own_fields_of_a_service_and_its_main_container_become_one_container() -> None:
     made = component(
         resources={"limits": {"cpu": "1000m", "gpu": "2"}},
@@ -111,6 +121,16 @@ def test_other_caches_are_mounts_of_main_and_stay_while_it_mounts_them() -> None
     stored = convert(body, NEW)
     del stored["spec"]["components"][0]["podTemplate"]
     assert caches[:1] == convert(stored, OLD)["spec"]["services"]["W"]["volumeMounts"]
+
+
+def test_caches_stay_caches_when_a_mount_is_added() -> None:
+    plain = {"name": "p", "mountPoint": "/p"}
+    caches = [{"name": name, "mountPoint": f"/{name}", "useAsCompilationCache": True} for name in ("a", "b")]
+    stored = convert(old({"services": {"W": {"volumeMounts": [plain, *caches]}}}), NEW)
+    (main,) = stored["spec"]["components"][0]["podTemplate"]["spec"]["containers"]
+    main["volumeMounts"] = [*main["volumeMounts"], {"name": "q", "mountPath": "/q"}]
+    added = {"name": "q", "mountPoint": "/q"}
+    assert [*caches, plain, added] == convert(stored, OLD)["spec"]["services"]["W"]["volumeMounts"]
 
 
 def test_saved_resources_do_not_return_to_a_component_without_pods() -> None:

@@ -108,11 +108,7 @@ def _experimental_of(service: Fields, earlier: Fields | None) -> Object | None:
     }
     if "checkpoint" in service:
         blocks["checkpoint"] = {"enabled": False, **service["checkpoint"]}
-    if earlier is None:
-        return blocks or None
-    if not blocks:
-        return None if has_block(earlier) else {**earlier}
-    return {**blocks, **some(earlier, ["grove"])}
+    return blocks or None if earlier is None else {**blocks, **some(earlier, ["grove"])}
 
 
 def _with_mode(block: Object, words: dict[str, str]) -> Object:

@@ -85,7 +85,7 @@ def come_back(service: Fields) -> bool:
     """Whether the entries of a service come back from a component, in their order and all of them."""
     entries = entries_of(service)
     places = [*map(place_of, inner_mounts(service)), *map(entry_place, entries)]
-    return not any(map(is_cache, entries[1:])) and (not entries or len({*places}) == len(places))
+    return not any(map(is_cache, entries[1:])) and len({*places}) == len(places)
 
 
 def with_saved_caches(

@@ -1,6 +1,6 @@
 """The CustomResourceDefinitions carry the names, columns and subresources that users rely on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -11,21 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import SearchStrategy
 
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
-from dynamo_operator.crds import (
-    LATER_RESOURCES,
-    RESOURCES,
-    custom_resource_definition,
-    custom_resource_definitions,
-    defaulted,
-)
+from dynamo_operator.crds import RESOURCES, custom_resource_definition, custom_resource_definitions, defaulted
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec, Restart
 from dynamo_operator.models.api import DynamoModel, DynamoWorkerMetadata
 from dynamo_operator.requests.api import as_text
-from dynamo_operator.versions import v1alpha1, v1beta1
-from dynamo_operator.versions.shapes import ListOf, MapOf, Struct
 from kube_runtime.crd import ConversionWebhook
-from kube_runtime.schema import resource_schema
 from kube_runtime.types.meta import Metadata, Object, Resource
 
 SHORT_NAMES = {
@@ -93,12 +84,6 @@ LATER = {
     ],
 }
 """The columns of v1beta1."""
-SHAPE_NAMES = {
-    "DynamoGraphDeployment": "GRAPH",
-    "DynamoComponentDeployment": "COMPONENT_DEPLOYMENT",
-    "DynamoGraphDeploymentRequest": "REQUEST",
-    "DynamoGraphDeploymentScalingAdapter": "ADAPTER",
-}
 WEBHOOK = ConversionWebhook("dynamo-system", "dynamo-operator-webhook-service", ca_bundle="Y2E=")
 
 
@@ -135,38 +120,6 @@ def test_a_conversion_is_named_by_its_service_and_certificate_authority() -> Non
         },
     } == graph["spec"]["conversion"]
     assert [True, False] == [version["storage"] for version in graph["spec"]["versions"]]
-
-
-SHAPES = {
-    (resource.KIND.name, shapes.API_VERSION): (resource, shape)
-    for shapes, resources in ((v1alpha1, RESOURCES), (v1beta1, LATER_RESOURCES))
-    for resource in resources
-    if (shape := getattr(shapes, SHAPE_NAMES.get(resource.KIND.name, ""), None))
-}
-
-
-def unknown_fields(shape: object, schema: Object, path: str = "") -> Iterator[str]:
-    """The fields that the conversion knows and the schema would drop."""
-    if schema.get("x-kubernetes-preserve-unknown-fields"):
-        return
-    if isinstance(shape, Struct):
-        for name, inner in shape.fields.items():
-            if name not in schema.get("properties", {}):
-                yield f"{path}.{name}"
-            else:
-                yield from unknown_fields(inner, schema["properties"][name], f"{path}.{name}")
-    elif isinstance(shape, ListOf):
-        yield from unknown_fields(shape.item, schema["items"], f"{path}[]")
-    elif isinstance(shape, MapOf):
-        yield from unknown_fields(shape.value, schema["additionalProperties"], f"{path}{{}}")
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_the_schema_keeps_every_field_that_the_conversion_writes(name: tuple[str, str]) -> None:
-    resource, shape = SHAPES[name]
-    parts = {part: shape.fields[part] for part in ("spec", "status")}
-    assert 8 == len(SHAPES)
-    assert [] == [*unknown_fields(Struct(parts), resource_schema(resource))]
 
 
 def test_helm_leaves_every_definition_where_it_is() -> None:

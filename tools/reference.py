@@ -148,6 +148,8 @@ def rules_text(declaration: Declared) -> Iterator[str]:
         yield "required"
     if field.minimum is not None:
         yield f"at least {field.minimum}"
+    if field.maximum is not None:
+        yield f"at most {field.maximum}"
     if field.min_length is not None:
         yield "not empty" if field.min_length == 1 else f"at least {field.min_length} characters"
     if field.max_length is not None:
@@ -181,7 +183,7 @@ def scalar_text(bare: Any, marks: tuple[Any, ...], field: Field) -> str:
         return "any value" if bare is msgspec.Raw else "any fields"
     if options := field.options or (get_args(bare) if get_origin(bare) is Literal else ()):
         return " or ".join(f"`{option}`" for option in options)
-    return field.format or {str: "text", bool: "true or false", int: "integer"}[bare]
+    return field.format or {str: "text", bool: "true or false", int: "integer", float: "number"}[bare]
 
 
 def struct_of(bare: Any) -> type[msgspec.Struct] | None:

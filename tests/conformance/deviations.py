@@ -35,13 +35,13 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"is_"
         """Whether that difference is this deviation."""
         return (
             difference.is_ in self.is_
-            and _any(self.cases, case)
-            and not _any(self.but, case)
-            and _any(self.modes, mode)
-            and _any(self.objects, difference.object)
-            and _any(self.paths, difference.path)
-            and (difference.is_ == "extra" or _any((self.theirs,), text(difference.theirs)))
-            and (difference.is_ == "missing" or _any((self.ours,), text(difference.ours)))
+            and matches(self.cases, case)
+            and not matches(self.but, case)
+            and matches(self.modes, mode)
+            and matches(self.objects, difference.object)
+            and matches(self.paths, difference.path)
+            and (difference.is_ == "extra" or matches((self.theirs,), text(difference.theirs)))
+            and (difference.is_ == "missing" or matches((self.ours,), text(difference.ours)))
         )
 
 
@@ -55,7 +55,8 @@ def explanation(difference: Difference, case: str, mode: str, rows: Sequence[Row
     return next((row for row in rows if row.explains(difference, case, mode)), None)
 
 
-def _any(patterns: Iterable[str], value: str) -> bool:
+def matches(patterns: Iterable[str], value: str) -> bool:
+    """Whether a text matches one of the patterns, in which `*` stands for any text."""
     return any(_pattern(each).fullmatch(value) for each in patterns)
 
 

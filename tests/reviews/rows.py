@@ -15,6 +15,7 @@ REQUEST = "DynamoGraphDeploymentRequest"
 MODEL = "DynamoModel"
 GROUP_VERSION = "nvidia.com/v1alpha1"
 
+RESTARTED = ("spec.restart: has no effect on a new graph, whose pods are all new; v1beta1 does not allow it",)
 POD = {"mainContainer": {"image": "r.example/vllm:0.9.0", "command": ["run"]}}
 
 
@@ -209,7 +210,8 @@ def graph_rows() -> Iterator[Row]:
         "spec.pvcs[0].storageClass is required when create is true\n"
         "spec.pvcs[0].volumeAccessMode is required when create is true",
     )
-    yield Row("G6", graph(restart={"id": "r1"}))
+    yield Row("G6", graph(restart={"id": "r1"}), graph())
+    yield Row("G6", graph(restart={"id": "r1"}), warnings=RESTARTED)
     yield Row(
         "G6",
         graph(restart={"id": ""}),
@@ -222,13 +224,13 @@ def graph_rows() -> Iterator[Row]:
     def restarted(services: Object, **strategy: Any) -> Object:
         return graph(services, restart={"id": "r1", "strategy": strategy})
 
-    yield Row("G7", restarted({"w": worker()}, type="Parallel"))
+    yield Row("G7", restarted({"w": worker()}, type="Parallel"), graph())
     yield Row(
         "G7",
         restarted({"w": worker()}, type="Parallel", order=["w"]),
         refused=f"{order} cannot be specified when strategy is parallel",
     )
-    yield Row("G8-G9", restarted(pair, type="Sequential", order=["b", "a"]))
+    yield Row("G8-G9", restarted(pair, type="Sequential", order=["b", "a"]), graph(pair))
     yield Row(
         "G8-G9",
         restarted(pair, type="Sequential", order=["a", "a"]),

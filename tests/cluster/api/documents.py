@@ -52,7 +52,20 @@ def model(**spec: Any) -> Object:
 REFERENCE = {"name": "g", "serviceName": "A"}
 EPP = {"plugins": [{"type": "t"}], "schedulingProfiles": [{"name": "p", "plugins": []}]}
 
+POLICY = {"domain": "rack", "labelKey": "example.com/rack"}
+IDENTITY = {"model": "m", "backendFramework": "vllm"}
+
 GOOD: dict[str, Object] = {
+    "two of three must run": service({"replicas": 3, "minAvailable": 2}),
+    "three of none must run": service({"replicas": 0, "minAvailable": 3}),
+    "a version of the runtime": service({"runtimeVersionOverride": "1.2.0"}),
+    "GPU memory and failover": service(
+        {"gpuMemoryService": {"enabled": True}, "failover": {"enabled": True, "numShadows": 3}}
+    ),
+    "a checkpoint": service({"checkpoint": {"identity": IDENTITY}}),
+    "a frontend beside a worker": service({"frontendSidecar": {"image": "i", "envs": [{"name": "A"}]}}),
+    "a topology": graph({"topologyConstraint": {"topologyProfile": "t", "packDomain": "zone"}}),
+    "a transfer policy": graph({"experimental": {"kvTransferPolicy": POLICY}}),
     "a graph without spec": {k: v for k, v in graph({}).items() if k != "spec"},
     "a graph with an empty spec": graph({}),
     "a graph with nulls": graph({"services": None, "pvcs": None, "restart": None}),
@@ -110,6 +123,40 @@ GOOD: dict[str, Object] = {
 }
 
 BAD: dict[str, tuple[Object, set[str]]] = {
+    "two of one must run": (service({"minAvailable": 2}), {"spec.services.A"}),
+    "none must run": (service({"minAvailable": 0}), {"spec.services.A.minAvailable"}),
+    "an odd version": (
+        service({"runtimeVersionOverride": "1.2"}),
+        {"spec.services.A.runtimeVersionOverride"},
+    ),
+    "a switch that is missing": (
+        service({"gpuMemoryService": {}, "failover": {}}),
+        {"spec.services.A.gpuMemoryService.enabled", "spec.services.A.failover.enabled"},
+    ),
+    "a client in another mode": (
+        service({"gpuMemoryService": {"enabled": True, "mode": "interPod", "extraClientContainers": ["a"]}}),
+        {"spec.services.A.gpuMemoryService"},
+    ),
+    "a mode of v1beta1": (
+        service({"failover": {"enabled": True, "mode": "IntraPod"}}),
+        {"spec.services.A.failover.mode"},
+    ),
+    "a checkpoint that is named and made": (
+        service({"checkpoint": {"checkpointRef": "c", "job": {}}}),
+        {"spec.services.A.checkpoint"},
+    ),
+    "a domain with capitals": (
+        service({"topologyConstraint": {"packDomain": "Rack"}}),
+        {"spec.services.A.topologyConstraint.packDomain"},
+    ),
+    "a policy of two keys": (
+        graph({"experimental": {"kvTransferPolicy": {**POLICY, "clusterTopologyName": "t"}}}),
+        {"spec.experimental.kvTransferPolicy"},
+    ),
+    "a weight without a preference": (
+        graph({"experimental": {"kvTransferPolicy": {**POLICY, "preferredWeight": 0.5}}}),
+        {"spec.experimental.kvTransferPolicy"},
+    ),
     "a spec that is a list": (graph([]), {"spec"}),
     "too many services": (graph({"services": {f"s{i}": {} for i in range(26)}}), {"spec.services"}),
     "too many PVCs": (graph({"pvcs": [{"name": f"c{i}"} for i in range(101)]}), {"spec.pvcs"}),

@@ -246,6 +246,13 @@ class ComponentFields(TypedDict, total=False):
     scaling_adapter: "ScalingAdapterSwitch | dynamo_operator.component.api.ScalingAdapterSwitch | None"
     disruption_budget: "DisruptionBudget | dynamo_operator.component.api.DisruptionBudget | None"
     epp_config: "EppConfig | dynamo_operator.component.api.EppConfig | None"
+    min_available: int | None
+    runtime_version_override: str | None
+    frontend_sidecar: Json | None
+    topology_constraint: Json | None
+    gpu_memory_service: Json | None
+    failover: Json | None
+    checkpoint: Json | None
 
 
 class PersistentVolumeClaim(TypedDict, total=False):
@@ -284,6 +291,9 @@ class GraphFields(TypedDict, total=False):
     labels: Mapping[str, str] | None
     annotations: Mapping[str, str] | None
     progress_deadline_seconds: int | None
+    priority_class_name: str | None
+    topology_constraint: Json | None
+    experimental: Json | None
 
 
 class ConfigMapReference(TypedDict, total=False):
@@ -306,7 +316,7 @@ class Toleration(TypedDict, total=False):
 class ProfilingConfig(TypedDict, total=False):
     """Settings of the profiling Job."""
 
-    profiler_image: Required[str]
+    profiler_image: str
     config: Json
     config_map_ref: ConfigMapReference
     output_pvc: str
@@ -345,3 +355,4 @@ class RequestFields(TypedDict, total=False):
     enable_gpu_discovery: bool | None
     auto_apply: bool | None
     deployment_overrides: "DeploymentOverrides | dynamo_operator.requests.api.DeploymentOverrides | None"
+    runtime_version_override: str | None

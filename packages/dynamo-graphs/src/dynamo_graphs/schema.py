@@ -10,10 +10,8 @@ from typing import Any, Final
 import jsonschema_rs
 from jsonschema_rs import ValidationError, ValidationErrorKind
 
-from dynamo_operator.component.api import DisruptionBudget
 from dynamo_operator.component.framework import GPU
-from dynamo_operator.crds import KINDS, filled, whole_schema
-from dynamo_operator.graph.api import PersistentVolumeClaimSpec
+from dynamo_operator.crds import KINDS, LATER_RESOURCES, RESOURCES, filled, whole_schema
 from dynamo_operator.names import LABEL_LIMIT, SUBDOMAIN_LIMIT
 from dynamo_operator.shared.problems import (
     LONGEST_SHOWN,
@@ -34,7 +32,7 @@ from dynamo_operator.shared.problems import (
     shown,
 )
 from kube_runtime.crd import INT_OR_PERCENT_PATTERN, PATTERN, Rule
-from kube_runtime.schema import embedded
+from kube_runtime.schema import all_rules, embedded
 from kube_runtime.types.meta import Object, Resource
 
 _ARTICLES = {
@@ -140,21 +138,20 @@ def _resource_hint(name: str, fields: Object) -> str:
 
 def _deeper_field_hint(name: str, fields: Object) -> str:
     """A hint at a deeper field of that name, such as `image` in the main container."""
-    level = list(fields["properties"].items())
+    level, paths = list(fields["properties"].items()), list[str]()
     for _ in range(2):
-        if paths := [path for path, schema in level if name in schema.get("properties", {})]:
-            main = (path for path in paths if path.startswith("extraPodSpec.main"))
-            return f'; did you mean "{next(main, paths[0])}.{name}"?'
+        paths += [path for path, schema in level if name in schema.get("properties", {})]
         level = [
             (f"{path}.{field}", inner)
             for path, schema in level
             for field, inner in schema.get("properties", {}).items()
         ]
-    return ""
+    main = (path for path in paths if path.startswith("extraPodSpec.main"))
+    return f'; did you mean "{next(main, paths[0])}.{name}"?' if paths else ""
 
 
 RULES: dict[str, Rule] = {
-    rule.expression: rule for rule in (*DisruptionBudget.RULES, *PersistentVolumeClaimSpec.RULES)
+    rule.expression: rule for resource in (*RESOURCES, *LATER_RESOURCES) for rule in all_rules(resource)
 }
 """The CEL rules of all kinds, by their expression in the schema."""
 
@@ -165,19 +162,27 @@ _HASH_MODULUS = sys.hash_info.modulus
 
 def problems_beyond(value: object, schema: Object, path: tuple[str | int, ...]) -> Iterator[Problem]:
     """Report duplicate list keys and broken CEL rules in a value, recursively."""
+    for rule in schema.get("x-kubernetes-validations", ()):
+        declared = RULES.get(rule["rule"])  # others are about changes, and there is no state before
+        if declared is not None and not _holds(declared, value):
+            yield Problem(dotted(path), rule["message"], ProblemKind.INVALID)
     if isinstance(value, list) and "items" in schema:
         yield from _duplicates(value, schema, path)
         for index, item in enumerate(value):
             yield from problems_beyond(item, schema["items"], (*path, index))
     elif isinstance(value, dict):
-        for rule in schema.get("x-kubernetes-validations", ()):
-            declared = RULES.get(rule["rule"])  # others are about changes, and there is no state before
-            if declared is not None and not declared.holds(value):
-                yield Problem(dotted(path), rule["message"], ProblemKind.INVALID)
         for name, field in value.items():
             inner = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
             if inner is not None:
                 yield from problems_beyond(field, inner, (*path, name))
+
+
+def _holds(rule: Rule, value: object) -> bool:
+    """Whether the rule holds. It is not applied to fields of another type, which the schema reports."""
+    try:
+        return rule.holds(value)
+    except (AttributeError, TypeError):
+        return True
 
 
 def _duplicates(items: list[object], schema: Object, path: tuple[str | int, ...]) -> Iterator[Problem]:
@@ -269,6 +274,7 @@ _COPIED = (
     "type",
     "required",
     "enum",
+    "maximum",
     "minimum",
     "minLength",
     "maxLength",
@@ -291,7 +297,12 @@ def schema_problems(document: Object, kinds: Mapping[str, type[Resource]] = KIND
 
 def status_problems(resource: type[Resource], status: Object) -> tuple[Problem, ...]:
     """The problems of a status of that kind, sorted by path; at most `MOST_PROBLEMS`."""
-    return first_problems(_each_once(_problems(resource, {"status": status})), MOST_PROBLEMS)
+    return resource_problems(resource, {"status": status})
+
+
+def resource_problems(resource: type[Resource], document: Object) -> tuple[Problem, ...]:
+    """The problems of a document with the schema of `resource`, whatever its `kind` and `apiVersion`."""
+    return first_problems(_each_once(_problems(resource, document)), MOST_PROBLEMS)
 
 
 def _document_problems(document: Object, kinds: Mapping[str, type[Resource]]) -> Iterator[Problem]:
@@ -357,11 +368,12 @@ def closed(schema: Object, notes: tuple[str, ...] = ()) -> Object:
         result["type"] = ["integer", "string"]
     if edge := _RANGES.get(schema.get("format", "")):
         result["minimum"] = max(-edge, result.get("minimum", -edge))
-        result["maximum"] = edge - 1
+        result["maximum"] = min(edge - 1, result.get("maximum", edge - 1))
     elif schema.get("format") == "date-time":
         result["format"] = "date-time"
     if schema.get("x-kubernetes-embedded-resource"):
         result["properties"] = {"metadata": closed(embedded("ObjectMeta"), notes)}
+        result["required"] = ["apiVersion", "kind"]
     if "properties" in schema:
         fields = schema["properties"]
         result["properties"] = {name: closed(field, notes) for name, field in fields.items()}

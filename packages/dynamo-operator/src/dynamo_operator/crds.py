@@ -1,13 +1,18 @@
-"""The CRDs of `nvidia.com/v1alpha1`, from the structs of our kinds, and the defaults of the API server."""
+"""The CRDs of our kinds, from their structs, and the defaults of the API server."""
 
 from functools import cache
 from typing import Any
 
-from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component import v1beta1 as component
+from dynamo_operator.component.api import VERSION, DynamoComponentDeployment
+from dynamo_operator.features.scaling import v1beta1 as adapter
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph import v1beta1 as graph
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel, DynamoWorkerMetadata
+from dynamo_operator.requests import v1beta1 as request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from kube_runtime.crd import ConversionWebhook, ServedVersion
 from kube_runtime.schema import custom_resource_definition as definition_of
 from kube_runtime.schema import embedded, resource_schema
 from kube_runtime.types.meta import Object, Resource
@@ -25,18 +30,43 @@ RESOURCES: tuple[type[Resource], ...] = (
 KINDS = {resource.KIND.name: resource for resource in RESOURCES}
 """The same by the name of the kind."""
 
+LATER_RESOURCES: tuple[type[Resource], ...] = (
+    graph.DynamoGraphDeployment,
+    component.DynamoComponentDeployment,
+    request.DynamoGraphDeploymentRequest,
+    adapter.DynamoGraphDeploymentScalingAdapter,
+)
+"""The kinds that have a second version, in it."""
+
+_LATER = {resource.KIND.name: resource for resource in LATER_RESOURCES}
+
 _KEEP = {"helm.sh/resource-policy": "keep"}
 """Deleting a CRD deletes every object of its kind, so `helm uninstall` must keep it."""
 
 
-def custom_resource_definitions() -> tuple[Object, ...]:
-    """Return all CRDs, as they are applied."""
-    return tuple(custom_resource_definition(resource) for resource in RESOURCES)
+# An API server that serves two versions calls the webhook for each request, so v1beta1 is in no CRD unless
+# a conversion is named.
+def custom_resource_definitions(
+    conversion: ConversionWebhook | None = None, stored: str = component.VERSION
+) -> tuple[Object, ...]:
+    """Return all CRDs, as they are applied. With a conversion they serve v1beta1, too."""
+    return tuple(custom_resource_definition(resource, conversion, stored) for resource in RESOURCES)
 
 
-def custom_resource_definition(resource: type[Resource]) -> Object:
-    """Return the CRD of one kind."""
-    return definition_of(resource, _KEEP)
+def custom_resource_definition(
+    resource: type[Resource], conversion: ConversionWebhook | None = None, stored: str = component.VERSION
+) -> Object:
+    """Return the CRD of one kind. With a conversion, a kind with two versions serves both and stores one."""
+    later = _LATER.get(resource.KIND.name)
+    if conversion is None or later is None:
+        return definition_of(resource, _KEEP)
+    name, newest = resource.KIND.name, later.KIND.api_version
+    deprecation = f"{resource.KIND.api_version} {name} is deprecated; use {newest} {name}"
+    versions = (
+        ServedVersion(resource, is_stored=stored == VERSION, deprecation=deprecation),
+        ServedVersion(later, is_stored=stored == later.KIND.version),
+    )
+    return definition_of(resource, _KEEP, versions, conversion)
 
 
 def defaulted(document: Object) -> Object:

@@ -16,6 +16,7 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec, Restart
 from dynamo_operator.models.api import DynamoModel, DynamoWorkerMetadata
 from dynamo_operator.requests.api import as_text
+from kube_runtime.crd import ConversionWebhook
 from kube_runtime.types.meta import Metadata, Object, Resource
 
 SHORT_NAMES = {
@@ -69,6 +70,56 @@ def test_a_definition_has_the_names_and_columns_of_its_kind(resource: type[Resou
     assert (name.lower(), f"{name}List") == (names["singular"], names["listKind"])
     assert COLUMNS[name] == [each["name"] for each in version(resource)["additionalPrinterColumns"]]
     assert "v1alpha1" == version(resource)["name"]
+
+
+LATER = {
+    "DynamoGraphDeployment": COLUMNS["DynamoGraphDeployment"],
+    "DynamoComponentDeployment": ["Available", "Backend", "Age", "Reason", "Message"],
+    "DynamoGraphDeploymentRequest": [
+        *("Model", "Backend", "Phase", "Profiling", "Reason", "Message", "DGD", "Age")
+    ],
+    "DynamoGraphDeploymentScalingAdapter": [
+        *("DGD", "COMPONENT", "REPLICAS", "AGE"),
+        *("DESIRED", "READY", "REASON"),
+    ],
+}
+"""The columns of v1beta1."""
+WEBHOOK = ConversionWebhook("dynamo-system", "dynamo-operator-webhook-service", ca_bundle="Y2E=")
+
+
+def test_with_a_conversion_four_kinds_serve_two_versions_and_store_the_later_one() -> None:
+    specs = {each["spec"]["names"]["kind"]: each["spec"] for each in custom_resource_definitions(WEBHOOK)}
+    assert list(SHORT_NAMES) == list(specs)
+    assert set(LATER) == {kind for kind, spec in specs.items() if "conversion" in spec}
+    for kind, columns in LATER.items():
+        first, later = specs[kind]["versions"]
+        assert ("v1alpha1", True, False) == (first["name"], first["served"], first["storage"])
+        expected = f"nvidia.com/v1alpha1 {kind} is deprecated; use nvidia.com/v1beta1 {kind}"
+        assert (True, expected) == (first["deprecated"], first["deprecationWarning"])
+        assert ("v1beta1", True, True) == (later["name"], later["served"], later["storage"])
+        assert "deprecated" not in later
+        assert columns == [column["name"] for column in later["additionalPrinterColumns"]]
+        assert "status" in later["subresources"]
+        assert (kind != "DynamoGraphDeploymentRequest") == ("scale" in later["subresources"])
+
+
+def test_a_conversion_is_named_by_its_service_and_certificate_authority() -> None:
+    (graph, *_) = custom_resource_definitions(WEBHOOK, stored="v1alpha1")
+    assert {
+        "strategy": "Webhook",
+        "webhook": {
+            "clientConfig": {
+                "service": {
+                    "namespace": "dynamo-system",
+                    "name": "dynamo-operator-webhook-service",
+                    "path": "/convert",
+                },
+                "caBundle": "Y2E=",
+            },
+            "conversionReviewVersions": ["v1"],
+        },
+    } == graph["spec"]["conversion"]
+    assert [True, False] == [version["storage"] for version in graph["spec"]["versions"]]
 
 
 def test_helm_leaves_every_definition_where_it_is() -> None:

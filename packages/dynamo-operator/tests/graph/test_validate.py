@@ -186,6 +186,7 @@ ISTIO: Object = {"enabled": True, "host": "h", "useVirtualService": True, "virtu
 EPP: Object = {"componentType": "epp", "eppConfig": {"config": {"plugins": [], "schedulingProfiles": []}}}
 OTHER: Object = {"name": "b", "size": "2Gi", "storageClass": "slow", "volumeAccessMode": "ReadWriteOnce"}
 TWO: Object = {"multinode": {"nodeCount": 2}, "resources": {"limits": {"gpu": "8"}}}
+ONE_GPU: Object = {"resources": {"limits": {"gpu": "1"}}}
 MOUNT: list[Object] = [{"name": "a", "mountPoint": "/a"}]
 MAP: Object = {"a": "b"}
 ENVS = [{"name": "A", "value": "b"}]
@@ -213,6 +214,8 @@ def plain_edits() -> Iterator[Edit]:
     """An edit of each switch, number and text of a service."""
     hints, plain = get_type_hints(ComponentSpec), ((bool, True), (int, 3), (str, "other"))
     for field in msgspec.structs.fields(ComponentSpec):
+        if field.name in ("min_available", "runtime_version_override"):
+            continue
         values = (value for type_, value in plain if hints[field.name] in (type_, type_ | None))
         yield from (of(field.encode_name, value) for value in values)
 
@@ -250,6 +253,11 @@ SERVICE = [
     of("disruptionBudget.minAvailable", 1),
     of("disruptionBudget.maxUnavailable", 1),
     of("eppConfig", EPP["eppConfig"]),
+    of("minAvailable", 2, replicas=2),
+    of("checkpoint", {"enabled": True}),
+    of("failover", {"enabled": True}, gpuMemoryService={"enabled": True}, **ONE_GPU),
+    of("frontendSidecar", {"image": "r/frontend:1"}),
+    of("gpuMemoryService", {"enabled": True}, **ONE_GPU),
     of("ingress.enabled", value=True, ingress={**INGRESS, "enabled": False}),
     of("ingress.host", "other", ingress=INGRESS),
     of("ingress.hostPrefix", "p-", ingress=INGRESS),
@@ -278,6 +286,9 @@ SPEC = [
         if field not in ("name", "create")
     ),
     of("pvcs.retain", value=True, pvcs=[{"name": "a"}]),
+    of("experimental.kvTransferPolicy", {"domain": "rack", "labelKey": "rack"}),
+    of("priorityClassName", "high"),
+    of("topologyConstraint", {"topologyProfile": "t", "packDomain": "zone"}),
 ]
 
 ELSEWHERE = {
@@ -288,6 +299,8 @@ ELSEWHERE = {
     "services.scalingAdapter.enabled": "a DynamoGraphDeploymentScalingAdapter, which the controller applies",
     "services.eppConfig.config": "of endpoint pickers; part of tests/golden",
     "services.eppConfig.configMapRef": "the same",
+    "services.topologyConstraint": "none, as of a graph; it requires the graph's",
+    "services.runtimeVersionOverride": "the warning about an image without a version",
     "services.volumeMounts.useAsCompilationCache": "of engines; part of tests/golden",
 }
 """Fields whose effect is in no object that is rendered here."""

@@ -20,7 +20,8 @@ W = "spec.services.w"
 
 
 def warned(new: Object, **context: Any) -> tuple[str, ...]:
-    decision = verdict(new, cluster=ClusterContext(**context))
+    """The warnings about an object that exists."""
+    decision = verdict(new, new, cluster=ClusterContext(**context))
     assert decision.allowed, decision.problems
     return decision.warnings
 
@@ -34,6 +35,22 @@ def pod(image: str) -> Object:
 )
 def test_an_image_with_a_version_is_fine(image: str) -> None:
     assert () == warned(with_service(**pod(image)))
+
+
+VERSION = 'the tag of image "{}" is not a version: operators of Dynamo 1.x do not create the graph'
+
+
+@pytest.mark.parametrize("image", ["r/x:1.2.0", "r:5000/x:v0.9.0-rc.1@sha256:abc", "x:V10.0.1+cuda"])
+def test_a_new_graph_has_images_of_a_version(image: str) -> None:
+    assert () == verdict(with_service(**pod(image))).warnings
+
+
+@pytest.mark.parametrize("image", ["r/x:1", "r/x:1.2", "r/x:my-tag", "r/x:01.2.3", "r:5000/x@sha256:abc"])
+def test_a_new_graph_with_an_image_of_no_version_is_accepted_with_a_warning(image: str) -> None:
+    decision = verdict(with_service(**pod(image)))
+    assert decision.allowed
+    assert any(VERSION.format(image) in warning for warning in decision.warnings)
+    assert () == verdict(with_service(runtimeVersionOverride="1.2.3", **pod(image))).warnings
 
 
 PLACEHOLDERS = [

@@ -1,7 +1,7 @@
 """What a struct declares for its CRD, which `kube_runtime.schema` writes: fields, rules, columns."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 import kube_runtime as kube
-from kube_runtime.types.meta import Object, from_json
+from kube_runtime.types.meta import Object, Resource, from_json
 
 NUMBER = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
 PATTERN = rf"^(\+|-)?{NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{NUMBER}))?$"
@@ -19,7 +19,7 @@ INT_OR_PERCENT_PATTERN = r"^([0-9]+|(100|[0-9]{1,2})%)$"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A validation rule over several fields of one object.
+    """A validation rule over a value, such as several fields of one object.
 
     `expression` is CEL for the API server and guards every optional field with `has()`; `holds` is the same
     rule in Python for offline checks. A test on a real API server compares the two.
@@ -27,7 +27,12 @@ class Rule:
 
     expression: str
     message: str
-    holds: Callable[[Object], bool]
+    holds: Callable[[Any], bool]
+
+    @property
+    def schema(self) -> Object:
+        """The rule as an entry of `x-kubernetes-validations`."""
+        return {"rule": self.expression, "message": self.message}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +40,22 @@ class Transition:
     """A transition rule, which the API server checks when an object is changed.
 
     `expression` is CEL over `self` and `oldSelf`; `path` is the field to report, such as `.source`. Webhooks
-    may have the same rule in Python; this one holds without them.
+    may have the same rule in Python; this one holds without them. With `on_create` the rule is also checked
+    when the value is new, and `oldSelf` is optional; this requires Kubernetes 1.30.
     """
 
     expression: str
     message: str
     path: str = ""
+    on_create: bool = False
+
+    @property
+    def schema(self) -> Object:
+        """The rule as an entry of `x-kubernetes-validations`."""
+        place = {"fieldPath": self.path} if self.path else {}
+        old = {"optionalOldSelf": True} if self.on_create else {}
+        rule = {"rule": self.expression, "message": self.message}
+        return {**rule, **place, **old, "reason": "FieldValueForbidden"}
 
 
 # The CRD, offline checks and reference pages come from these declarations. Decoding does not
@@ -50,13 +65,15 @@ class Transition:
 class Field:
     """Description and rules of one field, for `Annotated[type, Field(...)]`.
 
-    `embeds` names the Kubernetes type whose schema the field has (`embedded.py`); `shape` is a struct with
-    the schema of a field that is decoded as plain JSON. The API server fills in `default`. By default a
-    field is `required` if the struct has no default for it.
+    `embeds` names the Kubernetes type whose schema the field has, to which `adds` adds keywords at any depth;
+    `shape` is a struct with the schema of a field that is decoded as plain JSON. The API server fills in
+    `default`. By default a field is `required` if the struct has no default for it. `list_keys` identify the
+    entries of a list; a `list_type` of `set` or `atomic` needs none.
     """
 
     text: str
     minimum: int | None = None
+    maximum: int | None = None
     min_length: int | None = None
     max_length: int | None = None
     max_items: int | None = None
@@ -67,9 +84,22 @@ class Field:
     default: Any = msgspec.UNSET
     required: bool | None = None
     embeds: str = ""
+    adds: Mapping[str, Any] = field(default_factory=dict)
     shape: type[msgspec.Struct] | None = None
     free_form: bool = False
     embedded_resource: bool = False
+    list_type: Literal["atomic", "set"] | None = None
+    list_keys: tuple[str, ...] = ()
+    rules: "Rules" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Marks a string with a pattern and limits, for entries of lists and types that several fields share."""
+
+    pattern: str | None = None
+    min_length: int | None = None
+    max_length: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +141,37 @@ class Definition:
     columns: tuple[Column, ...] = (AGE,)
     status: bool = True
     scale: Scale | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServedVersion:
+    """One version of a kind in its CRD. Clients of one with a `deprecation` get that text as a warning."""
+
+    resource: type[Resource]
+    is_stored: bool = False
+    is_served: bool = True
+    deprecation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionWebhook:
+    """The Service that converts objects between versions. `ca_bundle` is base64, "" if unknown."""
+
+    namespace: str
+    service: str
+    path: str = "/convert"
+    ca_bundle: str = ""
+
+    @property
+    def conversion(self) -> Object:
+        """The `spec.conversion` of a CRD."""
+        service = {"namespace": self.namespace, "name": self.service, "path": self.path}
+        bundle = {"caBundle": self.ca_bundle} if self.ca_bundle else {}
+        client = {"service": service, **bundle}
+        return {
+            "strategy": "Webhook",
+            "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]},
+        }
 
 
 Rules = tuple[Rule, ...]

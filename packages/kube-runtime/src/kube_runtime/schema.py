@@ -1,13 +1,27 @@
 """CustomResourceDefinitions from structs, with structural schemas. A running operator does not need them."""
 
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
-from kube_runtime.crd import PATTERN, Definition, Field, IntOrText, JsonText, Rules, Transitions, definitions
+from kube_runtime.crd import (
+    PATTERN,
+    ConversionWebhook,
+    Definition,
+    Field,
+    IntOrText,
+    JsonText,
+    Rule,
+    Rules,
+    ServedVersion,
+    Text,
+    Transition,
+    Transitions,
+    definitions,
+)
 from kube_runtime.types.meta import Condition, Object, Resource, Struct
 
 MAIN_CONTAINER_TEXT = (
@@ -87,15 +101,17 @@ SHAPES: dict[type, type[msgspec.Struct]] = {Condition: ConditionSchema}
 
 _KEYWORDS = {
     "minimum": "minimum",
+    "maximum": "maximum",
     "min_length": "minLength",
     "max_length": "maxLength",
     "max_items": "maxItems",
     "max_properties": "maxProperties",
     "pattern": "pattern",
     "format": "format",
+    "list_type": "x-kubernetes-list-type",
 }
 _PRESERVE: Object = {"x-kubernetes-preserve-unknown-fields": True}
-_SCALARS: dict[object, str] = {str: "string", bool: "boolean", int: "integer"}
+_SCALARS: dict[object, str] = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
 class Declared(NamedTuple):
@@ -135,15 +151,9 @@ def object_schema(struct: type[msgspec.Struct], *, is_open: bool = False) -> Obj
     }
     if required := sorted(member.name for member in members if member.required):
         schema["required"] = required
-    rules: list[Object] = [{"rule": rule.expression, "message": rule.message} for rule in rules_of(struct)]
-    rules += [
-        {"rule": transition.expression, "message": transition.message}
-        | ({"fieldPath": transition.path} if transition.path else {})
-        | {"reason": "FieldValueForbidden"}
-        for transition in transitions_of(struct)
-    ]
-    if rules:
-        schema["x-kubernetes-validations"] = rules
+    declarations: tuple[Rule | Transition, ...] = (*rules_of(struct), *transitions_of(struct))
+    if declarations:
+        schema["x-kubernetes-validations"] = [rule.schema for rule in declarations]
     return {**schema, **_PRESERVE} if is_open else schema
 
 
@@ -159,6 +169,11 @@ def field_schema(type_: object, field: Field, *, is_open: bool = False) -> Objec
         schema["default"] = field.default
     if field.embedded_resource:
         schema["x-kubernetes-embedded-resource"] = True
+    if field.list_keys:
+        schema |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(field.list_keys)}
+    if field.rules:
+        own = schema.get("x-kubernetes-validations", ())
+        schema["x-kubernetes-validations"] = [*own, *(rule.schema for rule in field.rules)]
     return schema
 
 
@@ -201,6 +216,12 @@ def _value_schema(type_: object, field: Field, *, is_open: bool) -> Object:
 def _scalar_schema(bare: object, marks: tuple[object, ...]) -> Object | None:
     if mark := next((mark for mark in marks if isinstance(mark, IntOrText)), None):
         return int_or_string(mark.pattern)
+    if text := next((mark for mark in marks if isinstance(mark, Text)), None):
+        limits = {"pattern": text.pattern, "minLength": text.min_length, "maxLength": text.max_length}
+        return {
+            "type": "string",
+            **{keyword: value for keyword, value in limits.items() if value is not None},
+        }
     if bare is msgspec.Raw:
         return _PRESERVE
     if get_origin(bare) is Literal:
@@ -210,10 +231,50 @@ def _scalar_schema(bare: object, marks: tuple[object, ...]) -> Object | None:
 
 def _json_schema(field: Field) -> Object | None:
     if field.embeds:
-        return embedded(field.embeds)
+        return _with(embedded(field.embeds), field.adds)
     if field.shape:
         return object_schema(field.shape, is_open=field.free_form)
     return {"type": "object", **_PRESERVE} if field.free_form else None
+
+
+def _with(schema: Object, added: Mapping[str, Any]) -> Object:
+    """The schema with keywords added at any depth. Its untouched parts are shared, not copied."""
+    merged = dict(schema)
+    for keyword, value in added.items():
+        inner = merged.get(keyword)
+        if isinstance(value, Mapping):
+            merged[keyword] = _with(inner if isinstance(inner, dict) else {}, value)
+        elif isinstance(value, tuple):  # of rules
+            merged[keyword] = [rule.schema for rule in value]
+        else:
+            merged[keyword] = value
+    return merged
+
+
+def all_rules(struct: type[msgspec.Struct]) -> Iterator[Rule]:
+    """The rules of a struct, its fields and the structs below it."""
+    yield from rules_of(struct)
+    for member in declared(struct):
+        yield from member.field.rules
+        yield from _added_rules(member.field.adds)
+        for type_ in (*_structs(member.type), *((member.field.shape,) if member.field.shape else ())):
+            yield from all_rules(type_)
+
+
+def _added_rules(added: object) -> Iterator[Rule]:
+    if isinstance(added, Rule):
+        yield added
+    elif isinstance(added, Mapping | tuple):
+        for part in added.values() if isinstance(added, Mapping) else added:
+            yield from _added_rules(part)
+
+
+def _structs(type_: object) -> Iterator[type[msgspec.Struct]]:
+    bare, _ = unwrapped(type_)
+    if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
+        yield bare
+    for argument in get_args(bare):
+        yield from _structs(argument)
 
 
 def unwrapped(type_: Any) -> tuple[object, tuple[object, ...]]:
@@ -229,11 +290,15 @@ def unwrapped(type_: Any) -> tuple[object, tuple[object, ...]]:
 
 
 def custom_resource_definition(
-    resource: type[Resource], annotations: Mapping[str, str] | None = None
+    resource: type[Resource],
+    annotations: Mapping[str, str] | None = None,
+    versions: Sequence[ServedVersion] = (),
+    conversion: ConversionWebhook | None = None,
 ) -> Object:
-    """The CRD of a namespaced kind with one version."""
+    """The CRD of a namespaced kind, by default with the one version of `resource`, whose names it has."""
     kind, metadata = resource.KIND, {"name": str(resource.KIND)}
     names = definition_of(resource)
+    listed = versions or (ServedVersion(resource, is_stored=True),)
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -249,7 +314,8 @@ def custom_resource_definition(
                 **({"categories": list(names.categories)} if names.categories else {}),
             },
             "scope": "Namespaced",
-            "versions": [_version(resource)],
+            "versions": [_version(version) for version in listed],
+            **({"conversion": conversion.conversion} if conversion else {}),
         },
     }
 
@@ -277,12 +343,15 @@ def resource_schema(resource: type[Resource]) -> Object:
     }
 
 
-def _version(resource: type[Resource]) -> Object:
+def _version(listed: ServedVersion) -> Object:
+    resource = listed.resource
     definition = definition_of(resource)
+    deprecation = {"deprecated": True, "deprecationWarning": listed.deprecation} if listed.deprecation else {}
     version: Object = {
         "name": resource.KIND.version,
-        "served": True,
-        "storage": True,
+        "served": listed.is_served,
+        "storage": listed.is_stored,
+        **deprecation,
         "additionalPrinterColumns": [
             {"name": column.name, "type": column.type, "jsonPath": column.path}
             | ({"priority": column.priority} if column.priority else {})

@@ -19,8 +19,10 @@ from dynamo_operator.graph import validate as graphs
 from dynamo_operator.graph import warnings
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import with_provider
+from dynamo_operator.graph.validate_grove import grove_only_problems, min_available_problem
 from dynamo_operator.models import validate as models
 from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.names import is_on_grove
 from dynamo_operator.requests import validate as requests
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.settings import RenderSettings
@@ -95,7 +97,7 @@ class Rules(Generic[R]):
     """The rules of one kind: problems and warnings of objects and of changes.
 
     `problems` and `warnings` check an object, `changes` and `change_warnings` the old and the new one.
-    `warnings` is for objects without problems.
+    `warnings` is for objects without problems, and `new_warnings` for those of them that are created.
     """
 
     type_: type[R]
@@ -103,6 +105,7 @@ class Rules(Generic[R]):
     changes: Callable[[R, R, ReviewContext], Iterable[Problem]] = _none
     warnings: Callable[[R, ReviewContext], Iterable[Problem]] = _none
     change_warnings: Callable[[R, R], Iterable[Problem]] = _none
+    new_warnings: Callable[[R], Iterable[Problem]] = _none
 
 
 AnyRules: TypeAlias = Rules[Any]
@@ -110,12 +113,14 @@ AnyRules: TypeAlias = Rules[Any]
 
 
 def _graph_problems(graph: DynamoGraphDeployment, context: ReviewContext) -> Iterator[Problem]:
-    facts = Facts(grove_served=context.cluster.grove_served)
+    facts, written = Facts(grove_served=context.cluster.grove_served), graph
     graph = with_provider(graph, facts)  # as its controller validates it
     yield from graphs.graph_problems(graph, context.settings, context.most)
     if any(graphs.graph_size_problems(graph)):
         return  # the other rules are skipped then
     yield from graph_exposure_problems(graph, context.settings)
+    if context.cluster is not warnings.UNKNOWN and not is_on_grove(graph):
+        yield from grove_only_problems(written)
     for key, service in sorted(graph.spec.services.items()):
         yield from image_problems(service, service_path(key))
     yield from warnings.context_problems(graph, context.cluster)
@@ -126,6 +131,8 @@ def _component_problems(component: DynamoComponentDeployment, context: ReviewCon
     yield from exposure_problems(component.spec, "spec", context.settings)
     if not component.metadata.controller:  # of a graph, whose author has seen the problem there
         yield from image_problems(component.spec, "spec")
+        if component.spec.min_available is not None:
+            yield min_available_problem("spec")
 
 
 def _graph_changes(
@@ -144,11 +151,12 @@ RULES: tuple[AnyRules, ...] = (
         changes=_graph_changes,
         warnings=lambda graph, context: warnings.graph_warnings(graph, context.cluster),
         change_warnings=warnings.graph_change_warnings,
+        new_warnings=warnings.new_graph_warnings,
     ),
     Rules(
         DynamoComponentDeployment,
         problems=_component_problems,
-        changes=lambda old, new, _: components.framework_problems(old, new),
+        changes=lambda old, new, _: components.component_update_problems(old, new),
         warnings=lambda component, context: warnings.component_warnings(component, context.cluster),
         change_warnings=components.framework_warnings,
     ),
@@ -253,6 +261,7 @@ def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, context: Revi
         warning_problems += rules.change_warnings(old, new)
     if not problems and not inherited:
         warning_problems += rules.warnings(new, context)
+        warning_problems += rules.new_warnings(new) if old_text is None else ()
     return Decision(
         tuple(dict.fromkeys((*problems, *changes))),
         tuple(dict.fromkeys(warning_problems)),

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec.structs import replace
 
+from dynamo_operator.features.experimental.api import Checkpoint, Failover, GpuMemoryService
 from kube_runtime.crd import (
     AGE,
     Column,
@@ -279,6 +280,29 @@ class Autoscaling(Struct):
     metrics: Annotated[tuple[Object, ...], Field("Deprecated and ignored.", embeds="MetricSpec")] = ()
 
 
+class FrontendSidecar(Struct):
+    """A frontend that runs as a container of the component's pods."""
+
+    image: Annotated[str, Field("Image of the container.")]
+    args: Annotated[tuple[str, ...], Field("Arguments of the frontend.")] = ()
+    env_from_secret: Annotated[
+        str | None, Field("Secret whose keys all become environment variables of the container.")
+    ] = None
+    envs: Annotated[
+        tuple[Object, ...], Field("Environment variables of the container.", embeds="EnvVar")
+    ] = ()
+
+
+RUNTIME_VERSION_PATTERN = r"^(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})$"
+TOPOLOGY_DOMAIN_PATTERN = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
+
+
+class TopologyConstraint(Struct):
+    """A topology domain that all pods of a replica share."""
+
+    pack_domain: Annotated[str, Field("Domain, such as `rack`.", pattern=TOPOLOGY_DOMAIN_PATTERN)]
+
+
 @dataclass(frozen=True, slots=True)
 class BackendName:
     """Properties of a framework that code outside of rendering needs.
@@ -321,10 +345,29 @@ _KEEPS_TOPOLOGY = Transition(
 )
 
 
+KEEPS_MIN_AVAILABLE = Transition(
+    "!has(oldSelf.minAvailable) || (has(self.minAvailable) && self.minAvailable == oldSelf.minAvailable)",
+    "minAvailable is immutable after creation",
+)
+MIN_AVAILABLE_RULES: Rules = (
+    Rule(
+        "!has(self.minAvailable) || (has(self.replicas) && self.replicas == 0) || "
+        "self.minAvailable <= (has(self.replicas) ? self.replicas : 1)",
+        "minAvailable must be less than or equal to replicas unless replicas is 0",
+        lambda spec: (
+            "minAvailable" not in spec
+            or spec["minAvailable"] <= spec.get("replicas", 1)
+            or spec.get("replicas") == 0
+        ),
+    ),
+)
+
+
 class ComponentSpec(Struct):
     """The spec of one component, as a graph's service or as a DynamoComponentDeployment."""
 
-    TRANSITIONS: ClassVar[Transitions] = (_KEEPS_TOPOLOGY,)
+    RULES: ClassVar[Rules] = MIN_AVAILABLE_RULES
+    TRANSITIONS: ClassVar[Transitions] = (_KEEPS_TOPOLOGY, KEEPS_MIN_AVAILABLE)
 
     annotations: Annotated[
         dict[str, str], Field("Annotations of the objects that are made for the component.")
@@ -429,6 +472,34 @@ class ComponentSpec(Struct):
     epp_config: Annotated[
         EppConfig | None, Field("Configuration of an endpoint picker; needed when `componentType` is `epp`.")
     ] = None
+    min_available: Annotated[
+        int | None,
+        Field(
+            "Replicas that must run for the component to work; of graphs on Grove.", minimum=1, format="int32"
+        ),
+    ] = None
+    runtime_version_override: Annotated[
+        str | None,
+        Field(
+            "Version of the Dynamo runtime in the main image, if the image's tag is not a version.",
+            pattern=RUNTIME_VERSION_PATTERN,
+        ),
+    ] = None
+    frontend_sidecar: Annotated[
+        Object | None, Field("Frontend that runs beside the main container.", shape=FrontendSidecar)
+    ] = None
+    topology_constraint: Annotated[
+        Object | None, Field("Topology domain into which each replica is packed.", shape=TopologyConstraint)
+    ] = None
+    gpu_memory_service: Annotated[
+        Object | None, Field("Shares the GPU memory between engines.", shape=GpuMemoryService)
+    ] = None
+    failover: Annotated[Object | None, Field("Engines that stand by for the active one.", shape=Failover)] = (
+        None
+    )
+    checkpoint: Annotated[Object | None, Field("Checkpoint from which the pods start.", shape=Checkpoint)] = (
+        None
+    )
 
     @property
     def desired_replicas(self) -> int:
@@ -459,7 +530,10 @@ def is_under_factor(service: ComponentSpec) -> bool:
 class DynamoComponentDeploymentSpec(ComponentSpec):
     """A component spec with the backend framework of its graph."""
 
-    TRANSITIONS: ClassVar[Transitions] = (immutable("backendFramework", "spec.backendFramework"),)
+    TRANSITIONS: ClassVar[Transitions] = (
+        immutable("backendFramework", "spec.backendFramework"),
+        KEEPS_MIN_AVAILABLE,
+    )
 
     backend_framework: Annotated[
         str | None,

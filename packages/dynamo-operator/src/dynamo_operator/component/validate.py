@@ -20,6 +20,10 @@ from dynamo_operator.component.api import (
     ingress_host,
 )
 from dynamo_operator.component.framework import GPU, framework, gpus
+from dynamo_operator.component.validate_experimental import (
+    experimental_problems,
+    experimental_update_problems,
+)
 from dynamo_operator.component.validate_pod import (
     ENVIRONMENT,
     POD,
@@ -275,6 +279,8 @@ def _typed_problems(
     for field, probe in (("livenessProbe", spec.liveness_probe), ("readinessProbe", spec.readiness_probe)):
         if probe is not None:
             yield from probe_problems(probe, f"{path}.{field}")
+    if spec.gpu_memory_service or spec.failover or spec.checkpoint or spec.frontend_sidecar:
+        yield from experimental_problems(spec, path)
 
 
 def _ingress_problems(ingress: IngressSpec, component: str) -> Iterator[Problem]:
@@ -330,10 +336,18 @@ _WithFramework: TypeAlias = DynamoGraphDeployment | DynamoComponentDeployment
 
 
 def framework_problems(old: _WithFramework, new: _WithFramework) -> Iterator[Problem]:
-    """Refuse a change of the framework, the one immutable field of a component."""
+    """Refuse a change of the framework."""
     if (old.spec.backend_framework or "") != (new.spec.backend_framework or ""):
         message = f"{_FRAMEWORK} is immutable and cannot be changed after creation"
         yield Problem(_FRAMEWORK, message, ProblemKind.FORBIDDEN)
+
+
+def component_update_problems(
+    old: DynamoComponentDeployment, new: DynamoComponentDeployment
+) -> Iterator[Problem]:
+    """Refuse changes of a component's immutable fields."""
+    yield from framework_problems(old, new)
+    yield from experimental_update_problems(old.spec, new.spec, "spec", DynamoComponentDeployment.KIND.name)
 
 
 def framework_warnings(old: _WithFramework, new: _WithFramework) -> Iterator[Problem]:

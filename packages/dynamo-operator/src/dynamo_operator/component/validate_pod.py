@@ -270,6 +270,30 @@ def image_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
             yield Problem(f"{at}.image", message)
 
 
+# The number of a release as in the tag of an image. Source: the Go operator of Dynamo 1.x.
+_NUMBER = r"(0|[1-9]\d*)"
+_RELEASE = re.compile(rf"[vV]?{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?", re.ASCII)
+
+
+def has_version(image: str) -> bool:
+    """Whether the tag of the image is a version."""
+    _, _, tag = image.partition("@")[0].rpartition("/")[2].partition(":")
+    return _RELEASE.fullmatch(tag) is not None
+
+
+def version_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """Warn of a main image whose version no tag says: Go operators of Dynamo 1.x refuse to create it."""
+    image = ((spec.extra_pod_spec or {}).get("mainContainer") or {}).get("image")
+    if not isinstance(image, str) or not image or spec.runtime_version_override:
+        return
+    if not has_version(image):
+        message = (
+            f"the tag of image {shown(image)} is not a version: operators of Dynamo 1.x do not create the "
+            'graph without runtimeVersionOverride, for example "1.2.0"'
+        )
+        yield Problem(f"{path}.extraPodSpec.mainContainer.image", message)
+
+
 def shared_environment_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]:
     """Problems of variables whose JSON types are not checked yet."""
     wrong_types = tuple(shape_problems(entries, ENVIRONMENT, path))

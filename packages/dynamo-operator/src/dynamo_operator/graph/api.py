@@ -8,11 +8,13 @@ from dynamo_operator.component.api import (
     CATEGORIES,
     FRAMEWORKS,
     GROUP,
+    TOPOLOGY_DOMAIN_PATTERN,
     VERSION,
     ComponentSpec,
     ServiceReplicaStatus,
 )
-from dynamo_operator.names import GroveNames, grove_names
+from dynamo_operator.features.experimental.api import CheckpointStatus
+from dynamo_operator.names import SUBDOMAIN_LIMIT, GroveNames, grove_names
 from kube_runtime.crd import (
     AGE,
     Column,
@@ -106,6 +108,78 @@ class RestartStatus(Struct):
     in_progress: Annotated[tuple[str, ...], Field("Services that are restarting at this moment.")] = ()
 
 
+class GraphTopologyConstraint(Struct):
+    """A topology domain that all pods of a graph share."""
+
+    topology_profile: Annotated[str, Field("Name of the cluster topology that has the domain.", min_length=1)]
+    pack_domain: Annotated[str | None, Field("Domain, such as `zone`.", pattern=TOPOLOGY_DOMAIN_PATTERN)] = (
+        None
+    )
+
+
+_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+
+
+class KvTransferPolicy(Struct):
+    """Between which workers the KV cache may be transferred."""
+
+    RULES: ClassVar[Rules] = (
+        Rule(
+            "has(self.labelKey) != has(self.clusterTopologyName)",
+            "exactly one of labelKey or clusterTopologyName is required",
+            lambda policy: ("labelKey" in policy) != ("clusterTopologyName" in policy),
+        ),
+        Rule(
+            "!has(self.enforcement) || self.enforcement != 'preferred' || has(self.preferredWeight)",
+            "preferredWeight is required when enforcement is preferred",
+            lambda policy: policy.get("enforcement") != "preferred" or "preferredWeight" in policy,
+        ),
+        Rule(
+            "!has(self.preferredWeight) || (has(self.enforcement) && self.enforcement == 'preferred')",
+            "preferredWeight may only be set when enforcement is preferred",
+            lambda policy: "preferredWeight" not in policy or policy.get("enforcement") == "preferred",
+        ),
+    )
+
+    domain: Annotated[
+        str, Field("Domain within which workers transfer, such as `rack`.", pattern=TOPOLOGY_DOMAIN_PATTERN)
+    ]
+    cluster_topology_name: Annotated[
+        str | None, Field("Cluster topology that names the node label of the domain.", min_length=1)
+    ] = None
+    label_key: Annotated[
+        str | None,
+        Field(
+            "Node label whose value is the domain of a node.",
+            min_length=1,
+            max_length=317,
+            pattern=rf"^(({_LABEL})(\.{_LABEL})*/)?([A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?)$",
+            rules=(
+                Rule(
+                    "!self.contains('/') || self.indexOf('/') <= 253",
+                    "labelKey prefix must be 253 characters or less",
+                    lambda key: str(key).find("/") <= SUBDOMAIN_LIMIT,
+                ),
+            ),
+        ),
+    ] = None
+    enforcement: Annotated[
+        Literal["required", "preferred"],
+        Field("Whether transfers out of the domain are forbidden or cost more.", default="required"),
+    ] = "required"
+    preferred_weight: Annotated[
+        float | None, Field("Weight of the domain with `preferred`.", minimum=0, maximum=1)
+    ] = None
+
+
+class GraphExperimental(Struct):
+    """Experimental settings of a graph."""
+
+    kv_transfer_policy: Annotated[
+        KvTransferPolicy | None, Field("Between which workers the KV cache may be transferred.")
+    ] = None
+
+
 class DynamoGraphDeploymentSpec(Struct):
     """The services of a graph and what they share."""
 
@@ -164,6 +238,11 @@ class DynamoGraphDeploymentSpec(Struct):
             format="int32",
         ),
     ] = None
+    priority_class_name: Annotated[str | None, Field("PriorityClass of the pods; of graphs on Grove.")] = None
+    topology_constraint: Annotated[
+        Object | None, Field("Topology domain into which the graph is packed.", shape=GraphTopologyConstraint)
+    ] = None
+    experimental: Annotated[Object | None, Field("Experimental settings.", shape=GraphExperimental)] = None
 
 
 class RollingUpdateStatus(Struct):
@@ -194,23 +273,19 @@ class ProgressStatus(Struct):
     ] = None
 
 
-class DynamoGraphDeploymentStatus(Status):
-    """Observed state of a graph."""
+class PlacementStatus(Struct):
+    """How well the pods of a graph are placed."""
 
-    observed_generation: Annotated[
-        int, Field("Generation of the spec that this status describes.", format="int64")
-    ] = 0
+    score: Annotated[float | None, Field("Quality of the placement.", minimum=0, maximum=1)] = None
     state: Annotated[
-        str | None, Field("Summary in one word: `initializing`, `pending`, `successful` or `failed`.")
+        Literal["Reported", "Partial", "Unsupported", "Unknown"] | None,
+        Field("Whether the quality is known."),
     ] = None
-    conditions: Annotated[
-        tuple[Condition, ...], Field("Current conditions of the graph, one entry per type.")
-    ] = ()
-    services: Annotated[dict[str, ServiceReplicaStatus], Field("Replica counts of each service.")] = {}
-    restart: Annotated[RestartStatus | None, Field("Progress of the last requested restart.")] = None
-    rolling_update: Annotated[
-        RollingUpdateStatus | None, Field("Progress of the latest rolling update of the workers.")
-    ] = None
+
+
+class OwnGraphStatus(Status):
+    """Fields of a graph's status that the Go operator does not have, in either version."""
+
     progress: Annotated[
         ProgressStatus | None, Field("Progress of the current rollout; removed when the graph is ready.")
     ] = None
@@ -236,6 +311,32 @@ class DynamoGraphDeploymentStatus(Status):
             minimum=0,
             format="int32",
         ),
+    ] = None
+
+
+class DynamoGraphDeploymentStatus(OwnGraphStatus):
+    """Observed state of a graph."""
+
+    observed_generation: Annotated[
+        int, Field("Generation of the spec that this status describes.", format="int64")
+    ] = 0
+    state: Annotated[
+        str | None, Field("Summary in one word: `initializing`, `pending`, `successful` or `failed`.")
+    ] = None
+    conditions: Annotated[
+        tuple[Condition, ...], Field("Current conditions of the graph, one entry per type.")
+    ] = ()
+    services: Annotated[dict[str, ServiceReplicaStatus], Field("Replica counts of each service.")] = {}
+    restart: Annotated[RestartStatus | None, Field("Progress of the last requested restart.")] = None
+    rolling_update: Annotated[
+        RollingUpdateStatus | None, Field("Progress of the latest rolling update of the workers.")
+    ] = None
+    checkpoints: Annotated[
+        dict[str, Object],
+        Field("Checkpoint of each service; not written by this operator.", shape=CheckpointStatus),
+    ] = {}
+    placement: Annotated[
+        Object | None, Field("Placement of the pods; not written by this operator.", shape=PlacementStatus)
     ] = None
 
 

@@ -30,6 +30,7 @@ from dynamo_operator.component.validate import (
     host_problems,
     spec_problems,
 )
+from dynamo_operator.component.validate_experimental import experimental_update_problems
 from dynamo_operator.component.validate_pod import shared_environment_problems
 from dynamo_operator.features.history import MAX_HISTORY_LIMIT, parsed_history_limit
 from dynamo_operator.features.picker import graph_picker_problems
@@ -42,8 +43,10 @@ from dynamo_operator.graph.api import (
     Restart,
     grove_names_of,
 )
+from dynamo_operator.graph.validate_grove import topology_problems, topology_update_problems
 from dynamo_operator.names import is_on_grove
 from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.inert import inert_warnings
 from dynamo_operator.shared.problems import (
     MOST_PROBLEMS,
     Problem,
@@ -139,6 +142,7 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
         yield from graph_picker_problems(pickers, settings)
     if is_on_grove(graph):
         yield from _grove_problems(graph)
+    yield from topology_problems(graph)
     is_exposed = settings.ingress_class_name or settings.virtual_service_gateway
     for key, service in sorted(spec.services.items()):
         path = service_path(key)
@@ -276,6 +280,7 @@ _FLAGGED: Final = frozenset(("vllm", "sglang"))
 # because the warning stays in the status for as long as the spec has the cause (`graph/status.py`).
 def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Warnings of a graph and all of its services."""
+    yield from inert_warnings(graph.spec, "spec")
     for key, service in sorted(graph.spec.services.items()):
         yield from inoperative(framework.as_component(graph, service), service_path(key))
     for index, claim in enumerate(graph.spec.pvcs):
@@ -288,8 +293,12 @@ def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
         for name in (name for name, value in fields.items() if value and not claim.create):
             yield Problem(f"spec.pvcs[{index}].{name}", "has no effect without create: true")
     on_grove = is_on_grove(graph)
+    if graph.spec.priority_class_name and not on_grove:
+        yield Problem("spec.priorityClassName", "has an effect on Grove only")
     for key, service in sorted(graph.spec.services.items()):
         path = service_path(key)
+        if service.min_available is not None and not on_grove:
+            yield Problem(f"{path}.minAvailable", "has an effect on Grove only")
         if service.service_name and service.service_name != key:
             message = f'has no effect: the name of a service is its key, "{key}"'
             yield Problem(f"{path}.serviceName", message)
@@ -307,6 +316,7 @@ def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Prob
     at = f"{path}.extraPodSpec.mainContainer"
     name = framework.framework(spec).name
     main = framework.started(spec.component_type, name, written)
+    yield from inert_warnings(spec, path)
     yield from _command_warnings(spec, main, at)
     if main.get("ports"):
         yield from _port_warnings(spec, main, at)
@@ -501,6 +511,9 @@ def graph_update_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment
                 "multi-node) after creation"
             )
             yield Problem(f"{service_path(key)}.multinode", message, ProblemKind.FORBIDDEN)
+        kind = DynamoGraphDeployment.KIND.name
+        yield from experimental_update_problems(before[key], after[key], service_path(key), kind)
+    yield from topology_update_problems(old, new)
     changes = {"added": after.keys() - before.keys(), "removed": before.keys() - after.keys()}
     texts = [f"services {verb}: [{' '.join(sorted(keys))}]" for verb, keys in changes.items() if keys]
     if texts:

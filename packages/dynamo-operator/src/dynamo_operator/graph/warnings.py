@@ -20,7 +20,7 @@ from dynamo_operator.component.api import (
 from dynamo_operator.component.framework import gpus
 from dynamo_operator.component.service import base_replicas
 from dynamo_operator.component.validate import EPP, framework_warnings, update_warnings
-from dynamo_operator.component.validate_pod import image_warnings
+from dynamo_operator.component.validate_pod import image_warnings, version_warnings
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.validate import graph_inoperative, inoperative
 from dynamo_operator.shared.cluster import InferencePool
@@ -98,6 +98,15 @@ def graph_warnings(graph: DynamoGraphDeployment, context: ClusterContext = UNKNO
     yield from graph_inoperative(graph)
     yield from _claim_warnings(graph, context)
     yield from _shared_name_warnings(graph, context)
+
+
+def new_graph_warnings(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Warnings for a graph that is created: of what Go operators of Dynamo 1.x refuse then."""
+    if graph.spec.restart is not None:
+        message = "has no effect on a new graph, whose pods are all new; v1beta1 does not allow it"
+        yield Problem("spec.restart", message)
+    for key, service in sorted(graph.spec.services.items()):
+        yield from version_warnings(service, service_path(key))
 
 
 def graph_change_warnings(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:

@@ -94,6 +94,9 @@ class EndpointInfo(Struct, kw_only=True):
             "have the adapter."
         ),
     ] = False
+    lora_fallback_covered: Annotated[bool, Field("The same, under the name that Dynamo 1.x gives it.")] = (
+        False
+    )
     failures: Annotated[int, Field("Failed requests in a row.", format="int64")] = 0
     last_attempt_time: Annotated[
         str | None, Field("Time of the last load or unload request to the endpoint.", format="date-time")
@@ -122,6 +125,9 @@ class DynamoModelStatus(Status):
     total_endpoints: Annotated[int | None, Field("Number of endpoints.", format="int64", required=True)] = (
         None
     )
+    lora_fallback_covered_endpoints: Annotated[
+        int, Field("Number of prefill workers without adapter API that other workers cover.", format="int64")
+    ] = 0
     conditions: Annotated[
         tuple[Condition, ...], Field("Current conditions of the model, one entry per type.")
     ] = ()

@@ -107,6 +107,7 @@ def model_status(
         former_endpoints=_shortened(unlisted),
         ready_endpoints=sum(info.ready for info in infos),
         total_endpoints=len(infos),
+        lora_fallback_covered_endpoints=sum(info.fallback_covered for info in infos),
         ready_pods=sum(pod is not None and diagnosis.is_ready(pod) for pod in serving),
         conditions=(
             new_condition(model, "Valid", "True", ModelReason.VALID, "DynamoModel spec is valid"),
@@ -177,6 +178,7 @@ def _info(
         reloading=endpoint.is_reloading and has_lora,
         unable=endpoint.is_unable,
         fallback_covered=is_covered and has_lora,
+        lora_fallback_covered=is_covered and has_lora,
         failures=endpoint.failures,
         last_attempt_time=rfc3339(endpoint.attempted_at) if endpoint.attempted_at else None,
     )

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dynamo_operator import labels
-from dynamo_operator.component.api import CATEGORIES, GROUP, VERSION
+from dynamo_operator.component.api import CATEGORIES, GROUP, RUNTIME_VERSION_PATTERN, VERSION
 from dynamo_operator.names import SUBDOMAIN_LIMIT
 from kube_runtime.crd import AGE, Column, Definition, Field, JsonText
 from kube_runtime.types.kinds import Job, Pod, PodStatus
@@ -92,7 +92,9 @@ class ConfigMapReference(Struct):
 class ProfilingConfig(Struct):
     """Settings of the profiling Job."""
 
-    profiler_image: Annotated[str, Field("Image that contains the profiler, usually a Dynamo runtime image.")]
+    profiler_image: Annotated[
+        str, Field("Image that contains the profiler, usually a Dynamo runtime image.", required=True)
+    ] = ""
     config: Annotated[
         Object | None,
         Field(
@@ -229,10 +231,15 @@ class DynamoGraphDeploymentRequestSpec(Struct):
 
     model: Annotated[str, Field("Model to deploy, such as `Qwen/Qwen3-0.6B`; also given to the profiler.")]
     backend: Annotated[
-        Literal["vllm", "sglang", "trtllm"],
-        Field("Inference backend to profile; also given to the profiler."),
+        Literal["vllm", "sglang", "trtllm", "auto"],
+        Field(
+            "Inference backend to profile; also given to the profiler. `auto` lets the profiler choose, "
+            "which that of this operator cannot."
+        ),
     ]
-    profiling_config: Annotated[ProfilingConfig, Field("Settings of the profiling Job.")]
+    profiling_config: Annotated[ProfilingConfig, Field("Settings of the profiling Job.", required=True)] = (
+        ProfilingConfig()
+    )
     use_mocker: Annotated[
         bool,
         Field(
@@ -259,6 +266,13 @@ class DynamoGraphDeploymentRequestSpec(Struct):
     ] = False
     deployment_overrides: Annotated[
         DeploymentOverrides | None, Field("Name, namespace, metadata and image of the generated graph.")
+    ] = None
+    runtime_version_override: Annotated[
+        str | None,
+        Field(
+            "Version of the Dynamo runtime in the images, if their tags are not versions.",
+            pattern=RUNTIME_VERSION_PATTERN,
+        ),
     ] = None
 
 

@@ -16,6 +16,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.render import OUTPUT_FOLDER, profiler_config_bytes, section_of
 from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.inert import inert_warnings
 from dynamo_operator.shared.problems import MOST_PROBLEMS, Problem, ProblemKind, first_problems, name_problems
 from kube_runtime.types.meta import Object, from_json
 
@@ -77,9 +78,13 @@ def request_update_problems(old: Request, new: Request) -> Iterator[Problem]:
 
 
 def request_warnings(request: Request) -> Iterator[Problem]:
-    """Warn of values in the profiler's configuration that the operator overwrites."""
+    """Warn of fields without effect, and of values in the profiler's configuration that are overwritten."""
     if request.spec is None:
         return
+    yield from inert_warnings(request.spec, "spec")
+    if request.spec.backend == "auto":
+        message = "requires a profiler of Dynamo 1.x: that of this operator needs vllm, sglang or trtllm"
+        yield Problem("spec.backend", f'"auto" {message}')
     config = request.spec.profiling_config.config or {}
     for section, field, winner, value in (
         ("engine", "backend", "spec.backend", request.spec.backend),

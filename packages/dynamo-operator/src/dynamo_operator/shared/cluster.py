@@ -68,6 +68,7 @@ class ScalingGroupTemplate(Struct):
 
     name: str
     replicas: int = 1
+    min_available: int | None = None
 
 
 class PodCliqueSetTemplate(Struct):

@@ -46,6 +46,18 @@ def spread(nodes: int = 3, framework: str = "sglang", **fields: Any) -> Object:
     return a_service("worker", **{**more, **fields})
 
 
+def test_the_replicas_that_must_run_are_those_of_the_first_set() -> None:
+    """Grove does not let them change."""
+    services = {"a": a_service(replicas=3, minAvailable=2), "w": spread(replicas=3, minAvailable=2)}
+    live = {"a": LiveTemplate(3, 1), "w": LiveTemplate(3, 1)}
+    for present, expected in ((dict[str, LiveTemplate](), 2), (live, 1)):
+        facts = Facts(grove_served=True, live_templates=present)
+        found = template(a_graph(services), facts)
+        (group,) = found["podCliqueScalingGroups"]
+        single = next(clique for clique in found["cliques"] if clique["name"] == "a")
+        assert (expected, expected) == (single["spec"]["minAvailable"], group["minAvailable"])
+
+
 def test_the_pods_of_all_nodes_are_a_gang() -> None:
     found = cliques(a_graph({"W": spread(3, replicas=2)}))
     assert {"w-ldr": (1, 1), "w-wkr": (2, 2)} == {

@@ -232,19 +232,26 @@ def test_the_order_of_maps_makes_no_generation(pod: Object, dice: Any) -> None:
 EDITS: dict[str, Any] = {
     "annotations": {"example.com/a": "b"},
     "autoscaling": {"enabled": True},
+    "checkpoint": {"enabled": True},
     "componentType": "decode",
     "disruptionBudget": {"minAvailable": 1},
     "envs": [{"name": "A", "value": "b"}],
     "extraPodMetadata": {"labels": {"a": "b"}},
     "extraPodSpec": {"hostNetwork": True, "mainContainer": {"image": IMAGE}},
+    "failover": {"enabled": False},
+    "frontendSidecar": {"image": IMAGE},
+    "gpuMemoryService": {"enabled": False},
     "ingress": {"enabled": True, "host": "chat", "ingressControllerClassName": "nginx"},
     "labels": {"a": "b"},
     "livenessProbe": {"httpGet": {"port": 1}},
+    "minAvailable": 1,
     "modelRef": {"name": "acme/chat"},
     "readinessProbe": {"httpGet": {"port": 1}},
     "resources": {"limits": {"cpu": "1"}},
+    "runtimeVersionOverride": "1.2.3",
     "scalingAdapter": {"enabled": True},
     "sharedMemory": {"size": "1Gi"},
+    "topologyConstraint": {"packDomain": "rack"},
     "volumeMounts": [{"name": "models", "mountPoint": "/models"}],
 }
 """A value for each field of a worker that may have revisions, unless `PLAIN_EDITS` has one for its type."""
@@ -257,10 +264,11 @@ NO_REVISIONS = {"backendFramework", "eppConfig", "globalDynamoNamespace", "multi
 
 def a_graph_of_fields(**worker: Any) -> Graph:
     pvcs = [{"name": "models", "create": False}]
-    services = {"Decode": a_service(**worker)}
+    topology = {"topologyProfile": "t", "packDomain": "zone"}
+    spec = {"pvcs": pvcs, "services": {"Decode": a_service(**worker)}, "topologyConstraint": topology}
     metadata = {"name": "chat", "namespace": "prod"}
     head = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment"}
-    return Graph.from_dict({**head, "metadata": metadata, "spec": {"pvcs": pvcs, "services": services}})
+    return Graph.from_dict({**head, "metadata": metadata, "spec": spec})
 
 
 def pods(graph: Graph) -> Any:

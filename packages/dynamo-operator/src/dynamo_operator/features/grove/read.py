@@ -49,7 +49,7 @@ def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, clus
         for clique in template.cliques
     }
     groups = {
-        group.name: cluster.LiveTemplate(group.replicas if group.name in live else None)
+        group.name: cluster.LiveTemplate(group.replicas if group.name in live else None, group.min_available)
         for group in template.pod_clique_scaling_groups
     }
     return cliques | groups

@@ -132,6 +132,8 @@ def _pod_clique_set(
         template["podCliqueScalingGroups"] = _in_live_order(groups, present)
     if settings.grove_termination_delay_seconds > 0:
         template["terminationDelay"] = _duration(settings.grove_termination_delay_seconds)
+    if graph.spec.priority_class_name:
+        template["priorityClassName"] = graph.spec.priority_class_name
     record = namespace_defaults_record(*plans.values())
     metadata = object_metadata(graph.metadata.namespace, grove_names.set, {}, record)
     return PodCliqueSet.KIND.manifest(metadata, spec={"replicas": 1, "template": template})
@@ -146,7 +148,7 @@ def _in_live_order(entries: Sequence[Object], present: Mapping[str, object]) -> 
 def _cliques(graph: DynamoGraphDeployment, facts: Facts, plan: ComponentPlan, name: str) -> Sequence[Object]:
     clique = partial(_clique, graph, facts, plan)
     if plan.nodes == 1:
-        return (clique(name, None, size=_size(facts, name, plan.replicas), least=1),)
+        return (clique(name, None, size=_size(facts, name, plan), least=_least(plan)),)
     leader, workers = f"{name}{LEADER_SUFFIX}", f"{name}{WORKER_SUFFIX}"
     hosts = _hosts(name, plan.nodes)
     first = clique(leader, GroupNode(is_leader=True, hosts=hosts), size=1, least=1)
@@ -185,15 +187,20 @@ def _scaling_group(facts: Facts, plan: ComponentPlan, name: str) -> Object:
     return {
         "name": name,
         "cliqueNames": [f"{name}{LEADER_SUFFIX}", f"{name}{WORKER_SUFFIX}"],
-        "replicas": _size(facts, name, plan.replicas),
-        "minAvailable": 1,
+        "replicas": _size(facts, name, plan),
+        "minAvailable": facts.live_templates.get(name, LiveTemplate()).min_available or _least(plan),
     }
 
 
-def _size(facts: Facts, name: str, replicas: int) -> int:
-    """The size in the template. Grove rejects 0 there, so the live object is scaled to zero instead."""
+def _least(plan: ComponentPlan) -> int:
+    """The replicas that must run."""
+    return plan.spec.min_available or 1
+
+
+def _size(facts: Facts, name: str, plan: ComponentPlan) -> int:
+    """The size in the template. Grove rejects fewer than must run, so the live object is scaled further."""
     present = facts.live_templates.get(name, LiveTemplate()).replicas
-    return max(1, replicas) if present is None else present
+    return max(_least(plan), plan.replicas) if present is None else present
 
 
 def _hosts(name: str, nodes: int) -> Hosts:

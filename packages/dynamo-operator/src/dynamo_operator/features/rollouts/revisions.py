@@ -11,6 +11,7 @@ from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployme
 from dynamo_operator.component.service import NAMESPACE_PREFIX_VARIABLE, PLAIN, WorkerRevision, has_revisions
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import is_on_grove
+from dynamo_operator.shared.inert import INERT
 from kube_runtime.types.meta import Object
 
 MANAGED, NATIVE = "managed", "native"
@@ -26,9 +27,12 @@ _NOT_IN_PODS_V1 = frozenset(
         "disruptionBudget",
         "dynamoNamespace",
         "ingress",
+        "minAvailable",
         "replicas",
+        "runtimeVersionOverride",
         "scalingAdapter",
         "serviceName",
+        *INERT[ComponentSpec],
     )
 )
 _IGNORED_ANNOTATIONS_V1 = frozenset(

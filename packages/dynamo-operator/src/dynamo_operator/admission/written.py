@@ -1,0 +1,101 @@
+"""Decide on an object in v1beta1: by the rules of v1alpha1, in the words in which it was written."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from dynamo_operator.admission.decide import ALLOWED, Decision, ReviewContext, Rules, decide
+from dynamo_operator.graph import validate_v1beta1 as graphs
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.decide import with_provider
+from dynamo_operator.graph.warnings import UNKNOWN
+from dynamo_operator.names import is_on_grove
+from dynamo_operator.requests import validate_v1beta1 as requests
+from dynamo_operator.shared.cluster import Facts
+from dynamo_operator.shared.problems import Problem
+from dynamo_operator.shared.seen import seen
+from dynamo_operator.shared.written import Written
+from dynamo_operator.versions.shapes import ConversionError
+from kube_runtime.types.meta import Object, R, from_json, from_plain
+
+
+def _none(*_: object) -> Iterable[Problem]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRules:
+    """The rules of fields that only v1beta1 has, with its paths.
+
+    The argument of `problems` beside the object is whether a graph may be on Grove.
+    """
+
+    problems: Callable[[Object, bool], Iterable[Problem]]
+    warnings: Callable[[Object], Iterable[Problem]]
+    changes: Callable[[Object, Object], Iterable[Problem]] = _none
+
+
+_COMPONENTS: Final = WrittenRules(
+    problems=lambda document, grove: graphs.written_problems(document, may_be_on_grove=grove),
+    warnings=graphs.written_warnings,
+    changes=graphs.written_update_problems,
+)
+_OWN: Final = {
+    "DynamoGraphDeployment": _COMPONENTS,
+    "DynamoComponentDeployment": _COMPONENTS,
+    "DynamoGraphDeploymentRequest": WrittenRules(
+        problems=lambda document, _: requests.written_request_problems(document),
+        warnings=requests.written_request_warnings,
+    ),
+}
+
+
+def decide_written(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewContext) -> Decision:
+    """Validate an object of v1beta1, as JSON text; `old` is None when it is created."""
+    try:
+        written = _read(new)
+        before = None if old is None else _read(old)
+    except ConversionError as error:
+        return Decision((Problem(error.path or "document", error.problem),), reason="decode_failed")
+    except (msgspec.DecodeError, RecursionError) as error:
+        return Decision((Problem("document", str(error)),), reason="decode_failed")
+    if (written.seen.get("metadata") or {}).get("deletionTimestamp"):
+        return ALLOWED
+    decision = decide(rules, _text(written), None if before is None else _text(before), context)
+    own = _OWN.get(rules.type_.KIND.name, WrittenRules(_none, _none))
+    grove = _may_be_on_grove(written.seen, context)
+    inherited = set(own.problems(before.written, grove)) if before else set()
+    problems = [problem for problem in own.problems(written.written, grove) if problem not in inherited]
+    problems += own.changes(before.written, written.written) if before else ()
+    warnings = own.warnings(written.written) if decision.allowed and not problems else ()
+    return Decision(
+        _once([*map(written.problem, decision.problems), *problems]),
+        _once([*map(written.problem, decision.warning_problems), *warnings]),
+        decision.reason or (problems[0].kind.value if problems else ""),
+    )
+
+
+def _read(text: Raw) -> Written:
+    document: Any = from_json(text, dict[str, Any])
+    return Written(document, seen(document))
+
+
+def _text(written: Written) -> Raw:
+    return Raw(msgspec.json.encode(written.seen))
+
+
+def _may_be_on_grove(seen: Object, context: ReviewContext) -> bool:
+    if seen["kind"] != DynamoGraphDeployment.KIND.name:
+        return False
+    if context.cluster is UNKNOWN:
+        return True
+    metadata = {"metadata": seen.get("metadata", {})}
+    graph = from_plain(metadata, DynamoGraphDeployment)
+    return is_on_grove(with_provider(graph, Facts(grove_served=context.cluster.grove_served)))
+
+
+def _once(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    return tuple(sorted(dict.fromkeys(problems)))

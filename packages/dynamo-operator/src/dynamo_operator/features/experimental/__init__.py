@@ -1,0 +1,1 @@
+"""What v1beta1 calls experimental: the GPU memory service, failover between engines, checkpoints."""

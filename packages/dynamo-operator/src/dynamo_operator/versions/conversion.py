@@ -1,0 +1,60 @@
+"""Conversion of an object between the versions of `nvidia.com`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from dynamo_operator.versions import adapter, component_deployment, graph, request, v1alpha1, v1beta1
+from dynamo_operator.versions.shapes import ConversionError, Shape, invalid
+from kube_runtime.types.meta import Fields, Object
+
+__all__ = ["ConversionError", "convert"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """From one version to another: what is read, and what makes the other."""
+
+    shape: Shape
+    convert: Callable[[Fields], Object]
+
+
+_FROM_V1ALPHA1: Final = {
+    "DynamoGraphDeployment": _Way(v1alpha1.GRAPH, graph.to_v1beta1),
+    "DynamoComponentDeployment": _Way(v1alpha1.COMPONENT_DEPLOYMENT, component_deployment.to_v1beta1),
+    "DynamoGraphDeploymentRequest": _Way(v1alpha1.REQUEST, request.to_v1beta1),
+    "DynamoGraphDeploymentScalingAdapter": _Way(v1alpha1.ADAPTER, adapter.to_v1beta1),
+}
+_FROM_V1BETA1: Final = {
+    "DynamoGraphDeployment": _Way(v1beta1.GRAPH, graph.to_v1alpha1),
+    "DynamoComponentDeployment": _Way(v1beta1.COMPONENT_DEPLOYMENT, component_deployment.to_v1alpha1),
+    "DynamoGraphDeploymentRequest": _Way(v1beta1.REQUEST, request.to_v1alpha1),
+    "DynamoGraphDeploymentScalingAdapter": _Way(v1beta1.ADAPTER, adapter.to_v1alpha1),
+}
+_SOURCES: Final = {
+    v1beta1.API_VERSION: (v1alpha1.API_VERSION, _FROM_V1ALPHA1),
+    v1alpha1.API_VERSION: (v1beta1.API_VERSION, _FROM_V1BETA1),
+}
+
+
+def convert(document: object, to: str) -> Object:
+    """The object in the version `to`, such as `nvidia.com/v1beta1`. It shares parts with the document.
+
+    Raises ConversionError, for any JSON that is not an object of the other version.
+    """
+    if not isinstance(document, dict):
+        raise invalid(document, "an object")
+    if to not in _SOURCES:
+        raise invalid(to, " or ".join(sorted(_SOURCES))).within("desiredAPIVersion")
+    source, ways = _SOURCES[to]
+    if document.get("apiVersion") != source:
+        raise invalid(document.get("apiVersion"), f'"{source}"').within("apiVersion")
+    kind = document.get("kind")
+    way = ways.get(kind) if isinstance(kind, str) else None
+    if way is None:
+        raise invalid(kind, f"one of {', '.join(ways)}").within("kind")
+    try:
+        converted = way.convert(way.shape.read(document))
+    except RecursionError:
+        raise ConversionError("the object is nested too deeply") from None
+    return {"apiVersion": to, "kind": kind, **converted}

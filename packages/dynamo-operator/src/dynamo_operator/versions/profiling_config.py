@@ -1,0 +1,70 @@
+"""`profilingConfig.config` of a v1alpha1 request: free JSON, some leaves of which are fields in v1beta1."""
+
+from typing import Final, NamedTuple
+
+from dynamo_operator.versions.parts import renamed, reversed_names, without
+from kube_runtime.types.meta import Fields, Object
+
+_MODEL_CACHE: Final = {"pvcName": "pvcName", "modelPathInPvc": "pvcModelPath", "pvcMountPath": "pvcMountPath"}
+_OPTIMIZATIONS: Final = ("latency", "throughput")
+_MOST_TOKENS: Final = (1 << 31) - 1
+
+
+class Leaves(NamedTuple):
+    """The leaves of a profiling configuration that are fields in v1beta1, by their names there."""
+
+    sla: Object
+    workload: Object
+    model_cache: Object
+    planner: Object
+
+
+def taken_apart(config: Fields) -> tuple[Leaves, Object]:
+    """The leaves, and the rest: without them, and without the objects that held nothing else."""
+    sla, deployment = _object_in(config, "sla"), _object_in(config, "deployment")
+    cache, planner = _object_in(deployment, "modelCache"), _object_in(config, "planner")
+    targets = {name: sla[name] for name in ("ttft", "itl") if _is_number(sla.get(name))}
+    if sla.get("optimizationType") in _OPTIMIZATIONS:
+        targets["optimizationType"] = sla["optimizationType"]
+    lengths = {name: int(sla[name]) for name in ("isl", "osl") if _is_length(sla.get(name))}
+    paths = {name: cache[name] for name in _MODEL_CACHE if cache.get(name) and isinstance(cache[name], str)}
+    rest = _reduced(config, "sla", without(sla, *targets, *lengths))
+    rest_of_deployment = _reduced(deployment, "modelCache", without(cache, *paths))
+    rest = _reduced(rest, "deployment", rest_of_deployment) if paths else rest
+    rest = without(rest, "planner") if planner else rest
+    return Leaves(targets, lengths, renamed(paths, _MODEL_CACHE), planner), rest
+
+
+def put_together(leaves: Leaves, rest: Fields) -> Object:
+    """The configuration with these leaves. Leaves that the rest has are old, and left out."""
+    _, config = taken_apart(rest)
+    if sla := {**leaves.sla, **leaves.workload}:
+        config["sla"] = {**_object_in(config, "sla"), **sla}
+    if leaves.model_cache:
+        deployment = _object_in(config, "deployment")
+        paths = renamed(leaves.model_cache, reversed_names(_MODEL_CACHE))
+        cache = {**_object_in(deployment, "modelCache"), **paths}
+        config["deployment"] = {**deployment, "modelCache": cache}
+    if leaves.planner:
+        config["planner"] = leaves.planner
+    return config
+
+
+def _object_in(source: Fields, name: str) -> Object:
+    value = source.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_length(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST_TOKENS
+
+
+def _reduced(source: Fields, name: str, left: Object) -> Object:
+    """The object with what is left of an object in it; one that held nothing before stays."""
+    if not isinstance(source.get(name), dict):
+        return {**source}
+    return {**source, name: left} if left or not source[name] else without(source, name)

@@ -1,0 +1,110 @@
+"""The rules of fields of graphs on Grove, and of topology."""
+
+from typing import Any
+
+import pytest
+
+from dynamo_operator.graph.validate_grove import (
+    grove_only_problems,
+    topology_problems,
+    topology_update_problems,
+)
+from dynamo_operator.graph.warnings import ClusterContext
+from kube_runtime.types.meta import Object
+from reviews.asking import verdict
+from reviews.rows import component, graph, worker
+from specs import a_graph, a_service
+
+APART: Object = {"gpuMemoryService": {"enabled": True, "mode": "interPod"}}
+POLICY: Object = {"kvTransferPolicy": {"domain": "rack", "clusterTopologyName": "t"}}
+G = "requires the Grove pathway"
+
+
+def annotated(**annotations: str) -> Object:
+    keys = {f"nvidia.com/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    return {"metadata": {"annotations": keys}}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "why"),
+    [
+        ({}, f"{G}, but Grove is disabled in the operator configuration"),
+        ({"workload_provider": "component"}, f'{G}, but workload provider "component" is selected'),
+        (
+            {"workload_provider": "x"},
+            f'{G}, but annotation "nvidia.com/workload-provider" has unsupported value "x"',
+        ),
+        (
+            {"enable_grove": "False"},
+            f'{G}; remove or unset annotation "nvidia.com/enable-grove" (currently "False")',
+        ),
+    ],
+)
+def test_the_message_says_why_the_graph_is_not_on_grove(annotations: dict[str, str], why: str) -> None:
+    services = {"w": a_service(**APART)}
+    one = a_graph(services, priorityClassName="high", experimental=POLICY, **annotated(**annotations))
+    assert [
+        f"spec.priorityClassName: {why}",
+        f"spec.experimental.kvTransferPolicy.clusterTopologyName: {why}",
+        f"spec.services.w.gpuMemoryService.mode: {why}",
+    ] == [str(problem) for problem in grove_only_problems(one)]
+
+
+def test_admission_knows_whether_a_graph_is_on_grove_and_an_offline_check_does_not() -> None:
+    new = graph({"w": worker(replicas=2, minAvailable=1)})
+    (problem,) = verdict(new, cluster=ClusterContext()).problems
+    path, message = "spec.services.w.minAvailable", "is currently supported only for Grove-backed"
+    assert str(problem).startswith(f"{path}: {message}")
+    assert verdict(new, cluster=ClusterContext(grove_served=True)).allowed
+    assert verdict(new).allowed
+    assert [f"spec.{path.rpartition('.')[2]}"] == [
+        problem.path for problem in verdict(component(componentType="worker", minAvailable=1)).problems
+    ]
+
+
+def reported(**spec: Any) -> list[str]:
+    services = spec.pop("services", {"w": a_service()})
+    return [str(problem) for problem in topology_problems(a_graph(services, **spec))]
+
+
+RACK: Object = {"w": a_service(topologyConstraint={"packDomain": "rack"})}
+
+
+def test_a_topology_is_complete() -> None:
+    profile = {"topologyProfile": "t"}
+    assert ["spec.topologyConstraint: is required when any component topology constraint is set"] == reported(
+        services=RACK
+    )
+    assert [
+        "spec.topologyConstraint.packDomain: is required when no component topologyConstraint is set"
+    ] == reported(topologyConstraint=profile)
+    assert [] == reported(services=RACK, topologyConstraint=profile)
+    assert [] == reported(topologyConstraint={**profile, "packDomain": "zone"})
+
+
+def test_memory_is_shared_between_pods_of_vllm_only() -> None:
+    path = "spec.services.w.gpuMemoryService.mode"
+    text = "the inter-pod GMS layout is currently supported only for vLLM (detected backend: {})"
+    for framework, shown in (("sglang", "sglang"), (None, "<unset>")):
+        spec = {"backendFramework": framework} if framework else {}
+        assert [f"{path}: {text.format(shown)}"] == reported(services={"w": a_service(**APART)}, **spec)
+    assert [] == reported(services={"w": a_service(**APART)}, backendFramework="vllm")
+
+
+def test_a_topology_is_named_by_a_name() -> None:
+    wrong = {"kvTransferPolicy": {"domain": "rack", "clusterTopologyName": "No Name"}}
+    (problem,) = reported(experimental=wrong)
+    assert problem.startswith("spec.experimental.kvTransferPolicy.clusterTopologyName: invalid name")
+
+
+def changed(before: Object, after: Object) -> list[str]:
+    old, new = (a_graph({"w": a_service()}, **spec) for spec in (before, after))
+    return [problem.path for problem in topology_update_problems(old, new)]
+
+
+def test_topology_and_policy_are_immutable() -> None:
+    zone = {"topologyProfile": "t", "packDomain": "zone"}
+    assert ["spec.topologyConstraint"] == changed({}, {"topologyConstraint": zone})
+    assert ["spec.experimental.kvTransferPolicy"] == changed({"experimental": POLICY}, {})
+    explicit = {"kvTransferPolicy": {**POLICY["kvTransferPolicy"], "enforcement": "required"}}
+    assert [] == changed({"experimental": POLICY}, {"experimental": explicit})

@@ -1,0 +1,56 @@
+"""A graph in v1beta1, as the operator computes with it, mounts what its pod template declares."""
+
+from typing import Any
+
+from dynamo_operator.shared.seen import seen
+from kube_runtime.types.meta import Object
+
+MEMORY: Object = {"name": "dshm", "mountPath": "/memory"}
+READ_ONLY: Object = {"name": "models", "mountPath": "/models", "readOnly": True, "subPath": "qwen"}
+OF_A_PVC: Object = {"name": "data", "mountPath": "/data"}
+VOLUMES: list[Object] = [
+    {"name": "dshm", "emptyDir": {"medium": "Memory"}},
+    {"name": "models", "persistentVolumeClaim": {"claimName": "models"}},
+]
+
+
+def component(*mounts: Object, **fields: Any) -> Object:
+    main = {"name": "main", "image": "i", "volumeMounts": list(mounts)}
+    return {"name": "w", "podTemplate": {"spec": {"containers": [main], "volumes": VOLUMES}}, **fields}
+
+
+def document(kind: str, spec: Object) -> Object:
+    return {"apiVersion": "nvidia.com/v1beta1", "kind": kind, "metadata": {"name": "g"}, "spec": spec}
+
+
+def service(one: Object) -> Object:
+    """The service of a component, which is the same in a graph and on its own."""
+    graph = seen(document("DynamoGraphDeployment", {"components": [one]}))
+    found: Object = graph["spec"]["services"]["w"]
+    alone = seen(document("DynamoComponentDeployment", one))["spec"]
+    assert found == {name: value for name, value in alone.items() if name != "serviceName"}
+    return found
+
+
+def test_a_volume_that_the_pod_declares_is_mounted_as_it_was_written() -> None:
+    found = service(component(MEMORY, OF_A_PVC, READ_ONLY))
+    assert [MEMORY, READ_ONLY] == found["extraPodSpec"]["mainContainer"]["volumeMounts"]
+    assert [{"name": "data", "mountPoint": "/data"}] == found["volumeMounts"]
+    assert VOLUMES == found["extraPodSpec"]["volumes"]
+
+
+def test_without_other_mounts_there_is_no_list_of_them() -> None:
+    assert "volumeMounts" not in service(component(MEMORY))
+
+
+def test_a_compilation_cache_stays_one() -> None:
+    found = service(component(MEMORY, compilationCache={"pvcName": "cache", "mountPath": "/cache"}))
+    cache = {"name": "cache", "mountPoint": "/cache", "useAsCompilationCache": True}
+    assert [cache] == found["volumeMounts"]
+
+
+def test_what_was_written_stays_as_it_was() -> None:
+    written = document("DynamoGraphDeployment", {"components": [component(READ_ONLY)]})
+    again = document("DynamoGraphDeployment", {"components": [component(READ_ONLY)]})
+    seen(written)
+    assert again == written

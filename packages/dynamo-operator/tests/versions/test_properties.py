@@ -1,0 +1,206 @@
+"""What holds for every object: it survives the other version, and no JSON makes conversion fail otherwise."""
+
+import copy
+import json
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_operator.crds import LATER_RESOURCES, RESOURCES, defaulted
+from dynamo_operator.versions.conversion import ConversionError, convert
+from dynamo_operator.versions.quantities import is_zero
+from kube_runtime.types.meta import Object, Resource
+from specs.documents import odd_document
+from specs.versions import API_VERSIONS, KINDS, an_object, shape_of
+
+OLD, NEW = API_VERSIONS["v1alpha1"], API_VERSIONS["v1beta1"]
+OTHER = {OLD: NEW, NEW: OLD}
+SHORT_NAMES = {"GRAPH": "dgd", "COMPONENT_DEPLOYMENT": "dcd", "REQUEST": "dgdr"}
+DICE = st.integers(min_value=0).map(Random)
+PAYLOADS = {f"nvidia.com/{short}-{part}" for short in SHORT_NAMES.values() for part in ("spec", "status")}
+EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
+EVERY_VERSION = pytest.mark.parametrize("version", API_VERSIONS)
+OLD_KINDS = [resource for resource in RESOURCES if resource.KIND.name in KINDS.values()]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def read(body: Object, kind: str) -> Object:
+    """An object as its types hold it, without payloads."""
+    version = body["apiVersion"].rpartition("/")[2]
+    content: Object = shape_of(version, kind).read(body)
+    annotations = content["metadata"].pop("annotations", {})
+    others = {name: value for name, value in annotations.items() if name not in PAYLOADS}
+    return {**content, "annotations": others}
+
+
+def there_and_back(body: Object) -> Object:
+    return convert(convert(body, OTHER[body["apiVersion"]]), body["apiVersion"])
+
+
+def components_of(content: Object) -> list[Object]:
+    """The services or components of a graph or component deployment."""
+    spec = content.get("spec", {})
+    if isinstance(spec.get("services"), dict):
+        return [service for service in spec["services"].values() if service is not None]
+    components: list[Object] = spec.get("components", [spec])
+    return components
+
+
+@EVERY_KIND
+@given(DICE)
+def test_an_object_of_v1beta1_survives_v1alpha1(kind: str, dice: Random) -> None:
+    body = an_object("v1beta1", kind, dice)
+    expected = read(body, kind)
+    if kind == "REQUEST":
+        expected["spec"] = {"autoApply": True, **with_some_parts(expected.get("spec", {}))}
+        expected["status"] = {"phase": "Pending", **with_some_parts(expected.get("status", {}))}
+    for component in components_of(expected):
+        if "checkpoint" in component.get("experimental", {}):
+            component["experimental"]["checkpoint"].setdefault("enabled", False)
+    assert expected == read(there_and_back(body), kind)
+
+
+@EVERY_KIND
+@given(DICE)
+def test_an_object_of_v1alpha1_survives_v1beta1(kind: str, dice: Random) -> None:
+    body = an_object("v1alpha1", kind, dice)
+    expected = read(body, kind)
+    if kind == "REQUEST":
+        spec = expected["spec"] = with_some_parts(expected.get("spec", {}))
+        image = spec.get("deploymentOverrides", {}).get("workersImage")
+        profiling = {"profilerImage": image, **spec.get("profilingConfig", {})}
+        expected["spec"] = with_some_parts({**spec, "profilingConfig": profiling})
+        expected["status"] = {"state": "Pending", **expected.get("status", {})}
+    for service in components_of(expected):
+        if "checkpoint" in service:
+            service["checkpoint"].setdefault("enabled", False)
+        memory = service.get("sharedMemory", {})
+        if memory.get("disabled") and is_zero(memory.get("size", 1)):
+            del memory["size"]
+    assert {"spec": {}, **expected} == {"spec": {}, **read(there_and_back(body), kind)}
+
+
+PARTS = {
+    *("features", "modelCache", "overrides", "profilingJob", "profilingResults", "sla", "workload"),
+    *("deploymentOverrides", "profilerImage", "profilingConfig", "resources"),
+}
+
+
+def with_some_parts(fields: Object) -> Object:
+    """A request without the empty parts for which the other version has no form."""
+    inner = {
+        name: with_some_parts(value) if name in PARTS and isinstance(value, dict) else value
+        for name, value in fields.items()
+    }
+    return {name: value for name, value in inner.items() if value or name not in PARTS}
+
+
+def test_a_second_main_container_is_lost() -> None:
+    extra = {"mainContainer": {"image": "i"}, "containers": [{"name": "main", "image": "j"}]}
+    body = {"apiVersion": OLD, "kind": KINDS["COMPONENT_DEPLOYMENT"], "spec": {"extraPodSpec": extra}}
+    assert {"mainContainer": {"image": "i"}} == there_and_back(body)["spec"]["extraPodSpec"]
+
+
+@EVERY_VERSION
+@EVERY_KIND
+@given(DICE)
+def test_twice_is_once_and_leaves_the_input_alone(kind: str, version: str, dice: Random) -> None:
+    body = an_object(version, kind, dice)
+    before = copy.deepcopy(body)
+    first = convert(body, OTHER[body["apiVersion"]])
+    kept = copy.deepcopy(first)
+    second = there_and_back(first)
+    assert (before, kept) == (body, first)
+    assert first.get("spec") == second.get("spec")
+
+
+@EVERY_VERSION
+@pytest.mark.parametrize("kind", SHORT_NAMES)
+@given(DICE)
+def test_a_payload_of_another_object_does_no_harm(kind: str, version: str, dice: Random) -> None:
+    """Fields that have changed since they were saved, in any way: what is then converted comes back."""
+    body = an_object(version, kind, dice)
+    other = next(each for each in API_VERSIONS if each != version)
+    foreign = an_object(other, kind, dice)
+    foreign.get("spec", {}).get("deploymentOverrides", {}).pop("workersImage", None)  # becomes the image
+    short = SHORT_NAMES[kind]
+    body["metadata"]["annotations"] = {
+        f"nvidia.com/{short}-spec": json.dumps({"version": 1, "spec": foreign.get("spec", {})}),
+        f"nvidia.com/{short}-status": json.dumps(foreign.get("status", {})),
+    }
+    first = convert(body, API_VERSIONS[other])
+    again = there_and_back(first)
+    assert with_some_parts(first.get("spec", {})) == with_some_parts(again.get("spec", {}))
+
+
+@EVERY_VERSION
+@EVERY_KIND
+@given(DICE)
+def test_an_object_has_the_payload_of_one_version_only(kind: str, version: str, dice: Random) -> None:
+    """A payload in the annotations is one of the version that the object is not in."""
+    body = an_object(version, kind, dice)
+    foreign = dict.fromkeys(PAYLOADS, '{"version":1,"spec":{"ofNeitherVersion":1}}')
+    body["metadata"]["annotations"] = {**foreign, "mine": "1", "nvidia.com/dgd-note": "2"}
+    metadata = convert(body, OTHER[body["apiVersion"]])["metadata"]
+    assert {"mine": "1", "nvidia.com/dgd-note": "2"}.items() <= metadata["annotations"].items()
+    short = SHORT_NAMES.get(kind)
+    ours = {
+        name: text
+        for name, text in metadata["annotations"].items()
+        if name.startswith(f"nvidia.com/{short}-s")
+    }
+    assert not [text for text in ours.values() if "ofNeitherVersion" in text]
+
+
+@pytest.mark.parametrize("resource", LATER_RESOURCES)
+@given(DICE)
+def test_what_the_schema_of_v1beta1_takes_is_converted(resource: type[Resource], dice: Random) -> None:
+    with suppress(ConversionError):
+        convert(odd_document(resource, dice), OLD)
+
+
+@pytest.mark.parametrize("resource", OLD_KINDS)
+@given(DICE)
+def test_whatever_the_schema_takes_is_converted_there_and_back(
+    resource: type[Resource], dice: Random
+) -> None:
+    body = defaulted(odd_document(resource, dice))
+    with suppress(ConversionError):
+        first = convert(body, NEW)
+        assert first.get("spec") == there_and_back(first).get("spec")
+
+
+@EVERY_VERSION
+@EVERY_KIND
+@given(DICE, JSON)
+def test_no_json_makes_conversion_fail_otherwise(kind: str, version: str, dice: Random, odd: Any) -> None:
+    body = with_odd_value(an_object(version, kind, dice), odd, dice)
+    with suppress(ConversionError):
+        convert(body, OTHER[API_VERSIONS[version]])
+
+
+def with_odd_value(body: Any, odd: Any, dice: Random) -> Any:
+    """The same JSON with one value replaced."""
+    if dice.random() < 0.15 or not body or not isinstance(body, dict | list):
+        return odd
+    if isinstance(body, list):
+        at = dice.randrange(len(body))
+        return [*body[:at], with_odd_value(body[at], odd, dice), *body[at + 1 :]]
+    name = dice.choice([*body])
+    return {**body, name: with_odd_value(body[name], odd, dice)}
+
+
+@given(JSON, JSON)
+def test_no_json_at_all_makes_it_fail_otherwise(body: Any, version: Any) -> None:
+    with pytest.raises(ConversionError):
+        convert(body, OLD)
+    with pytest.raises(ConversionError):
+        convert({"apiVersion": version, "kind": body, "spec": body}, NEW)

@@ -24,6 +24,7 @@ from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.requests.validate import request_problems
 from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.inert import INERT
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.types.meta import Object, Resource
 
@@ -60,6 +61,7 @@ REFERENCES: dict[type[Resource], dict[str, Object]] = {
             f"spec.services.chat.{path}": {"spec": {"services": {"chat": it}}}
             for path, it in _OF_TODAY.items()
         },
+        "spec.priorityClassName": {},
         "spec.pvcs[].name": {},
         "spec.pvcs[].storageClass": {"spec": {"pvcs": [{"name": "a", "create": True}]}},
     },
@@ -110,9 +112,12 @@ NO_NAMES = {
     *("baseModelName", "uri", "model", "profilerImage", "workersImage", "key", "data", "image"),
     *("dynamoTag", "tag", "downloadUrl", "ref", "endpoint", "url", "sha256", "path", "dockerfile"),
     *("bentomlVersion", "imageBuildTimeout", "buildArgs", "monitorExporter", "externalServices"),
-    *("deploymentSelectorKey", "deploymentSelectorValue"),
+    *("deploymentSelectorKey", "deploymentSelectorValue", "runtimeVersionOverride"),
 }
 """Last parts of paths to text that names no object."""
+
+STORED_ONLY = tuple(field.partition(".")[0] for fields in INERT.values() for field in fields)
+"""Fields that nothing reads."""
 
 NO_OBJECTS = {
     "modelRef.name",  # of a model, which the runtime loads
@@ -160,7 +165,7 @@ def is_classified(type_: type[Resource], path: str) -> bool:
     return (
         path in REFERENCES.get(type_, {})
         or plain.rpartition(".")[2].removesuffix("[]") in IN_A_POD | NO_NAMES
-        or plain.endswith(tuple(NO_OBJECTS))
+        or plain.endswith((*NO_OBJECTS, *STORED_ONLY))
     )
 
 

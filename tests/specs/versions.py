@@ -95,7 +95,7 @@ def _unique(items: list[Any], name: str) -> list[Any]:
         return items
     keyed: dict[Any, Any] = {}
     for item in items:
-        if name in ("volumeMounts",):
+        if name == "volumeMounts":
             place = (item.get("name", ""), item.get("mountPath", item.get("mountPoint", "")))
             keyed.setdefault(place, item)
         elif name in ("containers", "initContainers", "ephemeralContainers", "components", "env", "envs"):

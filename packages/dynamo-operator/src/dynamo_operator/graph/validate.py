@@ -132,6 +132,8 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
         yield from shared_environment_problems(spec.envs, "spec.envs")
     if spec.pvcs:
         yield from _pvc_problems(spec.pvcs)
+    if spec.priority_class_name:
+        yield from name_problems(spec.priority_class_name, "spec.priorityClassName", "a PriorityClass")
     if spec.replicas is not None:
         yield from _factor_problems(graph, spec.replicas)
     if spec.restart is not None:

@@ -36,7 +36,7 @@ $(UV): requirements/uv.txt
 	@$(UV) sync --locked
 	@touch $@
 
-demo: .venv/.synced ## Local control plane, operator and a graph that becomes ready
+demo: .venv/.synced ## Local control plane, operator and a graph that answers
 	@$(RUN) dynamoctl dev demo examples/vllm-disaggregated.yaml
 
 test: .venv/.synced ## Everything CI runs (TIMES=1: and a table of what took how long)
@@ -96,7 +96,7 @@ long: .venv/.synced ## All faults in full, a storm, 250 sequences of edits, 5000
 	@$(RUN) pytest -m long tests/cluster
 	@$(MAKE) --no-print-directory conformance real ARGS=
 
-notebooks: .venv/.synced ## Run the notebooks in Jupyter on the real control plane; installs Jupyter's kernel
+notebooks: .venv/.synced ## Run the notebooks in Jupyter on the real control plane; installs Jupyter's kernel (STORE=1: keep their outputs)
 	@$(RUN) dynamoctl dev build
 	@$(UV) run --locked --group notebooks pytest tests/notebooks
 

@@ -9,6 +9,7 @@ from tools import (
     chart_values,
     charts,
     defaults_page,
+    failures_page,
     labels_page,
     layers,
     log_page,
@@ -22,6 +23,7 @@ from tools import (
     recording,
     reference,
     settings_page,
+    sizing_page,
     status_page,
     typed_fields,
 )
@@ -29,6 +31,7 @@ from tools import (
 PAGES = (
     admission_page,
     defaults_page,
+    failures_page,
     labels_page,
     log_page,
     metrics_page,
@@ -37,6 +40,7 @@ PAGES = (
     profiler_page,
     python_page,
     settings_page,
+    sizing_page,
     status_page,
 )
 """Modules with a path `PAGE` and a function `page` that returns its text."""
@@ -54,6 +58,7 @@ def files() -> dict[Path, str]:
         **typed_fields.files(),
         layers.PICTURE: layers.picture(),
         readme_picture.PICTURE: readme_picture.picture(),
+        sizing_page.PICTURE: sizing_page.picture(),
         recording.RECORDING: recording.drawing(screens),
     }
 

@@ -13,7 +13,7 @@ from dynamo_profiler.engine import Engine, FormulaEngine
 from dynamo_profiler.kernels import SYSTEMS, KernelEngine
 from dynamo_profiler.shape import GPUS
 from tools.markdown import table
-from tools.profiler_accuracy import BETWEEN, FIRST, all_points, left_out, rows_within
+from tools.profiler_accuracy import BETWEEN, FIRST, Point, all_points, left_out, rows_within
 
 PAGE = Path(__file__).parents[1] / "docs" / "profiler.md"
 ENGINES: Mapping[str, type[Engine]] = {"ratio": FormulaEngine, "kernel_ratio": KernelEngine}
@@ -34,8 +34,7 @@ def page() -> str:
         row = rf"^(\| `{name}` \|.*\|) \d+ %, \d+ % \|$"
         text = _replaced(text, row, rf"\1 {100 * error.ttft:g} %, {100 * error.itl:g} % |")
     text = _replaced(text, r"\| GB200, .* on one node;", f"| {_covered()} on one node;")
-    unseen = "first tokens within, margin from the five other tables"
-    head = ("engine", "margins (first token, between tokens)", "rows within", unseen)
+    head = ("engine", "margins (first token, between tokens)", "rows within", "margins for four of five rows")
     text = _with_table(text, head, [_margins(column, engine) for column, engine in ENGINES.items()])
     return _with_table(text, ("name", "TFLOP/s", "GB", "GB/s", "GB/s of the link", "FP8"), _gpus())
 
@@ -71,24 +70,23 @@ def _covered() -> str:
 
 
 def _margins(column: str, engine: type[Engine]) -> tuple[str, ...]:
-    margins, points = engine.margin, left_out(all_points())
-    within = (
-        rows_within(points, column, FIRST, margins.ttft),
-        rows_within(points, column, BETWEEN, margins.itl),
-    )
-    unseen = 0.0
-    firsts = [point for point in points if point.metric == FIRST]
-    for name in {point.table for point in firsts}:
-        needed = sorted(1 / getattr(point, column) - 1 for point in firsts if point.table != name)
-        margin = max(0.0, needed[math.ceil(0.8 * len(needed)) - 1])
-        own = [point for point in firsts if point.table == name]
-        unseen += rows_within(own, column, FIRST, margin) * len(own) / len(firsts)
+    margins, points = engine.accuracy, left_out(all_points())
+    pairs = tuple(zip((FIRST, BETWEEN), margins, strict=True))
+    within = (rows_within(points, column, metric, margin) for metric, margin in pairs)
+    needed = (_needed(points, column, metric) for metric, _ in pairs)
     return (
         f"`{engine.source}`",
-        f"{100 * margins.ttft:.0f} %, {100 * margins.itl:.0f} %",
-        f"{within[0]:.0f} %, {within[1]:.0f} %",
-        f"{unseen:.0f} %",
+        ", ".join(f"{margin:.0%}".replace("%", " %") for margin in margins),
+        ", ".join(f"{share:.0f} %" for share in within),
+        ", ".join(f"{100 * margin:.0f} %" for margin in needed),
     )
+
+
+def _needed(points: Iterable[Point], column: str, metric: str) -> float:
+    """The smallest margin within which four of five measured times are, in steps of a twentieth."""
+    ratios: list[float] = [getattr(point, column) for point in points if point.metric == metric]
+    needed = sorted(1 / ratio - 1 for ratio in ratios)
+    return max(0, math.ceil(20 * needed[math.ceil(0.8 * len(needed)) - 1]) / 20)
 
 
 def _gpus() -> list[tuple[str, ...]]:

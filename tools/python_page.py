@@ -4,13 +4,14 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import get_type_hints
+from typing import is_typeddict
 
 import dynamo_graphs
 from dynamo_graphs import __all__ as exported
-from dynamo_graphs.objects import ComponentFields, GraphFields, ServiceOptions
-from dynamo_graphs.others import RequestFields
-from dynamo_profiler.charts import Candidate
+from dynamo_graphs import fields
+from dynamo_graphs.fields import ComponentFields, GraphFields, RequestFields
+from dynamo_graphs.objects import ServiceOptions
+from dynamo_profiler.candidates import Candidate
 from dynamo_profiler.study import Study, study
 
 PAGE = Path(__file__).parents[1] / "docs" / "python-api.md"
@@ -31,11 +32,21 @@ FIELDS = {
 }
 
 
+NESTED = """\
+Types of dictionaries with some of these keys: `{"name": "models", "mount_point": "/models"}` is a
+`VolumeMount`, and so is `VolumeMount(name="models", mount_point="/models")`. The names of the API, such as
+`mountPoint`, work as well. The types that `dynamo_graphs` does not export are in `dynamo_graphs.fields`.
+"""
+
+
 def page() -> str:
     """The whole page."""
     parts = [HEAD, "## dynamo_graphs\n"]
-    parts += [_described(getattr(dynamo_graphs, name), name) for name in exported]
+    described = [getattr(dynamo_graphs, name) for name in exported]
+    parts += [_described(it, it.__name__) for it in described if not is_typeddict(it)]
     parts += ["### Keyword arguments\n", *(_fields(declared) for declared in FIELDS)]
+    nested = [it for it in vars(fields).values() if is_typeddict(it) and it not in FIELDS]
+    parts += ["### Dictionaries in arguments\n", NESTED, *map(_dictionary, nested)]
     parts.append("## dynamo_profiler.study\n")
     parts += [_described(documented, documented.__name__) for documented in (study, Study, Candidate)]
     return "\n".join(parts).rstrip() + "\n"
@@ -134,7 +145,16 @@ def _paragraph(text: str) -> str:
     return "\n".join(("Raises:\n", *(f"- {' '.join(item.split())}" for item in items)))
 
 
+def _keys(declared: type) -> list[str]:
+    return [name for base in reversed(declared.__mro__) for name in vars(base).get("__annotations__", ())]
+
+
+def _dictionary(declared: type) -> str:
+    names = ", ".join(f"`{name}`" for name in _keys(declared))
+    return f"**{declared.__name__}**: {_text(declared).rstrip('.')}: {names}.\n"
+
+
 def _fields(declared: type) -> str:
-    hints = get_type_hints(declared)
+    hints = _keys(declared)
     names = ", ".join(f"`{name}`" for name in hints)
     return f"**{declared.__name__}**: {FIELDS[declared]}: {names}.\n"

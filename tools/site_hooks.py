@@ -16,7 +16,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # mkdocs runs this file by its path
-from tools import diagrams
+from dynamo_operator import version
+from tools import diagrams, notebooks
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -25,6 +26,10 @@ MANIFESTS = "examples/**/*.yaml"
 LINK = re.compile(r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 NOTE = re.compile(r"\A<!--.*?-->\s*", re.DOTALL)
 """Before the heading it would hide the page's title from mkdocs."""
+BUTTONS = """\
+[Get started](quickstart.md){ .md-button .md-button--primary }
+[Serve your own model](own-model.md){ .md-button }
+"""
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -42,6 +47,8 @@ def generated() -> dict[str, str]:
     }
     for path in ROOT.glob(MANIFESTS):
         texts[f"{path.relative_to(ROOT).as_posix()}.md"] = _manifest(path)
+    for path in notebooks.FOLDER.glob("*.ipynb"):
+        texts[f"notebooks/{path.stem}.md"] = notebooks.page(path.name)
     texts["packages/README.md"] = _contents("Packages", ROOT.glob("packages/*/README.md"))
     return texts
 
@@ -62,6 +69,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         return sorted(inside, key=lambda page: (page != f"{entry}README.md", page))
 
     config.nav = expanded(config.nav)
+    config.copyright = f"Version {version()}"
     return config
 
 
@@ -72,20 +80,23 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(
-    markdown: str,
-    page: Page,
-    config: MkDocsConfig,  # noqa: ARG001  # mkdocs passes it by name
-    files: Files,
-) -> str:
-    """The page with links to pages of the site."""
+def boost(source: str, boosts: dict[str, float]) -> float:
+    """How much a page counts in the site's search: the number of the longest beginning of its path."""
+    return max((len(begin), number) for begin, number in boosts.items() if source.startswith(begin))[1]
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """The page with links to pages of the site, and its weight in the search."""
     source = page.file.src_uri
-    folder = posixpath.dirname(f"docs/{source}" if (DOCS / source).exists() else source)
+    page.meta.setdefault("search", {})["boost"] = boost(source, config.extra["search_boost"])
+    is_in_docs = source.startswith("notebooks/") or (DOCS / source).exists()
+    folder = posixpath.dirname(f"docs/{source}" if is_in_docs else source)
 
     def site_link(match: re.Match[str]) -> str:
         image, text, target, anchor = match[1], match[2], match[3], match[4] or ""
         path = posixpath.normpath(posixpath.join(folder, target))
         inside = path.removeprefix("docs/")
+        inside = re.sub(r"\.ipynb$", ".md", inside)  # its page, not the file
         for name in (inside, f"{inside}.md", f"{inside}/README.md"):
             if files.get_file_from_path(name):
                 here = posixpath.dirname(source) or "."
@@ -93,6 +104,8 @@ def on_page_markdown(
         return text if (ROOT / path).exists() else match[0]
 
     markdown = NOTE.sub("", markdown)
+    if source == "README.md":
+        markdown = markdown.replace("\n", f"\n\n{BUTTONS}\n", 1)
     for name, diagram in diagrams.sources(source, markdown).items():
         try:
             drawn = diagrams.drawing(name, diagram)

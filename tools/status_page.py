@@ -33,7 +33,8 @@ everywhere.
 lags while a spec is refused as a whole or an object cannot be written. The generation that a condition
 describes, including a refused one, is in the condition's own `observedGeneration`.
 The reason `waiting_for_model_cache` does not exist, because no model cache is filled before workers start. A
-worker that loads its model is `pods_not_ready`, a PVC without a volume `insufficient_capacity`.
+worker that loads its model is `pods_not_ready`. A pod whose PVC is not bound has no node, so its reason is
+`insufficient_capacity`; `dynamoctl why` names the PVC and what it waits for.
 `status.progress` is the highest number of ready replicas on the way to the newest spec; it disappears once
 the graph is ready.
 

@@ -90,10 +90,10 @@ class World:
         path = path_of(kind, self.namespace) + query
         return self._request("POST", path, full, "application/json")
 
-    def apply(self, kind: Kind, body: Object) -> Object:
-        """Apply an object as a user, with the namespace filled in; return it."""
+    def apply(self, kind: Kind, body: Object, manager: str = "user") -> Object:
+        """Apply an object as that field manager, with the namespace filled in; return it."""
         metadata = {**body["metadata"], "namespace": self.namespace}
-        path = path_of(kind, self.namespace, metadata["name"]) + "?fieldManager=user&force=true"
+        path = path_of(kind, self.namespace, metadata["name"]) + f"?fieldManager={manager}&force=true"
         full = {**body, "metadata": metadata}
         return self._request("PATCH", path, full, "application/apply-patch+yaml")
 

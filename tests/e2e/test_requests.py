@@ -85,7 +85,7 @@ def test_a_request_becomes_a_graph_that_meets_its_targets(
     def is_told() -> bool:
         """With each value that the interval may be too short for: it ends before the first answers do."""
         done = dynamoctl(
-            *("requests", "why", "chat", f"--namespace={world.namespace}", "--output=json"),
+            *("top", "dgdr/chat", f"--namespace={world.namespace}", "--output=json"),
             *("--kubeconfig", cluster.instance.kubeconfig, "--interval=3s"),
         )
         said.append(done.stdout or done.stderr)
@@ -100,7 +100,7 @@ def test_a_request_becomes_a_graph_that_meets_its_targets(
 
     with Load(cluster.inside, at, rate_per_second=2, tokens=TOKENS):
         world.until(is_told, what=lambda: said[-1])
-    report(f"by dynamoctl requests why: {measured}")
+    report(f"by dynamoctl top: {measured}")
     assert measured["itl"] >= least / 2
 
 

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from cluster.conftest import ControlPlane
+from tools.notebooks import store
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
@@ -39,6 +40,8 @@ def test_a_notebook_runs(notebook: Path, kinds: ControlPlane, namespace: str, tm
         text=True,
     )
     assert 0 == done.returncode, done.stderr
+    if os.environ.get("STORE"):
+        store(copy)
     cells = [each for each in json.loads(copy.read_text("utf-8"))["cells"] if "outputs" in each]
     assert all(each["execution_count"] for each in cells)
     if notebook.stem == "first-graph":

@@ -66,7 +66,6 @@ def build_node_programs(progress: ProgressReporter) -> dict[str, Path]:
 
 
 FORWARDER = "forwarder"
-_SERVER = "kube-apiserver"
 _FORWARD = Path(__file__).with_name("forward.py")
 _MANIFEST = Path(__file__).with_name("node.yaml")
 _HIDDEN = (Path("/run"), Path("/var"), Path("/mnt"))
@@ -158,10 +157,14 @@ class RealStartup(Startup):
         self.wait("--for=condition=Available", "deployment/coredns", namespace="kube-system")
 
     def arguments(self, name: str) -> list[str]:
-        """The arguments of a program. The API server listens for pods too; its last flags win."""
+        """The arguments of a program."""
         if name in NODE_ARGUMENTS:
             return NODE_ARGUMENTS[name](self.layout, self.plan)
-        return super().arguments(name) + (server_flags(self.layout) if name == _SERVER else [])
+        return super().arguments(name)
+
+    def server_flags(self) -> list[str]:
+        """The API server listens for pods too, and reaches them by the node's network."""
+        return server_flags(self.layout)
 
     def environment(self) -> dict[str, str]:
         """The environment of the programs: containerd finds its shim on PATH."""

@@ -10,7 +10,7 @@ from lupa import LuaRuntime
 from dynamo_graphs.offline import expanded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from dynamoctl.authoring.render import read_manifests
+from dynamoctl.authoring.manifest import read_manifests
 from kube_runtime.types.meta import Object
 
 FOLDER = Path(__file__).parents[2] / "examples"

@@ -12,6 +12,7 @@ import yaml
 
 from dynamo_operator.process.flags import read_settings
 from dynamoctl.main import app
+from dynamoctl.options import in_order
 from kube_runtime.commandline import execute
 from kube_runtime.types.meta import Object
 
@@ -22,7 +23,10 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *GUIDES,
 ]
-SHOWN = [*GUIDES, *(ROOT / f"docs/{page}.md" for page in ("admission", "rollouts", "runtime", "settings"))]
+SHOWN = [
+    *GUIDES,
+    *(ROOT / f"docs/{page}.md" for page in ("admission", "own-model", "rollouts", "runtime", "settings")),
+]
 """Pages whose examples are tried here. Those of other pages have a test of their own."""
 COMMAND = re.compile(r"^ *(?:[$#] )?(?:\.venv/bin/)?dynamoctl (\S.*)$", re.MULTILINE)
 FENCE = re.compile(r"^ *```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -79,7 +83,7 @@ def test_the_command_lines_are_understood(page: Path) -> None:
     for line in COMMAND.findall(shown):
         words = shlex.split(line, comments=True)
         given = list(itertools.takewhile(lambda word: word not in ("|", ">", "&"), words))
-        _, bound, unknown, _ = app().parse_known_args(given)
+        _, bound, unknown, _ = app().parse_known_args(in_order(app(), given))
         assert ([], True) == (unknown, bool(bound)), line
     text = FENCE.sub("", page.read_text(encoding="utf-8")).replace("There is no `dynamoctl describe`", "")
     assert set(re.findall(r"`dynamoctl ([a-z-]+)", text)) <= set(app()), "in a sentence"

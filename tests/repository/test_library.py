@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
@@ -28,11 +29,26 @@ NOT_WITH_THE_IMPORT = (
 """What only a step that needs it may import: `from dynamo_graphs import Graph` should be quick."""
 USER = """\
 from dynamo_graphs import Cluster, Graph, InvalidObject, Latency, Model, Problem, Request
+from dynamo_graphs import PersistentVolumeClaim, Toleration, VolumeMount
 from dynamo_operator.component.api import SharedMemory
 
 graph: Graph = Graph("chat", replicas=2, labels={"team": "a"}).frontend(routing="kv")
 graph = graph.worker("decode", model="Qwen/Qwen3-8B", gpus=2, backend="vllm", env={"A": "b"})
 graph = graph.service("decode", shared_memory=SharedMemory(size="8Gi"), replicas=None)
+claims: list[PersistentVolumeClaim] = [{"name": "models", "size": "9Gi", "storage_class": "s"}]
+graph = graph.with_spec(pvcs=claims).pvc("kernels").service(
+    "decode",
+    shared_memory={"size": "8Gi"},
+    volume_mounts=[{"name": "models", "mount_point": "/models"}, VolumeMount(name="x", mount_point="/x")],
+    cache="kernels",
+    env={"A": "b", "HF_TOKEN": {"secret_key_ref": {"name": "hf", "key": "token"}}},
+    resources={"limits": {"cpu": "4"}},
+    scaling_adapter={"enabled": True},
+    liveness_probe={"http_get": {"path": "/live", "port": 8000}, "period_seconds": 5},
+    tolerations=[Toleration(key="gpu"), {"key": "a", "operator": "Exists"}],
+    node_selector={"a": "b"},
+    extra_pod_spec={"mainContainer": {"workingDir": "/x"}, "runtime_class_name": "nvidia"},
+)
 count: int | None = graph.spec.services["decode"].replicas
 problems: tuple[Problem, ...] = graph.problems()
 kinds: list[str] = [each["kind"] for each in graph.render()]
@@ -59,6 +75,9 @@ Graph("chat").worker("decode", model="m", replicas="two")
 Graph("chat").worker("decode", model="m", replics=2)
 Graph("chat").worker("decode", model="m", backend="vlm")
 Graph("chat").worker("decode")
+Graph("chat").service("decode", volume_mounts=[{"name": "models", "mount_pont": "/models"}])
+Graph("chat", pvcs=[{"size": "9Gi"}])
+Graph("chat").service("decode", shared_memory={"size": ["8Gi"]})
 Graph("chat").specs
 Cluster().scale("chat", "decode", "two")
 Cluster().graphs().name
@@ -122,6 +141,43 @@ def needed(name: str) -> Iterator[Distribution]:
         if found[0] not in OURS:
             yield distribution(found[0])
         yield from needed(found[0])
+
+
+MOST_BYTES = 40_000_000
+"""Of the library with what it needs for a cluster, without compiled modules."""
+
+
+def installed(package: str, extras: tuple[str, ...] = ()) -> Iterator[tuple[str, int]]:
+    """The packages that one of ours brings with these extras, and their sizes."""
+    folder = ROOT / "packages" / package
+    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+    optional = project.get("optional-dependencies", {})
+    yield package, sum(file.stat().st_size for file in folder.glob("src/**/*") if file.is_file())
+    for line in (*project["dependencies"], *(line for extra in extras for line in optional[extra])):
+        name, _, rest = line.partition("[")
+        bare = re.split(r"[<>=]", name)[0]
+        if (ROOT / "packages" / bare).is_dir():
+            yield from installed(bare, tuple(filter(None, rest.rstrip("]").split(","))))
+        else:
+            yield from third_party(bare)
+
+
+def third_party(name: str) -> Iterator[tuple[str, int]]:
+    found = distribution(name)
+    files = (Path(str(file.locate())) for file in found.files or () if "__pycache__" not in file.parts)
+    yield name, sum(file.stat().st_size for file in files if file.is_file())
+    for line in found.requires or ():
+        if ";" not in line:  # else of an extra, or of another version of Python
+            match = NAME.match(line)
+            assert match is not None
+            yield from third_party(match[0])
+
+
+def test_the_library_with_its_client_is_small() -> None:
+    sizes = dict(installed("dynamo-graphs", ("cluster",)))
+    assert {"aiohttp", "jsonschema-rs", "msgspec"} <= sizes.keys()
+    assert sum(sizes.values()) < MOST_BYTES, sizes
+    assert not {"cyclopts", "kubernetes", "rich"} & sizes.keys()
 
 
 @pytest.fixture(scope="module")

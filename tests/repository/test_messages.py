@@ -3,6 +3,7 @@
 import ast
 import re
 import runpy
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +11,13 @@ from dynamo_graphs.catalog import MEANINGS
 from dynamo_operator import labels
 from dynamoctl.main import app
 from kube_runtime.apply.result import Obstacle
+from tools import failures_page
 
 ROOT = Path(__file__).parents[2]
 FILE = re.compile(r"(?<![\w/.<-])((?:[\w.-]+/)*[\w-]+\.(?:md|yaml|toml|ipynb))(?![\w/])")
 COMMAND = re.compile(r"`dynamoctl ([a-z][a-z-]+)")
+REQUIREMENT = r"""'[^'\s]+'|"[^"\s]+"|\./[^\s`'"]+"""
+INSTALLED = re.compile(rf"\bpip install ((?:{REQUIREMENT}|[\w.-][^\s`'\"]*)(?: (?:{REQUIREMENT}))*)")
 URL = re.compile(r"https?://\S+")
 
 
@@ -52,6 +56,8 @@ EVENTS = ROOT / "packages/kube-runtime/src/kube_runtime/controller/events.py"
 
 def test_what_the_page_names_is_in_the_code() -> None:
     page = (ROOT / "docs/failure-modes.md").read_text(encoding="utf-8")
+    head, _, rest = page.partition(failures_page.BEGIN)
+    page = head + rest.partition(failures_page.END)[2]  # what is between them is written from the code
     metrics = str(runpy.run_path(str(ROOT / "tools/metrics_page.py"))["page"]())
     dropped = re.findall(r'event_dropped\("(\w+)"\)', EVENTS.read_text(encoding="utf-8"))
     known = {str(each.reason) for each in MEANINGS} | set(Obstacle) | set(dropped)
@@ -61,6 +67,16 @@ def test_what_the_page_names_is_in_the_code() -> None:
     assert set() == named - known
     keys = set(re.findall(r"`(nvidia\.com/[\w-]+)", page))
     assert set() == keys - labels.LABELS - labels.ANNOTATIONS
+
+
+def test_words_that_kubectl_shows_lead_to_the_page_of_failures() -> None:
+    page = (ROOT / "docs/failure-modes.md").read_text(encoding="utf-8")
+    words = (
+        *("CrashLoopBackOff", "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "OOMKilled"),
+        *("ContainerCreating", "FailedScheduling", "FailedMount", "Evicted", "x509", "CUDA out of memory"),
+        *("NCCL", "403", "401", "429", "unrecognized arguments", "No space left on device", "NATS", "etcd"),
+    )
+    assert [] == [word for word in words if word not in page]
 
 
 MODULE = ROOT / "packages/kube-runtime/src/kube_runtime/wire.py"
@@ -75,3 +91,24 @@ def test_only_one_module_makes_paths() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "UrlPath"
     }
     assert {MODULE} == makers
+
+
+def test_what_is_to_be_installed_is_a_folder_of_the_clone_or_in_the_lock() -> None:
+    """A package of this repository is in no index: whoever registers its name there would be installed."""
+    packages = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
+    ours = {path.name for path in ROOT.glob("packages/*")}
+    locked = {package["name"] for package in packages} - ours
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.ipynb")]
+    pages += [*ROOT.glob("packages/*/README.md"), *ROOT.glob("tools/*.py")]
+    named = [*texts(), *((str(page), page.read_text(encoding="utf-8")) for page in pages)]
+    hints = [(place, hint) for place, text in named for hint in INSTALLED.findall(text)]
+    assert len(hints) > 5
+    for place, hint in hints:
+        for word in hint.replace("'", "").replace('"', "").split():
+            if word.startswith("-"):
+                continue
+            name = word.partition("[")[0]
+            is_folder = name.startswith("./packages/") and any(ROOT.glob(name))
+            assert is_folder or name in locked, f"{place}: pip install {hint}"
+    extra = re.compile(rf"(?<![\w./-])(?:{'|'.join(ours)})\[[a-z,]+\]")
+    assert [] == [(place, name) for place, text in named for name in extra.findall(text)]

@@ -10,13 +10,13 @@ import pytest
 from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
-from cluster.person import Person
+from cluster.person import Person, dynamoctl
 from cluster.world import GRAPH, PODS, World
 from dynamo_operator import labels
 from dynamo_operator.features.history import CHANGE_CAUSE
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from kube_runtime.types.kinds import ControllerRevision, Deployment
-from kube_runtime.types.meta import Object
+from kube_runtime.types.meta import Kind, Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
@@ -67,8 +67,57 @@ def test_fields_of_another_manager_are_a_conflict(world: World, admin: Person, t
     world.create(GRAPH, graph(Frontend=service("frontend")))
     body = graph(Frontend=service("frontend") | {"replicas": 3})
     code, _, said = admin.run("apply", file_of(tmp_path, body))
-    assert (1, True) == (code, "--force-conflicts takes these fields over" in said)
+    assert (1, True) == (code, "leave it out of the file); --force-conflicts" in said)
     assert 0 == admin.run("apply", file_of(tmp_path, body), "--force-conflicts")[0]
+
+
+def test_what_is_refused_is_listed_by_its_lines_and_nothing_is_written(
+    world: World, admin: Person, tmp_path: Path
+) -> None:
+    file = tmp_path / "all.yaml"
+    file.write_text(
+        """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: beside}
+---
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: chat}
+spec:
+  services:
+    Decode:
+      replcias: 2
+      replicas: two
+---
+apiVersion: v1
+kind: Service
+metadata: {name: beside}
+spec: {ports: [{port: 99999999}]}
+"""
+    )
+    unknown = f'{file}:11:7: spec.services.Decode.replcias: unknown field; did you mean "replicas"?'
+    wrong = f'{file}:12:7: spec.services.Decode.replicas: expected an integer, got the text "two"'
+    for command in ("apply", "diff"):
+        code, text, said = admin.run(command, "-f", str(file))
+        assert (1, "") == (code, text)
+        assert {f"error: {unknown}", f"error: {wrong}"} < {*said.splitlines()}
+        assert f"error: {file}:14:1: " in said.splitlines()[-1], "the API server's own words, with the place"
+    assert world.get(Kind("", "v1", "ConfigMap"), "beside") is None
+
+
+def test_a_namespace_and_what_is_in_it_come_in_one_file(admin: Person, tmp_path: Path) -> None:
+    file = tmp_path / "all.yaml"
+    name = f"{admin.namespace}-new"
+    both: list[Object] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": name}},
+    ]
+    file.write_text("\n---\n".join(map(json.dumps, both)))
+    done = dynamoctl("diff", "-f", file, f"--kubeconfig={admin.kubeconfig}")
+    assert (0, 2) == (done.returncode, done.stdout.count("  create"))
+    done = dynamoctl("apply", "-f", file, f"--kubeconfig={admin.kubeconfig}")
+    assert (0, f"Namespace {name} created\nConfigMap {name}/a created\n") == (done.returncode, done.stdout)
 
 
 def test_a_graph_that_does_not_become_ready_in_time(admin: Person, tmp_path: Path) -> None:
@@ -76,7 +125,7 @@ def test_a_graph_that_does_not_become_ready_in_time(admin: Person, tmp_path: Pat
     file = file_of(tmp_path, graph(Decode=stuck))
     code, text, said = admin.run("apply", file, "--wait", "--timeout", "6s")
     assert (1, True) == (code, "error: not ready within 6 s" in said)
-    assert "→ Correct the image's name or tag." in text
+    assert "→ If the image's name is wrong: `kubectl edit dgd chat -n " in text
     code, text, said = admin.run("why", "--all")
     assert (1, True, "1 not ready\n") == (code, "image_pull_failed" in text, said)
     code, found = admin.json("why", "--all")

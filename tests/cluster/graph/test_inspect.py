@@ -38,7 +38,7 @@ def test_a_watch_ends_when_the_graph_is_ready(world: World, admin: Person) -> No
         world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": {"extraPodMetadata": None}}}})
         said, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert 0 == process.returncode
-    assert f"DynamoGraphDeployment {world.namespace}/chat: ready\n" in said
+    assert f"DynamoGraphDeployment {world.namespace}/chat: ready: Decode 1/1\n" in said
 
 
 def test_a_watch_ends_when_the_graph_is_deleted(world: World, admin: Person) -> None:
@@ -74,6 +74,35 @@ def test_a_list_is_watched(world: World, admin: Person) -> None:
             if line.split()[:2] == ["chat", "True"]:
                 return
     pytest.fail("the watch ended")
+
+
+TEMPLATES = (
+    "{.kind}: {.items[*].metadata.name}",
+    '{range .items[*]}{.metadata.name}{"\\t"}{.spec.services.Decode.componentType}{"\\n"}{end}',
+    "{range .items[*]}{range .status.conditions[*]}{.type}={.status};{end}{end}",
+    "{.items[*].status.conditions[?(@.type=='Ready')].reason}",
+    '{.items[?(@.metadata.name!="chat")].metadata.name}',
+    "{.items[?(@.metadata.generation>=1)].kind}",
+    "{.items[*]['metadata.name','spec.services']}",
+    "{.items[0].metadata.labels.team\\.example/a}|{.items[-1].metadata.name}|{.items[0,1].metadata.name}",
+    "{.items[0:1].metadata.name}{.items[::2].metadata.name}{.items[1].nothing.there}",
+    "{..componentType}",
+    "{$.kind}{@.kind}{['kind']}{ .kind }",
+    "{.items.metadata}{range .items}{.metadata.name}{end}",
+)
+
+
+def test_a_template_prints_what_kubectl_prints(
+    world: World, admin: Person, kubectl: Callable[..., str]
+) -> None:
+    for name in ("chat", "search"):
+        body = graph(name=name, Decode=without_image())
+        body["metadata"]["labels"] = {"team.example/a": name}
+        world.create(GRAPH, body)
+        world.eventually(GRAPH, name, lambda it: condition(it).get("reason") == "image_pull_failed")
+    for template in TEMPLATES:
+        expected = kubectl("get", "dynamographdeployments", f"--output=jsonpath={template}")
+        assert (0, expected, "") == admin.run("get", f"--output=jsonpath={template}"), template
 
 
 def test_the_events_of_a_graph_and_its_pods(world: World, admin: Person) -> None:

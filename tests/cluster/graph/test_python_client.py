@@ -1,6 +1,8 @@
 """A Python program with `dynamo_graphs` on a real cluster."""
 
+import io
 import re
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,9 @@ import yaml
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import IMAGE
 from cluster.world import World
-from dynamo_graphs import Cluster, Graph, InvalidObject, Model, NotReady
+from dynamo_graphs import Cluster, Exists, Graph, InvalidObject, Model, NotReady
+from dynamo_graphs.fields import ExtraPodMetadata
 from dynamo_graphs.reader import Missing
-from dynamo_operator.component.api import ExtraPodMetadata
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from kube_runtime.errors import Conflict
@@ -20,6 +22,8 @@ from kube_runtime.errors import Conflict
 pytestmark = [pytest.mark.cluster, pytest.mark.stalls, pytest.mark.usefixtures("operator")]
 
 ROOT = Path(__file__).parents[3]
+PROGRAM = re.compile(r"^```python\n(.*?)^```$(\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+"""A program, and what it prints, if the page shows that."""
 PROGRAMS = (ROOT / "README.md", ROOT / "docs/python.md")
 KIND = DynamoGraphDeployment.KIND
 MODEL = "Qwen/Qwen3-0.6B"
@@ -85,7 +89,7 @@ def test_what_is_wrong_is_an_error(cluster: Cluster, world: World) -> None:
 
 
 def test_why_a_graph_is_not_ready(cluster: Cluster, world: World) -> None:
-    metadata = ExtraPodMetadata(annotations={"fake-kubelet": "no-image"})
+    metadata: ExtraPodMetadata = {"annotations": {"fake-kubelet": "no-image"}}
     broken = GRAPH.service("Decode", extra_pod_metadata=metadata)
     cluster.apply(broken)
     pulled = "image_pull_failed"
@@ -93,19 +97,71 @@ def test_why_a_graph_is_not_ready(cluster: Cluster, world: World) -> None:
     with pytest.raises(NotReady) as caught:
         cluster.wait(broken, seconds=0.1)
     # Frontend may still start, so its cause may be there too.
-    assert "Correct the image's name or tag." in str(caught.value)
+    assert re.search(r"^Decode: The image \S+ cannot", str(caught.value), re.MULTILINE)
     assert caught.value.explanation.advice
     logs = cluster.logs(broken, "Decode")
     assert [] == logs.lines
     assert 1 == len(logs.unread)
 
 
+LORA = Model.lora("support", model="support", base=MODEL, uri="s3://bucket/support")
+
+
+def test_the_life_of_a_model(cluster: Cluster, world: World) -> None:
+    assert "create" == LORA.diff(cluster).verb
+    assert "created" == LORA.apply(cluster).verb
+    world.eventually(DynamoModel.KIND, "support", lambda it: "status" in it)
+    with pytest.raises(NotReady, match=f"{world.namespace}/support was not ready within 0.1 s"):
+        LORA.wait(cluster, seconds=0.1)
+    assert "No endpoint" in str(LORA.why(cluster))
+    assert "<Model support: not ready (NoEndpoints)>" == repr(LORA.get(cluster))
+    LORA.delete(cluster, seconds=60)
+    assert world.get(DynamoModel.KIND, "support") is None
+
+
+def test_a_temporary_graph_is_gone_after_an_error_and_never_one_that_was_there(
+    cluster: Cluster, world: World
+) -> None:
+    with GRAPH.temporary(cluster, seconds=90) as ready:
+        assert "<Graph chat: 2 services, 1 GPU, ready>" == repr(ready)
+        assert f"http://chat-frontend.{world.namespace}:8000" == ready.url(cluster)
+        kinds = {event.object.partition("/")[0] for event in ready.events(cluster)}
+        assert {"Deployment", "DynamoGraphDeployment"} <= kinds
+    assert world.get(KIND, "chat") is None
+    with pytest.raises(NotReady), GRAPH.temporary(cluster, seconds=0.1):
+        pass
+    assert world.get(KIND, "chat") is None
+    cluster.apply(GRAPH)
+    with pytest.raises(Exists, match="exists already"), GRAPH.temporary(cluster):
+        pass
+    assert world.get(KIND, "chat") is not None
+
+
+def test_a_graph_is_suspended_restarted_and_rolled_back(cluster: Cluster, world: World) -> None:
+    GRAPH.apply(cluster)
+    GRAPH.wait(cluster, seconds=90)
+    assert GRAPH.suspend(cluster).message.startswith("Suspending")
+    assert GRAPH.resume(cluster).message.startswith("Resuming")
+    GRAPH.service("Decode", env={"A": "1"}).apply(cluster)
+    world.until(lambda: 2 == len(GRAPH.history(cluster)))
+    change = GRAPH.undo(cluster=cluster, dry_run=True).change
+    assert change is not None
+    assert ["restart"] == [effect.verb for effect in change.effects]
+    GRAPH.undo(cluster=cluster)
+    assert () == GRAPH.get(cluster).spec.services["Decode"].envs
+    assert GRAPH.restart(cluster).message.startswith("Restarting")
+
+
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda it: it.name)
 @pytest.mark.usefixtures("kubeconfig")
 def test_the_programs_of_a_page(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert ".apply()" in "".join(blocks)
+    blocks = PROGRAM.findall(text)
+    assert ".apply()" in "".join(program for program, _, _ in blocks)
     names: dict[str, object] = {}
-    for block in blocks:
-        exec(block, names)  # noqa: S102  our own page
+    for program, has_output, output in blocks:
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            exec(program, names)  # noqa: S102  our own page
+        if has_output:
+            assert output == printed.getvalue()

@@ -74,7 +74,7 @@ def test_kinds_that_are_not_installed(tmp_path_factory: pytest.TempPathFactory) 
         instance.down()
     assert 1 == ended.returncode
     (line,) = errors(ended)
-    assert "dynamoctl crds | kubectl apply --server-side -f -" in line
+    assert "dynamoctl install crds | kubectl apply --server-side -f -" in line
 
 
 def test_a_permission_that_is_missing(world: World, kinds: ControlPlane) -> None:

@@ -81,12 +81,12 @@ def test_models_go_once_the_finalizer_is_removed(kinds: ControlPlane, world: Wor
     world.create(MODEL, model("held", FINALIZER))
     world.create(MODEL, model("shared", FINALIZER, OTHERS))
     world.delete(MODEL, "held")
-    code, text, _ = admin.run("uninstall", "--dry-run")
+    code, text, _ = admin.run("install", "cleanup", "--dry-run")
     assert 0 == code
     assert f"would remove the finalizer of DynamoModel {world.namespace}/held\n" in text
     found = world.read(MODEL, "held")
     assert [FINALIZER] == found["metadata"]["finalizers"]
-    code, text, _ = admin.run("uninstall")
+    code, text, _ = admin.run("install", "cleanup")
     assert 0 == code
     assert "remaining: 2 DynamoModel" in text
     world.gone(MODEL, "held")
@@ -106,7 +106,7 @@ def test_nothing_is_changed_while_an_operator_runs(kinds: ControlPlane, world: W
     spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
     world.create(Deployment.KIND, {"metadata": {"name": "operator", "labels": labels}, "spec": spec})
     world.create(MODEL, model("held", FINALIZER))
-    code, _, told = Person(kinds.kubeconfig, world.namespace).run("uninstall")
+    code, _, told = Person(kinds.kubeconfig, world.namespace).run("install", "cleanup")
     assert 1 == code
     assert f"an operator is still running in namespace {world.namespace}" in told
     found = world.read(MODEL, "held")

@@ -50,7 +50,9 @@ class Kubectl:
             self("apply", "--server-side", "--force-conflicts", *(f"--filename={f}" for f in files))
 
 
-def kubeconfig(*, name: str, server: str, authority: bytes, credential: Pair | str) -> bytes:
+def kubeconfig(
+    *, name: str, server: str, authority: bytes, credential: Pair | str, namespace: str = "default"
+) -> bytes:
     """A kubeconfig file with one context and everything embedded, so that it can be copied anywhere.
 
     A `credential` that is a string is a bearer token.
@@ -69,7 +71,7 @@ def kubeconfig(*, name: str, server: str, authority: bytes, credential: Pair | s
         "kind": "Config",
         "clusters": [{"name": name, "cluster": cluster}],
         "users": [{"name": name, "user": user}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": namespace}}],
         "current-context": name,
     }
     return yaml.safe_dump(content, sort_keys=False).encode()
@@ -246,6 +248,35 @@ def kube_apiserver(layout: Layout, plan: Plan) -> list[str]:
     ]
 
 
+def write_egress_selector(layout: Layout) -> None:
+    """Write where the API server connects to nodes, pods and Services: at the kubelet's proxy only.
+
+    A relative path: that of a socket may have 107 bytes at most.
+    """
+    uds = {"udsName": str(egress_socket(layout).relative_to(layout.folder))}
+    proxy = {"proxyProtocol": "HTTPConnect", "transport": {"uds": uds}}
+    content = {
+        "apiVersion": "apiserver.k8s.io/v1beta1",
+        "kind": "EgressSelectorConfiguration",
+        "egressSelections": [{"name": "cluster", "connection": proxy}],
+    }
+    write_private(_egress_settings(layout), json.dumps(content).encode())
+
+
+def egress_socket(layout: Layout) -> Path:
+    """The socket of the proxy for connections of the API server."""
+    return layout.records / "egress.sock"
+
+
+def egress_flags(layout: Layout) -> list[str]:
+    """What keeps connections of the API server to pods and nodes on this machine."""
+    return [f"--egress-selector-config-file={_egress_settings(layout)}"]
+
+
+def _egress_settings(layout: Layout) -> Path:
+    return layout.scratch / "egress.json"
+
+
 def kube_controller_manager(layout: Layout, _: Plan) -> list[str]:
     """Arguments of kube-controller-manager."""
     return [
@@ -300,11 +331,26 @@ def kwok(layout: Layout, _: Plan) -> list[str]:
     ]
 
 
+KUBELET = "local-kubelet"
+
+
+def kubelet(layout: Layout, plan: Plan) -> list[str]:
+    """Arguments of Python for the kubelet of the simulated nodes."""
+    return [
+        *("-m", "devcluster.kubelet"),
+        f"--folder={layout.folder}",
+        f"--server={plan.server}",
+        f"--kubeconfig={layout.kubeconfigs / 'kwok.yaml'}",
+        f"--simulated={POD_NETWORK}",
+    ]
+
+
 ARGUMENTS: Mapping[str, Callable[[Layout, Plan], list[str]]] = {
     "etcd": etcd,
     "kube-apiserver": kube_apiserver,
     "kube-controller-manager": kube_controller_manager,
     "kube-scheduler": kube_scheduler,
     "kwok": kwok,
+    KUBELET: kubelet,
 }
 """Program → its arguments, in the order in which they start."""

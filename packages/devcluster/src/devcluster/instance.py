@@ -78,6 +78,11 @@ class Instance:
         return self._layout.plan.exists()
 
     @property
+    def folder(self) -> Path:
+        """Its files."""
+        return self._layout.folder
+
+    @property
     def server(self) -> str:
         """The address of the API server."""
         return self._plan().server

@@ -21,7 +21,7 @@ GRACE_SECONDS = 10.0
 _KILL_SECONDS = 10.0
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _SHELL = "/bin/sh"
-_RECORD_THEN_RUN = f'cat {_BOOT} /proc/$$/stat >"$0" && exec "$@" 3>&-'
+_RECORD_THEN_RUN = f'cat {_BOOT} /proc/$$/stat >"$0" && cd "$1" && shift && exec "$@" 3>&-'
 _RECORDED = 3  # this descriptor is closed once the record is written
 
 
@@ -60,8 +60,13 @@ class Process:
         """The file with the output of the process."""
         return self.logs / f"{self.name}.log"
 
-    def start(self, command: Sequence[str | Path], environment: Mapping[str, str]) -> None:
-        """Start the process in its own session; return once its record is written."""
+    def start(
+        self, command: Sequence[str | Path], environment: Mapping[str, str], *, folder: Path | None = None
+    ) -> None:
+        """Start the process in its own session; return once its record is written.
+
+        Its working directory is `folder`, by default ours.
+        """
         reading, writing = os.pipe()
         log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         stdin = os.open(os.devnull, os.O_RDONLY)
@@ -71,7 +76,8 @@ class Process:
             (os.POSIX_SPAWN_DUP2, log, 2),
             (os.POSIX_SPAWN_DUP2, writing, _RECORDED),
         ]
-        arguments = [_SHELL, "-c", _RECORD_THEN_RUN, str(self._record), *map(str, command)]
+        arguments = [_SHELL, "-c", _RECORD_THEN_RUN, str(self._record)]
+        arguments += [str(folder or "."), *map(str, command)]
         try:
             os.posix_spawn(_SHELL, arguments, environment, file_actions=files, setsid=True)
         finally:

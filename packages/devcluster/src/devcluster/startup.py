@@ -5,6 +5,8 @@ process ends.
 """
 
 import json
+import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -71,7 +73,10 @@ _FIRST_WAIT_SECONDS = 3
 class Startup:
     """Starts and stops the processes of an instance, whose nodes are simulated by kwok."""
 
-    controllers: ClassVar[tuple[str, ...]] = ("kube-controller-manager", "kube-scheduler", "kwok")
+    controllers: ClassVar[tuple[str, ...]] = (
+        *("kube-controller-manager", "kube-scheduler", "kwok"),
+        components.KUBELET,
+    )
     """What starts after the API server, in this order."""
     entering: tuple[str, ...] = ()
     """The prefix of every command."""
@@ -137,7 +142,13 @@ class Startup:
         self.kubectl.apply(components.MANIFESTS / "kwok-rbac.yaml", file)
 
     def await_nodes(self) -> None:
-        """Return when the nodes are ready."""
+        """Return when the nodes are ready, and the API server reaches their kubelet."""
+        deadline = time.monotonic() + READY_SECONDS
+        while not components.egress_socket(self.layout).is_socket():
+            self.require_running(components.KUBELET)
+            if time.monotonic() > deadline:
+                log = process(self.layout, components.KUBELET).log
+                raise ProcessError(f"{components.KUBELET}: not ready after {READY_SECONDS} s; log: {log}")
         if names := [f"node/{node_name(index)}" for index in range(self.plan.nodes)]:
             self.wait("--for=condition=Ready", *names)
 
@@ -158,12 +169,22 @@ class Startup:
         for name in names:
             starting = process(self.layout, name)
             if starting.pid() is None:
-                own: list[str | Path] = [self.binaries[name], *self.arguments(name)]
-                starting.start([*self.entering, *own], self.environment())
+                if name == components.KUBELET:
+                    components.egress_socket(self.layout).unlink(missing_ok=True)
+                    program, environment = Path(sys.executable), dict(os.environ)
+                else:
+                    program, environment = self.binaries[name], self.environment()
+                command: list[str | Path] = [*self.entering, program, *self.arguments(name)]
+                starting.start(command, environment, folder=self.layout.folder)
 
     def arguments(self, name: str) -> list[str]:
         """The arguments of a program."""
-        return components.ARGUMENTS[name](self.layout, self.plan)
+        own = components.ARGUMENTS[name](self.layout, self.plan)
+        return own + self.server_flags() if name == "kube-apiserver" else own
+
+    def server_flags(self) -> list[str]:
+        """Further flags of the API server, which win: how it reaches nodes and pods."""
+        return components.egress_flags(self.layout)
 
     def environment(self) -> dict[str, str]:
         """The environment of the programs."""
@@ -202,6 +223,7 @@ class Startup:
             raise ProcessError(f"{ended.name} ended: {cause}; log: {ended.log}")
 
     def _start_api_server(self) -> None:
+        components.write_egress_selector(self.layout)
         self.launch(*_STORE)
         deadline = time.monotonic() + READY_SECONDS
         while not components.is_ready(self.plan.server_port, self.layout.pki / "ca.crt"):

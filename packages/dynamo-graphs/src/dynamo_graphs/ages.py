@@ -50,3 +50,18 @@ def short_age(time: str | None, now: datetime) -> str:
     length = _length(age(time, now))
     count, _, unit = length.partition(" ")
     return f"{count}{unit[0]}" if length else "-"
+
+
+_MOST = 3
+"""Texts that are shown of many."""
+
+
+def first_of(texts: Sequence[str]) -> list[str]:
+    """The first texts, and how many there are more."""
+    more = len(texts) - _MOST
+    return [*texts[:_MOST], *([f"and {more} more"] if more > 0 else ())]
+
+
+def some_of(texts: Sequence[str], separator: str = "; ") -> str:
+    """The texts of `first_of` in one line."""
+    return separator.join(first_of(texts))

@@ -4,17 +4,16 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, Self, Unpack, get_args
 
-from dynamo_graphs.engines import ENGINES, Engine, Role, worker_args
+from dynamo_graphs.engines import ENGINES, Engine, Role, size_problems, worker_args
+from dynamo_graphs.fields import GraphFields, PersistentVolumeClaim
 from dynamo_graphs.objects import (
     Backend,
-    GraphFields,
     InvalidObject,
     OfflineObject,
     ServiceOptions,
-    misfits,
-    over,
     wire_fields,
     with_fields,
+    with_named,
     with_options,
 )
 from dynamo_operator.component.framework import LORA_VARIABLE
@@ -41,7 +40,7 @@ class GraphBuilder(OfflineObject):
 
     def __init__(self, name: str, *, namespace: str = "", **spec: Unpack[GraphFields]) -> None:
         """A graph without services. `spec` are fields that all services share."""
-        self._start(name, namespace, wire_fields(DynamoGraphDeploymentSpec, spec, "spec"))
+        self._start(name, namespace, spec)
 
     @property
     def typed(self) -> DynamoGraphDeployment:
@@ -60,8 +59,35 @@ class GraphBuilder(OfflineObject):
 
     def with_spec(self, **spec: Unpack[GraphFields]) -> Self:
         """The graph with these fields of its spec; None takes one away."""
-        fields = wire_fields(DynamoGraphDeploymentSpec, spec, "spec")
-        return self._edited({**self._document, "spec": with_fields(self._part("spec"), fields)})
+        wrong: list[Problem] = []
+        fields = wire_fields(spec, self._schema(), "spec", wrong)
+        return self._edited({**self._document, "spec": with_fields(self._part("spec"), fields)}, wrong)
+
+    def pvc(
+        self,
+        name: str,
+        *,
+        size: str = "",
+        storage_class: str = "",
+        access_mode: str = "ReadWriteMany",
+        retain: bool = False,
+    ) -> Self:
+        """The graph with a PersistentVolumeClaim, which services mount with `mounts` or use as `cache`.
+
+        With a `size` and a `storage_class` the operator creates it, and deletes it with the graph unless
+        `retain`. Without them it must exist.
+        """
+        claim: PersistentVolumeClaim = {"name": name}
+        if size or storage_class:
+            claim["create"] = True
+            claim["volume_access_mode"] = access_mode
+        if size:
+            claim["size"] = size
+        if storage_class:
+            claim["storage_class"] = storage_class
+        if retain:
+            claim["retain"] = True
+        return self.with_spec(pvcs=with_named(self._part("spec").get("pvcs"), [claim]))
 
     def with_metadata(
         self,
@@ -80,13 +106,38 @@ class GraphBuilder(OfflineObject):
         return self._edited({**self._document, "metadata": metadata})
 
     def service(self, name: str, **options: Unpack[ServiceOptions]) -> Self:
-        """The graph with that service, or with these fields of the one that it has; None takes one away."""
+        """The graph with these fields of a service; None takes one away.
+
+        A service that the graph does not have is added if an `image` or a `component_type` is given.
+
+        Raises:
+            InvalidObject: no such service, or the operator would refuse it; with all problems.
+        """
+        is_new = {"image", "component_type", "extra_pod_spec"} & options.keys()
+        if name not in self._services() and not is_new:
+            raise InvalidObject([self._no_service(name)])
+        return self._with_service(name, options)
+
+    def _with_service(self, name: str, *steps: ServiceOptions) -> Self:
         services, path = self._services(), f"{_SERVICES}.{name}"
-        current = services.get(name) or {}
-        if not isinstance(current, dict):
+        service = services.get(name) or {}
+        if not isinstance(service, dict):
             raise InvalidObject(self._step_problems(self._document))
-        service = with_options(current, options, path)
-        return self._with_services({**services, name: service}, misfits(dict(options), path))
+        schema = self._schema()["properties"]["services"]["additionalProperties"]
+        wrong: list[Problem] = []
+        for options in steps:
+            service = with_options(service, options, schema, path, wrong)
+        if not wrong:
+            wrong += size_problems(service, path)
+        return self._with_services({**services, name: service}, wrong)
+
+    def _no_service(self, name: str) -> Problem:
+        from dynamo_operator.shared.problems import nearest
+
+        services = self._services()
+        listing = f" (services: {', '.join(services) or 'none'})"
+        message = f'service "{name}" not found{nearest(name, services) or listing}'
+        return Problem(_SERVICES, message)
 
     def without(self, name: str) -> Self:
         """The graph without that service.
@@ -96,10 +147,7 @@ class GraphBuilder(OfflineObject):
         """
         services = self._services()
         if name not in services:
-            from dynamo_operator.shared.problems import nearest
-
-            message = f'service "{name}" not found{nearest(name, services)}'
-            raise InvalidObject([Problem(_SERVICES, message)])
+            raise InvalidObject([self._no_service(name)])
         return self._with_services({key: service for key, service in services.items() if key != name})
 
     def frontend(
@@ -124,7 +172,7 @@ class GraphBuilder(OfflineObject):
             "image": _engine(backend, path).image,
             "env": env,
         }
-        return self.service(name, **over(defaults, options))
+        return self._with_service(name, defaults, options)
 
     def worker(
         self,
@@ -157,16 +205,15 @@ class GraphBuilder(OfflineObject):
             "command": engine.command,
             "args": [*args, *(engine.lora if lora else ())],
             "env": {LORA_VARIABLE: "true"} if lora else {},
-            "extra_pod_spec": {"mainContainer": {"workingDir": engine.folder}},
+            "extra_pod_spec": {"main_container": {"working_dir": engine.folder}},
         }
-        given = over(defaults, options)
         if role:
-            given.setdefault("sub_component_type", role)
+            defaults["sub_component_type"] = role
         if lora:
-            from dynamo_operator.component.api import ModelReference
-
-            given.setdefault("model_ref", ModelReference(model))
-        return self.service(name, **given)
+            defaults["model_ref"] = {"name": model}
+        if "args" in options and not isinstance(options["args"], str | bytes):
+            options["args"] = [*defaults["args"], *options["args"]]
+        return self._with_service(name, defaults, options)
 
     def prefill(
         self,
@@ -207,7 +254,7 @@ class GraphBuilder(OfflineObject):
         """
         path = self._new(name)
         folder = "/workspace/profiling_results"
-        mount = {"name": "profile", "mountPath": folder, "readOnly": True}
+        mount = {"name": "profile", "mount_path": folder, "read_only": True}
         defaults: ServiceOptions = {
             "component_type": "planner",
             "replicas": 1,
@@ -220,14 +267,14 @@ class GraphBuilder(OfflineObject):
                 f"--profile-results-dir={folder}",
             ),
             "extra_pod_spec": {
-                "mainContainer": {
-                    "workingDir": "/workspace/components/src/dynamo/planner",
-                    "volumeMounts": [mount],
+                "main_container": {
+                    "working_dir": "/workspace/components/src/dynamo/planner",
+                    "volume_mounts": [mount],
                 },
-                "volumes": [{"name": "profile", "configMap": {"name": profile}}],
+                "volumes": [{"name": "profile", "config_map": {"name": profile}}],
             },
         }
-        return self.service(name, **over(defaults, options))
+        return self._with_service(name, defaults, options)
 
     def svg(self) -> str:
         """A drawing of its services with their GPUs, and of their state if it was read from a cluster."""

@@ -45,11 +45,11 @@ _ROWS = {
     (row.kind, type_, row.status, row.reason): row for row in MEANINGS for type_ in row.condition.split(", ")
 }
 
-_CAPACITY = (
-    "Add nodes, free GPUs, or lower the requests. If enough GPUs are free, check `nodeSelector`, "
-    "tolerations and the zone of PVCs. A node autoscaler takes minutes."
+UNSCHEDULED_ADVICE = (
+    "Wait if a terminating pod is about to free a node. If the message is about PersistentVolumeClaims, "
+    "`kubectl get pvc` shows which is not bound; no node helps. Else add nodes, free GPUs, or lower the "
+    "requests; a node autoscaler takes minutes."
 )
-UNSCHEDULED_ADVICE = f"Wait if a terminating pod is about to free a node. Otherwise: {_CAPACITY}"
 """What to do about a pod that the scheduler has found no node for just now."""
 UNSTARTED_ADVICE = (
     "`kubectl describe pod NAME`: its conditions and Events name what it waits for. A container "

@@ -5,78 +5,27 @@ controllers' own plan and rendering of the graph as it is and as it would be.
 """
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from io import StringIO
-from typing import Literal
 
-from dynamo_graphs.ages import counted
-from dynamo_graphs.offline import expanded, installed_settings
-from dynamo_graphs.operators import running_settings
+from dynamo_graphs.ages import counted, some_of
 from dynamo_graphs.output import write_yaml
-from dynamo_graphs.reader import Reading, served_groups, warn
+from dynamo_graphs.ownership import OwnedField, Planned, comparable, planned
+from dynamo_graphs.reader import Missing, Reading, served_groups, warn
+from dynamo_graphs.rows import paragraph, table
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import OPTIONAL_APIS, Facts, LeaderWorkerSet, PodCliqueSet
-from kube_runtime.client.client import APPLY_PATCH
-from kube_runtime.errors import ApiError, ConfigError, Conflict
+from kube_runtime.errors import ApiError, ConfigError, Forbidden
 from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Fields, Kind, Object, key_of
 
 RENDERED = (DynamoGraphDeployment.KIND.name, DynamoComponentDeployment.KIND.name)
 """The kinds whose effects on pods are known."""
-
-_KNOWN_LATER = ("managedFields", "resourceVersion", "uid", "generation", "creationTimestamp")
-"""Metadata that the API server writes."""
-
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """An object after an apply, and the effect in kubectl's words."""
-
-    verb: Literal["created", "configured", "unchanged"]
-    body: Object
-
-
-async def applied(reading: Reading, kind: Kind, body: Object, *, force: bool) -> Applied:
-    """Apply an object. Raises: as `server_apply`."""
-    live = await reading.raw(kind, key_of(body))
-    after = await server_apply(reading, kind, body, is_dry=False, force=force)
-    if live is None:
-        return Applied("created", after)
-    versions = (live["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"])
-    return Applied("unchanged" if versions[0] == versions[1] else "configured", after)
-
-
-async def server_apply(reading: Reading, kind: Kind, body: Object, *, is_dry: bool, force: bool) -> Object:
-    """Apply an object; the result, with `is_dry` of a dry run.
-
-    Raises:
-        Conflict: another manager owns a field that would change, and `force` is not set.
-        ApiError: it is refused.
-    """
-    how = {"force": "true" if force else "false"}
-    try:
-        return await reading.patched(kind, key_of(body), body, APPLY_PATCH, is_dry=is_dry, **how)
-    except Conflict as error:
-        error.message += "; --force-conflicts takes these fields over"
-        raise
-
-
-def comparable(body: Object | None) -> Object:
-    """An object without its status and the fields that the API server writes; {} for None."""
-    if body is None:
-        return {}
-    metadata = {k: v for k, v in body["metadata"].items() if k not in _KNOWN_LATER}
-    notes = {k: v for k, v in metadata.pop("annotations", {}).items() if k != _LAST_APPLIED}
-    if notes:
-        metadata["annotations"] = notes
-    rest = {k: v for k, v in body.items() if k not in ("metadata", "status")}
-    return {"apiVersion": rest.pop("apiVersion"), "kind": rest.pop("kind"), "metadata": metadata} | rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,57 +47,73 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The planned change of one object; `lines` are a unified diff of YAML, empty if nothing changes."""
+    """The planned change of one object; `lines` are a unified diff of YAML, empty if nothing changes.
+
+    `overwritten` are the fields among them that other managers own. If one of these is not a person's, an
+    apply is a conflict.
+    """
 
     name: str
     verb: str
     lines: tuple[str, ...] = ()
     effects: tuple[Effect, ...] = ()
+    overwritten: tuple[OwnedField, ...] = ()
+
+    def __repr__(self) -> str:
+        texts = (f"{effect.service} {effect.verb}" for effect in self.effects)
+        return f"<Change {self.name}: {', '.join((self.verb, *texts))}>"
+
+    def __str__(self) -> str:
+        return "\n".join((repr(self), *self.lines))
+
+    def _repr_html_(self) -> str:
+        parts = [paragraph(f"{self.name}: {self.verb}", bold=True)]
+        if self.effects:
+            rows = [(effect.service, effect.verb, effect.text) for effect in self.effects]
+            parts.append(table(("service", "effect", "of"), rows))
+        if self.overwritten:
+            owned = [(field.path, field.manager) for field in self.overwritten]
+            parts.append(table(("overwritten field", "owner"), owned))
+        return "".join((*parts, f"<pre>{escape(chr(10).join(self.lines))}</pre>" if self.lines else ""))
 
 
-async def planned_changes(
-    reading: Reading, bodies: Iterable[tuple[Kind, Object]], *, force: bool
-) -> list[Change]:
+async def planned_changes(reading: Reading, bodies: Iterable[tuple[Kind, Object]]) -> list[Change]:
     """What applying the objects would change; writes nothing. Raises: OperatorError."""
-    pairs = [
-        (
-            await reading.raw(kind, key_of(body)),
-            await server_apply(reading, kind, body, is_dry=True, force=force),
-        )
-        for kind, body in bodies
-    ]
-    return await changes_of(reading, pairs)
+    return await changes_of(reading, [await planned(reading, kind, body) for kind, body in bodies])
 
 
-async def changes_of(reading: Reading, pairs: Iterable[tuple[Object | None, Object]]) -> list[Change]:
-    """The changes of live objects, None for one that is missing, into those of a dry run.
+async def changes_of(reading: Reading, plans: Iterable[Planned]) -> list[Change]:
+    """The changes of objects by their dry runs.
 
     Raises: ConfigError if a graph cannot be rendered; OperatorError.
     """
     rendering: tuple[Facts, RenderSettings] | None = None
     changes = []
-    for live, planned in pairs:
-        before, after = comparable(live), comparable(planned)
-        name = f"{planned['kind']} {key_of(planned)}"
+    for plan in plans:
+        before, after = comparable(plan.live), comparable(plan.after)
+        name = f"{after['kind']} {key_of(after)}"
         impact: list[Effect] = []
-        if before != after and planned["kind"] in RENDERED:
+        if before != after and after["kind"] in RENDERED:
             rendering = rendering or await _rendering_inputs(reading)
             try:
                 present = workloads(before, *rendering) if before else {}
                 impact = effects(present, workloads(after, *rendering))
             except ValueError as error:
-                raise ConfigError(planned["metadata"]["name"], str(error)) from error
+                raise ConfigError(after["metadata"]["name"], str(error)) from error
         texts = StringIO(), StringIO()
         for body, text in zip((before, after), texts, strict=True):
             write_yaml([body] if body else [], text)
         left, right = (text.getvalue().splitlines()[1:] for text in texts)
         diff = difflib.unified_diff(left, right, f"live/{name}", f"file/{name}", lineterm="")
-        verb = "create" if live is None else "change" if before != after else "unchanged"
-        changes.append(Change(name, verb, tuple(diff), tuple(impact)))
+        verb = "create" if plan.live is None else "change" if before != after else "unchanged"
+        changes.append(Change(name, verb, tuple(diff), tuple(impact), plan.overwritten))
     return changes
 
 
 async def _rendering_inputs(reading: Reading) -> tuple[Facts, RenderSettings]:
+    from dynamo_graphs.offline import installed_settings
+    from dynamo_graphs.operators import running_settings
+
     groups = await served_groups(reading.client)
     served = {api.key: all(kind.group in groups for kind in api.kinds) for api in OPTIONAL_APIS}
     facts = Facts(
@@ -158,15 +123,15 @@ async def _rendering_inputs(reading: Reading) -> tuple[Facts, RenderSettings]:
         istio_served=served["istio"],
         inference_pools_served=served["inferencePool"],
     )
+    # Both sides of a change are rendered with the same settings, so few of them matter.
     try:
         return facts, await running_settings(reading)
+    except (Missing, Forbidden):
+        pass  # it runs as a process, or out of sight
     except (ApiError, ConfigError) as error:
         warn(f"the settings of the running operator are not known ({error}); using the defaults")
     return facts, installed_settings()
 
-
-_MOST_PATHS = 3
-"""Changed fields that a line names."""
 
 _TEMPLATE = {Deployment.KIND.name: "template", LeaderWorkerSet.KIND.name: "leaderWorkerTemplate"}
 
@@ -176,6 +141,8 @@ def workloads(graph: Object, facts: Facts, settings: RenderSettings) -> dict[str
 
     Raises: ValueError with the problems of an invalid graph.
     """
+    from dynamo_graphs.offline import expanded  # only what changes is rendered
+
     expansion = expanded(graph, facts, settings)
     if expansion.problems:
         raise ValueError("; ".join(map(str, expansion.problems)))
@@ -221,12 +188,6 @@ def _effects(service: str, before: Workload | None, after: Workload | None) -> I
             yield Effect(service, "restart", f"{_pods(before)}: {some_of(paths)}")
         if before.replicas != after.replicas:
             yield Effect(service, "scale", f"{before.replicas} → {after.replicas}")
-
-
-def some_of(paths: Sequence[str]) -> str:
-    """The first paths, and how many there are more."""
-    more = len(paths) - _MOST_PATHS
-    return "; ".join((*paths[:_MOST_PATHS], *([f"and {more} more"] if more > 0 else ())))
 
 
 def _workloads(objects: tuple[Object, ...]) -> Iterator[tuple[str, Workload]]:

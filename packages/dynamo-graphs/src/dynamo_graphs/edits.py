@@ -150,6 +150,9 @@ class Edited:
     message: str
     obstacles: tuple[str, ...]
 
+    def __str__(self) -> str:
+        return "\n".join((self.message, *(f"note: {obstacle}" for obstacle in self.obstacles)))
+
 
 # A scaling adapter owns the replicas of its service. Otherwise the graph's `spec.replicas`
 # multiplies the service's own number.

@@ -1,9 +1,13 @@
 """The inference engines of Dynamo: their images, and the flags of their workers."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from dynamo_operator.component.api import WORKER_TYPES
 from dynamo_operator.component.framework import LORA_FLAG
+from dynamo_operator.shared.problems import Problem
+from kube_runtime.types.meta import Object
 
 IMAGES = "nvcr.io/nvidia/ai-dynamo"
 """Registry and project of NVIDIA's runtime images."""
@@ -113,3 +117,41 @@ def worker_args(engine: Engine, model: str, role: Role, *, gpus: int, nodes: int
         case _ if gpus * nodes > 1:  # the file is for one GPU
             return [*args, engine.tensor_parallel, str(gpus * nodes)]
     return [*args, *flags]
+
+
+_TENSOR_PARALLEL = ("--tensor-parallel-size", "--tp", "--tp-size", "-tp")
+"""The flags of all engines, with their synonyms."""
+
+
+def size_problems(service: Object, path: str) -> Iterator[Problem]:
+    """Yield what is impossible about the GPUs of a service: a worker without, an engine that needs more."""
+    limits = (service.get("resources") or {}).get("limits") or {}
+    gpus = str(limits.get("gpu", ""))
+    if not gpus.isdecimal():
+        return  # not given, or reported by the schema
+    if gpus == "0" and service.get("componentType") in WORKER_TYPES:
+        expected = "expected at least 1 GPU for a worker; replicas=0 stops it"
+        yield Problem(f"{path}.gpus", f'invalid value "0" ({expected})')
+        return
+    nodes = (service.get("multinode") or {}).get("nodeCount", 1)
+    main = (service.get("extraPodSpec") or {}).get("mainContainer") or {}
+    needed = _tensor_parallel(main.get("args"))
+    if isinstance(nodes, int) and needed > int(gpus) * nodes > 0:
+        several = f"gpus={gpus}, nodes={-(-needed // int(gpus))}, which is multinode"
+        yield Problem(
+            f"{path}.args",
+            f"tensor parallelism over {needed} GPUs, but a replica has {int(gpus) * nodes} (expected more "
+            f"GPUs, for example {several})",
+        )
+
+
+def _tensor_parallel(args: object) -> int:
+    """The GPUs that share each layer, by the last of the flags; 0 if there is none."""
+    words = args if isinstance(args, Sequence) and not isinstance(args, str) else ()
+    needed = 0
+    for word, following in zip(words, (*words[1:], ""), strict=False):
+        flag, equals, value = str(word).partition("=")
+        number = value if equals else str(following)
+        if flag in _TENSOR_PARALLEL and number.isdecimal():
+            needed = int(number)
+    return needed

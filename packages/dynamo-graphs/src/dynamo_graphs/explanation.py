@@ -1,7 +1,8 @@
 """Why an object is not ready: the text of `dynamoctl why`.
 
 Each fact appears once, although conditions repeat reasons and a graph's message joins those of its services.
-The advice comes from the catalog that docs/status.md is generated from.
+A cause whose message is known has its advice from `advice.toml`. Where none is known, the advice is that of
+the reason, from the catalog that docs/status.md is generated from.
 """
 
 import re
@@ -10,9 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from dynamo_graphs.advice import Cause, Evidence, causes
 from dynamo_graphs.ages import age, ago, since
 from dynamo_graphs.catalog import NO_ACTION, meaning, pod_advice
+from dynamo_graphs.evidence import Facts, facts, messages
+from dynamo_graphs.leadership import REMEDY, absence, leadership
 from dynamo_graphs.reader import Reading
+from dynamo_graphs.rows import paragraph
 from dynamo_graphs.services import Service, services
 from dynamo_operator import labels
 from dynamo_operator.component.api import GROUP, BlockedPod, DynamoComponentDeployment
@@ -22,6 +27,7 @@ from dynamo_operator.graph.status import CONFIGURATION_WARNING
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, RequestConditionType, RequestReason
 from dynamo_operator.shared.conditions import (
+    POD_REASONS,
     ComponentReason,
     GraphReason,
     PauseReason,
@@ -33,6 +39,9 @@ from dynamo_operator.shared.conditions import (
     summary,
 )
 from kube_runtime.types.meta import Condition, Object, condition
+
+_REPORT, _SERVICE = "The operator reports: ", "Service "
+"""How the findings begin that quote a status."""
 
 _PATIENCE = timedelta(minutes=1)
 """Time within which a running operator has reconciled a change."""
@@ -51,6 +60,9 @@ _OF_SERVICES = frozenset(
 )
 """Reasons of a graph or component that summarize the reasons of services."""
 
+_OF_PODS = frozenset((*POD_REASONS, *_OF_SERVICES, GraphReason.SOME_NOT_READY, GraphReason.UPDATING))
+"""Reasons of a graph or component with which the statuses of its services are about the newest spec."""
+
 _CHECK = "Run `dynamoctl check`: it reports whether an operator runs and leads, and what it lacks."
 _AGAIN = f"Repeat in a minute. If nothing has changed: {_CHECK}"
 _FINALIZERS = {
@@ -65,33 +77,128 @@ _OTHERS = "The program that set a finalizer removes it: check that it is running
 _LINK = re.compile(r"\[[^][]*\]\(([^()]*)\)")
 """A link: the texts of the catalog are written for the pages of docs/."""
 
-_OWN_NAME = re.compile(r"(\bresume (?:\w+/)?)NAME\b")
+_OWN_NAME = re.compile(r"(\b(?:events |resume (?:\w+/)?))NAME\b")
 """A command in an advice that takes the name of the object itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The state of an object: the findings, the most important first, and what to do about them."""
+    """The state of an object: the findings, the most important first, and what to do about them.
+
+    `causes` are those of the findings whose message is known, each with what to do about it.
+    """
 
     findings: tuple[str, ...]
     advice: tuple[str, ...] = ()
+    causes: tuple[Cause, ...] = ()
 
     @property
     def lines(self) -> list[str]:
-        """The findings, then the advice, each after an arrow."""
-        return [*self.findings, *(f"→ {remedy}" for remedy in self.advice)]
+        """Each cause with its remedies, then the other findings and the other advice, after arrows."""
+        texts = {_text(cause): cause.remedies for cause in self.causes}
+        own = {remedy for remedies in texts.values() for remedy in remedies}
+        first = [line for text, remedies in texts.items() for line in (text, *map(_arrow, remedies))]
+        rest = [finding for finding in self.findings if finding not in texts]
+        return [*first, *rest, *(_arrow(remedy) for remedy in self.advice if remedy not in own)]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    def __repr__(self) -> str:
+        more = len(self.lines) - 1
+        return f"<Explanation: {self.findings[0]}{f' (and {more} more lines)' if more else ''}>"
+
+    def _repr_html_(self) -> str:
+        first, *others = self.lines
+        return "".join((paragraph(first, bold=True), *map(paragraph, others)))
+
+
+def _text(cause: Cause) -> str:
+    words = cause.text.split()
+    unnamed = [service for service in cause.services if service not in words]
+    return f"{', '.join(cause.services)}: {cause.text}" if unnamed else cause.text
+
+
+def _arrow(remedy: str) -> str:
+    return f"→ {remedy}"
 
 
 async def explained(reading: Reading, stated: Stated) -> Explanation:
     """Why an object is not ready. Raises: OperatorError."""
-    changed = None
-    if is_behind(stated):
-        changed = changed_at(await reading.raw(stated.KIND, stated.key) or {})
-    return explanation(stated, now=datetime.now(UTC), changed_at=changed)
+    now, changed = datetime.now(UTC), await _changed_at(reading, stated)
+    gone = await _absent_operator(reading, stated, changed, now)
+    is_open = bool(stated.status.conditions) and not (is_ready(stated) or stated.metadata.deletion_timestamp)
+    read = await facts(reading, stated) if is_open else Facts()
+    evidence = tuple(messages(read, stated, now))
+    return explanation(stated, now=now, changed_at=changed, gone=gone, evidence=evidence)
 
 
-def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None) -> Explanation:
-    """Explain the state of an object. `changed_at` is when its spec changed; None if unknown."""
+async def absent_operator(reading: Reading, stated: Stated) -> str:
+    """A sentence that no operator runs that manages an object; "" if one does. Raises: OperatorError."""
+    return await _absent_operator(reading, stated, await _changed_at(reading, stated), datetime.now(UTC))
+
+
+async def _absent_operator(reading: Reading, stated: Stated, changed_at: str | None, now: datetime) -> str:
+    known = await leadership(reading, stated.metadata.namespace)
+    changed = changed_at or stated.metadata.creation_timestamp
+    return absence(known, now, is_waiting=is_behind(stated) and _is_long_ago(changed, now))
+
+
+async def _changed_at(reading: Reading, stated: Stated) -> str | None:
+    if not is_behind(stated):
+        return None
+    return changed_at(await reading.raw(stated.KIND, stated.key) or {})
+
+
+def explanation(
+    stated: Stated,
+    *,
+    now: datetime,
+    changed_at: str | None = None,
+    gone: str = "",
+    evidence: Sequence[Evidence] = (),
+) -> Explanation:
+    """Explain the state of an object, by its status and the messages about its pods, PVCs and nodes.
+
+    `changed_at` is when its spec changed, None if unknown; `gone` a sentence that no operator runs.
+    """
+    known = _causes(stated, evidence)
+    result = _of_status(stated, now, changed_at, known)
+    if not gone:
+        return result
+    others = (advice for advice in result.advice if advice not in (_CHECK, _AGAIN))
+    return Explanation((gone, *result.findings), (REMEDY, *others), result.causes)
+
+
+def _causes(stated: Stated, evidence: Sequence[Evidence]) -> tuple[Cause, ...]:
+    if is_ready(stated) or stated.metadata.deletion_timestamp:
+        return ()
+    kind, name = stated.DEFINITION.short_names[0], stated.metadata.name
+    graph = name if isinstance(stated, DynamoGraphDeployment) else stated.metadata.labels.get(labels.GRAPH)
+    if graph:  # a component is edited in its graph
+        kind, name = DynamoGraphDeployment.DEFINITION.short_names[0], graph
+    names = {"namespace": stated.metadata.namespace, "kind": kind, "name": name}
+    if graph:
+        names["graph"] = graph
+    return causes((*evidence, *_of_conditions(stated)), names)
+
+
+def _of_conditions(stated: Stated) -> Iterator[Evidence]:
+    overall = summary(stated)
+    is_about_them = overall is not None and overall.reason in _OF_PODS
+    for service in services(stated) if is_about_them else ():
+        for pod in service.blocked_pods:
+            values = {"pod": pod.name} | ({"container": pod.container} if pod.container else {})
+            yield Evidence(pod.reason, pod.message or "", service.name, values)
+        if service.message and not service.blocked_pods:
+            yield Evidence(service.reason, service.message, service.name)
+    for bad in _bad_conditions(stated):
+        yield Evidence(bad.reason, bad.message)
+
+
+def _of_status(
+    stated: Stated, now: datetime, changed_at: str | None, known: tuple[Cause, ...]
+) -> Explanation:
     named = str(stated.key)
     if stated.metadata.deletion_timestamp:
         return _deletion(stated, named, now)
@@ -104,22 +211,27 @@ def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None)
     overall = summary(stated)
     time = overall.last_transition_time if overall else None
     if is_ready(stated):
-        texts, remedies = list[str](), list[str]()
+        first, texts, remedies = list[str](), list[str](), list[str]()
         warning = condition(stated.status.conditions, CONFIGURATION_WARNING)
         if warning is not None and warning.status == "True":  # parts of the spec have no effect
+            first = [f"{_REPORT}{warning.message}"]
             texts, remedies = _condition_texts(stated, warning)
-            texts.append(f"The operator reports: {warning.message}")
         standing = _standing(named, "ready", since(time, now))
-        return Explanation((standing, *_pause(stated)[0], *texts), tuple(remedies))
+        return Explanation((*first, standing, *_pause(stated)[0], *texts), tuple(remedies))
     is_old_news = overall is not None and overall.status == "True"
-    lines = [_standing(named, "not ready", "" if is_old_news else since(time, now))]
-    advice = []
-    for texts, remedies in (_pause(stated), _behind(stated, changed_at, now), _troubles(stated, now)):
+    lines = [*map(_text, known), _standing(named, "not ready", "" if is_old_news else since(time, now))]
+    advice = [remedy for cause in known for remedy in cause.remedies]
+    before = (_pause(stated), _behind(stated, changed_at, now))
+    troubles, of_troubles = _troubles(stated, now, known)
+    if not known:  # what is said of this object comes before what is said of all
+        specific = [line for line in troubles if line.startswith((_SERVICE, _REPORT))]
+        lines[:0] = [*before[0][0], *before[1][0], *specific][:1]
+    for texts, remedies in (*before, (troubles, of_troubles)):
         lines += texts
         advice += remedies
     name = rf"\g<1>{stated.metadata.name} -n {stated.metadata.namespace}"
     advice = [_OWN_NAME.sub(name, remedy) for remedy in advice]
-    return Explanation(tuple(dict.fromkeys(lines)), tuple(dict.fromkeys(advice)))
+    return Explanation(tuple(dict.fromkeys(lines)), tuple(dict.fromkeys(advice)), known)
 
 
 def _standing(named: str, standing: str, since_then: str) -> str:
@@ -169,25 +281,33 @@ def _behind(stated: Stated, changed_at: str | None, now: datetime) -> tuple[list
     return [text, f"It was changed{ago(changed_at, now)}."], [_CHECK]
 
 
-def _troubles(stated: Stated, now: datetime) -> tuple[list[str], list[str]]:
-    """The causes in the conditions, each reason once, then the services that are not ready."""
+def _troubles(stated: Stated, now: datetime, known: Sequence[Cause]) -> tuple[list[str], list[str]]:
+    """The causes in the conditions, each reason once, then the services that are not ready.
+
+    What the catalog says of a reason in general is left out where the cause itself is `known`.
+    """
     late, progress = _late(stated), condition(stated.status.conditions, "Progressing")
     summarized: list[str] = []
     lines: list[str] = []
     advice: list[str] = []
     for cause in _bad_conditions(stated):
         texts, remedies = _condition_texts(stated, cause)
+        if known and cause == summary(stated):
+            texts, remedies = [f"{cause.type} is {cause.status}, {cause.reason}."], []
         if late and cause == summary(stated):
             summarized = texts  # the services follow, each with its own advice
             continue
         lines += texts
         advice += remedies
         if cause.message:
-            lines.append(f"The operator reports: {cause.message}")
+            lines.append(f"{_REPORT}{cause.message}")
     if progress is not None and progress.reason == GraphReason.UPDATING:
         (summarized if late else lines).append(f"Progress: {progress.message}.")
     summarized += (_service(service, now) for service in late)
-    return [*summarized, *lines], [*_advice(late, stated.metadata.namespace), *advice]
+    explained = {service for cause in known for service in cause.services}
+    others = [service for service in late if service.name not in explained]
+    of_others = _advice(others, stated.metadata.namespace, are_all=len(others) == len(late))
+    return [*summarized, *lines], [*of_others, *advice]
 
 
 def _late(stated: Stated) -> list[Service]:
@@ -222,10 +342,11 @@ def _bad_conditions(stated: Stated) -> Iterator[Condition]:
 
 def _service(service: Service, now: datetime) -> str:
     head = (
-        f"Service {service.name}, {service.reason or GraphReason.SOME_NOT_READY}: "
+        f"{_SERVICE}{service.name}, {service.reason or GraphReason.SOME_NOT_READY}: "
         f"{service.ready_of_newest} of {service.desired} replicas of the newest spec are ready"
     )
-    if not service.blocked_pods:
+    is_of_pods = not service.reason or service.reason in POD_REASONS
+    if not service.blocked_pods or (service.message and not is_of_pods):
         return f"{head}; {service.message or 'no pod reports a cause'}"
     pod, *others = service.blocked_pods
     container = f", container {pod.container}" if pod.container else ""
@@ -236,14 +357,18 @@ def _service(service: Service, now: datetime) -> str:
     return f"{head}; pod {pod.name}{container}: {pod.reason}{time}{restarts}{message}{more}"
 
 
-def _advice(late: Sequence[Service], namespace: str) -> Iterator[str]:
+def _advice(late: Sequence[Service], namespace: str, *, are_all: bool) -> Iterator[str]:
     """What to do about services, each advice once. Their reasons are those of a graph's `Ready`."""
     by_reason: dict[str, list[Service]] = defaultdict(list)
     for service in late:
         by_reason[service.reason or GraphReason.SOME_NOT_READY].append(service)
     for reason, affected in by_reason.items():
         row = meaning(DynamoGraphDeployment.KIND.name, Condition("Ready", "False", reason))
-        prefix = f"{', '.join(service.name for service in affected)}: " if len(by_reason) > 1 else ""
+        prefix = (
+            f"{', '.join(service.name for service in affected)}: "
+            if len(by_reason) > 1 or not are_all
+            else ""
+        )
         blocked = next((pod for service in affected for pod in service.blocked_pods), None)
         advice = (blocked and pod_advice(reason, blocked)) or (row.advice if row else "")
         remedy = _of_pod(_shown(advice), blocked, namespace) if advice else _unknown(reason)

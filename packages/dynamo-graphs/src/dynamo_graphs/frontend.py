@@ -11,6 +11,7 @@ import msgspec
 from dynamo_graphs.ages import counted
 from dynamo_graphs.logs import bounded_lines, pod_selector
 from dynamo_graphs.reader import Missing, Target
+from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.client.client import (
     MOST_ANSWER_BYTES,
@@ -21,7 +22,7 @@ from kube_runtime.client.client import (
     error_of_answer,
 )
 from kube_runtime.errors import ApiError, ServerFailure
-from kube_runtime.types.kinds import Service
+from kube_runtime.types.kinds import Ingress, Service
 from kube_runtime.types.meta import Object
 from kube_runtime.wire import UNREADABLE, UrlPath, path_of, proxied
 
@@ -106,6 +107,17 @@ async def frontend_of(at: Target[DynamoGraphDeployment]) -> Frontend:
     raise Missing(
         f"the frontend of graph {graph.key} has no Service yet; see `dynamoctl why {graph.metadata.name}`"
     )
+
+
+async def url_of(at: Target[DynamoGraphDeployment]) -> str:
+    """The URL of the frontend: that of its Ingress, else the one inside the cluster. Raises: Missing."""
+    frontend = await frontend_of(at)
+    of_graph = f"{labels.GRAPH}={names.label_value(at.key.name)}"
+    for ingress in await at.reading.all_raw(Ingress.KIND, at.key.namespace, labels=of_graph):
+        for rule in ingress["spec"].get("rules", ()):
+            if host := rule.get("host"):
+                return f"http{'s' if ingress['spec'].get('tls') else ''}://{host}"
+    return f"http://{frontend.service}.{at.key.namespace}:{frontend.port}"
 
 
 _PATH = "/v1/chat/completions"

@@ -12,6 +12,7 @@ import msgspec
 
 from dynamo_graphs.changes import Change, changes_of, differences
 from dynamo_graphs.edits import Edited, Unwritable, obstacles
+from dynamo_graphs.ownership import Planned, merge_patch
 from dynamo_graphs.reader import Reading, Target
 from dynamo_operator import labels
 from dynamo_operator.features.history import CHANGE_CAUSE, SIZE_OF_SERVICE, SIZES, without_sizes
@@ -33,6 +34,9 @@ class Revision:
     created: str
     cause: str
     changes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (f"{self.number}: {self.created}", self.cause, "; ".join(self.changes))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ async def undo(at: Target[DynamoGraphDeployment], number: int | None, *, is_dry:
     body: Object = {"metadata": version, "spec": patch}
     live = await at.raw() if is_dry else None
     after = await at.reading.patched(graph.KIND, graph.key, body, MERGE_PATCH, is_dry=is_dry)
-    change = (await changes_of(at.reading, [(live, after)]))[0] if is_dry else None
+    change = (await changes_of(at.reading, [Planned(live, after)]))[0] if is_dry else None
     text = f"Rolling back {graph.key} to revision {chosen.number}"
     return Undone(text, tuple(obstacles(graph)), change)
 
@@ -108,19 +112,6 @@ def undone(live: Object, revision: Object) -> Object:
         services[key] = {**rest, **size}
     rest = {name: value for name, value in revision.items() if name not in SIZES}
     return {**rest, **kept, "services": services}
-
-
-def merge_patch(before: Object, after: Object) -> Object:
-    """The JSON merge patch (RFC 7386) from `before` to `after`; {} if they are equal."""
-    patch: Object = {name: None for name in before if name not in after}
-    for name, value in after.items():
-        present = before.get(name)
-        if isinstance(present, dict) and isinstance(value, dict):
-            if part := merge_patch(present, value):
-                patch[name] = part
-        elif name not in before or present != value:
-            patch[name] = value
-    return patch
 
 
 async def revisions_in(reading: Reading, graph: DynamoGraphDeployment) -> list[Revision]:

@@ -11,8 +11,7 @@ from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import label_value
 from kube_runtime.client.client import MOST_ERROR_BYTES, Request, Transport, error_of_answer
-from kube_runtime.commandline import visible
-from kube_runtime.errors import ApiError, NotFound, Unreachable
+from kube_runtime.errors import ApiError, Invalid, NotFound, Unreachable, visible
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Key, Selector
 from kube_runtime.wire import path_of
@@ -20,7 +19,7 @@ from kube_runtime.wire import path_of
 _AGAIN_SECONDS = 1.0
 """Pause before the next request for the log of a container that ended or has not started."""
 
-_OK = 200
+_OK, _NO_CONTENT = 200, 204
 
 LINE_BYTES = 64 * 1024
 """Most bytes of a line that are kept, so that one line cannot fill the memory."""
@@ -118,6 +117,8 @@ async def log_of(
     request = Request("GET", path, query, timeout_seconds=timeout_seconds, accept="*/*")
     answer = await transport.send(request)
     try:
+        if answer.status == _NO_CONTENT:
+            raise Invalid(answer.status, "", "the container has not started, so it has no log")
         if answer.status != _OK:
             raise error_of_answer(answer.status, answer.headers, await answer.read(MOST_ERROR_BYTES))
         async with aclosing(bounded_lines(answer.body)) as lines:

@@ -13,6 +13,8 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.status import deployment_readiness
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.cluster import (
     SET_NAME,
     InferencePool,
@@ -24,12 +26,12 @@ from dynamo_operator.shared.cluster import (
     PodGroup,
     VirtualService,
 )
-from dynamo_operator.shared.conditions import is_ready, summary
+from dynamo_operator.shared.conditions import Stated, is_ready, summary
 from kube_runtime.client.client import Client
 from kube_runtime.errors import Forbidden, NotFound
 from kube_runtime.types import kinds
-from kube_runtime.types.kinds import Deployment, DeploymentSpec, Pod
-from kube_runtime.types.meta import Key, Kind, Object, Resource, Struct, from_json
+from kube_runtime.types.kinds import Deployment, DeploymentSpec, Job, Pod
+from kube_runtime.types.meta import Key, Kind, Object, R, Resource, Struct, from_json
 
 
 class ReplicaSetSpec(Struct):
@@ -89,7 +91,7 @@ _SELECTED: tuple[tuple[type[Resource], str], ...] = (
 """Each kind with the selector of its objects, in the order of a tree."""
 
 _ORDER: Mapping[type[Resource], int] = {type_: position for position, (type_, _) in enumerate(_SELECTED)}
-"""Position of a kind in a tree."""
+"""Position of a kind in a tree; others are first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,68 @@ async def members(client: Client, graph: Key) -> Members:
     return Members(by_owner, tuple(sorted(unread)))
 
 
+async def members_of(client: Client, stated: Stated) -> Members:
+    """As `members`, of an object of any of our kinds: what it owns, and what it is about.
+
+    Below a scaling adapter is the component that it scales, below a model each pod that loads it, below a
+    request its profiling Job and its graph.
+
+    Raises: as `members`; OperatorError.
+    """
+    namespace, name = stated.key
+    match stated:
+        case DynamoGraphDeploymentScalingAdapter(spec=spec) if spec is not None:
+            found = await members(client, Key(namespace, spec.dgd_ref.name))
+            service = spec.dgd_ref.service_name
+            owned = (resource for of_owner in found.by_owner.values() for resource in of_owner)
+            components = [it for it in owned if isinstance(it, DynamoComponentDeployment)]
+            return _with(found, stated, (it for it in components if it.spec.service_name == service))
+        case DynamoModel(status=status):
+            pods = {it.pod_name for it in status.endpoints if it.pod_name}
+            loaded = [await _read(client, Pod, Key(namespace, pod)) for pod in sorted(pods)]
+            return _with(Members({}, ()), stated, loaded)
+        case DynamoGraphDeploymentRequest(status=status):
+            created, found = status.deployment, Members({}, ())
+            graph_key = (
+                Key(created.namespace or namespace, created.name) if created and created.name else None
+            )
+            graph = await _read(client, DynamoGraphDeployment, graph_key) if graph_key else None
+            if graph is not None:
+                found = await members(client, graph.key)
+            job_name = status.profiling_job_name
+            job = await _read(client, Job, Key(namespace, job_name)) if job_name else None
+            if job is not None:
+                found = _with(found, job, await _pods_of(client, job))
+            return _with(found, stated, (job, graph))
+        case _:
+            return await members(client, Key(namespace, stated.metadata.labels.get(labels.GRAPH, name)))
+
+
+def _with(found: Members, owner: Resource, below: Iterable[Resource | None]) -> Members:
+    """The members, with these objects below their owner."""
+    known = [it for it in below if it is not None]
+    return Members({**found.by_owner, owner.metadata.uid: known}, found.unread)
+
+
+async def _read(client: Client, type_: type[R], key: Key) -> R | None:
+    try:
+        return await client.get(type_, key)
+    except (Forbidden, NotFound):
+        return None
+
+
+async def _pods_of(client: Client, job: Job) -> list[Pod]:
+    pods: list[Pod] = []
+    try:
+        async for page in client.pages(
+            Pod, namespace=job.metadata.namespace, labels=f"job-name={job.metadata.name}"
+        ):
+            pods += page.items
+    except Forbidden:
+        return []
+    return pods
+
+
 def owned_uids(root: Resource, by_owner: Mapping[str, Sequence[Resource]]) -> frozenset[str]:
     """The uids of an object and of everything below it."""
     uids: dict[str, None] = {}
@@ -157,8 +221,9 @@ def tree_of(
     below = () if uid in above else by_owner.get(uid, ())
     is_well, state = _state(root, now)
     deleted = "is being deleted" if root.metadata.deletion_timestamp else ""
-    ordered = sorted(below, key=lambda child: (_ORDER[type(child)], child.metadata.name))
+    ordered = sorted(below, key=lambda child: (_ORDER.get(type(child), -1), child.metadata.name))
     return {
+        "apiVersion": root.KIND.api_version,
         "kind": root.KIND.name,
         "name": root.metadata.name,
         "ready": is_well,
@@ -172,7 +237,9 @@ def _state(resource: Resource, now: datetime) -> tuple[bool | None, str]:
     match resource:
         case DynamoGraphDeployment(status=status):
             return is_ready(resource), status.state or "no status yet"
-        case DynamoComponentDeployment() | DynamoGraphDeploymentScalingAdapter():
+        case DynamoGraphDeploymentRequest(status=status):
+            return is_ready(resource), status.state or "no status yet"
+        case DynamoComponentDeployment() | DynamoGraphDeploymentScalingAdapter() | DynamoModel():
             overall = summary(resource)
             is_well = is_ready(resource)
             return is_well, "" if is_well else overall.reason if overall else "no status yet"
@@ -216,6 +283,7 @@ def events_about(
         )
         shown.append(
             {
+                "name": str(event["metadata"].get("name", "")),
                 "lastSeen": str(next(filter(None, times), "")),
                 "type": str(event.get("type", "")),
                 "reason": str(event.get("reason", "")),

@@ -4,13 +4,15 @@ An object holds its document, so unknown fields survive. It is immutable: each e
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from io import StringIO
-from typing import TYPE_CHECKING, ClassVar, Literal, TypedDict, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard, TypeVar
 
 import msgspec
 
-from dynamo_operator.component import api
-from dynamo_operator.graph.api import PersistentVolumeClaimSpec, Restart
+from dynamo_graphs.fields import ComponentFields, EnvVarSource, Json, Toleration
+from dynamo_graphs.rows import Rows
+from dynamo_graphs.spelling import in_api_case, snake
 from dynamo_operator.shared.problems import Problem, ProblemKind
 from kube_runtime.errors import ConfigErrors, leaves
 from kube_runtime.types.meta import Metadata, Object, R, Resource, from_json, from_plain
@@ -94,17 +96,27 @@ class OfflineObject:
         made._source = self._source  # noqa: SLF001  of this class
         return made
 
-    def _start(self, name: str, namespace: str, spec: Object) -> None:
-        """Raises: InvalidObject."""
+    def _start(self, name: str, namespace: str, spec: Mapping[str, object]) -> None:
+        """`spec` has names in snake case. Raises: InvalidObject."""
+        wrong: list[Problem] = []
+        fields = wire_fields(spec, self._schema(), "spec", wrong)
         document: Object = {
             "apiVersion": self.TYPE.KIND.api_version,
             "kind": self.TYPE.KIND.name,
             "metadata": {"name": name} | ({"namespace": namespace} if namespace else {}),
-            "spec": with_fields({}, spec),
+            "spec": with_fields({}, fields),
         }
-        if problems := self._step_problems(document):
+        if problems := (*wrong, *self._step_problems(document)):
             raise InvalidObject(problems)
         self._document, self._source = document, None
+
+    @classmethod
+    def _schema(cls) -> Object:
+        """The schema of its spec."""
+        from dynamo_operator.crds import whole_schema
+
+        spec: Object = whole_schema(cls.TYPE)["properties"]["spec"]
+        return spec
 
     def to_dict(self) -> Object:
         """The document, as a copy."""
@@ -143,13 +155,13 @@ class OfflineObject:
 
     def problems(
         self, settings: "RenderSettings | None" = None, facts: "Facts | None" = None
-    ) -> tuple[Problem, ...]:
+    ) -> Rows[Problem]:
         """Everything for which the operator would refuse it, by path; () if there is nothing.
 
         `settings` are those of the operator (default: `installed_settings()`), `facts` what the cluster has
         (default: LeaderWorkerSet and Istio).
         """
-        return self._expanded(settings, facts).problems
+        return Rows(self._expanded(settings, facts).problems)
 
     def render(
         self, settings: "RenderSettings | None" = None, facts: "Facts | None" = None
@@ -208,26 +220,30 @@ class OfflineObject:
     __hash__ = None  # type: ignore[assignment]  # a document is compared by value, and may be large
 
     def __repr__(self) -> str:
+        from dynamo_operator.shared.conditions import is_ready, summary
+
         metadata = self._document.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else None
-        return f"<{type(self).__name__} {name}>"
+        state = ""
+        if isinstance(self._document.get("status"), dict):
+            with suppress(InvalidObject):
+                stated: Any = self._typed(self.TYPE)
+                cause = summary(stated)
+                state = ": ready" if is_ready(stated) else f": not ready ({cause.reason if cause else 'new'})"
+        return f"<{type(self).__name__} {name}{state}>"
 
 
-def wire_fields(type_: type[msgspec.Struct], given: Mapping[str, object], path: str) -> Object:
+def wire_fields(given: Mapping[str, object], schema: Object, path: str, wrong: list[Problem]) -> Object:
     """Convert fields to JSON under the names of the API; None stays, to remove the field.
 
-    Raises:
-        InvalidObject: a field is unknown, or a value is not JSON.
-    """
-    wire_names = {field.name: field.encode_name for field in msgspec.structs.fields(type_)}
-    fields: Object = {}
-    for name, value in given.items():
-        if name not in wire_names:
-            from dynamo_operator.shared.problems import nearest
+    Unknown fields are added to `wrong`.
 
-            message = f"unknown field{nearest(name, wire_names)}"
-            raise InvalidObject([Problem(f"{path}.{name}", message, ProblemKind.UNKNOWN_FIELD)])
-        fields[wire_names[name]] = plain(value, f"{path}.{wire_names[name]}")
+    Raises:
+        InvalidObject: a value is not JSON.
+    """
+    names = {snake(name): name for name in schema["properties"]}
+    copied = {name: plain(value, f"{path}.{names.get(name, name)}") for name, value in given.items()}
+    fields: Object = in_api_case(copied, schema, path, wrong)
     return fields
 
 
@@ -260,164 +276,147 @@ Backend = Literal["vllm", "sglang", "trtllm"]
 """The inference engines."""
 
 
-# The structs of the kinds document the fields, and `make docs` writes these lines from them. Plain JSON with
-# the field names of the API is accepted in place of a struct.
-class ComponentFields(TypedDict, total=False):
-    """Fields of `ComponentSpec`: a service of a graph, or a component on its own."""
-
-    annotations: dict[str, str]
-    labels: dict[str, str]
-    service_name: str | None
-    component_type: str | None
-    sub_component_type: str | None
-    dynamo_namespace: str | None
-    global_dynamo_namespace: bool
-    resources: api.Resources | None
-    autoscaling: Object | None
-    envs: tuple[Object, ...]
-    env_from_secret: str | None
-    volume_mounts: tuple[api.VolumeMount, ...]
-    ingress: api.IngressSpec | None
-    model_ref: api.ModelReference | None
-    shared_memory: api.SharedMemory | None
-    extra_pod_metadata: api.ExtraPodMetadata | None
-    extra_pod_spec: Object | None
-    liveness_probe: Object | None
-    readiness_probe: Object | None
-    replicas: int | None
-    multinode: api.Multinode | None
-    scaling_adapter: api.ScalingAdapterSwitch | None
-    disruption_budget: api.DisruptionBudget | None
-    epp_config: api.EppConfig | None
-    min_available: int | None
-    runtime_version_override: str | None
-    frontend_sidecar: Object | None
-    topology_constraint: Object | None
-    gpu_memory_service: Object | None
-    failover: Object | None
-    checkpoint: Object | None
-
-
 class ServiceOptions(ComponentFields, total=False):
     """The same with short forms.
 
-    `gpus` is the number of GPUs of each pod, `nodes` the number of pods, on a node each, of one replica.
-    `env` adds variables; `image`, `command` and `args` are the main container's.
+    `gpus` is the number of GPUs of each pod, `nodes` the number of pods, on a node each, of one replica;
+    `node_gpus` is what the largest node has, 8 by default. `env` adds variables, with text or with a source
+    such as `{"secret_key_ref": {"name": "hf", "key": "token"}}`. `mounts` adds PVCs by their name, with a
+    directory, and `cache` is the PVC for compiled kernels. `image`, `command` and `args` are the main
+    container's. `tolerations`, `node_selector` and `image_pull_secrets` (names) are the pods'.
     """
 
     gpus: int
     nodes: int
-    env: Mapping[str, str]
+    node_gpus: int
+    env: Mapping[str, str | EnvVarSource]
+    mounts: Mapping[str, str]
+    cache: str
     image: str
     command: Sequence[str]
     args: Sequence[str]
-
-
-class GraphFields(TypedDict, total=False):
-    """Fields of `DynamoGraphDeploymentSpec` other than the services."""
-
-    pvcs: tuple[PersistentVolumeClaimSpec, ...]
-    envs: tuple[Object, ...]
-    backend_framework: str | None
-    restart: Restart | None
-    replicas: int | None
-    labels: dict[str, str]
-    annotations: dict[str, str]
-    progress_deadline_seconds: int | None
-    priority_class_name: str | None
-    topology_constraint: Object | None
-    experimental: Object | None
+    tolerations: Sequence[Toleration | Json] | None
+    node_selector: Mapping[str, str] | None
+    image_pull_secrets: Sequence[str]
 
 
 _CONTAINER = ("image", "command", "args")
-_SHORT = ("gpus", "nodes", "env", *_CONTAINER)
+_POD = ("tolerations", "node_selector")
+_NODE_GPUS = 8
+"""GPUs of the usual node: an HGX or DGX system."""
 
 
-def with_options(service: Object, given: ServiceOptions, path: str) -> Object:
+def with_options(
+    service: Object, given: ServiceOptions, schema: Object, path: str, wrong: list[Problem]
+) -> Object:
     """Return the service with these options; a pod spec is merged into its own, None removes a field.
 
-    Options with the wrong type (see `misfits`) are omitted.
+    Options with the wrong type are omitted, and added to `wrong` like unknown fields.
 
     Raises: InvalidObject.
     """
-    options = _fitting(given)
-    fields = wire_fields(
-        api.ComponentSpec, {key: value for key, value in options.items() if key not in _SHORT}, path
-    )
+    wrong += _misfits(given, path)
+    options: dict[str, Any] = {
+        name: value
+        for name, value in given.items()
+        if name not in _SHORT_FORMS or _SHORT_FORMS[name][0](value)
+    }
+    short = {
+        name: options.pop(name)
+        for name in ServiceOptions.__annotations__
+        if name in options and name not in ComponentFields.__annotations__
+    }
+    fields = wire_fields(options, schema, path, wrong)
+    long = wire_fields(_long_forms(short), schema, path, wrong)
     pod = fields.get("extraPodSpec")
     if isinstance(pod, dict):
         fields["extraPodSpec"] = _merged(service.get("extraPodSpec"), pod)
     made = with_fields(service, fields)
-    if "gpus" in options:
-        gpus = {"limits": {"gpu": str(options["gpus"])}}
-        made["resources"] = _merged(made.get("resources"), gpus)
-    if "nodes" in options:
-        nodes = options["nodes"]
+    for name, value in long.items():
+        if isinstance(value, list):
+            made[name] = with_named(made.get(name), value)
+        else:
+            made[name] = _merged(made.get(name), value)
+    if "nodes" in short:
+        nodes = short["nodes"]
         made = with_fields(made, {"multinode": None if nodes == 1 else {"nodeCount": nodes}})
-    if env := options.get("env"):
-        listed = made.get("envs")
-        others = [
-            variable
-            for variable in (listed if isinstance(listed, list) else ())
-            if not (isinstance(variable, dict) and variable.get("name") in env)
-        ]
-        made["envs"] = [*others, *({"name": key, "value": value} for key, value in env.items())]
-    main: Object = {
-        name: list(value) if _is_list(value) else value
-        for name, value in options.items()
-        if name in _CONTAINER
+    return made
+
+
+def _long_forms(short: Mapping[str, Any]) -> Object:
+    """The fields of short forms, in snake case."""
+    main = {name: short[name] for name in _CONTAINER if name in short}
+    pod: Object = {name: short[name] for name in _POD if name in short}
+    if "image_pull_secrets" in short:
+        pod["image_pull_secrets"] = [{"name": name} for name in short["image_pull_secrets"]]
+    mounts = [{"name": name, "mount_point": folder} for name, folder in short.get("mounts", {}).items()]
+    if "cache" in short:
+        mounts.append({"name": short["cache"], "use_as_compilation_cache": True})
+    variables = [
+        {"name": name, ("value_from" if isinstance(value, Mapping) else "value"): value}
+        for name, value in short.get("env", {}).items()
+    ]
+    long = {
+        "resources": {"limits": {"gpu": str(short["gpus"])}} if "gpus" in short else {},
+        "envs": variables,
+        "volume_mounts": mounts,
+        "extra_pod_spec": {**pod, **({"main_container": main} if main else {})},
     }
-    if main:
-        made["extraPodSpec"] = _merged(made.get("extraPodSpec"), {"mainContainer": main})
-    return plain(made, path)
+    return {name: value for name, value in long.items() if value}
 
 
-def over(defaults: ServiceOptions, given: ServiceOptions) -> ServiceOptions:
-    """Merge options over defaults; variables, pod specs and arguments are combined."""
-    both: ServiceOptions = {**defaults, **given}
-    fit = _fitting(given)
-    if "env" in fit:
-        both["env"] = {**defaults.get("env", {}), **fit["env"]}
-    if "args" in fit:
-        both["args"] = [*defaults.get("args", ()), *fit["args"]]
-    pod = given.get("extra_pod_spec")
-    if isinstance(pod, dict):
-        both["extra_pod_spec"] = _merged(defaults.get("extra_pod_spec"), pod)
-    return both
-
-
-def misfits(options: Mapping[str, object], path: str) -> Iterator[Problem]:
-    """Yield the problems of short forms, which have no schema: values of the wrong type."""
+def _misfits(options: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    """Yield the problems of short forms, which have no schema: wrong types, and impossible sizes."""
     for name, (is_fit, expected) in _SHORT_FORMS.items():
         if name in options and not is_fit(options[name]):
             got = f"{options[name]}"[:_LONGEST]
             yield Problem(f"{path}.{name}", f'invalid value "{got}" (expected {expected})')
+    gpus, largest = options.get("gpus"), options.get("node_gpus", _NODE_GPUS)
+    if _is_number(gpus) and _is_number(largest) and gpus > largest > 0:
+        nodes = -(-gpus // largest)
+        yield Problem(
+            f"{path}.gpus",
+            f'invalid value "{gpus}": a pod runs on one node, which has {largest} GPUs (for multinode: '
+            f"gpus={-(-gpus // nodes)}, nodes={nodes}; node_gpus={gpus} if there are such nodes)",
+        )
 
 
-def _fitting(options: ServiceOptions) -> ServiceOptions:
-    fitting = {
-        name: value
-        for name, value in options.items()
-        if name not in _SHORT_FORMS or _SHORT_FORMS[name][0](value)
-    }
-    return cast("ServiceOptions", fitting)
+def with_named(target: object, entries: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """A list with these entries in place of those with their names."""
+    names = {entry["name"] for entry in entries}
+    kept = target if isinstance(target, list) else ()
+    return [*(old for old in kept if not (isinstance(old, dict) and old.get("name") in names)), *entries]
+
+
+def _is_number(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
 _LONGEST = 60
 _LIST = (_is_list, 'a list of text, for example ["--max-model-len", "8192"]')
+_NUMBER = (_is_number, "an integer, for example 2")
 _SHORT_FORMS: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "gpus": (
-        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
-        "an integer, for example 2",
-    ),
-    "env": (lambda value: isinstance(value, Mapping), 'names and text, for example {"HF_HOME": "/models"}'),
-    "image": (lambda value: isinstance(value, str), "the name of an image"),
+    "gpus": _NUMBER,
+    "node_gpus": _NUMBER,
+    "env": (_is_mapping, 'names and text, for example {"HF_HOME": "/models"}'),
+    "mounts": (_is_mapping, 'PVCs and directories, for example {"models": "/models"}'),
+    "cache": (_is_text, "the name of a PVC"),
+    "image": (_is_text, "the name of an image"),
     "command": _LIST,
     "args": _LIST,
+    "image_pull_secrets": (_is_list, 'a list of Secrets, for example ["registry"]'),
 }
 """For each short form: whether a value has its type, and the expectation in messages."""
 

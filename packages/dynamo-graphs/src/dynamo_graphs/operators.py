@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from dynamo_graphs.reader import Reading
+from dynamo_graphs.leadership import PODS
+from dynamo_graphs.reader import Missing, Reading
 from dynamo_operator.process.flags import canonical, read_settings
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.errors import ConfigError
@@ -14,10 +15,8 @@ from kube_runtime.types.meta import Key, Object
 _RESTRICTED = ("restricted-namespace", "restrictedNamespace")
 """Both spellings of the flag; `canonical` keeps the Go operator's."""
 
-ELECTION_LEASE = Key("kube-system", "dynamo.nvidia.com")
-"""The Lease of cluster-wide operators."""
-
-SELECTOR = "control-plane=controller-manager,app.kubernetes.io/part-of=dynamo-operator"
+SELECTOR = f"{PODS},app.kubernetes.io/part-of=dynamo-operator"
+"""The labels of the Deployments of operators."""
 
 _MANAGER = "manager"
 """The name of the operator's container, in both charts."""
@@ -27,12 +26,15 @@ _MANAGER = "manager"
 class Running:
     """An operator in a cluster. `namespace` is what it is restricted to, or "".
 
-    `account` is its ServiceAccount, `elects` whether it takes part in leader election.
+    `account` is its ServiceAccount, `elects` whether it takes part in leader election, `ready_replicas` the
+    number of its pods that are ready.
     """
 
+    deployment: Key
     account: Key
     namespace: str
-    elects: bool = True
+    elects: bool
+    ready_replicas: int
 
 
 async def operators(reading: Reading) -> list[Running]:
@@ -44,7 +46,9 @@ async def operators(reading: Reading) -> list[Running]:
         account = Key(deployment.metadata.namespace, pod.get("serviceAccountName") or "default")
         namespaces = (given.get(flag, "") for flag in _RESTRICTED)
         elects = given.get("leader-elect", "false") != "false"
-        running.append(Running(account, next(filter(None, namespaces), ""), elects))
+        ready = deployment.status.ready_replicas
+        restricted = next(filter(None, namespaces), "")
+        running.append(Running(deployment.key, account, restricted, elects, ready))
     return running
 
 
@@ -65,10 +69,12 @@ def _given(pod: Object) -> dict[str, str]:
 async def running_settings(reading: Reading) -> RenderSettings:
     """The render settings of the running operator.
 
-    Raises: ConfigError unless there is just one; ApiError; ConfigErrors for its flags.
+    Raises: Missing if no Deployment runs it; ConfigError if several do; ApiError; ConfigErrors for its flags.
     """
     deployments = await reading.all(Deployment, labels=SELECTOR)
-    if len(deployments) != 1:
-        names = ", ".join(str(deployment.key) for deployment in deployments) or "none"
+    if not deployments:
+        raise Missing("operator: expected one Deployment in the cluster, found none")
+    if len(deployments) > 1:
+        names = ", ".join(str(deployment.key) for deployment in deployments)
         raise ConfigError("operator", f"expected one Deployment in the cluster, found {names}")
     return read_settings(_given(_pod(deployments[0])), environment={}).render

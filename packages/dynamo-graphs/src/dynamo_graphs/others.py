@@ -2,19 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
+from dynamo_graphs.fields import ComponentFields, ProfilingConfig, RequestFields
 from dynamo_graphs.graph import ApiObject
-from dynamo_graphs.objects import Backend, ComponentFields, wire_fields
-from dynamo_operator.component.api import DynamoComponentDeployment, DynamoComponentDeploymentSpec
+from dynamo_graphs.objects import Backend
+from dynamo_graphs.rows import Rows
+from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.models.api import DynamoModel
-from dynamo_operator.requests.api import (
-    DeploymentOverrides,
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    ProfilingConfig,
-)
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.types.meta import Object
 
@@ -37,8 +34,7 @@ class Component(ApiObject):
         **spec: Unpack[ComponentFields],
     ) -> None:
         """A component with these fields of its spec."""
-        given = {**spec, "backend_framework": backend_framework}
-        self._start(name, namespace, wire_fields(DynamoComponentDeploymentSpec, given, "spec"))
+        self._start(name, namespace, {**spec, "backend_framework": backend_framework})
 
     @property
     def typed(self) -> DynamoComponentDeployment:
@@ -62,7 +58,11 @@ class Model(ApiObject):
         namespace: str = "",
     ) -> None:
         """A model. `uri` is where the weights of a LoRA are: `s3://…`, `hf://…` or `file:///…`."""
-        spec: Object = {"modelName": model_name, "baseModelName": base_model_name, "modelType": model_type}
+        spec: Object = {
+            "model_name": model_name,
+            "base_model_name": base_model_name,
+            "model_type": model_type,
+        }
         if uri:
             spec["source"] = {"uri": uri}
         self._start(name, namespace, spec)
@@ -90,20 +90,9 @@ class Model(ApiObject):
         self,
         settings: "RenderSettings | None" = None,  # noqa: ARG002  models do not depend on settings
         facts: "Facts | None" = None,  # noqa: ARG002  or facts
-    ) -> tuple[Problem, ...]:
+    ) -> Rows[Problem]:
         """Everything for which the operator would refuse it, by path; () if there is nothing."""
-        return self._step_problems(self._document)
-
-
-class RequestFields(TypedDict, total=False):
-    """Fields of `DynamoGraphDeploymentRequestSpec` other than model and backend."""
-
-    profiling_config: ProfilingConfig
-    use_mocker: bool
-    enable_gpu_discovery: bool
-    auto_apply: bool
-    deployment_overrides: DeploymentOverrides | None
-    runtime_version_override: str | None
+        return Rows(self._step_problems(self._document))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +120,7 @@ class Request(ApiObject):
         **spec: Unpack[RequestFields],
     ) -> None:
         """A request with these fields of its spec; `for_latency` takes the usual ones in a short form."""
-        given = {"model": model, "backend": backend, **spec}
-        self._start(name, namespace, wire_fields(DynamoGraphDeploymentRequestSpec, given, "spec"))
+        self._start(name, namespace, {"model": model, "backend": backend, **spec})
 
     @classmethod
     def for_latency(
@@ -157,7 +145,11 @@ class Request(ApiObject):
             "ttft": latency.first_token_ms,
             "itl": latency.next_token_ms,
         }
-        spec["profiling_config"] = ProfilingConfig(profiler_image, config={"sla": sla, **(config or {})})
+        profiling: ProfilingConfig = {
+            "profiler_image": profiler_image,
+            "config": {"sla": sla, **(config or {})},
+        }
+        spec["profiling_config"] = profiling
         return cls(name, model=model, backend=backend, namespace=namespace, **spec)
 
     @property
@@ -181,8 +173,8 @@ class ScalingAdapter(ApiObject):
 
     def __init__(self, name: str, *, graph: str, service: str, replicas: int, namespace: str = "") -> None:
         """The adapter of one service of a graph."""
-        reference = {"name": graph, "serviceName": service}
-        self._start(name, namespace, {"replicas": replicas, "dgdRef": reference})
+        reference = {"name": graph, "service_name": service}
+        self._start(name, namespace, {"replicas": replicas, "dgd_ref": reference})
 
     @property
     def typed(self) -> DynamoGraphDeploymentScalingAdapter:

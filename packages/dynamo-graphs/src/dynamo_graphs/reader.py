@@ -21,9 +21,8 @@ from dynamo_operator.shared.conditions import Stated
 from dynamo_operator.shared.problems import nearest
 from kube_runtime.client.client import APPLY_PATCH, Client, Request, Transport, once
 from kube_runtime.client.connect import connect
-from kube_runtime.client.kubeconfig import default_namespace
-from kube_runtime.commandline import visible
-from kube_runtime.errors import ApiError, DecodeError, Forbidden, NotFound, OperatorError
+from kube_runtime.client.kubeconfig import Overrides, default_namespace
+from kube_runtime.errors import ApiError, DecodeError, Forbidden, NotFound, OperatorError, visible
 from kube_runtime.types.meta import Key, Kind, Object, R, Resource, from_json, key_of
 from kube_runtime.wire import UNREADABLE, key_in, path_of
 
@@ -31,6 +30,8 @@ S = TypeVar("S", bound=Stated)
 
 NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 """A name that the API server accepts."""
+NAME_IN_WORDS = "lower-case letters, digits, - and ."
+"""What such a name consists of, for messages."""
 
 MANAGER = "dynamoctl"
 """The field manager of what a person applies or edits."""
@@ -100,10 +101,12 @@ class Reading:
         except NotFound:
             return None
 
-    async def all_raw(self, kind: Kind, namespace: str, *, labels: str = "") -> list[Object]:
+    async def all_raw(
+        self, kind: Kind, namespace: str, *, labels: str = "", fields: str = ""
+    ) -> list[Object]:
         """Every object of a kind as it is stored; an empty namespace means all."""
         bodies: list[Object] = []
-        async for page in self.client.raw_pages(kind, namespace, labels):
+        async for page in self.client.raw_pages(kind, namespace, labels, fields):
             for item in page.items or []:
                 try:
                     body = decoded(item, kind, key_in(item))
@@ -172,10 +175,11 @@ class Namespace(Resource):
 
 @asynccontextmanager
 async def connected(
-    namespace: str = "", context: str = "", kubeconfig: Path | None = None
+    namespace: str = "", context: str = "", kubeconfig: Path | None = None, overrides: Overrides | None = None
 ) -> AsyncIterator[Reading]:
     """Connect to a cluster as kubectl finds it. Raises: OperatorError without usable credentials."""
-    async with await connect(kubeconfig, context or None, user_agent=user_agent()) as transport:
+    connecting = connect(kubeconfig, context or None, overrides=overrides, user_agent=user_agent())
+    async with await connecting as transport:
         yield Reading(transport, namespace or await default_namespace(transport))
 
 

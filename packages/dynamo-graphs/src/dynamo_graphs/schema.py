@@ -66,10 +66,7 @@ def problems_of(error: ValidationError, schema: Object, suggestions: Suggestions
             for part in error.schema_path[:-1]:
                 fields = fields[part]
             for name in names:
-                hint = _resource_hint(name, fields)
-                hint = hint or suggestions.nearest(name, fields["properties"])
-                hint = hint or _deeper_field_hint(name, fields)
-                message = f"unknown field{hint}"
+                message = f"unknown field{unknown_field_hint(name, fields, suggestions)}"
                 yield Problem(dotted((*where, name)), message, ProblemKind.UNKNOWN_FIELD)
         case ValidationErrorKind.Required(property=name):
             message = "this field is required"
@@ -121,6 +118,12 @@ def _described(value: object) -> str:
             return "an object"
         case _:
             return f"the number {value}"
+
+
+def unknown_field_hint(name: str, fields: Object, suggestions: Suggestions) -> str:
+    """A hint at the field that was meant by an unknown one; "" if none is similar."""
+    hint = _resource_hint(name, fields) or suggestions.nearest(name, fields["properties"])
+    return hint or _deeper_field_hint(name, fields)
 
 
 def _resource_hint(name: str, fields: Object) -> str:

@@ -8,7 +8,8 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from dynamo_graphs.reader import S, Target
-from dynamo_operator.shared.conditions import is_ready
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, RequestState
+from dynamo_operator.shared.conditions import Stated, is_ready
 from kube_runtime.cache.watch import Broken, Changed, Event, Present, Removed, Started, Synced, Watch
 from kube_runtime.client.client import Client
 from kube_runtime.errors import Expired, ServerFailure, Throttled, Unreachable
@@ -60,6 +61,14 @@ async def once_ready(at: Target[S], seen: Callable[[S], object]) -> S:
             if is_ready(stated):
                 return stated
     raise at.missing()
+
+
+def has_failed(stated: Stated) -> bool:
+    """Whether the object never gets ready unless its spec is changed; only requests fail for good."""
+    if not isinstance(stated, DynamoGraphDeploymentRequest):
+        return False
+    is_newest = stated.status.observed_generation >= stated.metadata.generation
+    return is_newest and stated.status.state in {RequestState.FAILED, RequestState.DELETED}
 
 
 async def snapshots(

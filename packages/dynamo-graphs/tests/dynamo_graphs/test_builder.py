@@ -18,13 +18,16 @@ from dynamo_graphs import (
     ScalingAdapter,
     installed_settings,
 )
+from dynamo_graphs.fields import Toleration
+from dynamo_graphs.objects import ServiceOptions
+from dynamo_graphs.spelling import snake
 from dynamo_operator.component.api import SharedMemory, VolumeMount
+from dynamo_operator.crds import KINDS, whole_schema
 from dynamo_operator.documents import documents
-from dynamo_operator.graph.api import PersistentVolumeClaimSpec
 from dynamo_operator.names import dynamo_namespace
 from dynamo_operator.shared.problems import ProblemKind
 from dynamoctl.installation.manifests import render_settings
-from kube_runtime.types.meta import Object
+from kube_runtime.types.meta import Object, Resource
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 SMALL, LARGE, HUGE = "Qwen/Qwen3-0.6B", "Qwen/Qwen3-8B", "deepseek-ai/DeepSeek-R1"
@@ -45,15 +48,9 @@ def disaggregated(backend: Any) -> Graph:
 def multinode(backend: Any, **worker: Any) -> Graph:
     """With changes of the worker: these examples have no flags that only other examples need."""
     graph = Graph(f"{backend}-multinode").frontend(backend=backend)
-    options: Any = {"gpus": 8, "nodes": 2, "shared_memory": SharedMemory(size="80Gi")}
+    options: Any = {"gpus": 8, "nodes": 2, "shared_memory": {"size": "80Gi"}}
     graph = graph.worker(model=HUGE, backend=backend, env_from_secret=TOKEN, **options)
     return graph.service("Worker", **worker)
-
-
-def volume(name: str, size: str) -> PersistentVolumeClaimSpec:
-    return PersistentVolumeClaimSpec(
-        name, create=True, storage_class="shared", size=size, volume_access_mode="ReadWriteMany", retain=True
-    )
 
 
 BUILT: Mapping[str, Callable[[], ApiObject]] = {
@@ -87,16 +84,12 @@ BUILT: Mapping[str, Callable[[], ApiObject]] = {
     ),
     "tasks/lora": lambda: Graph("lora").frontend().worker(lora=True, replicas=2, **SMALL_ONE),
     "tasks/model-cache": lambda: (
-        Graph("model-cache", pvcs=(volume("models", "200Gi"), volume("kernels", "20Gi")))
+        Graph("model-cache")
+        .pvc("models", size="200Gi", storage_class="shared", retain=True)
+        .pvc("kernels", size="20Gi", storage_class="shared", retain=True)
         .frontend()
         .worker(
-            **SMALL_ONE,
-            replicas=2,
-            env={"HF_HOME": "/models"},
-            volume_mounts=(
-                VolumeMount("models", "/models"),
-                VolumeMount("kernels", use_as_compilation_cache=True),
-            ),
+            **SMALL_ONE, replicas=2, env={"HF_HOME": "/models"}, mounts={"models": "/models"}, cache="kernels"
         )
     ),
     "request-analytic": lambda: Request.for_latency(
@@ -171,7 +164,7 @@ GRAPH = Graph("chat").frontend().worker("decode", model=SMALL)
             lambda: GRAPH.worker("W", model="m", gpus="two", env=3, replicas="two"),  # type: ignore[arg-type]
         ),
         (["spec.services.W.args"], lambda: GRAPH.worker("W", model="m", args="--x")),
-        (["spec.services.W.command"], lambda: GRAPH.service("W", command=b"x")),  # type: ignore[arg-type]
+        (["spec.services.decode.command"], lambda: GRAPH.service("decode", command=b"x")),  # type: ignore[arg-type]
         (["spec.services.W.image"], lambda: GRAPH.service("W", image=1)),  # type: ignore[arg-type]
         (
             ["spec.services.W.multinode.nodeCount"],
@@ -185,7 +178,18 @@ GRAPH = Graph("chat").frontend().worker("decode", model=SMALL)
         (["spec.services.decode"], lambda: GRAPH.worker("decode", model="m")),
         (["spec.services.decode"], lambda: GRAPH.worker("Decode", model="m")),
         (["spec.services"], lambda: GRAPH.without("Decode")),
-        (["spec.services.W"], lambda: GRAPH.service("W", env={"A": object()})),  # type: ignore[dict-item]
+        (["spec.services"], lambda: GRAPH.service("nope", replicas=3)),
+        (["spec.services.W.gpus"], lambda: GRAPH.worker("W", model="m", gpus=0)),
+        (["spec.services.decode.gpus"], lambda: GRAPH.service("decode", gpus=0)),
+        (
+            ["spec.services.W.gpus", "spec.services.W.replicas"],
+            lambda: GRAPH.worker("W", model="m", gpus=16, replicas=-1),
+        ),
+        (
+            ["spec.services.W.args"],
+            lambda: GRAPH.worker("W", model="m", gpus=8, args=["--tensor-parallel-size=16"]),
+        ),
+        (["spec.services.decode.envs"], lambda: GRAPH.service("decode", env={"A": object()})),  # type: ignore[dict-item]
         (["spec.services.decode.probe"], lambda: GRAPH.service("decode", probe={})),  # type: ignore[call-arg]
         (
             ["spec.services.decode.livenessProbe"],
@@ -202,6 +206,98 @@ def test_a_mistake_is_an_error_at_once_with_all_paths(paths: list[str], make: Ca
     assert paths == mistakes(make)
 
 
+def test_a_size_that_is_larger_than_a_node_is_told_the_way_to_several() -> None:
+    with pytest.raises(InvalidObject, match=r"gpus=8, nodes=2; node_gpus=16") as caught:
+        GRAPH.worker("W", model="m", gpus=16)
+    assert "multinode" in str(caught.value)
+    for options in ({"gpus": 8, "nodes": 2}, {"gpus": 16, "node_gpus": 16}):
+        sized: Any = options
+        graph = GRAPH.worker("W", model="m", args=["--tensor-parallel-size", "16"], **sized)
+        assert () == graph.problems()
+
+
+def test_a_service_that_the_graph_does_not_have_is_named_with_those_that_it_has() -> None:
+    with pytest.raises(InvalidObject, match=r'service "nope" not found \(services: Frontend, decode\)'):
+        GRAPH.service("nope", replicas=3)
+    with pytest.raises(InvalidObject, match=r'did you mean "decode"'):
+        GRAPH.service("Decode", replicas=3)
+
+
+CAMEL: Any = {
+    "envs": [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}],
+    "volumeMounts": [{"name": "models", "mountPoint": "/models"}],
+    "livenessProbe": {"httpGet": {"path": "/x", "port": 8000}, "periodSeconds": 5},
+    "resources": {"limits": {"gpu": "2", "custom": {"rdma/ib": "1"}}},
+    "extraPodSpec": {
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "nodeSelector": {"my_label": "a", "nodeType": "b"},
+        "imagePullSecrets": [{"name": "registry"}],
+        "securityContext": {"runAsUser": 1000, "fsGroup": 1000},
+    },
+}
+
+
+def test_nested_fields_are_in_snake_case_or_as_in_the_api_and_keys_of_labels_stay() -> None:
+    given: ServiceOptions = {
+        "env": {"HF_TOKEN": {"secret_key_ref": {"name": "hf", "key": "token"}}},
+        "mounts": {"models": "/models"},
+        "liveness_probe": {"http_get": {"path": "/x", "port": 8000}, "period_seconds": 5},
+        "gpus": 2,
+        "resources": {"limits": {"custom": {"rdma/ib": "1"}}},
+        "tolerations": [Toleration(key="gpu", operator="Exists")],
+        "node_selector": {"my_label": "a", "nodeType": "b"},
+        "image_pull_secrets": ["registry"],
+        "extra_pod_spec": {"security_context": {"run_as_user": 1000, "fs_group": 1000}},
+    }
+    bare = Graph("g").frontend().service("Frontend", replicas=2)
+    snake = bare.service("Frontend", **given)
+    as_in_api = bare.service("Frontend", **CAMEL)
+    assert as_in_api == snake
+    service = snake.to_dict()["spec"]["services"]["Frontend"]
+    assert {"my_label": "a", "nodeType": "b"} == service["extraPodSpec"]["nodeSelector"]
+
+
+def test_structs_of_the_operator_are_accepted_too() -> None:
+    options: Any = {
+        "volume_mounts": (VolumeMount("models", "/models"),),
+        "shared_memory": SharedMemory(size="8Gi"),
+    }
+    graph = GRAPH.pvc("models").service("decode", **options)
+    assert "/models" == graph.spec.services["decode"].volume_mounts[0].mount_point
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        ({"name": "a", "storage_clas": "x"}, 'storage_clas: unknown field; did you mean "storage_class"?'),
+        ({"name": "a", "storageClas": "x"}, 'storageClas: unknown field; did you mean "storageClass"?'),
+        ({"name": "a", "size": "1", "siz": "2"}, 'siz: unknown field; did you mean "size"?'),
+    ],
+)
+def test_an_unknown_nested_field_is_named_in_its_own_case(claim: Any, message: str) -> None:
+    with pytest.raises(InvalidObject) as caught:
+        Graph("g", pvcs=[claim])
+    assert f"spec.pvcs[0].{message}" in str(caught.value)
+
+
+def test_both_spellings_of_one_field_are_a_mistake() -> None:
+    both: Any = {"name": "a", "storage_class": "x", "storageClass": "y"}
+    with pytest.raises(InvalidObject, match=r'duplicate of "storageClass"'):
+        Graph("g", pvcs=[both])
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_no_two_fields_of_one_object_have_one_name_in_snake_case(kind: type[Resource]) -> None:
+    def differ(schema: Object) -> bool:
+        fields = schema.get("properties", {})
+        inner = [*fields.values(), schema.get("items"), schema.get("additionalProperties")]
+        return len(fields) == len({*map(snake, fields)}) and all(
+            differ(part) for part in inner if isinstance(part, dict)
+        )
+
+    assert differ(whole_schema(kind))
+
+
 def test_a_graph_never_changes() -> None:
     before = GRAPH.to_dict()
     GRAPH.service("decode", replicas=5, env={"A": "1"}, image="i").with_spec(replicas=2)
@@ -212,7 +308,7 @@ def test_a_graph_never_changes() -> None:
 
 
 def test_none_takes_a_field_away_and_options_are_merged() -> None:
-    graph = GRAPH.service("decode", env={"A": "1", "B": "2"}, shared_memory=SharedMemory(size="8Gi"))
+    graph = GRAPH.service("decode", env={"A": "1", "B": "2"}, shared_memory={"size": "8Gi"})
     graph = graph.service("decode", env={"A": "3"}, shared_memory=None, nodes=2, gpus=4)
     service = graph.service("decode", nodes=1, extra_pod_spec={"nodeSelector": {"x": "y"}})
     decode = service.spec.services["decode"]
@@ -278,7 +374,7 @@ OPTIONS = st.fixed_dictionaries(
     {},
     optional={
         "replicas": st.integers(0, 50),
-        "gpus": st.integers(1, 16),
+        "gpus": st.integers(1, 8),
         "nodes": st.integers(1, 4),
         "env_from_secret": NAMES.map(str.lower),
         "env": VARIABLES,

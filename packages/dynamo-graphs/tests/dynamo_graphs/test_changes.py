@@ -4,7 +4,8 @@ import copy
 
 import pytest
 
-from dynamo_graphs.changes import Effect, comparable, differences, effects, workloads
+from dynamo_graphs.changes import Effect, differences, effects, workloads
+from dynamo_graphs.ownership import comparable
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import Object

@@ -5,8 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from dynamo_graphs.advice import Evidence
 from dynamo_graphs.catalog import MEANINGS, meaning
 from dynamo_graphs.explanation import Explanation, changed_at, explanation
+from dynamo_graphs.leadership import REMEDY
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
@@ -31,6 +33,11 @@ def advice(reason: str, condition: str = "Ready", status: str = "False") -> str:
     return row.advice
 
 
+def of_chat(remedy: str) -> str:
+    """A remedy with the name of the graph."""
+    return remedy.replace("events NAME", "events chat -n prod")
+
+
 def unready(reason: str, message: str = "", **fields: Any) -> dict[str, Any]:
     return a_condition("Ready", "False", reason, message, **fields)
 
@@ -46,8 +53,8 @@ def test_an_unschedulable_pod_has_the_message_of_the_scheduler() -> None:
     pod = a_pod("Unschedulable", "0/3 nodes: no nvidia.com/gpu", container=None, since=THEN)
     services = {"w": late("insufficient_capacity", pod, {**pod, "name": "chat-w-1"})}
     found = told(a_graph(unready("insufficient_capacity"), services=services))
-    assert "pod chat-w-0: Unschedulable" in found.findings[-1]
-    assert found.findings[-1].endswith("0/3 nodes: no nvidia.com/gpu (and 1 more such pods)")
+    assert "pod chat-w-0: Unschedulable" in found.findings[0]
+    assert found.findings[0].endswith("0/3 nodes: no nvidia.com/gpu (and 1 more such pods)")
     assert (advice("insufficient_capacity"),) == found.advice
 
 
@@ -65,7 +72,7 @@ def test_a_pod_without_a_log_is_not_followed_by_its_log(pod: dict[str, Any]) -> 
     assert "logs" not in advice
     assert "model" not in advice
     is_unscheduled = pod["reason"] == "Unschedulable"
-    assert ("lower the requests" if is_unscheduled else "describe pod chat-w-0 -n prod") in advice
+    assert ("scale one down" if is_unscheduled else "describe pod chat-w-0 -n prod") in advice
 
 
 def test_of_several_reasons_each_has_its_own_advice() -> None:
@@ -77,9 +84,32 @@ def test_of_several_reasons_each_has_its_own_advice() -> None:
     found = told(a_graph(unready("mixed_not_ready_reasons", "a | b | c"), services=services))
     assert "restarted 3 times" in text(found)
     assert "a | b | c" not in text(found)
-    crashing = advice("pods_crashing").replace("POD -c CONTAINER", "chat-w-0 -n prod -c main")
-    pulling = advice("image_pull_failed")
-    assert (f"a: {crashing}", f"b, c: {pulling}") == found.advice
+    assert [("b", "c"), ("a",)] == [cause.services for cause in found.causes]
+    assert "kubectl describe pod chat-w-0 -n prod" in found.causes[0].remedies[0]
+    assert "resources.limits.memory" in found.causes[1].remedies[0]
+
+
+def test_a_cause_comes_first_and_what_the_catalog_says_in_general_is_left_out() -> None:
+    services = {"w": late("config_error", a_pod("CreateContainerConfigError", 'secret "keys" not found'))}
+    stated = a_graph(unready("config_error", "x"), services=services)
+    found = told(stated)
+    cause, remedy, standing, *rest = found.lines
+    assert "w: The Secret keys does not exist in namespace prod." == cause
+    assert remedy.startswith("→ Create it, `kubectl create secret generic keys -n prod")
+    assert "prod/chat has not been ready" in standing
+    assert "Ready is False, config_error." in rest
+    assert not any(advice("config_error") in line for line in rest)
+
+
+def test_evidence_that_is_more_specific_than_the_status_replaces_its_cause() -> None:
+    pod = a_pod("Unschedulable", "pod has unbound immediate PersistentVolumeClaims", container=None)
+    stated = a_graph(unready("insufficient_capacity"), services={"w": late("insufficient_capacity", pod)})
+    assert "waits for a PVC" in told(stated).findings[0]
+    missing = 'storageclass.storage.k8s.io "fast" not found'
+    evidence = Evidence("ProvisioningFailed", missing, "w", {"pvc": "weights"})
+    found = explanation(stated, now=NOW, evidence=[evidence])
+    assert "w: The PVC weights is Pending: the StorageClass fast does not exist." == found.findings[0]
+    assert "Add nodes" not in text(found)
 
 
 def test_pods_of_an_older_spec_do_not_count() -> None:
@@ -116,7 +146,7 @@ def test_a_service_with_an_unknown_cause_is_explained_beside_the_others() -> Non
     }
     found = told(a_graph(unready("image_pull_failed"), services=services))
     assert found.findings[-1].endswith("ready; chat-b: it does not exist yet")
-    assert f"b: {advice('some_resources_are_not_ready')}" in found.advice
+    assert f"b: {of_chat(advice('some_resources_are_not_ready'))}" in found.advice
 
 
 def test_a_graph_whose_causes_are_unknown_has_its_message() -> None:
@@ -124,7 +154,7 @@ def test_a_graph_whose_causes_are_unknown_has_its_message() -> None:
     said = unready("some_resources_are_not_ready", "Resources not ready: chat-w")
     found = told(a_graph(said, services=services))
     assert "The operator reports: Resources not ready: chat-w" in found.findings
-    assert (advice("some_resources_are_not_ready"),) == found.advice
+    assert (of_chat(advice("some_resources_are_not_ready")),) == found.advice
 
 
 @pytest.mark.parametrize("is_seen", [True, False])
@@ -183,13 +213,21 @@ def test_no_status_yet_is_no_fault_within_a_minute() -> None:
 def test_a_spec_that_is_not_reconciled_yet_is_reported() -> None:
     edited = a_graph(READY, generation=2)
     found = told(edited, "2026-01-01T00:11:50Z")
-    assert "prod/chat is not ready." == found.findings[0]
+    assert "prod/chat is not ready." == found.findings[1]
     assert (
         "No operator has reconciled its newest spec (generation 2) yet; the status describes generation 1"
     ) in text(found)
     assert found.advice[0].startswith("Repeat in a minute")
     assert told(edited, THEN).advice[0].startswith("Run `dynamoctl check`")
     assert "12 minutes ago" in text(told(edited, THEN))
+
+
+@pytest.mark.parametrize("observed", [1, 2])
+def test_that_no_operator_runs_comes_first_also_of_a_ready_graph(observed: int) -> None:
+    stated = a_graph(READY, generation=observed)
+    explained = explanation(stated, now=NOW, changed_at=THEN, gone="No operator runs: it is gone.")
+    assert "No operator runs: it is gone." == explained.findings[0]
+    assert [REMEDY] == list(explained.advice)
 
 
 def test_a_reason_that_this_version_does_not_know() -> None:
@@ -205,11 +243,11 @@ def test_a_component_has_the_advice_of_its_pods() -> None:
     same = {**available, "type": "DynamoComponentReady"}
     pod = a_pod("CrashLoopBackOff", "exit code 1")
     found = told(a_component(available, same, service=late("pods_crashing", pod)))
-    assert "prod/chat-w has not been ready" in found.findings[0]
+    assert "w: Container main of pod chat-w-0 keeps exiting." == found.findings[0]
+    assert "prod/chat-w has not been ready" in found.findings[1]
     assert 1 == text(found).count("DeploymentNotReady")
     assert "exit code 1" in found.findings[-1]
-    crashing = advice("pods_crashing").replace("POD -c CONTAINER", "chat-w-0 -n prod -c main")
-    assert (crashing,) == found.advice
+    assert ("`kubectl logs chat-w-0 -n prod -c main --previous` has its whole output.",) == found.advice
 
 
 def test_a_component_with_validation_errors_lists_them() -> None:
@@ -236,7 +274,8 @@ def test_a_failed_request_reports_the_step_that_failed() -> None:
     ]
     body = {"metadata": metadata(generation=3), "status": {"conditions": conditions}}
     found = told(msgspec.convert(body, DynamoGraphDeploymentRequest))
-    assert "prod/chat has not been ready" in found.findings[0]
+    assert "The operator reports: pod x: exit code 1" == found.findings[0]
+    assert "prod/chat has not been ready" in found.findings[1]
     assert 1 == text(found).count("pod x: exit code 1")
     assert "the profiler or the copier failed" in text(found).lower()
 

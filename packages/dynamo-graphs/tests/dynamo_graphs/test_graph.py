@@ -15,10 +15,18 @@ from simulated.server import Server
 
 GRAPH = Graph("chat").frontend().worker("Decode", model="Qwen/Qwen3-0.6B")
 ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
-    "diff": ((), {"force": True}),
+    "diff": ((), {}),
     "apply": ((), {"force": True}),
     "wait": ((), {"seconds": 7.0, "seen": print}),
+    "get": ((), {}),
     "why": ((), {}),
+    "events": ((), {}),
+    "suspend": ((), {}),
+    "resume": ((), {}),
+    "restart": ((), {}),
+    "history": ((), {}),
+    "undo": ((3,), {"dry_run": True}),
+    "url": ((), {}),
     "logs": (("Decode",), {"tail": 3, "container": "sidecar"}),
     "scale": (("Decode", 2), {}),
     "delete": ((), {"seconds": 7.0}),
@@ -71,7 +79,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     for name in ("dynamo_graphs.reader", "kube_runtime.client.connect", "kube_runtime.client.http"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    with pytest.raises(ImportError, match=r"dynamo-graphs\[cluster\]: .*aiohttp"):
+    with pytest.raises(ImportError, match=r"dynamo-graphs\[cluster\]'` in a clone: .*aiohttp"):
         GRAPH.apply()
 
 

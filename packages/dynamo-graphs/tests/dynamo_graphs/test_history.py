@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.history import merge_patch, revisions_of, undone
+from dynamo_graphs.history import revisions_of, undone
+from dynamo_graphs.ownership import merge_patch
 from kube_runtime.types.meta import Object
 from simulated.storage import merged
 

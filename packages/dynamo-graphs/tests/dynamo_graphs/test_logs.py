@@ -33,6 +33,11 @@ async def test_a_container_that_has_not_started() -> None:
         await a_log(Script([answer(400, WAITING)]), []).print()
 
 
+async def test_an_answer_without_a_log_is_explained() -> None:
+    with pytest.raises(Invalid, match="has not started, so it has no log"):
+        await a_log(Script([answer(204, b"")]), []).print()
+
+
 def test_the_query_of_all_options() -> None:
     query = log_query("copier", -1, since_seconds=7200, previous=True)
     assert {"container": "copier", "timestamps": "true", "sinceSeconds": "7200", "previous": "true"} == query

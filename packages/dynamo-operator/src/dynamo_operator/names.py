@@ -24,6 +24,7 @@ PLANNER_SERVICE_ACCOUNT = "planner-serviceaccount"
 EPP_SERVICE_ACCOUNT = "epp-serviceaccount"
 PROFILING_SERVICE_ACCOUNT = "dgdr-profiling-job"
 DEFAULT_KAI_QUEUE = "dynamo"
+MARKER_LEASE = "dynamo-operator-namespace-scope"
 
 _NOT_IN_LABEL = re.compile(r"[^a-z0-9-]")
 _NOT_IN_SUBDOMAIN = re.compile(r"[^a-z0-9.-]")

@@ -67,7 +67,7 @@ def test_help_has_the_name_that_was_called(program: str, name: str) -> None:
     answer = run([program, "--help"])
     assert 0 == answer.returncode
     assert answer.stdout.startswith(f"Usage: {name} COMMAND")
-    assert {"render", "crds", "dev", "version"} <= set(answer.stdout.split())
+    assert {"render", "install", "dev", "version"} <= set(answer.stdout.split())
 
 
 def test_there_is_no_colour_without_a_terminal() -> None:

@@ -43,6 +43,7 @@ from dynamo_operator.process.observability import (
     FORBIDDEN,
     OK,
     REDACTED,
+    REFILL_SECONDS,
     REMEMBERED_LIMIT,
     TEXT_LIMIT,
     UNAVAILABLE,
@@ -582,6 +583,19 @@ def test_the_dropped_lines_of_a_forgotten_object_are_logged() -> None:
         for number in range(REMEMBERED_LIMIT):
             lines_about(limit, f"default/{number}", 1)
     assert [("default/loud", 7)] == [(each["object"], each["dropped"]) for each in logged]
+
+
+def test_objects_that_are_quiet_again_are_forgotten_and_their_dropped_lines_logged() -> None:
+    now = 0.0
+    limit = LinesPerObject(lambda: now)
+    lines_about(limit, "default/loud", BURST + 7)
+    lines_about(limit, "default/deleted", 1)
+    now = BURST * REFILL_SECONDS
+    with capture_logs() as logged:
+        assert BURST == len(lines_about(limit, "default/chat", BURST + 1))
+    assert [("default/loud", 7)] == [(line["object"], line["dropped"]) for line in logged]
+    now += 1.0
+    assert 1 == len(lines_about(limit, "default/chat", 2)), "the object in use is not forgotten"
 
 
 def test_lines_about_one_object_are_limited_in_the_stream() -> None:

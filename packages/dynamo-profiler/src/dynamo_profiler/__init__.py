@@ -9,8 +9,9 @@ known error, unless the request asks to measure candidates on the cluster. `comm
     engine, kernels            how long one engine takes: formulas, measured kernels
     choice                     the cheapest engines that meet the targets
     base, workers, planner     the graph, its planner and its simulated engines
-    charts                     all candidates, and charts of them
+    candidates, charts         the graphs that were considered, and charts of them
     run, study                 a whole run; as one call for Python programs
+    spelling                   the names of values in messages
     online, client             measure candidates on the cluster
 """
 

@@ -14,8 +14,8 @@ u is the utilization of a prefill engine; u/(2·(1-u)) is the mean wait in a que
 wait for each other as measured. All times grow with b, so bisection finds the largest b. The choice is the
 graph with the fewest GPUs for the requested rate; among equals, the one with the highest capacity.
 
-Predictions have known errors. A graph meets a target only if the prediction meets it with the engine's margin
-added (`Engine.margin`); docs/profiler.md says how many measured times are within that.
+Predictions have known errors. A graph meets a target only if the prediction meets it with the margin added,
+by default the median error of the engine; docs/profiler.md says how many measured times are within that.
 """
 
 import math
@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dynamo_profiler import Refusal
-from dynamo_profiler.configuration import Configuration, Hardware, Margin, Mode, Targets
+from dynamo_profiler.configuration import Configuration, Hardware, Mode, Targets
 from dynamo_profiler.engine import FIRST_TOKEN_SECONDS, Accuracy, Engine, layouts
 from dynamo_profiler.kernels import EngineFactory
 from dynamo_profiler.shape import Shape
@@ -34,24 +34,22 @@ MAX_BATCH = 1024
 """Requests that an engine decodes together. Source: vLLM's default of `--max-num-seqs` on such GPUs."""
 
 MAX_REPLICAS = 1000
-_ROOM = {
-    Margin.FOUR_OF_FIVE: "",
-    Margin.MEDIAN: "; the targets leave a margin for the median error only",
-    Margin.NONE: "; the targets leave no margin for this error",
-}
+
+_MEASURE = "measure it to find out (section `online` of a request)"
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
     """The engines of one role: their kind, the highest rate of one of them, and how many there are.
 
-    `ttft` and `itl` are the times at that rate, or None where the role has no part in them. Units: seconds,
-    requests per second.
+    `batch` is the number of requests that one of them decodes together, 0 for prefill. `ttft` and `itl` are
+    the times at that rate, or None where the role has no part in them. Units: seconds, requests per second.
     """
 
     engine: Engine
     rate: float
     replicas: int
+    batch: int = 0
     ttft: float | None = None
     itl: float | None = None
 
@@ -65,12 +63,12 @@ class Role:
 class Choice:
     """The workers of a graph: one role for everything, or prefill and decode.
 
-    `room` is the margin for errors with which the predictions meet the targets.
+    `margin` is the error with which the predictions still meet the targets.
     """
 
     mode: Mode
     roles: tuple[Role, ...]
-    room: Margin = Margin.FOUR_OF_FIVE
+    margin: Accuracy
 
     @property
     def gpus(self) -> int:
@@ -103,20 +101,69 @@ class Choice:
         errors = [role.engine.accuracy for role in self.roles]
         return Accuracy(max(error.ttft for error in errors), max(error.itl for error in errors))
 
+    @property
+    def gpu(self) -> str:
+        """The type of the GPUs."""
+        return self.roles[0].engine.gpu.name
+
+    def workers_text(self) -> str:
+        """Replicas and layout of each role, for example `prefill 2 x tp8, decode 1 x tp2`."""
+        names = ("prefill ", "decode ") if self.mode is Mode.DISAGGREGATED else ("",)
+        parts = zip(names, self.roles, strict=True)
+        return ", ".join(f"{name}{role.replicas} x {role.engine.layout}" for name, role in parts)
+
     def text(self) -> str:
         """The choice and the errors of its times, in one line."""
-        is_apart = self.mode is Mode.DISAGGREGATED
-        names = ("prefill", "decode") if is_apart else ("worker",)
-        parts = [
-            f"{name} {role.replicas} x {role.engine.gpus} GPU ({role.engine.layout})"
-            for role, name in zip(self.roles, names, strict=True)
-        ]
         first, error = self.roles[0].engine, self.accuracy
         return (
-            f"{self.mode.value}, {', '.join(parts)} ({first.gpu.name}), by {first.source}: ttft "
+            f"{self.gpus} x {self.gpu}, {self.mode.value}: {self.workers_text()}; by {first.source}: ttft "
             f"{self.ttft * 1000:.4g} ms ± {error.ttft:.0%}, itl {self.itl * 1000:.4g} ms ± {error.itl:.0%}, "
-            f"{self.rate:.3g} requests per second" + _ROOM[self.room]
+            f"{_per_second(self.rate)}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The choice by predictions, and what it would be without a margin for their error.
+
+    `exact` is the cheapest graph if predictions are exact, None if it has as many GPUs as the choice.
+    `no_margin` is why no graph leaves the margin; empty if the choice does.
+    """
+
+    choice: Choice
+    exact: Choice | None = None
+    no_margin: str = ""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """A graph with a margin and the one if predictions are exact, each with its GPUs and its reason."""
+        choice = self.choice
+        if not any(choice.margin):
+            exact = f"if predictions are exact: {choice.text()}; {_MEASURE}"
+            return (exact, f"safer: no graph, {self.no_margin}") if self.no_margin else (exact,)
+        safer = f"safer: {choice.text()}; {self._reason}"
+        if self.exact is None:
+            return (safer, f"if predictions are exact: {choice.gpus} x {choice.gpu} too")
+        return (safer, f"if predictions are exact: {self.exact.text()}; {_MEASURE}")
+
+    @property
+    def _reason(self) -> str:
+        """The margin of the choice, and how often measured times were within it."""
+        choice, (ttft, itl) = self.choice, self.choice.margin
+        leaves = f"leaves {ttft:.0%} for ttft and {itl:.0%} for itl"
+        if choice.margin != choice.accuracy:
+            return leaves
+        engine = choice.roles[0].engine
+        first, between = engine.within
+        share = f"{first:.0%} and {between:.0%} of measured times were within it"
+        return f"{leaves}, the median error of {engine.source} ({share})"
+
+    def text(self) -> str:
+        """The choice in one line."""
+        choice, exact = self.choice, self.exact
+        if exact is not None:
+            return f"{choice.text()}; if predictions are exact, {exact.gpus} GPUs do"
+        return f"{choice.text()}{'' if any(choice.margin) else '; no margin for this error'}"
 
 
 def fitting_engines(
@@ -185,9 +232,9 @@ def cheapest(
     """
     prefill, decode = halves or (prefill_role(engines, configuration), decode_role(engines, configuration))
     worker = _cheapest(_worker(engine, configuration) for engine in engines)
-    choices = [Choice(Mode.AGGREGATED, (worker,))] if worker else []
+    choices = [aggregated(worker, configuration)] if worker else []
     if prefill and decode:
-        choices.append(Choice(Mode.DISAGGREGATED, (prefill, decode)))
+        choices.append(disaggregated(prefill, decode, configuration))
     allowed = [choice for choice in choices if configuration.mode in (None, choice.mode)]
     if not allowed:
         raise Refusal(_why_not(engines, configuration))
@@ -199,8 +246,8 @@ def cheapest(
         )
     if configuration.budget and best.gpus > configuration.budget:
         raise Refusal(
-            f"analytic.maxGpus of {configuration.budget} is too low: {configuration.requests_per_second:g} "
-            f"requests per second within the targets need {best.gpus}"
+            f"analytic.maxGpus of {configuration.budget} is too low: "
+            f"{_per_second(configuration.requests_per_second)} within the targets needs {best.gpus}"
         )
     return best
 
@@ -236,19 +283,33 @@ def _why_not(engines: tuple[Engine, ...], configuration: Configuration) -> str:
     )
 
 
+def aggregated(worker: Role, configuration: Configuration) -> Choice:
+    """The graph with these workers."""
+    return Choice(Mode.AGGREGATED, (worker,), margin_of(configuration, worker.engine))
+
+
+def disaggregated(prefill: Role, decode: Role, configuration: Configuration) -> Choice:
+    """The graph with these workers, whose first token comes sooner if decode limits their rate."""
+    rate = min(prefill.rate, decode.rate * decode.replicas / prefill.replicas)
+    engine, isl = prefill.engine, configuration.targets.isl
+    interval = engine.prompt_seconds(isl)
+    waiting = interval * rate * interval / (2 * (1 - rate * interval))
+    ttft = engine.first_token_seconds(isl) + engine.transfer_seconds(isl) + waiting
+    soonest = ttft if prefill.ttft is None else min(ttft, prefill.ttft)  # rounding must not miss a target
+    roles = (replace(prefill, ttft=soonest), decode)
+    return Choice(Mode.DISAGGREGATED, roles, margin_of(configuration, engine))
+
+
+def margin_of(configuration: Configuration, engine: Engine) -> Accuracy:
+    """The error to leave room for: the configured one, or the median error of the engine."""
+    margin = configuration.margin
+    return engine.accuracy if margin is None else Accuracy(margin, margin)
+
+
 def margined(configuration: Configuration, engine: Engine) -> Targets:
     """The targets less the margin: what a prediction must meet so that the real times meet the targets."""
-    targets = configuration.targets
-    match configuration.room:
-        case _ if configuration.margin is not None:
-            error = Accuracy(configuration.margin, configuration.margin)
-        case Margin.FOUR_OF_FIVE:
-            error = engine.margin
-        case Margin.MEDIAN:
-            error = engine.accuracy
-        case Margin.NONE:
-            error = Accuracy(0, 0)
-    return replace(targets, ttft=targets.ttft / (1 + error.ttft), itl=targets.itl / (1 + error.itl))
+    targets, margin = configuration.targets, margin_of(configuration, engine)
+    return replace(targets, ttft=targets.ttft / (1 + margin.ttft), itl=targets.itl / (1 + margin.itl))
 
 
 def max_batch(engine: Engine, targets: Targets) -> int:
@@ -260,7 +321,10 @@ def _possible(target: float, margined_target: float, best: float) -> str:
     """Name a target that can be met. A whole millisecond more, so that the advice can be followed."""
     margin = target / margined_target
     least = math.ceil(best * margin * 1000) + 1
-    return f"with a margin of {margin - 1:.0%} for the known error, {least} ms is possible"
+    known = (
+        f"with a margin of {margin - 1:.0%} for the known error" if margin > 1 else "if predictions are exact"
+    )
+    return f"{known}, {least} ms is possible"
 
 
 def _prefill(engine: Engine, configuration: Configuration) -> Role | None:
@@ -278,32 +342,39 @@ def _prefill(engine: Engine, configuration: Configuration) -> Role | None:
 def _decode(engine: Engine, configuration: Configuration) -> Role | None:
     targets = margined(configuration, engine)
     batch = _largest_batch(engine, targets, lambda b: engine.step_seconds(b, targets.context) <= targets.itl)
-    if not batch:
-        return None
+    return decoder(engine, batch, configuration) if batch else None
+
+
+def decoder(engine: Engine, batch: int, configuration: Configuration) -> Role:
+    """Decode workers for the asked load, each with this batch."""
+    targets = configuration.targets
     step = engine.step_seconds(batch, targets.context)
     rate = batch / (targets.osl * step)
-    return Role(engine, rate, _replicas(rate, configuration), itl=step)
+    return Role(engine, rate, _replicas(rate, configuration), batch, itl=step)
 
 
 def _worker(engine: Engine, configuration: Configuration) -> Role | None:
     targets = margined(configuration, engine)
 
-    def times(batch: int) -> tuple[float, float]:
-        return (
-            engine.busy_first_token_seconds(batch, targets.isl, targets.context),
-            engine.busy_step_seconds(batch, targets.isl, targets.osl),
-        )
-
     def meets_targets(batch: int) -> bool:
-        ttft, itl = times(batch)
+        ttft, itl = _times(engine, batch, targets)
         return ttft <= targets.ttft and itl <= targets.itl
 
     batch = _largest_batch(engine, targets, meets_targets)
-    if not batch:
-        return None
-    ttft, itl = times(batch)
-    rate = batch / (targets.osl * itl)
-    return Role(engine, rate, _replicas(rate, configuration), ttft, itl)
+    return worker(engine, batch, configuration) if batch else None
+
+
+def worker(engine: Engine, batch: int, configuration: Configuration) -> Role:
+    """Workers of an aggregated graph for the asked load, each with this batch."""
+    ttft, itl = _times(engine, batch, configuration.targets)
+    rate = batch / (configuration.targets.osl * itl)
+    return Role(engine, rate, _replicas(rate, configuration), batch, ttft, itl)
+
+
+def _times(engine: Engine, batch: int, targets: Targets) -> tuple[float, float]:
+    """The times to first token and between tokens of a worker that does everything."""
+    ttft = engine.busy_first_token_seconds(batch, targets.isl, targets.context)
+    return ttft, engine.busy_step_seconds(batch, targets.isl, targets.osl)
 
 
 def _largest_batch(engine: Engine, targets: Targets, meets_targets: Callable[[int], bool]) -> int:
@@ -326,6 +397,11 @@ def _cheapest(roles: Iterable[Role | None]) -> Role | None:
 
 def _is_too_many(*roles: Role) -> bool:
     return max(role.replicas for role in roles) > MAX_REPLICAS
+
+
+def _per_second(rate: float) -> str:
+    number = f"{rate:.3g}"
+    return f"{number} request{'' if number == '1' else 's'} per second"
 
 
 def _name(engine: Engine) -> str:

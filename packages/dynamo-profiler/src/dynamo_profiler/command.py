@@ -21,7 +21,7 @@ from dynamo_operator import user_agent
 from dynamo_operator.documents import ShallowLoader, documents
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_profiler import REFUSAL_CHARACTERS, Refusal
-from dynamo_profiler.choice import Choice
+from dynamo_profiler.choice import Answer, Choice
 from dynamo_profiler.client import Load
 from dynamo_profiler.configuration import Online, read_configuration, with_hardware
 from dynamo_profiler.online import Identity, measured_choice
@@ -70,18 +70,19 @@ def run(
             time.sleep(pause_seconds)
 
         space = search(configuration, inputs, report)
-        measured = ""
         if configuration.online is None:
-            choice = best(space)
+            answer = best(space)
+            outcome = answer.text()
         else:
             request = Identity.of(environ)
             choice, load = asyncio.run(_measured(space, configuration.online, request, reporter))
-            measured = f"; measured: {load.text()}"
-        made = results(space, choice, report)
+            answer = Answer(choice)
+            outcome = f"{choice.text()}; measured: {load.text()}"
+        made = results(space, answer, report)
         # The file that others wait for comes last.
         for name in sorted(made.files, key=lambda name: name == RESULTS_FILE):
             _write(folder / name, made.files[name])
-        reporter.report(Progress(Phase.DONE, made.choice.text() + measured), "success")
+        reporter.report(Progress(Phase.DONE, outcome), "success")
     except OperatorError as error:
         reporter.report_failure(one_line(str(error)))
         raise

@@ -125,14 +125,6 @@ class Mode(Enum):
     DISAGGREGATED = "disaggregated"
 
 
-class Margin(Enum):
-    """The margin for errors of the predictions."""
-
-    FOUR_OF_FIVE = "what four of five measured times need"
-    MEDIAN = "the median error"
-    NONE = "none"
-
-
 @dataclass(frozen=True, slots=True)
 class Targets:
     """Lengths of input and output, and limits of the time to first token and between tokens.
@@ -188,7 +180,7 @@ class Configuration:
 
     `mode` is None if the profiler may choose, `planner` if the graph gets none, `billions` (of parameters) if
     the model's name or `config.json` gives it, `online` if nothing is measured. `budget` 0 is any number of
-    GPUs. `margin` None is the engine's own error, of which `room` says how much.
+    GPUs. `margin` None is the median error of the engine.
     """
 
     model: str
@@ -211,7 +203,6 @@ class Configuration:
     seconds_per_phase: float = 0
     engine: EngineName = "auto"
     margin: float | None = None
-    room: Margin = Margin.FOUR_OF_FIVE
     online: Online | None = None
 
 

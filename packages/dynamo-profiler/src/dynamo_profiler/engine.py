@@ -14,8 +14,6 @@ from dynamo_profiler.shape import Gpu, Shape
 FIRST_TOKEN_SECONDS = 8.7e-3
 """Overhead of a request outside of the engine's steps: HTTP, tokenization, queues between processes."""
 USABLE_MEMORY = 0.9
-SWEEP_OUTPUT = 500
-"""Output tokens of a request of a sweep. Source: a context of 350 tokens is a prompt of 100 in the tables."""
 NETWORK_BYTES_PER_SECOND = 50e9
 """One GPU's network card, 400 Gbit/s, over which prefill hands its KV cache to decode."""
 PROMPTS_IN_FRONT = 0.2
@@ -47,7 +45,7 @@ class Layout(NamedTuple):
 
 
 class Accuracy(NamedTuple):
-    """The error of predictions, as a share of the measured time."""
+    """A share for the time to first token, and one for the time between tokens."""
 
     ttft: float
     itl: float
@@ -61,8 +59,8 @@ class Engine(ABC):
     """Where its times come from, in one word."""
     accuracy: ClassVar[Accuracy]
     """The median error of its times."""
-    margin: ClassVar[Accuracy]
-    """Added to a prediction, at least four of five measured times are within it."""
+    within: ClassVar[Accuracy]
+    """The share of measured times that are not above the prediction with that error added."""
 
     shape: Shape
     gpu: Gpu
@@ -121,16 +119,6 @@ class Engine(ABC):
         """The time between tokens where a new prompt follows each finished output of this length."""
         step = self.step_seconds(batch, tokens + length / 2)
         return step + batch * self.prompt_seconds(tokens) / length
-
-    def burst_seconds(self, batch: float, context: float) -> float:
-        """The time between tokens as sweeps measure it: a burst of requests to one idle engine.
-
-        During one output, the engine computes half of the other prompts on average. The context is the prompt
-        and half of an output of `SWEEP_OUTPUT` tokens.
-        """
-        prompt = max(1.0, context - SWEEP_OUTPUT / 2)
-        others = (batch - 1) / 2 * self.prompt_seconds(prompt)
-        return self.step_seconds(batch, context) + others / SWEEP_OUTPUT
 
     def transfer_seconds(self, tokens: float) -> float:
         """The time to send the KV cache of one prompt to another engine."""
@@ -213,8 +201,7 @@ class FormulaEngine(Engine):
     source: ClassVar[str] = "formulas"
     accuracy: ClassVar[Accuracy] = Accuracy(ttft=0.4, itl=0.2)
     """Median errors for models and GPUs outside of the fit: docs/profiler-accuracy.md."""
-    margin: ClassVar[Accuracy] = Accuracy(ttft=1.0, itl=0.2)
-    """Covers 81 % of the times to first token there, and 96 % of the times between tokens."""
+    within: ClassVar[Accuracy] = Accuracy(ttft=0.48, itl=0.96)
 
     def prefill_seconds(self, tokens: float) -> float:
         """The time that an otherwise idle engine takes for one prompt."""

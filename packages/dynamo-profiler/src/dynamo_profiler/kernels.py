@@ -1,6 +1,6 @@
 """Engines whose times come from measured kernels, and the choice between them and formulas.
 
-The database is optional (`dynamo-profiler[aiconfigurator]`, 500 MB) and imported with the first engine. The
+The database is optional (the extra `aiconfigurator`, 500 MB) and imported with the first engine. The
 profiler uses its core only, which has the tables and adds up the kernels of a step; the search is the same as
 with formulas (docs/decisions/0054-measured-kernels.md).
 """
@@ -20,7 +20,8 @@ from dynamo_profiler.shape import Gpu, Shape
 from kube_runtime.commandline import one_line
 from kube_runtime.types.meta import Fields
 
-EXTRA = "dynamo-profiler[aiconfigurator]"
+INSTALL = "pip install './packages/dynamo-profiler[aiconfigurator]'"
+"""Run in a clone: no package index has the packages of this repository."""
 SYSTEMS: Mapping[str, str] = {
     "gb200_sxm": "gb200",
     "b200_sxm": "b200_sxm",
@@ -74,8 +75,7 @@ class KernelEngine(Engine):
     source: ClassVar[str] = "kernels"
     accuracy: ClassVar[Accuracy] = Accuracy(ttft=0.25, itl=0.25)
     """Median errors for models and GPUs outside of the fit: docs/profiler-accuracy.md."""
-    margin: ClassVar[Accuracy] = Accuracy(ttft=0.75, itl=0.25)
-    """Covers 84 % of the times to first token there, and all times between tokens."""
+    within: ClassVar[Accuracy] = Accuracy(ttft=0.63, itl=1)
 
     kernels: Kernels = field(kw_only=True, repr=False)
 
@@ -117,7 +117,8 @@ def kernel_source(
         Refusal: the database is not installed or lacks the GPU, or the model has no `config.json`.
     """
     if gpu.name not in SYSTEMS:
-        raise Refusal(f"engine kernels: no measurements of {gpu.name} (expected one of {', '.join(SYSTEMS)})")
+        names = ", ".join(SYSTEMS)
+        raise Refusal(f"engine kernels has no measurements of {gpu.name}; expected one of {names}")
     if not config or "architectures" not in config:
         raise Refusal(
             "engine kernels needs a model of the catalogue, or its config.json with `architectures`"
@@ -142,8 +143,8 @@ def kernel_source(
                 kernels.decode_step_latency(1, _SHORT_PROMPT, 2)
             except _ERRORS as error:
                 raise Refusal(
-                    f"engine kernels: no measurements for this model on {layout.gpus} x {gpu.name} with "
-                    f"{backend}: {one_line(str(error)):.200}"
+                    f"engine kernels has no measurements for this model on {layout.gpus} x {gpu.name} with "
+                    f"{backend}; {one_line(str(error)):.200}"
                 ) from None
         return KernelEngine(shape, gpu, layout, kernels=kernels)
 
@@ -157,8 +158,7 @@ def _installed() -> Database:
         module = importlib.import_module(_MODULE)
     except ModuleNotFoundError:
         raise Refusal(
-            f"engine kernels is not installed (install {EXTRA}, for example with pip, or choose the engine "
-            "formulas)"
+            f"engine kernels is not installed; run `{INSTALL}` in a clone, or choose the engine formulas"
         ) from None
     return cast("Database", module)  # `make kernels` checks its interface
 
@@ -188,4 +188,9 @@ def source_of(
     except Refusal as error:
         if name == "kernels":
             raise
-        return Source("formulas", formulas, str(error))
+        return Source("formulas", formulas, short(error))
+
+
+def short(error: Refusal) -> str:
+    """Why `auto` does not take the kernels, without what the engine `kernels` would need."""
+    return str(error).partition(";")[0]

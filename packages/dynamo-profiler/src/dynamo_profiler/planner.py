@@ -1,7 +1,7 @@
 """The planner's service, the graph of simulated engines, and the curves that both read.
 
 The curves are the times of prefill and decode over their whole range, as sweeps of real engines measure them:
-one request for prefill, a burst of requests for decode. Dynamo 0.9 interpolates with cubic splines, which
+one request for prefill, plain steps for decode. Dynamo 0.9 interpolates with cubic splines, which
 need at least four different lengths. The flags are those of Dynamo 0.9 as well.
 
 Units of curves: milliseconds, tokens per second and GPU.
@@ -69,7 +69,7 @@ def decode_curve(engine: Engine, longest: int, points: int) -> Object:
         for step in range(points):
             share = _MIN_LOAD + (_MAX_LOAD - _MIN_LOAD) * step / (points - 1)
             batch = max(1, min(round(share * capacity / context), capacity // context))
-            seconds = engine.burst_seconds(batch, context)
+            seconds = engine.step_seconds(batch, context)
             rate = batch / seconds / engine.gpus
             rows.append((batch * context / capacity, context, 1000 * seconds, rate))
     names = ("x_kv_usage", "y_context_length", "z_itl", "z_thpt_per_gpu")

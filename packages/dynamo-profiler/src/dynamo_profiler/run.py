@@ -14,11 +14,11 @@ from typing import TypeAlias
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_profiler import Refusal
 from dynamo_profiler.base import BACKENDS, FRONTEND, PLANNER, Backend, base_graph
-from dynamo_profiler.charts import Candidate, candidates
-from dynamo_profiler.choice import Choice, Role, cheapest, decode_role, fitting_engines, prefill_role
-from dynamo_profiler.configuration import Configuration, Margin, Mode
+from dynamo_profiler.candidates import Candidate, candidates
+from dynamo_profiler.choice import Answer, Choice, Role, cheapest, decode_role, fitting_engines, prefill_role
+from dynamo_profiler.configuration import Configuration, Mode
 from dynamo_profiler.engine import Engine
-from dynamo_profiler.kernels import Source, source_of
+from dynamo_profiler.kernels import Source, short, source_of
 from dynamo_profiler.planner import (
     DATA,
     data_config_map,
@@ -77,9 +77,14 @@ class Inputs:
 class Results:
     """The documents of each file, the choice in them, and all candidates."""
 
-    choice: Choice
+    answer: Answer
     files: dict[str, list[Object]]
     considered: tuple[Candidate, ...]
+
+    @property
+    def choice(self) -> Choice:
+        """The choice in the documents."""
+        return self.answer.choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +159,6 @@ def search(configuration: Configuration, inputs: Inputs, on_step: OnStep) -> Sea
     hardware, targets = configuration.hardware, configuration.targets
     of_model = (shape, hardware.gpu, config, configuration.backend)
     source = source_of(configuration.engine, *of_model)
-    on_step(Progress(Phase.INITIALIZING, _assumptions(configuration, shape, source)))
     longest = configuration.longest_context or shape.longest_context
     need = targets.isl + targets.osl
     if longest and need > longest:
@@ -165,9 +169,9 @@ def search(configuration: Configuration, inputs: Inputs, on_step: OnStep) -> Sea
         if configuration.engine != "auto" or source.name == "formulas":
             raise
         # The database has no table for any possible layout.
-        source = replace(source_of("formulas", *of_model), note=str(error))
-        on_step(Progress(Phase.INITIALIZING, _assumptions(configuration, shape, source)))
+        source = replace(source_of("formulas", *of_model), note=short(error))
         engines = fitting_engines(shape, hardware, targets, source.engine)
+    on_step(Progress(Phase.INITIALIZING, _assumptions(configuration, shape, source)))
     on_step(Progress(Phase.SWEEPING_PREFILL, f"{len(engines)} layouts of engines by {source.name}"))
     prefill = prefill_role(engines, configuration)
     on_step(Progress(Phase.SWEEPING_DECODE, f"{len(engines)} layouts of engines by {source.name}"))
@@ -178,14 +182,14 @@ def search(configuration: Configuration, inputs: Inputs, on_step: OnStep) -> Sea
     )
 
 
-def results(space: SearchSpace, choice: Choice, on_step: OnStep) -> Results:
-    """The documents of that choice.
+def results(space: SearchSpace, answer: Answer, on_step: OnStep) -> Results:
+    """The documents of its choice.
 
     Raises:
         Refusal: a worker of the base graph or an option of the planner is invalid.
     """
-    configuration = space.configuration
-    on_step(Progress(Phase.SELECTING_CONFIG, choice.text()))
+    configuration, choice = space.configuration, answer.choice
+    on_step(Progress(Phase.SELECTING_CONFIG, answer.text()))
     data = space.curves(choice)
     on_step(Progress(Phase.BUILDING_CURVES, "curves for the planner and the simulated engines"))
     graph = space.graph(choice)
@@ -196,25 +200,25 @@ def results(space: SearchSpace, choice: Choice, on_step: OnStep) -> Results:
         plain = [data, graph]
     on_step(Progress(Phase.GENERATING_DGD, f"graph {graph['metadata']['name']}"))
     files = {RESULTS_FILE: plain, MOCKED_RESULTS_FILE: [data, mocked]}
-    return Results(choice, files, candidates(space.engines, space.prefill, configuration))
+    return Results(answer, files, candidates(space.engines, space.prefill, answer, configuration))
 
 
-def best(space: SearchSpace) -> Choice:
-    """The cheapest choice with the largest margin that any choice has: four of five, median, none.
+def best(space: SearchSpace) -> Answer:
+    """The cheapest choice with the margin; without one if no choice has it and none is configured.
 
     Raises:
-        Refusal: the targets cannot be met, or only with more GPUs or replicas than allowed.
+        Refusal: not even the predictions meet the targets, or only with more GPUs or replicas than allowed.
     """
     configuration = space.configuration
+    without_margin = replace(configuration, margin=0)
     try:
-        return cheapest(space.engines, configuration, (space.prefill, space.decode))
-    except Refusal:
+        choice = cheapest(space.engines, configuration, (space.prefill, space.decode))
+    except Refusal as error:
         if configuration.margin is not None:
             raise
-        for room in (Margin.MEDIAN, Margin.NONE):
-            with suppress(Refusal):
-                return replace(cheapest(space.engines, replace(configuration, room=room)), room=room)
-        raise
+        return Answer(cheapest(space.engines, without_margin), no_margin=str(error))
+    exact = cheapest(space.engines, without_margin)
+    return Answer(choice, exact if exact.gpus < choice.gpus else None)
 
 
 def to_measure(space: SearchSpace, limit: int) -> tuple[Choice, ...]:
@@ -259,13 +263,12 @@ def _mode(configuration: Configuration, base: Object | None, backend: Backend) -
 
 
 def _assumptions(configuration: Configuration, shape: Shape, source: Source) -> str:
-    hardware = configuration.hardware
-    by = f"{source.name} ({source.note})" if source.note else source.name
-    origin = "assumed, because hardware.gpuType is not set" if hardware.is_assumed else "given"
+    gpu, bits = configuration.hardware.gpu.name, 8 * shape.bytes_per_parameter
+    assumed = " (assumed: hardware.gpuType is not set)" if configuration.hardware.is_assumed else ""
+    because = f", because {source.note}" if source.note else ""
     return (
-        f"estimate without a GPU: {configuration.model} with "
-        f"{shape.parameters / 1e9:.4g} billion parameters of {shape.bytes_per_parameter:g} bytes, "
-        f"GPU {hardware.gpu.name} ({origin}), {hardware.min_gpus} to {hardware.max_gpus} per engine, by {by}"
+        f"{configuration.model}, {shape.parameters / 1e9:.4g} billion parameters of {bits:g} bits, on {gpu}"
+        f"{assumed}; predicted by {source.name}{because}, not measured"
     )
 
 

@@ -112,12 +112,11 @@ def shape_of(model: str, config: Fields | None, billions: float | None) -> Shape
         active = parameters * described.active / described.parameters
     if not parameters:
         raise Refusal(
-            f"unknown size of model {model!r}: its name has no number such as 7B; set "
-            "analytic.parametersBillions, or provide the model's config.json with "
-            "deployment.modelCache"
+            f'unknown size of model "{model}": its name has no number such as 7B; provide its '
+            "config.json with deployment.modelCache, or set analytic.parametersBillions"
         )
     if not 0 < parameters <= _MAX_BILLIONS * 1e9:
-        raise Refusal(f"model {model!r}: {parameters / 1e9:g} billion parameters is not a plausible size")
+        raise Refusal(f'model "{model}": {parameters / 1e9:g} billion parameters is not a plausible size')
     active = min(active or parameters, parameters)
     if described is not None:
         scale = parameters / described.parameters
@@ -315,8 +314,7 @@ def gpu_named(name: str, memory_mebibytes: float = 0) -> Gpu:
     words = _WORD.findall(name.lower())
     family = next((word for word in words if word in _FAMILIES), "")
     if not family:
-        names = ", ".join(GPUS)
-        raise Refusal(f"unknown GPU {name!r} (expected one of {names})")
+        raise Refusal(f"unknown GPU {json.dumps(name)} (expected one of {', '.join(GPUS)})")
     form = "_sxm" if family in _SXM_BY_DEFAULT else ""
     if _PCIE in words and f"{family}_{_PCIE}" in GPUS:
         form = f"_{_PCIE}"

@@ -7,11 +7,14 @@ from typing import Literal, TypedDict, Unpack
 
 from dynamo_graphs import Graph, Latency
 from dynamo_operator.requests.api import RESULTS_FILE
-from dynamo_profiler.charts import COLUMNS, Candidate, front, html, row, svg
-from dynamo_profiler.choice import Choice
-from dynamo_profiler.configuration import Configuration, read_configuration
+from dynamo_profiler import Refusal
+from dynamo_profiler.candidates import COLUMNS, Candidate, cheapest_of_layouts, front, row
+from dynamo_profiler.charts import html, svg
+from dynamo_profiler.choice import Answer, Choice
+from dynamo_profiler.configuration import Configuration, Targets, read_configuration
 from dynamo_profiler.run import Inputs, Progress, profile
 from dynamo_profiler.shape import model_named, variant_of
+from dynamo_profiler.spelling import as_arguments
 from kube_runtime.types.meta import Object
 
 
@@ -49,7 +52,7 @@ class Options(TypedDict, total=False):
     """Source of the predicted times."""
 
     margin: float | None
-    """Error of predictions to leave room for, as a share; None means the engine's own."""
+    """Error of predictions to leave room for, as a share; None means the engine's median error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,11 @@ class Study:
     """The result of `study`: in Jupyter a chart of the candidates, `rows()` for a data frame."""
 
     title: str
+    targets: Targets
     note: str
-    choice: Choice
+    lines: tuple[str, ...]
+    """The answers: a graph with a margin, and the one if predictions are exact."""
+    answer: Answer
     candidates: tuple[Candidate, ...]
     documents: tuple[Object, ...]
     """The graph and its ConfigMaps, as they are applied."""
@@ -69,24 +75,38 @@ class Study:
         return Graph.from_dict(self.documents[-1])
 
     @property
+    def choice(self) -> Choice:
+        """The choice, which leaves the margin if a graph does."""
+        return self.answer.choice
+
+    @property
     def front(self) -> tuple[Candidate, ...]:
         """The Pareto front of the candidates that meet the targets, or of all if none does."""
         return front(candidate for candidate in self.candidates if candidate.meets) or front(self.candidates)
+
+    @property
+    def cheapest(self) -> tuple[Candidate, ...]:
+        """The choices, and of every other layout that meets the targets the cheapest graph."""
+        return cheapest_of_layouts(self.candidates)
 
     def rows(self) -> list[dict[str, str | int | float | bool]]:
         """All candidates, for `pandas.DataFrame`. Units are in the names of the columns."""
         return [dict(zip(COLUMNS, row(candidate), strict=True)) for candidate in self.candidates]
 
     def svg(self) -> str:
-        """The chart: tokens per second and GPU against tokens per second and user."""
-        return svg(self.title, self.candidates)
+        """The chart: tokens per second and GPU, against tokens per second and user and the first token."""
+        return svg(self.title, self.candidates, self.targets)
 
     def html(self) -> str:
         """A self-contained page with the charts and all candidates."""
-        return html(self.title, [self.note, self.choice.text()], self.candidates)
+        return html(self.title, [self.note, *self.lines], self.candidates, self.targets)
+
+    def __repr__(self) -> str:
+        return f"<Study {self.title}: {self.choice.gpus} GPUs, {len(self.candidates)} candidates>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self.note)}</p><p>{escape(self.choice.text())}</p>{self.svg()}"
+        texts = "".join(f"<p>{escape(text)}</p>" for text in (self.note, *self.lines))
+        return f"{texts}{self.svg()}"
 
 
 def study(
@@ -95,18 +115,19 @@ def study(
     gpu: str,
     latency: Latency,
     seen: Callable[[Progress], object] | None = None,
+    spell: Callable[[str], str] = as_arguments,
     **options: Unpack[Options],
 ) -> Study:
     """Find the cheapest graph for a model on Hugging Face that meets the targets on these GPUs.
 
-    `seen` is called with each of about seven steps. `options` are the flags of `dynamoctl
-    profile`: `name` (of the graph), `model_config` (the content of the model's `config.json`), `precision`,
-    `backend`, `gpus_per_node`, `max_gpus`, `max_nodes`, `requests_per_second`, `mode`, `engine`, `margin`.
+    `seen` is called with each of about six steps; `spell` puts the names of values into messages, by default
+    those of these arguments. `options` are the flags of `dynamoctl profile`: `name` (of the graph),
+    `model_config` (the content of the model's `config.json`), `precision`, `backend`, `gpus_per_node`,
+    `max_gpus`, `max_nodes`, `requests_per_second`, `mode`, `engine`, `margin`.
 
     Raises: kube_runtime.errors.OperatorError: a value is invalid, or no graph meets the targets; the
     message says what would be possible.
     """
-    configuration = _configuration(model, gpu, latency, options)
     inputs = Inputs(None, options.get("model_config"), options.get("name", ""))
     notes: list[str] = []
 
@@ -115,10 +136,15 @@ def study(
         if seen is not None:
             seen(step)
 
-    results = profile(configuration, inputs, note)
+    try:
+        configuration = _configuration(model, gpu, latency, options)
+        results = profile(configuration, inputs, note)
+    except Refusal as error:
+        raise Refusal(spell(str(error))) from None
     title = f"{configuration.model} on {configuration.hardware.gpu.name}"
     documents = tuple(results.files[RESULTS_FILE])
-    return Study(title, notes[0], results.choice, results.considered, documents)
+    lines = tuple(map(spell, results.answer.lines))
+    return Study(title, configuration.targets, notes[0], lines, results.answer, results.considered, documents)
 
 
 def _configuration(model: str, gpu: str, latency: Latency, options: Options) -> Configuration:

@@ -1,61 +1,63 @@
-"""The front has the best graphs and no other, and the pictures show all of them."""
+"""The pictures show every candidate, the choices, the targets, and no more room than these take."""
 
+from collections.abc import Callable, Sequence
 from xml.etree import ElementTree as ET
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
-from dynamo_profiler.charts import COLUMNS, Candidate, front, html, row, svg
-from dynamo_profiler.configuration import Mode
+from dynamo_profiler.candidates import COLUMNS, Candidate, row
+from dynamo_profiler.charts import html, load_svg, svg
+from dynamo_profiler.configuration import Targets
 from profiler_questions import a_configuration, results_of
 
-one = st.builds(
-    Candidate,
-    st.sampled_from(list(Mode)),
-    st.just("1 x tp1"),
-    st.integers(1, 64),
-    st.integers(1, 1024),
-    st.floats(0.01, 10),
-    st.floats(0.001, 1),
-    st.floats(0.1, 10_000),
-    st.booleans(),
+KNOWN = a_configuration(
+    "Qwen/Qwen3-32B", sla={"isl": 4000, "osl": 500, "ttft": 300, "itl": 20}, hardware={"gpuType": "h200_sxm"}
 )
+MADE = results_of(KNOWN).considered
 
 
-def beats(better: Candidate, candidate: Candidate) -> bool:
-    at_least = better.per_user >= candidate.per_user and better.per_gpu >= candidate.per_gpu
-    return at_least and (better.per_user, better.per_gpu) != (candidate.per_user, candidate.per_gpu)
+def elements(text: str, kind: str) -> list[ET.Element]:
+    drawn = ET.fromstring(text)  # noqa: S314  our own text
+    return [element for element in drawn.iter() if element.tag.endswith(kind)]
 
 
-@given(st.lists(one, max_size=30))
-def test_no_graph_beats_one_on_the_front_and_each_other_is_beaten_or_equal(made: list[Candidate]) -> None:
-    best = front(made)
-    assert not any(beats(other, candidate) for candidate in best for other in made)
-    pairs = {(candidate.per_user, candidate.per_gpu) for candidate in best}
-    assert all(
-        (candidate.per_user, candidate.per_gpu) in pairs or any(beats(other, candidate) for other in best)
-        for candidate in made
-    )
+@pytest.mark.parametrize("draw", [svg, load_svg])
+def test_each_of_two_panels_has_every_candidate_the_target_and_rings_around_the_choices(
+    draw: Callable[[str, Sequence[Candidate], Targets], str],
+) -> None:
+    text = draw("a & b", MADE, KNOWN.targets)
+    circles = elements(text, "circle")
+    rings = [circle for circle in circles if circle.get("class") == "choice"]
+    points = [circle for circle in circles if circle.get("class") is None]
+    chosen = [candidate for candidate in MADE if candidate.chosen]
+    assert 2 * len(MADE) == len(points)
+    assert 2 * len(chosen) == len(rings) == 4
+    assert 2 == len([path for path in elements(text, "path") if path.get("class") == "target"])
+    texts = {element.text for element in elements(text, "text")}
+    assert {"itl 20 ms", "ttft 300 ms"} <= texts
+    assert {f"{one.chosen}: {one.gpus} GPUs" for one in chosen} <= texts
 
 
-def test_a_run_considers_both_modes_and_its_choice_is_as_good_as_a_candidate_that_meets() -> None:
-    known = a_configuration("meta-llama/Llama-3.3-70B-Instruct", analytic={"maxGpus": 32})
-    results = results_of(known)
-    made = results.considered
-    assert {Mode.AGGREGATED, Mode.DISAGGREGATED} == {candidate.mode for candidate in made}
-    assert all(candidate.gpus <= 32 for candidate in made)
-    chosen = {(candidate.mode, candidate.gpus) for candidate in made if candidate.meets}
-    assert (results.choice.mode, results.choice.roles[0].engine.gpus) in chosen
+def test_axes_end_where_the_points_do() -> None:
+    points = [
+        circle for circle in elements(svg("", MADE, KNOWN.targets), "circle") if not circle.get("class")
+    ]
+    first = points[: len(MADE)]
+    across, up = ([float(str(point.get(name))) for point in first] for name in ("cx", "cy"))
+    assert 0.9 * 540 <= max(across) <= 540
+    assert 40 <= min(up) <= 40 + 0.1 * 310
 
 
-def test_pictures_have_every_candidate_and_need_nothing_else() -> None:
-    made = results_of(a_configuration()).considered
-    drawn = ET.fromstring(svg("a & b", made))  # noqa: S314  our own text
-    circles = [element for element in drawn.iter() if element.tag.endswith("circle")]
-    assert len(made) == len(circles)
-    page = html("<model>", ["a & b"], made)
+def test_a_page_has_every_candidate_and_needs_nothing_else() -> None:
+    page = html("<model>", ["a & b"], MADE, KNOWN.targets)
     assert "<h1>&lt;model&gt;</h1>" in page
     assert "src=" not in page
     assert "href=" not in page
-    assert len(made) + 1 == page.count("<tr>")
-    assert len(COLUMNS) == len(row(made[0]))
+    assert len(MADE) + 1 == page.count("<tr")
+    assert 2 == page.count('<tr class="chosen">')
+    assert len(COLUMNS) == len(row(MADE[0]))
+
+
+def test_one_candidate_is_a_picture() -> None:
+    (alone,) = [candidate for candidate in MADE if candidate.chosen == "safer"]
+    assert 4 == len(elements(svg("one", [alone], KNOWN.targets), "circle"))

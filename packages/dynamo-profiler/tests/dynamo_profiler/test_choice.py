@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dynamo_profiler import Refusal
 from dynamo_profiler.choice import Choice
-from dynamo_profiler.configuration import Configuration, Margin, Mode
-from dynamo_profiler.engine import FIRST_TOKEN_SECONDS
+from dynamo_profiler.configuration import Configuration, Mode
+from dynamo_profiler.engine import FIRST_TOKEN_SECONDS, Accuracy, FormulaEngine
 from dynamo_profiler.run import Inputs
 from dynamo_profiler.shape import GPUS
 from profiler_questions import a_configuration, results_of
@@ -74,7 +74,7 @@ def test_the_rates_keep_the_targets_by_the_documented_formulas(known: Configurat
     first, last = found.roles[0], found.roles[-1]
     alone = first.engine.prefill_seconds(targets.isl)
     one = first.engine.prompt_seconds(targets.isl)
-    load = first.rate * one
+    load = min(first.rate, found.rate / first.replicas) * one
     assert 0 < load < 1
     waited = FIRST_TOKEN_SECONDS + alone
     if found.mode is Mode.DISAGGREGATED:
@@ -137,7 +137,7 @@ TIGHT = {"ttft": 400, "itl": 12.6}
             {"sla": {"ttft": 1}},
             (
                 r"sla\.ttft of 1 ms cannot be met: the fastest engine, 8 x h100_sxm \(tp8\), "
-                r"needs [\d.]+ ms for a prompt of 3000 tokens; with a margin of 100% for the known error, "
+                r"needs [\d.]+ ms for a prompt of 3000 tokens; if predictions are exact, "
                 r"\d+ ms is possible"
             ),
         ),
@@ -145,8 +145,8 @@ TIGHT = {"ttft": 400, "itl": 12.6}
             {"sla": {"itl": 0.1}},
             (
                 r"sla\.itl of 0\.1 ms cannot be met: the fastest engine, 8 x h100_sxm \(tp8\), "
-                r"needs [\d.]+ ms per token for a single answer; with a margin of 20% for the known "
-                r"error, \d+ ms is possible"
+                r"needs [\d.]+ ms per token for a single answer; if predictions "
+                r"are exact, \d+ ms is possible"
             ),
         ),
         (
@@ -166,7 +166,7 @@ TIGHT = {"ttft": 400, "itl": 12.6}
         ),
         (
             {"analytic": {"requestsPerSecond": 500, "maxGpus": 4}},
-            r"analytic\.maxGpus of 4 is too low: 500 requests per second within the targets need \d+",
+            r"analytic\.maxGpus of 4 is too low: 500 requests per second within the targets needs \d+",
         ),
         (
             {"analytic": {"requestsPerSecond": 90_000}},
@@ -203,19 +203,47 @@ def test_a_model_is_cut_only_over_a_divisor_of_its_heads() -> None:
         results_of(alone, Inputs(model_config=config))
 
 
-def test_a_margin_is_left_where_a_graph_has_one_and_missed_where_none_has() -> None:
-    """Eight GPUs need 34 ms for this prompt, 47 with the median error, and 68 for four of five."""
+def test_a_margin_is_left_where_a_graph_has_one_and_the_answer_says_why_there_is_none() -> None:
+    """Eight GPUs need 34 ms for this prompt, and 47 with the median error."""
     targets = {"isl": 3000, "osl": 500, "itl": 30}
-    roomy, close, tight = (
-        results_of(a_configuration(sla={**targets, "ttft": ttft})).choice for ttft in (200, 65, 50)
-    )
-    assert Margin.FOUR_OF_FIVE is roomy.room
-    assert roomy.ttft * 2 <= 0.2
-    assert Margin.MEDIAN is close.room
-    assert close.text().endswith("; the targets leave a margin for the median error only")
-    assert close.ttft * 1.4 <= 0.065
-    assert Margin.NONE is tight.room
-    assert tight.text().endswith("; the targets leave no margin for this error")
-    known = a_configuration(sla={**targets, "ttft": 50}, analytic={"margin": 0.4})
+    roomy, tight = (results_of(a_configuration(sla={**targets, "ttft": ttft})).answer for ttft in (65, 45))
+    assert FormulaEngine.accuracy == roomy.choice.margin
+    assert roomy.choice.ttft * 1.4 <= 0.065
+    assert roomy.lines[0].startswith("safer: ")
+    assert "leaves 40% for ttft and 20% for itl, the median error of formulas" in roomy.lines[0]
+    assert Accuracy(0, 0) == tight.choice.margin
+    assert tight.lines[0].startswith("if predictions are exact: ")
+    assert tight.lines[1].startswith("safer: no graph, sla.ttft of 45 ms cannot be met")
+    known = a_configuration(sla={**targets, "ttft": 45}, analytic={"margin": 0.4})
     with pytest.raises(Refusal, match="with a margin of 40% for the known error"):
+        results_of(known)
+
+
+def test_the_answer_has_the_graph_without_a_margin_if_it_has_fewer_gpus() -> None:
+    sla = {"isl": 4000, "osl": 500, "ttft": 300, "itl": 20}
+    question: dict[str, Any] = {"sla": sla, "hardware": {"gpuType": "h200_sxm"}, "model": "Qwen/Qwen3-32B"}
+    answer = results_of(a_configuration(**question)).answer
+    alone = results_of(a_configuration(**question, analytic={"margin": 0})).answer
+    assert answer.exact is not None
+    assert answer.exact.workers == alone.choice.workers
+    assert answer.exact.gpus < answer.choice.gpus
+    safe, exact = answer.lines
+    assert safe.startswith(f"safer: {answer.choice.gpus} x h200_sxm, ")
+    assert exact.startswith(f"if predictions are exact: {answer.exact.gpus} x h200_sxm, ")
+    assert "measure it to find out" in exact
+    assert f"if predictions are exact, {answer.exact.gpus} GPUs do" in answer.text()
+    assert (alone.lines[0],) == alone.lines, "without a margin there is one answer"
+
+
+def test_what_refuses_without_a_margin_is_the_reason() -> None:
+    """A target within reach of the predictions is not the reason; the GPUs that they take are."""
+    known = a_configuration(
+        "deepseek-ai/DeepSeek-R1",
+        sla={"isl": 3000, "osl": 500, "ttft": 200, "itl": 50},
+        hardware={"gpuType": "h200_sxm"},
+        analytic={"maxGpus": 16},
+    )
+    with pytest.raises(
+        Refusal, match=r"^analytic\.maxGpus of 16 is too low: 1 request per second .* needs \d+$"
+    ):
         results_of(known)

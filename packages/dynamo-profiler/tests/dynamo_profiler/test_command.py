@@ -86,7 +86,7 @@ def test_a_bug_in_the_reader_is_not_reported_as_an_error_of_the_base_graph(
         ([NodeGpus({}, {"cpu": "4"})], "no node has GPUs and the label nvidia.com/gpu.product: "),
         (
             [NodeGpus({"nvidia.com/gpu.product": "Abacus", "nvidia.com/gpu.count": "8"}, {})],
-            "unknown GPU 'Abacus' (expected one of ",
+            'unknown GPU "Abacus" (expected one of ',
         ),
     ],
     ids=["no nodes", "no GPUs", "unknown GPUs"],
@@ -108,7 +108,7 @@ def test_the_model_cache_says_how_large_the_model_is(tmp_path: Path) -> None:
     cache = {"pvcName": "models", "mountPath": str(tmp_path), "pvcPath": "secret"}
     deployment = {"model": "acme/secret", "modelCache": cache}
     (tmp_path / "secret").mkdir()
-    unknown = r"unknown size of model 'acme/secret'.* analytic\.parametersBillions"
+    unknown = r'unknown size of model "acme/secret".* analytic\.parametersBillions'
     with pytest.raises(Refusal, match=unknown):
         profiler.run(text(tmp_path, deployment=deployment))
     config = {"num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32}

@@ -35,7 +35,7 @@ def test_both_spellings_are_the_same_key(camel: dict[str, Any], snake: dict[str,
         ({"engine": 3}, "engine must be a mapping, and is 3"),
         (
             {"sweep": {"aicSystem": "x1"}},
-            f"sweep.aicSystem: unknown GPU 'x1' (expected one of {', '.join(GPUS)})",
+            f'sweep.aicSystem: unknown GPU "x1" (expected one of {", ".join(GPUS)})',
         ),
         ({"deployment": {}}, "deployment.model must be the name of a model, and is ''"),
         ({"sla": {"ttft": 0}}, "sla.ttft must be above 0 and at most 3.6e+06, and is 0"),

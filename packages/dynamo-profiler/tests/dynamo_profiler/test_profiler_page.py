@@ -64,7 +64,6 @@ f = L · 91 µs
 t(s) = max(2·P·s / F, W / B) + 2·L·d·s² / (g · peak · 0.33) + x(s) + f, where parameters in experts count 4 times
 t(s) + 8.7 ms
 s(b) = (W' + b·c·K) / B + 2·P·b / F + x(b) + f, where W' has min(1, b·P / all parameters) of the experts' bytes
-s(b) + t(c - 250)·(b-1) / 1000: half of the other prompts delay an answer of 500 tokens
 (0.9 · g · memory - W) / K
 itl = s(b); rate = b / (osl·s(b))
 ttft = 8.7 ms + t·(1 + u/(2·(1-u))) + isl·K / (g · 50 GB/s); rate = u / t
@@ -108,8 +107,6 @@ def test_the_formulas_of_the_page_are_those_of_the_code(model: str, gpu: Gpu, g:
         assert tokens * kept / (g * 50e9) == pytest.approx(engine.transfer_seconds(tokens))
     for answers, context in ((1, 350), (7, 3250), (200, 8000)):
         assert step(answers, context) == pytest.approx(engine.step_seconds(answers, context))
-        burst = step(answers, context) + prefill(context - 250) * (answers - 1) / 1000
-        assert burst == pytest.approx(engine.burst_seconds(answers, context))
     assert (0.9 * g * gpu.memory_bytes - stored) / kept == pytest.approx(engine.cache_tokens, abs=1)
 
 

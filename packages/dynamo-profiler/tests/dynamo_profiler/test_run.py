@@ -22,7 +22,7 @@ from dynamo_profiler.engine import Engine, Layout
 from dynamo_profiler.planner import planner_service
 from dynamo_profiler.run import Inputs
 from dynamoctl.authoring.lint import findings_of
-from dynamoctl.authoring.render import read_manifests
+from dynamoctl.authoring.manifest import read_manifests
 from kube_runtime.types.meta import Object
 from profiler_questions import a_configuration, graph_of, results_of, steps_and_results, workers_of
 
@@ -173,7 +173,7 @@ def test_the_curves_are_the_formulas_in_milliseconds() -> None:
     columns = (decode[entry] for entry in ("x_kv_usage", "y_context_length", "z_itl"))
     for share, context, time in zip(*columns, strict=True):
         answers = share * last.cache_tokens / context
-        assert time == pytest.approx(1000 * last.burst_seconds(answers, context), rel=1e-4)
+        assert time == pytest.approx(1000 * last.step_seconds(answers, context), rel=1e-4)
 
 
 def test_the_files_stay_small_at_the_finest_grain() -> None:
@@ -345,6 +345,5 @@ def test_formulas_take_over_where_the_kernels_of_no_layout_are_measured(
             results_of(known)
         return
     said, found = steps_and_results(known)
-    assert said[0].message.startswith("estimate without a GPU: ")
-    assert "by formulas (no table for 1 GPUs)" in said[1].message
+    assert "predicted by formulas, because no table for 1 GPUs, not measured" in said[0].message
     assert "by formulas" in found.choice.text()

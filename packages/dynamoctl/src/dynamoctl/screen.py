@@ -18,7 +18,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from kube_runtime.commandline import visible
+from kube_runtime.errors import visible
 
 _UNLIMITED = 10_000
 """Columns where there is no terminal, so that nothing is wrapped."""
@@ -57,7 +57,10 @@ def console(file: TextIO | None = None) -> Console:
 
 
 class _Table(Table):
-    """A table whose last column goes below each row where the terminal has no room beside it."""
+    """A table whose last columns go below each row where the terminal has no room beside the first.
+
+    With short texts in the last column its cells are wrapped instead: figures need their heads.
+    """
 
     cells: Sequence[Sequence[Text]] = ()
     """The rows, after the head if there is one."""
@@ -66,19 +69,23 @@ class _Table(Table):
         widths = [max(cell.cell_len for cell in column) for column in zip(*self.cells, strict=True)]
         *others, last = widths or [0]
         before = sum(others) + 2 * len(others)
-        if not others or before > options.max_width:
+        if not others or (before > options.max_width and last <= _READABLE):
             return super().__rich_console__(console, options)
         if before + min(last, _READABLE) <= options.max_width:
             return super().__rich_console__(console, options)
+        while len(others) > 1 and sum(others) + 2 * len(others) > options.max_width:
+            others.pop()
         return self._stacked(others)
 
     def _stacked(self, widths: Sequence[int]) -> RenderResult:
-        for number, (*row, text) in enumerate(self.cells):
-            for cell, width in zip(row, widths, strict=True):
+        for number, row in enumerate(self.cells):
+            first = row[: len(widths)]
+            for cell, width in zip(first, widths, strict=True):
                 cell.pad_right(width - cell.cell_len)
-            yield Text("  ").join(row)
-            if text.plain and not (self.show_header and number == 0):
-                yield Padding(text, (0, 0, 0, 2))
+            yield Text("  ").join(first)
+            below = [cell for cell in row[len(widths) :] if cell.plain]
+            if below and not (self.show_header and number == 0):
+                yield Padding(Text("  ").join(below), (0, 0, 0, 2))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:

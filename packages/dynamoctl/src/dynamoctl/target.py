@@ -1,15 +1,19 @@
 """The cluster of a command line, and the object that a command is about: `chat` or `dgd/chat`."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from cyclopts import CycloptsError
 
 from dynamo_graphs.graph import AsyncCluster
-from dynamo_graphs.reader import GRAPHS, NAME, S, Target
+from dynamo_graphs.reader import GRAPHS, NAME, NAME_IN_WORDS, NOUNS, STATED, S, Target
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.conditions import Stated
+from dynamo_operator.shared.problems import nearest
 from dynamoctl.options import Where
+from dynamoctl.screen import seconds
+from kube_runtime.client.kubeconfig import Overrides
 from kube_runtime.errors import ConfigError
 from kube_runtime.types.meta import Key
 
@@ -21,7 +25,8 @@ def parse_object(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
     """
     kind, slash, name = text.rpartition("/")
     if not NAME.fullmatch(name) or "/" in kind or (slash and not kind):
-        raise CycloptsError(f'invalid name "{text}" (expected NAME or KIND/NAME, for example dgd/chat)')
+        expected = f"NAME or KIND/NAME of {NAME_IN_WORDS}" if name else "NAME or KIND/NAME"
+        raise CycloptsError(f'invalid name "{text}" (expected {expected}, for example dgd/chat)')
     if not slash:
         return types[0], name
     return type_named(kind, types), name
@@ -53,13 +58,56 @@ def type_named(kind: str, types: tuple[type[S], ...]) -> type[S]:
     if chosen is None:
         names = [type_.DEFINITION.short_names[0] for type_ in types]
         expected = f"one of {', '.join(names)}" if len(names) > 1 else names[0]
-        raise CycloptsError(f'unsupported kind "{kind}" (expected {expected})')
+        raise CycloptsError(f'unsupported kind "{kind}" (expected {expected}){nearest(kind.lower(), names)}')
     return chosen
+
+
+_KUBECTL_KINDS = frozenset(
+    (
+        *("pod", "po", "deployment", "deploy", "replicaset", "rs", "service", "svc", "node", "no"),
+        *("namespace", "ns", "configmap", "cm", "secret", "job", "persistentvolumeclaim", "pvc", "crd"),
+        *("event", "ev", "ingress", "ing", "statefulset", "sts", "daemonset", "ds", "endpoint", "ep", "hpa"),
+    )
+)
+"""Kinds that people try here, in the singular."""
+
+
+def parse_selection(words: Sequence[str]) -> list[tuple[type[Stated], tuple[str, ...]]]:
+    """The kinds of `dynamoctl get` with the names of objects: no names are all objects of the kind.
+
+    It takes what kubectl takes: `dgd`, `dgd,dm`, `all`, `dgd chat test`, `dgd/chat dm/support`; and `chat`, a
+    graph, as the other commands.
+
+    Raises: CycloptsError.
+    """
+    first, *names = words or ("dgd",)
+    if any("/" in word for word in words):
+        chosen = dict[type[Stated], tuple[str, ...]]()
+        for word in words:
+            type_, name = parse_object(word, STATED)
+            chosen[type_] = (*chosen.get(type_, ()), name)
+        return [*chosen.items()]
+    if {first.lower(), first.lower().removesuffix("s")} & _KUBECTL_KINDS:
+        command = " ".join(("kubectl get", *words))
+        raise CycloptsError(
+            f"{first} are no objects of Dynamo (expected `{command}`, or `dynamoctl tree NAME`)"
+        )
+    if first.lower() == "all" and not names:
+        return [(type_, ()) for type_ in STATED]
+    if "," in first or any(first.lower() in _names(type_) for type_ in STATED):
+        types = dict.fromkeys(type_named(kind, STATED) for kind in first.split(","))
+        return [(type_, tuple(map(_valid, names))) for type_ in types]
+    return [(DynamoGraphDeployment, tuple(map(_valid, words)))]
+
+
+def _valid(name: str) -> str:
+    return parse_object(name, STATED)[1]
 
 
 def _names(type_: Any) -> set[str]:
     kind, definition = type_.KIND, type_.DEFINITION
-    full = {kind.name.lower(), kind.plural}
+    noun = NOUNS[type_]
+    full = {kind.name.lower(), kind.plural, noun, f"{noun}s"}
     grouped = {f"{name}{version}.{kind.group}" for name in full for version in ("", f".{kind.version}")}
     return {*definition.short_names, *full, *grouped}
 
@@ -71,11 +119,26 @@ def namespace_in_words(namespace: str) -> str:
 
 def cluster(where: Where) -> AsyncCluster:
     """The cluster of a command line, for `async with`. Raises: CycloptsError if the namespace is no name."""
+    overrides = _overrides(where)
     try:
-        return AsyncCluster(namespace=where.namespace, context=where.context, kubeconfig=where.kubeconfig)
+        return AsyncCluster(
+            namespace=where.namespace, context=where.context, kubeconfig=where.kubeconfig, overrides=overrides
+        )
     except ConfigError:
-        message = f'invalid namespace "{where.namespace}" (expected a name, for example prod)'
+        message = f'invalid namespace "{where.namespace}" (expected {NAME_IN_WORDS}, for example prod)'
         raise CycloptsError(message) from None
+
+
+def _overrides(where: Where) -> Overrides | None:
+    """What the flags of kubectl choose beside the context. Raises: CycloptsError."""
+    if where.as_groups and not where.as_user:
+        raise CycloptsError("--as-group requires --as, for example --as jane --as-group developers")
+    impersonated = [("Impersonate-User", where.as_user)] if where.as_user else []
+    impersonated += [("Impersonate-Group", group) for group in where.as_groups]
+    text = where.request_timeout
+    limit = int(text) if text.isascii() and text.isdigit() else seconds(text) if text else 0
+    overrides = Overrides(where.cluster, where.user, tuple(impersonated), limit or None)
+    return overrides if overrides != Overrides() else None
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ import pytest
 
 from dynamo_operator.documents import documents
 from dynamoctl.authoring.convert import convert
-from dynamoctl.authoring.render import read_manifests
+from dynamoctl.authoring.manifest import read_manifests
 from dynamoctl.options import ConvertOptions
 from kube_runtime.errors import ConfigErrors
 

@@ -17,7 +17,7 @@ from dynamo_operator.admission.decide import RULES, AnyRules, ReviewContext, dec
 from dynamo_operator.component.validate import most_bytes
 from dynamo_operator.settings import RenderSettings
 from dynamoctl.authoring.lint import Output, editor_schema, explained, field_of, lint, print_field
-from dynamoctl.authoring.render import selected
+from dynamoctl.authoring.manifest import selected
 from dynamoctl.screen import plain
 from specs import MANIFEST as GOOD
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -22,9 +23,25 @@ def printed(capsys: pytest.CaptureFixture[str], *args: str) -> str:
 
 def test_profile_prints_the_front_and_the_choice_with_its_error(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "profile", *LLAMA)
-    assert "TOK/S/GPU" in text
-    assert "by formulas: ttft" in text.splitlines()[-1]
-    assert "± 40%" in text
+    (head,) = (line for line in text.splitlines() if line.startswith("CHOICE"))
+    (chosen,) = (line for line in text.splitlines() if line.startswith("safer "))
+    cells = dict(zip(re.split(" {2,}", head), re.split(" {2,}", chosen), strict=True))
+    assert float(cells["REQ/S"]) >= 1
+    *_, first, second = text.splitlines()
+    assert first.startswith(f"Safer: {cells['GPUS']} x h200_sxm, ")
+    assert "by formulas: ttft" in first
+    assert "± 40%" in first
+    assert second.startswith("If predictions are exact: ")
+
+
+def test_new_prints_the_manifest_and_its_reasons_and_no_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    execute(app(), ["new", "chat", *LLAMA])
+    out, err = capsys.readouterr()
+    assert "" == err
+    note, safer, exact = (line for line in out.splitlines() if line.startswith("# "))
+    assert "predicted by formulas" in note
+    assert safer.startswith("# safer: 6 x h200_sxm")
+    assert exact.startswith("# if predictions are exact: ")
 
 
 def test_profile_writes_every_format_and_both_pictures(
@@ -44,11 +61,11 @@ def test_profile_writes_every_format_and_both_pictures(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--ttft", "1"], "sla.ttft of 1 ms cannot be met: the fastest engine, 8 x h200_sxm"),
-        (["--gpu", "voodoo"], "hardware.gpuType: unknown GPU 'voodoo' (expected one of"),
+        (["--ttft", "1"], "--ttft of 1 ms cannot be met: the fastest engine, 8 x h200_sxm"),
+        (["--gpu", "voodoo"], '--gpu: unknown GPU "voodoo" (expected one of'),
         (["--precision", "fp4", "--model", "Qwen/Qwen3-8B"], "Qwen/Qwen3-8B is not published in fp4"),
-        (["--model", "acme/secret"], "unknown size of model 'acme/secret'"),
-        (["--max-gpus", "1"], "analytic.maxGpus of 1 is too low"),
+        (["--model", "acme/secret"], "such as 7B; provide its config.json with --model-config\n"),
+        (["--max-gpus", "1"], "--max-gpus of 1 is too low"),
     ],
 )
 def test_what_cannot_be_found_has_a_message_of_its_own(
@@ -68,7 +85,7 @@ def test_a_model_that_is_not_built_in_has_its_own_config(
     file = tmp_path / "config.json"
     file.write_text(json.dumps(dict(models()["Qwen/Qwen3-8B"].config)), encoding="utf-8")
     text = printed(capsys, "profile", "--model", "acme/secret", "--model-config", str(file))
-    assert "acme/secret with 8.19 billion parameters" in text
+    assert "acme/secret, 8.19 billion parameters of 16 bits, on h100_sxm; " in text
 
 
 @pytest.mark.parametrize("backend", ["vllm", "sglang", "trtllm"])

@@ -15,7 +15,10 @@ from dynamo_legacy.api import DynamoDeployment
 from dynamo_operator.crds import RESOURCES, custom_resource_definitions
 from dynamo_operator.documents import documents
 from dynamo_operator.models.api import DynamoModel
-from dynamoctl.authoring.render import print_objects, read_manifests, selected
+from dynamo_operator.settings import RenderSettings
+from dynamoctl.authoring.lint import errors_of
+from dynamoctl.authoring.manifest import position, read_manifests, selected
+from dynamoctl.authoring.render import print_objects
 from dynamoctl.main import app
 from kube_runtime.errors import ConfigError
 
@@ -116,6 +119,22 @@ def test_objects_get_the_namespace_of_the_command_line_unless_they_have_another(
     ] == render.refused(path, namespace="b")
 
 
+def test_all_problems_that_lint_reports_are_listed_by_file_and_line(render: Render) -> None:
+    bad = GRAPH.replace("replicas: 2", "replcias: 2\n      replicas: two").replace("name: Qwen", "nme: Qwen")
+    later = render.file(COMPONENT.replace("image:", "imagee:"), "b.yaml")
+    first = render.file(bad, "a.yaml")
+    problems = render.refused(later, first)
+    places = [position(problem.partition(": ")[0]) for problem in problems]
+    assert sorted(places, key=lambda place: (place[0] == str(first), place)) == places
+    linted = [
+        str(error)
+        for manifest in read_manifests([str(later), str(first)])
+        for error in errors_of(manifest, "", RenderSettings())
+    ]
+    assert linted == problems
+    assert 5 <= len(linted)
+
+
 def test_several_documents_lists_folders_and_standard_input_are_read(
     render: Render, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +180,34 @@ def test_an_object_given_twice_is_refused(render: Render) -> None:
     path = render.file(f"{COMPONENT}---\n{COMPONENT}")
     message = f"{path}:12:3: metadata.name: duplicate object, first defined at {path}:1:1"
     assert [message] == render.refused(path)
+
+
+def test_sub_folders_are_read_on_request_and_named_otherwise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in (
+        "a.yaml",
+        "tasks/b.yaml",
+        "tasks/more/c.yml",
+        "gitops/d.json",
+        ".hidden/e.yaml",
+        "text/f.txt",
+    ):
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(
+            f"kind: {file.stem}\n" if file.suffix != ".json" else '{"kind": "d"}', encoding="utf-8"
+        )
+    everything = [it.value["kind"] for it in read_manifests([str(tmp_path)], is_recursive=True)]
+    assert (["a", "d", "b", "c"], "") == (everything, capsys.readouterr().err)
+    (only,) = read_manifests([str(tmp_path)])
+    assert "a" == only.value["kind"]
+    note = "2 sub-folders with manifests not read: gitops, tasks; -R reads them"
+    assert f"note: {tmp_path}: {note}\n" == capsys.readouterr().err
+    (tmp_path / "a.yaml").unlink()
+    with pytest.raises(ExceptionGroup) as caught:
+        read_manifests([str(tmp_path)])
+    assert [f"{tmp_path}: no YAML or JSON file found; {note}"] == [str(it) for it in caught.value.exceptions]
 
 
 def test_unreadable_sources_are_all_named(tmp_path: Path) -> None:
@@ -286,7 +333,7 @@ def test_a_facts_file_says_what_the_cluster_has_or_is_refused_with_its_place(ren
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    app()(["crds", *arguments])
+    app()(["install", "crds", *arguments])
     return capsys.readouterr().out
 
 

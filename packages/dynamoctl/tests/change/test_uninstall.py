@@ -1,4 +1,4 @@
-"""`dynamoctl uninstall`: what it takes from objects, and what remains."""
+"""`dynamoctl install cleanup`: what it takes from objects, and what remains."""
 
 import asyncio
 

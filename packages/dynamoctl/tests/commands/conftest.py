@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dynamoctl.main import app
-from kube_runtime.commandline import execute
+from dynamoctl.main import run
 from scripted.connections import connect_to
 from simulated.server import Server
 
@@ -17,7 +16,7 @@ def usage_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
 
     def of(line: str) -> str:
         with pytest.raises(SystemExit) as end:
-            execute(app(), line.split(" "))
+            run(line.split(" "))
         assert 2 == end.value.code
         return capsys.readouterr().err
 

@@ -15,15 +15,19 @@ from scripted.transport import Script
 from simulated.server import Server
 
 GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
+MODELS = "/apis/nvidia.com/v1alpha1/dynamomodels"
 
 
 @pytest.fixture(autouse=True)
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
-    """A cluster with one graph, `prod/chat`."""
+    """A cluster with one graph, `prod/chat`, and one model, `prod/lora`."""
     found = Server()
     metadata = {"namespace": "prod", "name": "chat"}
     services: Object = {"Decode": {}, "Frontend": {}}
     found.storage.create(GRAPHS, {"metadata": metadata, "spec": {"services": services}})
+    found.storage.create(MODELS, {"metadata": {"namespace": "prod", "name": "lora"}})
+    for name in ("prod", "test"):
+        found.storage.create("/api/v1/namespaces", {"metadata": {"name": name}})
     connect_to(found, monkeypatch)
     return found
 
@@ -39,7 +43,18 @@ def words(*line: str) -> list[str]:
         (("rollout", "re"), ["restart", "resume"]),
         (("get", "dg"), ["dgd", "dgdsa", "dgdr"]),
         (("get", "--all"), ["--all-namespaces"]),
-        (("get", "-o", ""), ["table", "wide", "json", "yaml", "name"]),
+        (("get", "dgd", "-n", "prod", ""), ["chat"]),
+        (("get", "dm", "-n", "prod", ""), ["lora"]),
+        (("get", "-n", "prod", "dm/"), ["dm/lora"]),
+        (("get", "-n", "prod", "ch"), ["chat"]),
+        (("get", "-n", "prod", "dgd", "chat", ""), []),
+        (("-n", "prod", "get", "dgd", ""), ["chat"]),
+        (("-n", "prod", "sta"), ["status"]),
+        (("get", "-o", ""), ["wide", "json", "yaml", "name", "jsonpath="]),
+        (("why", "-o", "j"), ["json", "jsonpath="]),
+        (("status", "-n", "prod", "dg"), ["dgd/", "dgdsa/", "dgdr/"]),
+        (("status", "-n", "prod", "dm/"), ["dm/lora"]),
+        (("status", "-n", "prod", "dm", ""), ["lora"]),
         (("status", "-n", "prod", ""), ["chat"]),
         (("status", "--namespace=prod", "ch"), ["chat"]),
         (("rollout", "pause", "-n", "prod", ""), ["chat"]),

@@ -19,7 +19,7 @@ class WithoutKinds:
     """A cluster without our CRDs, and with nothing of what a check reads."""
 
     async def send(self, request: Request) -> Answer:
-        if "nvidia.com/" in request.path:
+        if "nvidia.com" in request.path:  # our kinds, and the Lease of an operator
             return answer(404, {"kind": "Status", "code": 404, "message": "no such kind"})
         return answer(200, {"gitVersion": "v1.36.3", "metadata": {}, "items": []})
 
@@ -64,3 +64,14 @@ def test_a_cluster_that_does_not_answer_fails_all_four(
     for name in ("kubectl Connectivity", "Default StorageClass", "GPU Operator"):
         assert f"fail     {name}: " in printed
     assert printed.endswith("Summary: 0 passed, 4 failed\n")
+
+
+def test_a_missing_operator_is_the_first_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    connect_to(WithoutKinds(), monkeypatch)
+    assert 1 == asyncio.run(print_findings(CheckOptions(namespace="team-a"), "text"))
+    head, first, remedy, *_ = capsys.readouterr().out.splitlines()
+    assert "checks failed: Operator, " in head
+    assert first.startswith("fail     Operator: none found: no Lease kube-system/dynamo.nvidia.com")
+    assert "dynamoctl install --print | kubectl apply --server-side -f -" in remedy

@@ -10,7 +10,7 @@ from cyclopts import CycloptsError
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.conditions import Stated
 from dynamoctl.inspect.listing import overview, overview_json, print_list, rows, value_at
-from dynamoctl.options import Where
+from dynamoctl.options import LISTING, ListOptions, Where
 from dynamoctl.screen import plain, table
 from kube_runtime.types.meta import Object
 from scripted.connections import connect_to
@@ -71,15 +71,14 @@ def test_a_path_of_a_column(path: str, value: str | None) -> None:
 
 
 def listed(kind: str = "dgd", output: str = "table", **options: bool) -> int:
-    everywhere = options.get("everywhere", False)
-    where = Where(namespace="prod")
-    return asyncio.run(print_list(kind, where, output, everywhere=everywhere, selector="", watch=False))
+    where, choices = Where(namespace="prod"), ListOptions(everywhere=options.get("everywhere", False))
+    return asyncio.run(print_list([kind], where, output, choices))
 
 
 def test_names_for_scripts(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     server.storage.create(GRAPHS, a_graph("chat"))
     assert 0 == listed(output="name")
-    assert "dynamographdeployments.nvidia.com/chat\n" == capsys.readouterr().out
+    assert "dynamographdeployment.nvidia.com/chat\n" == capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("server")
@@ -102,7 +101,7 @@ def test_a_list_without_objects(
 def test_a_namespace_that_would_be_another_path(server: Server, namespace: str) -> None:
     where = Where(namespace=namespace)
     with pytest.raises(CycloptsError, match="invalid namespace"):
-        asyncio.run(print_list("dgd", where, "table", everywhere=False, selector="", watch=False))
+        asyncio.run(print_list(["dgd"], where, "table", LISTING))
     assert [] == server.requests
 
 
@@ -119,7 +118,7 @@ def test_a_service_of_which_nothing_is_known_has_no_numbers() -> None:
 
 def test_a_spec_that_is_not_reconciled_yet_is_reported() -> None:
     edited = a_graph_of_overview(READY, generation=2)
-    assert lines(edited)[0].endswith("not ready")
+    assert lines(edited)[0].endswith("not ready, generation 2 has not been reconciled")
     assert "Status is behind generation 2: the status describes generation 1." in (lines(edited)[-1])
     assert overview_json(edited)["observed"] is False
 

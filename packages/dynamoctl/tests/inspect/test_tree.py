@@ -84,5 +84,5 @@ def test_objects_that_own_each_other_end() -> None:
 
 def test_the_tree_as_json() -> None:
     found = a_tree(a_pod("p", owner="u-chat"))
-    pod = {"kind": "Pod", "name": "p", "ready": True, "note": "Running", "children": []}
+    pod = {"apiVersion": "v1", "kind": "Pod", "name": "p", "ready": True, "note": "Running", "children": []}
     assert [pod] == found["children"]

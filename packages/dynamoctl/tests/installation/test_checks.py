@@ -2,11 +2,13 @@
 
 import base64
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from dynamo_graphs.operators import Running
 from dynamoctl.installation import checks
 from dynamoctl.installation.checks import CheckResult, Definition, Finding, Project, StorageClass
 from dynamoctl.installation.manifests import Choices, manifests
@@ -32,9 +34,9 @@ def node(gpus: str = "", *, is_labelled: bool = True) -> Node:
     return Node(metadata=Metadata(name="n", labels=labels), status=kinds.NodeStatus(allocatable=allocatable))
 
 
-def gpu_operator(*phases: str) -> Finding:
+def gpu_operator(*phases: str, has_gpus: bool = False) -> Finding:
     pods = [Pod(metadata=Metadata(name="p"), status=kinds.PodStatus(phase=each)) for each in phases]
-    return checks.gpu_operator(pods)
+    return checks.gpu_operator(pods, has_gpus=has_gpus)
 
 
 def definition(kind: Kind, *served: str, stored: tuple[str, ...] = ()) -> dict[str, Definition]:
@@ -76,17 +78,27 @@ def lease(renewed: str | None, namespace: str = "n") -> Lease:
 HELD, LOST = "2026-01-01T00:01:55.000000Z", "2026-01-01T00:01:40.000000Z"
 
 
-def leader(found: Lease | None, *, is_before: bool = False) -> Finding:
-    return checks.leader(found, NOW, is_before=is_before)
+def leader(found: Lease | None, *alone: Running, is_before: bool = False) -> Finding:
+    return checks.leader(found, alone, NOW, is_before=is_before)
+
+
+def absent(
+    found: Lease | None,
+    *running: Running,
+    own: Sequence[str] = (),
+    waiting: Sequence[str] = (),
+    reconciled: int = 0,
+) -> Finding:
+    return checks.absent(found, running, NOW, own=own, waiting=waiting, reconciled=reconciled)
+
+
+def operator(number: int = 0, *, ready: int = 1, elects: bool = False, namespace: str = "") -> Running:
+    account, deployment = Key("dynamo-system", f"operator-{number}"), Key("dynamo-system", "manager")
+    return Running(deployment, account, namespace, elects, ready)
 
 
 def own_operators(**renewed: str) -> Finding:
     return checks.own_operators([lease(time, name) for name, time in renewed.items()], NOW)
-
-
-def without_election(count: int, *, is_before: bool) -> Finding:
-    accounts = [Key("dynamo-system", f"operator-{number}") for number in range(count)]
-    return checks.without_election(accounts, is_before=is_before)
 
 
 def quota(*used: str) -> Finding:
@@ -106,8 +118,8 @@ OURS = "reg.example.com:5000/a:1"
 @pytest.mark.parametrize(
     ("found", "verdict", "text", "remedy"),
     [
-        (checks.default_storage([]), FAIL, "no StorageClass found", "install a storage provisioner"),
-        (checks.default_storage([storage("b"), storage("a")]), FAIL, "none of a, b", "kubectl patch"),
+        (checks.default_storage([]), WARNING, "no StorageClass found", "install a storage provisioner"),
+        (checks.default_storage([storage("b"), storage("a")]), WARNING, "none of a, b", "kubectl patch"),
         (checks.default_storage([storage("a", is_default=True), storage("b")]), OK, "a", ""),
         (checks.default_storage([storage("a", is_default=True)] * 2), WARNING, "several: a, a", "remove"),
         (checks.gpus([]), FAIL, "no node reports GPUs", "install the NVIDIA GPU operator"),
@@ -115,6 +127,7 @@ OURS = "reg.example.com:5000/a:1"
         (checks.gpus([node("8"), node("4"), node()]), OK, "12 GPUs on 3 nodes", ""),
         (gpu_operator(), FAIL, "no pods found with app=gpu-operator", "install"),
         (gpu_operator("Pending", "Failed"), FAIL, "0 of 2 pods run", "install"),
+        (gpu_operator(has_gpus=True), WARNING, "but nodes report GPUs", "only needed if drivers"),
         (gpu_operator("Running", "Pending"), WARNING, "1 of 2 pods run", "kubectl get pods"),
         (gpu_operator("Running", "Running"), OK, "2 of 2 pods run", ""),
         (checks.kubernetes_version("v1.36.3"), OK, "v1.36.3", ""),
@@ -122,9 +135,19 @@ OURS = "reg.example.com:5000/a:1"
         (checks.kubernetes_version("v1.26.9"), FAIL, "v1.26.9 is too old", "use 1.27 or newer"),
         (definitions({}, is_before=True), OK, "none is installed yet", ""),
         (definitions({}), FAIL, "missing: as.x.io, bs.x.io", "helm upgrade --install dynamo-crds"),
-        (definitions(definition(A, "v1"), is_before=True), FAIL, "missing: bs.x.io", "dynamoctl crds"),
+        (
+            definitions(definition(A, "v1"), is_before=True),
+            FAIL,
+            "missing: bs.x.io",
+            "dynamoctl install crds",
+        ),
         (definitions(BOTH), OK, "all 2 are installed", ""),
-        (definitions(BOTH | definition(A, "v2")), FAIL, "not served in v1: as.x.io", "dynamoctl crds"),
+        (
+            definitions(BOTH | definition(A, "v2")),
+            FAIL,
+            "not served in v1: as.x.io",
+            "dynamoctl install crds",
+        ),
         (
             definitions(BOTH | definition(A, "v1", stored=("v1alpha1", "v1"))),
             *(WARNING, "no longer defined: as.x.io in v1alpha1", "migrating stored versions"),
@@ -148,15 +171,44 @@ OURS = "reg.example.com:5000/a:1"
         (leader(None, is_before=True), OK, "no operator leads", ""),
         (leader(lease(HELD), is_before=True), WARNING, "pod-1 leads, by Lease n/l", "upgrade that release"),
         (leader(lease(HELD)), OK, "pod-1 leads, by Lease n/l", ""),
-        (leader(lease(LOST), is_before=True), OK, "pod-1 did until its Lease expired", ""),
-        (leader(lease("0000-01-01T00:00:00.000000Z")), OK, "until its Lease expired", ""),
-        (leader(lease(None)), OK, "until its Lease expired", ""),
+        (leader(lease(LOST), is_before=True), OK, "no operator leads; pod-1 has not renewed its Lease", ""),
+        (leader(None, operator(), is_before=True), WARNING, "dynamo-system/operator-0 runs", ELECT),
+        (absent(lease(LOST)), FAIL, "since 2026-01-01T00:01:40Z (20 seconds)", "dynamoctl dev up"),
+        (
+            absent(lease("0000-01-01T00:00:00.000000Z")),
+            FAIL,
+            "pod-1 has not renewed its Lease n/l",
+            "get pods",
+        ),
+        (absent(lease(None)), FAIL, "pod-1 has not renewed its Lease n/l", "kubectl get pods -A"),
+        (absent(None), FAIL, "no Lease kube-system/dynamo.nvidia.com and no Deployment", "install --print"),
+        (absent(None, waiting=["p/chat"]), FAIL, "1 graph not reconciled: p/chat", "install --print"),
+        (
+            absent(lease(LOST), waiting=list("abcdef")),
+            FAIL,
+            "6 graphs not reconciled: a, b, c, d, e and 1",
+            "l",
+        ),
+        (absent(None, reconciled=2), WARNING, "2 graphs reconciled", "start it with --leader-elect"),
+        (absent(None, own=["b", "a"]), OK, "namespaces with their own: a, b", ""),
+        (absent(None, own=["b"], waiting=["p/chat"]), FAIL, "p/chat", "install --print"),
+        (
+            absent(lease(LOST), operator(elects=True, ready=0)),
+            *(
+                FAIL,
+                "Deployment dynamo-system/manager has 0 ready pods",
+                "kubectl describe pods -n dynamo-system",
+            ),
+        ),
+        (absent(None, operator()), OK, "dynamo-system/operator-0 runs without leader", ""),
+        (absent(None, operator(ready=0)), FAIL, "has 0 ready pods", "kubectl describe pods"),
+        (
+            absent(None, operator(), operator(1)),
+            *(WARNING, "operator-0, dynamo-system/operator-1 runs", ELECT),
+        ),
         (own_operators(), OK, "none", ""),
         (own_operators(a=LOST), OK, "none; until its Lease expired also a", ""),
         (own_operators(a=LOST, b=HELD), OK, "b; until its Lease expired also a", ""),
-        (without_election(1, is_before=False), OK, "dynamo-system/operator-0 runs without leader", ""),
-        (without_election(1, is_before=True), WARNING, "dynamo-system/operator-0 runs", ELECT),
-        (without_election(2, is_before=False), WARNING, "operator-0, dynamo-system/operator-1 runs", ELECT),
         (quota(), OK, "no quota found", ""),
         (quota("3"), OK, "q/requests.nvidia.com/gpu: 5 left", ""),
         (quota("8"), WARNING, "exhausted: q/requests.nvidia.com/gpu", "kubectl describe resourcequota"),

@@ -17,7 +17,7 @@ IMAGE = re.compile(
     r"(?:[a-z0-9.-]+(?::\d+)?/)?[a-z0-9][a-z0-9._/-]*:(?!\d+$)\w[\w.-]*(?:@sha256:[0-9a-f]{64})?"
 )
 NO_IMAGES = re.compile(
-    r"(?:system|f):[\w:-]+|dynamo(?:_operator|_legacy|ctl)\.[\w.]+:\w+|repository:version|w:gz"
+    r"(?:system|f):[\w:-]+|dynamo(?:_operator|_legacy|_profiler|ctl)\.[\w.]+:\w+|repository:version|w:gz"
 )
 """Groups of Kubernetes, managed fields, entry points of Python, any tag of an older graph, a mode of tar."""
 FIXED = re.compile(r":[a-z]?\d+\.\d+\.\d+(?:-[\w.]+)?$|@sha256:[0-9a-f]{64}$")

@@ -1,4 +1,4 @@
-"""What `dynamoctl install` and `dynamoctl images` print."""
+"""What `dynamoctl install` and `dynamoctl install images` print."""
 
 from typing import Any
 
@@ -51,7 +51,8 @@ def test_the_namespace_and_the_definitions_come_first_and_may_be_left_out() -> N
 
 
 @pytest.mark.parametrize(
-    ("line", "message"), [("install", "add --print"), ("images --output=pairs", "requires --registry")]
+    ("line", "message"),
+    [("install", "add --print"), ("install images --output=pairs", "requires --registry")],
 )
 def test_a_command_without_what_it_needs_says_what_to_add(line: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
@@ -72,7 +73,9 @@ def test_a_registry_takes_the_place_of_a_registry_only(image: str, expected: str
 
 
 def test_images_to_copy_come_with_their_new_names(capsys: pytest.CaptureFixture[str]) -> None:
-    app()(["images", "--registry=mirror.example.com", "--output=pairs"], result_action="return_value")
+    app()(
+        ["install", "images", "--registry=mirror.example.com", "--output=pairs"], result_action="return_value"
+    )
     lines = capsys.readouterr().out.splitlines()
     pairs = [line.split(" ") for line in lines]
     assert [f"dynamo-operator:{version()}", f"mirror.example.com/dynamo-operator:{version()}"] == pairs[0]

@@ -12,7 +12,7 @@ from typing import Final
 
 from cyclopts import App, CycloptsError, Parameter
 
-from kube_runtime.errors import OperatorError, Unreachable, leaves
+from kube_runtime.errors import OperatorError, Unreachable, leaves, visible
 
 
 class ExitCode(IntEnum):
@@ -64,17 +64,6 @@ def reported(errors: list[OperatorError]) -> ExitCode:
 def one_line(text: str) -> str:
     """The visible text in one line, with single spaces."""
     return " ".join(visible(text).split())
-
-
-def visible(text: str) -> str:
-    """The text in one line, without control and invisible characters.
-
-    Messages from a cluster may contain them, for example the end of a container's log.
-    """
-    return "".join(
-        char if char.isprintable() else " " if char.isspace() else "\N{REPLACEMENT CHARACTER}"
-        for char in text
-    )
 
 
 def _output_is_unread() -> bool:
@@ -144,5 +133,7 @@ def execute(app: App, arguments: Sequence[str]) -> object:
         with exit_on_error():
             return app(arguments)
     except CycloptsError as error:
-        print(f"error: {one_line(str(error))}", file=sys.stderr)
+        from kube_runtime.usage import usage_message
+
+        print(f"error: {one_line(usage_message(app, error))}", file=sys.stderr)
         sys.exit(ExitCode.USAGE)

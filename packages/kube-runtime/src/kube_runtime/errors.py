@@ -16,9 +16,10 @@ OperatorError
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from kube_runtime.types.meta import Key, Kind, Object
+if TYPE_CHECKING:  # a command line imports errors before it knows its command
+    from kube_runtime.types.meta import Key, Kind, Object
 
 E = TypeVar("E", bound=BaseException)
 
@@ -63,9 +64,9 @@ class ApiError(OperatorError):
     code: int
     reason: str
     message: str
-    kind: Kind | None = None
-    key: Key | None = None
-    details: Object | None = None
+    kind: "Kind | None" = None
+    key: "Key | None" = None
+    details: "Object | None" = None
     retry_after_seconds: float | None = None
     method: str = ""
 
@@ -113,7 +114,7 @@ class ServerFailure(ApiError):
 class DecodeError(OperatorError):
     """One object does not fit its type; `key` is None if even its name is unreadable."""
 
-    def __init__(self, kind: Kind | None, key: Key | None, message: str) -> None:
+    def __init__(self, kind: "Kind | None", key: "Key | None", message: str) -> None:
         subject = " ".join(str(part) for part in (kind, key) if part)
         super().__init__(f"{subject}: {message}" if subject else message)
         self.kind = kind
@@ -150,3 +151,14 @@ def leaves(group: BaseExceptionGroup[E]) -> Iterator[E]:
             yield from leaves(error)
         else:
             yield error
+
+
+def visible(text: str) -> str:
+    """The text in one line, without control and invisible characters.
+
+    Messages from a cluster may contain them, for example the end of a container's log.
+    """
+    return "".join(
+        char if char.isprintable() else " " if char.isspace() else "\N{REPLACEMENT CHARACTER}"
+        for char in text
+    )

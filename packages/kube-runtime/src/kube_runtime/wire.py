@@ -7,14 +7,14 @@ a decoded object is replaced by a copy.
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Final, NewType
+from typing import Final, NewType, Protocol
 from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import Raw, inspect, structs
 
 from kube_runtime.errors import DecodeError, Invalid, TooLarge
-from kube_runtime.types.meta import Key, Kind, R, Resource, Struct, decoder_of
+from kube_runtime.types.meta import Key, Kind, Object, R, Resource, Struct, decoder_of
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of msgspec for JSON that does not fit the type, is not UTF-8, or is nested too deeply."""
@@ -22,19 +22,45 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 UNLIMITED: Final = 0
 
 
-def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
-    """Decode one object; the result has no reference to `raw`.
+class Translation(Protocol):
+    """Between the version in which the API server stores a kind, and the one of our types.
+
+    Requests for the stored version need no conversion webhook, which may be ours and not run yet.
+    """
+
+    @property
+    def stored(self) -> Kind:
+        """The kind in its stored version."""
+
+    def read(self, raw: bytes | Raw) -> bytes:
+        """A stored object in the version of our types, as JSON text. Raises: ValueError."""
+
+    def written(self, body: Object) -> Object:
+        """An object to be created or applied, in the stored version. Raises: ValueError."""
+
+    def patch(self, patch: Object) -> Object:
+        """A JSON merge patch, in the stored version. Raises: ValueError."""
+
+
+def decode(
+    type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED, translation: Translation | None = None
+) -> R:
+    """Decode one object, which `translation` turns into the version of the type.
+
+    The result has no reference to `raw`.
 
     Raises:
         TooLarge: the object has more than `most_bytes`, or with a limit too many annotations or too large a
             status.
-        DecodeError: the JSON does not fit the type.
+        DecodeError: the JSON does not fit the type, or cannot be translated.
     """
     try:
         if most_bytes != UNLIMITED and bytes_over(raw, most_bytes):
             # Without the size, which reports of it in the status change: each would cause another.
             text = f"the object has more than {most_bytes} bytes"
             raise TooLarge(type_.KIND, key_in(raw), text)
+        if translation is not None and not type_.METADATA_ONLY:
+            raw = translation.read(raw)
         try:
             resource: R = decoder_of(type_).decode(raw)
         except RecursionError:
@@ -44,20 +70,20 @@ def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
         if most_bytes != UNLIMITED and (text := _uncounted_over(resource, raw)):
             raise TooLarge(type_.KIND, resource.key, text)
         _detach(resource)
-    except UNREADABLE as error:
+    except (*UNREADABLE, ValueError) as error:
         raise DecodeError(type_.KIND, key_in(raw), str(error)) from error
     return resource
 
 
 def decode_items(
-    type_: type[R], items: list[Raw], most_bytes: int = UNLIMITED
+    type_: type[R], items: list[Raw], most_bytes: int = UNLIMITED, translation: Translation | None = None
 ) -> tuple[list[R], list[DecodeError]]:
     """Decode the objects of a list, with an error for each one that does not fit its type or is too large."""
     good: list[R] = []
     broken: list[DecodeError] = []
     for item in items:
         try:
-            good.append(decode(type_, item, most_bytes))
+            good.append(decode(type_, item, most_bytes, translation))
         except DecodeError as error:
             broken.append(error)
     return good, broken

@@ -1,15 +1,12 @@
-"""Whose fields are whose after an earlier operator: the sets of fields, and the requests that it takes."""
+"""Whose fields are whose after an earlier operator: the requests that it takes."""
 
 import asyncio
-import copy
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from field_sets import entry
 from kube_runtime.apply.applier import Applier, Controlled, Shared, controller_reference
 from kube_runtime.apply.result import Obstacle, Verb
 from kube_runtime.apply.writer import (
@@ -19,7 +16,6 @@ from kube_runtime.apply.writer import (
     UnselectedObjects,
     Writer,
     complement,
-    with_manager,
 )
 from kube_runtime.cache.store import FETCHED_SECONDS
 from kube_runtime.errors import Conflict
@@ -33,96 +29,8 @@ pytestmark = pytest.mark.looptime
 MARK = "example.com/earlier"
 HASH = "example.com/hash"
 GENERATION = "example.com/owner-generation"
-OURS = "operator"
 OWNER = Gadget(Metadata("owner", NAMESPACE, "owner-uid"))
 BOOKS: Object = {"f:metadata": {"f:annotations": {f"f:{MARK}": {}}}}
-
-Paths = frozenset[tuple[str, ...]]
-names = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"'])
-paths = st.frozensets(st.lists(names, min_size=1, max_size=4).map(tuple), max_size=12)
-
-
-def fields(members: Paths) -> Object:
-    """A set of paths in the format FieldsV1."""
-    result: dict[str, Any] = {}
-    for path in sorted(members, key=len):
-        at = result
-        for name in path:
-            at = at.setdefault(name, {})
-    for path in members:
-        at = result
-        for name in path:
-            at = at[name]
-        if at:
-            at["."] = {}
-    return result
-
-
-def members(found: Object, at: tuple[str, ...] = ()) -> Paths:
-    """The paths of a set in the format FieldsV1."""
-    result: set[tuple[str, ...]] = set()
-    for name, inside in found.items():
-        if name == ".":
-            result.add(at)
-        elif inside:
-            result |= members(inside, (*at, name))
-        else:
-            result.add((*at, name))
-    return frozenset(result)
-
-
-def entry(manager: str, operation: str, owned: Object, **more: str) -> Object:
-    return {
-        "manager": manager,
-        "operation": operation,
-        "apiVersion": "v1",
-        "time": "2026-01-01T00:00:00Z",
-        "fieldsType": "FieldsV1",
-        "fieldsV1": owned,
-        **more,
-    }
-
-
-def with_books(owned: Paths) -> Object:
-    return {**fields(owned), **copy.deepcopy(BOOKS)}
-
-
-@given(paths, paths, paths, paths, st.booleans())
-def test_what_the_earlier_operator_owned_is_ours_and_nothing_of_others_changes(
-    first: Paths, second: Paths, ours: Paths, foreign: Paths, we_have_applied: bool
-) -> None:
-    others = [
-        entry("kubectl-edit", "Update", fields(foreign)),
-        entry("manager", "Update", fields(foreign), subresource="status"),
-        entry("manager", "Update", fields(foreign), apiVersion="v2"),
-        entry("manager", "Apply", fields(foreign)),
-        entry("horizontal-pod-autoscaler", "Update", fields(foreign), subresource="scale"),
-    ]
-    own = [entry(OURS, "Apply", fields(ours))] if we_have_applied else []
-    theirs = [entry("manager", "Update", with_books(first)), entry("manager", "Update", fields(second))]
-    before = [*theirs, *others, *own]
-    untouched = copy.deepcopy(before)
-    after = with_manager(before, mark=MARK, manager=OURS)
-    assert after is not None
-    assert untouched == before
-    (result,) = [each for each in after if each not in others]
-    assert (OURS, "Apply", "v1") == (result["manager"], result["operation"], result["apiVersion"])
-    wanted = members(with_books(first)) | second | (ours if we_have_applied else frozenset())
-    assert wanted == members(result["fieldsV1"])
-    assert all(each in after for each in others)
-    assert len(others) + 1 == len(after)
-    assert with_manager(after, mark=MARK, manager=OURS) is None
-
-
-@given(st.lists(paths, max_size=3))
-def test_without_the_books_of_the_earlier_operator_nothing_moves(foreign: list[Paths]) -> None:
-    entries = [entry(f"m{at}", "Update", fields(each)) for at, each in enumerate(foreign)]
-    assert with_manager(entries, mark=MARK, manager=OURS) is None
-
-
-def test_entries_in_a_format_that_we_do_not_know_stay() -> None:
-    unknown = {**entry("manager", "Update", BOOKS), "fieldsType": "FieldsV2"}
-    assert with_manager([unknown], mark=MARK, manager=OURS) is None
 
 
 def earlier(name: str, size: int) -> Object:
@@ -155,7 +63,7 @@ async def test_an_object_is_taken_over_once_with_one_read_and_one_patch_before_t
         )
         assert [read, take, apply, apply] == requests
         stored = world.server.storage.read(GADGETS, key("a"))["metadata"]["managedFields"]
-        assert [(OURS, "Apply")] == [(each["manager"], each["operation"]) for each in stored]
+        assert [("operator", "Apply")] == [(each["manager"], each["operation"]) for each in stored]
 
 
 LABEL = "example.com/part-of"

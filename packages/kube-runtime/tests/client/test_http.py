@@ -43,6 +43,32 @@ async def answer_of(credentials: Plain, request: Request = GET) -> tuple[int, by
         return answer.status, await answer.read(MOST_ANSWER_BYTES)
 
 
+async def test_each_group_of_an_impersonated_user_is_a_header_of_its_own() -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.extend(
+            (name, value) for name, value in request.headers.items() if name.startswith("Impersonate-")
+        )
+        return web.Response()
+
+    headers = [("Impersonate-User", "jane"), ("Impersonate-Group", "dev"), ("Impersonate-Group", "ops")]
+    async with serving(handler) as url, AiohttpTransport(Plain(url), headers=headers) as transport:
+        await (await transport.send(GET)).read(MOST_ANSWER_BYTES)
+    assert headers == seen
+
+
+async def test_a_limit_of_all_requests_shortens_theirs_and_that_of_watches() -> None:
+    async def handler(_: web.Request) -> web.Response:
+        await asyncio.sleep(60)
+        return web.Response()
+
+    async with serving(handler) as url, AiohttpTransport(Plain(url), request_seconds=0.1) as transport:
+        for seconds in (None, 30.0):
+            with pytest.raises(NoAnswer, match=r"within 0\.1 s"):
+                await transport.send(Request("GET", url_path("x"), timeout_seconds=seconds))
+
+
 async def test_a_request_reaches_the_server_as_it_is() -> None:
     seen: list[web.Request] = []
     bodies: list[bytes] = []

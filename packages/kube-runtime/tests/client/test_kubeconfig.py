@@ -14,7 +14,7 @@ from blockbuster import blockbuster_ctx
 
 from kube_runtime.client.client import Client
 from kube_runtime.client.http import AiohttpTransport, ClientConfig
-from kube_runtime.client.kubeconfig import Kubeconfig
+from kube_runtime.client.kubeconfig import Kubeconfig, Overrides
 from kube_runtime.errors import ConfigError
 from scripted.server import an_authority, server_tls, serving, who_calls
 
@@ -90,6 +90,22 @@ async def test_the_first_file_of_a_list_wins(tmp_path: Path) -> None:
     assert ("https://one", "Bearer one") == (config.server, config.headers["Authorization"])
     config = await loaded(*files, context="other")
     assert ("https://b", "Bearer one") == (config.server, config.headers["Authorization"])
+
+
+async def test_a_chosen_cluster_and_user_replace_those_of_the_context(tmp_path: Path) -> None:
+    other = a_config({"server": "https://other:6443"}, {"token": "other"}, "other")
+    paths = [write(tmp_path / "a", a_config(user={"token": "a"})), write(tmp_path / "b", other)]
+    configs = [
+        await Kubeconfig(paths, None, overrides).config()
+        for overrides in (Overrides(cluster="other"), Overrides(user="other"), Overrides("other", "other"))
+    ]
+    assert ["https://other:6443", SERVER, "https://other:6443"] == [config.server for config in configs]
+    tokens = [config.headers["Authorization"] for config in configs]
+    assert ["Bearer a", "Bearer other", "Bearer other"] == tokens
+    with pytest.raises(ConfigError, match="there is no user 'nobody'; known: a, other"):
+        await Kubeconfig(paths, None, Overrides(user="nobody")).config()
+    alone = write(tmp_path / "alone", without(a_config(user={"token": "a"}), "current-context"))
+    assert SERVER == (await Kubeconfig([alone], None, Overrides("a", "a")).config()).server
 
 
 async def test_a_later_file_may_name_the_current_context(tmp_path: Path) -> None:

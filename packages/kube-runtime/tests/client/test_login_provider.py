@@ -194,7 +194,7 @@ async def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest
     config = write_config(tmp_path, a_plugin(tmp_path))
     assert "Bearer token-1" == await token_of(Kubeconfig([config]))  # plugins do without it
     config = write_config(tmp_path, an_oidc_user("https://issuer.example", a_jwt(3600)))
-    with pytest.raises(ConfigError, match=r"login providers need the package kubernetes: "):
+    with pytest.raises(ConfigError, match=r"pip install './packages/kube-runtime\[login-providers\]'"):
         await token_of(Kubeconfig([config]))
 
 

@@ -72,6 +72,7 @@ class GraphController:
         DynamoComponentDeployment,
         PodCliqueSet,
     )
+    keeps: ClassVar[tuple[type[Resource], ...]] = (kinds.ControllerRevision,)
     shares: ClassVar[tuple[type[Resource], ...]] = (kinds.ServiceAccount, kinds.RoleBinding)
 
     @property
@@ -127,7 +128,7 @@ class GraphController:
         graph, inputs = decision.graph, decision.inputs
         applied = self.reporter.applying(graph)
         if decision.history.created is not None:
-            revision = CreateOnly((decision.history.created,), (kinds.ControllerRevision,))
+            revision = CreateOnly((decision.history.created,), self.keeps)
             await self.applier.apply(graph, revision, applied=applied)
         if decision.before:
             await _carry_out(graph, decision.before, self.writer, applied)

@@ -48,9 +48,8 @@ from dynamo_operator.shared.conditions import GraphReason
 from kube_runtime.apply.suppression import Recent
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
-from kube_runtime.commandline import visible
 from kube_runtime.controller.manager import Health
-from kube_runtime.errors import OperatorError
+from kube_runtime.errors import OperatorError, visible
 from kube_runtime.server import ConnectionLimit, Limits
 from kube_runtime.times import TokenBucket, loop_time, seconds_between
 from kube_runtime.tls import Certificate
@@ -495,7 +494,7 @@ class LinesPerObject:
     """A structlog processor that drops lines about an object above its rate limit; `debug` lines are exempt.
 
     The next line that is written has the number of dropped lines in `dropped`. If the object is forgotten
-    before, a line of its own has the number.
+    before, because it was quiet or others are many, a line of its own has the number.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -516,16 +515,25 @@ class LinesPerObject:
         if bucket is None:
             bucket = self._buckets[about] = TokenBucket(BURST, now)
         self._buckets.move_to_end(about)
-        if len(self._buckets) > REMEMBERED_LIMIT:
-            forgotten, _ = self._buckets.popitem(last=False)
-            if dropped := self._dropped.pop(forgotten, 0):
-                _log.warning("dropped lines about an object", object=forgotten[1], dropped=dropped)
-        if not bucket.take(BURST, REFILL_SECONDS, now):
+        is_written = bucket.take(BURST, REFILL_SECONDS, now)
+        self._forget(now)
+        if not is_written:
             self._dropped[about] += 1
             raise structlog.DropEvent
         if dropped := self._dropped.pop(about, 0):
             entry["dropped"] = dropped
         return entry
+
+    def _forget(self, now: float) -> None:
+        """Forget the objects whose limit is whole again, which most are, and the oldest of too many."""
+        while True:
+            oldest, bucket = next(iter(self._buckets.items()))
+            is_whole = now - bucket.at >= BURST * REFILL_SECONDS
+            if not is_whole and len(self._buckets) <= REMEMBERED_LIMIT:
+                return
+            del self._buckets[oldest]
+            if dropped := self._dropped.pop(oldest, 0):
+                _log.warning("dropped lines about an object", object=oldest[1], dropped=dropped)
 
 
 _DIVISORS = {"epoch": 1e9, "millis": 1e6}

@@ -124,7 +124,7 @@ def control_graphs(parts: Parts) -> PodIndex:
     wake = manager.control(graphs, options).wake
     failing = (component_reporter.failing.forget, graph_reporter.failing.forget)
     memories = (applier.forget, parts.events.forget, validated.forget, *failing)
-    for type_ in dict.fromkeys((*components.owns, *graphs.owns, graphs.reconciles)):
+    for type_ in dict.fromkeys((*components.owns, *graphs.owns, *graphs.keeps, graphs.reconciles)):
         cache.subscribe_deleted(type_, *memories)
     reporter = parts.reporter("dgdscalingadapter", StatusRateLimit())
     scaling = ScalingController(cache, reporter)

@@ -16,6 +16,7 @@ from dynamo_operator.features.ssh_keys import ssh_key_informers
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.models.read import SLICE_SELECTOR
+from dynamo_operator.names import MARKER_LEASE
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.requests.read import request_informers
 from dynamo_operator.settings import RenderSettings, Settings
@@ -40,7 +41,7 @@ from kube_runtime.types.meta import Key, R, Resource, Selector
 
 Informers: TypeAlias = list[Informer[Any]]
 
-LEASE = "dynamo-operator-namespace-scope"
+LEASE = MARKER_LEASE
 """The name of the marker Lease."""
 
 _REPLICAS = "replica.dynamo.nvidia.com"

@@ -114,7 +114,7 @@ async def require_crds(client: Client) -> None:
     except NotFound:
         advice = (
             f"the kinds of {GROUP}/{VERSION} are not installed; "
-            "run: dynamoctl crds | kubectl apply --server-side -f -"
+            "run: dynamoctl install crds | kubectl apply --server-side -f -"
         )
         raise ConfigError("API server", advice) from None
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamo_operator.features.scaling.controller import FIELD_MANAGER
+from dynamo_operator.features.scaling.api import FIELD_MANAGER
 from kube_runtime.types.meta import Key
 from simulated.clock import on_simulated_clock, run
 from simulated.graphs import ADAPTER, ADAPTERS, GRAPH, GRAPHS, NAMESPACE, Cluster, operating, scaled, settle

@@ -31,7 +31,7 @@ from dynamo_operator.component.api import GROUP
 from dynamo_operator.crds import filled, whole_schema
 from dynamo_operator.process.flags import text_of
 from dynamo_operator.shared.cluster import Facts
-from dynamoctl.authoring.render import Manifest
+from dynamoctl.authoring.manifest import Manifest
 from dynamoctl.installation.manifests import render_settings
 from dynamoctl.options import ConvertOptions, Where
 from kube_runtime.commandline import ExitCode

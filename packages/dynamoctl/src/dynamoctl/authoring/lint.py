@@ -3,14 +3,14 @@
 Rules and messages are those of the webhooks; each finding has the line of its field.
 """
 
-import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, groupby, zip_longest
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from cyclopts import CycloptsError
@@ -19,8 +19,6 @@ from rich.text import Text
 
 from dynamo_graphs.ages import counted
 from dynamo_graphs.schema import closed, schema_problems, without
-from dynamo_legacy.admission import LEGACY_RULES
-from dynamo_legacy.api import RESOURCES as LEGACY
 from dynamo_operator import version
 from dynamo_operator.admission.decide import RULES, ReviewContext, Rules, size_problem
 from dynamo_operator.component.api import GROUP
@@ -31,7 +29,15 @@ from dynamo_operator.features.scaling.decide import adapter_problems
 from dynamo_operator.graph.warnings import UNKNOWN, ClusterContext
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import Problem, later_version, nearest, service_path
-from dynamoctl.authoring.render import DEFAULT_NAMESPACE, KINDS, Manifest, kinds_by_name, readable, selected
+from dynamoctl.authoring.manifest import (
+    DEFAULT_NAMESPACE,
+    KINDS,
+    Manifest,
+    kinds_by_name,
+    position,
+    readable,
+    selected,
+)
 from dynamoctl.installation.manifests import render_settings
 from dynamoctl.screen import Styled, show, show_json, table
 from kube_runtime.commandline import ExitCode
@@ -43,14 +49,22 @@ Output = Literal["table", "json", "sarif"]
 Level = Literal["error", "warning"]
 
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
-_POSITION = re.compile(r":[0-9]+:[0-9]+\Z")
 _STYLES: Mapping[Level, str] = {"error": "red", "warning": "yellow"}
 # Autoscalers write adapters all the time, so no webhook reviews them: their status has the problems.
 _OF_ADAPTERS = Rules(
     DynamoGraphDeploymentScalingAdapter, problems=lambda adapter, _: adapter_problems(adapter)
 )
-_BY_KIND = {rules.type_.KIND.name: rules for rules in (*RULES, _OF_ADAPTERS, *LEGACY_RULES)}
-_LEGACY_KINDS = {resource.KIND.name: resource for resource in LEGACY}
+_BY_KIND: Mapping[str, Rules[Any]] = {rules.type_.KIND.name: rules for rules in (*RULES, _OF_ADAPTERS)}
+
+
+@cache
+def _legacy() -> tuple[Mapping[str, type[Resource]], Mapping[str, Rules[Any]]]:
+    """The kinds of the older generation, and their rules, which few files need."""
+    from dynamo_legacy.admission import LEGACY_RULES
+    from dynamo_legacy.api import RESOURCES as LEGACY
+
+    kinds = {resource.KIND.name: resource for resource in LEGACY}
+    return kinds, {rules.type_.KIND.name: rules for rules in LEGACY_RULES}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -64,7 +78,9 @@ class Finding:
     message: str
 
 
-def lint(files: Sequence[str], *, settings: Path | None, namespace: str, output: Output) -> ExitCode:
+def lint(
+    files: Sequence[str], *, settings: Path | None, namespace: str, output: Output, is_recursive: bool = False
+) -> ExitCode:
     """Print the findings about objects of our kinds, by file and line, and a summary on stderr.
 
     A file that cannot be read is a finding, and the others are checked.
@@ -73,7 +89,7 @@ def lint(files: Sequence[str], *, settings: Path | None, namespace: str, output:
     """
     rendering = render_settings(settings)
     chosen = namespace or DEFAULT_NAMESPACE
-    entries = readable(files)
+    entries = readable(files, is_recursive=is_recursive)
     manifests = [entry for entry in entries if isinstance(entry, Manifest)]
     if not manifests:
         raise ConfigErrors("files", [it for it in entries if isinstance(it, ConfigError)])
@@ -86,7 +102,7 @@ def lint(files: Sequence[str], *, settings: Path | None, namespace: str, output:
                 of_file += findings_of(entry, chosen, rendering, contexts)
             else:
                 of_file.append(Finding(entry.source, "error", "", "", entry.message))
-        findings += sorted(of_file, key=lambda finding: (*_position(finding), finding.level))
+        findings += sorted(of_file, key=lambda finding: (position(finding.place), finding.level))
     if output == "table" and findings:
         rows = ((it.place, Styled(it.level, _STYLES[it.level]), it.object, it.message) for it in findings)
         show(table(("PLACE", "LEVEL", "OBJECT", "PROBLEM"), rows))
@@ -115,10 +131,11 @@ def findings_of(
         return
     placed = manifest.placed("", namespace)
     kind = str(placed.get("kind"))
-    kinds = _LEGACY_KINDS if kind in _LEGACY_KINDS else DEFINED
+    is_legacy = kind not in DEFINED and kind in _legacy()[0]
+    kinds, by_kind = _legacy() if is_legacy else (DEFINED, _BY_KIND)
     wrong = schema_problems(placed, kinds)
     yield from (_finding(manifest, "error", problem) for problem in wrong)
-    rules = _BY_KIND.get(kind)
+    rules = by_kind.get(kind)
     if rules is None or later_version(placed):
         return
     text = msgspec.json.encode(filled(without(placed, wrong), whole_schema(kinds[kind])))
@@ -144,6 +161,13 @@ def findings_of(
                 yield _finding(manifest, level, problem)
 
 
+def errors_of(manifest: Manifest, namespace: str, settings: RenderSettings) -> list[ConfigError]:
+    """The problems of one object, without warnings, by their lines."""
+    findings = findings_of(manifest, namespace or DEFAULT_NAMESPACE, settings)
+    errors = sorted((it for it in findings if it.level == "error"), key=lambda it: position(it.place))
+    return [ConfigError(it.place, it.message) for it in errors]
+
+
 def _is_checked(manifest: Manifest) -> bool:
     """Whether the object is of our kinds, or meant to be; others may be in the same folder."""
     version, kind = manifest.value.get("apiVersion"), manifest.value.get("kind")
@@ -151,14 +175,7 @@ def _is_checked(manifest: Manifest) -> bool:
 
 
 def _file_of(entry: Manifest | ConfigError) -> str:
-    """The file of an object or of a mistake, whose source is `FILE:LINE:COLUMN` or `FILE`."""
-    return _POSITION.sub("", entry.source)
-
-
-def _position(finding: Finding) -> tuple[int, int]:
-    _, *numbers = finding.place.rsplit(":", 2)
-    line, column = (int(number) if number.isdecimal() else 0 for number in (*numbers, "", "")[:2])
-    return line, column
+    return position(entry.source)[0]
 
 
 def _finding(manifest: Manifest, level: Level, problem: Problem) -> Finding:
@@ -170,9 +187,9 @@ def _finding(manifest: Manifest, level: Level, problem: Problem) -> Finding:
 
 
 def _result(finding: Finding) -> Object:
-    place: Object = {"artifactLocation": {"uri": _POSITION.sub("", finding.place)}}
-    if all(_position(finding)):
-        line, column = _position(finding)
+    file, line, column = position(finding.place)
+    place: Object = {"artifactLocation": {"uri": file}}
+    if line:
         place["region"] = {"startLine": line, "startColumn": column}
     return {
         "ruleId": finding.path,

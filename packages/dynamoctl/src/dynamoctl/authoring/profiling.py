@@ -10,17 +10,20 @@ from cyclopts import CycloptsError
 
 from dynamo_graphs import Latency
 from dynamo_graphs.output import write_yaml
+from dynamo_graphs.reader import NAME_IN_WORDS
 from dynamo_operator.shared.problems import is_subdomain
-from dynamo_profiler.charts import COLUMNS, row
+from dynamo_profiler.candidates import COLUMNS, row
+from dynamo_profiler.spelling import as_flags
 from dynamo_profiler.study import Study, study
 from dynamoctl.options import ProfileOptions
 from dynamoctl.screen import show, show_json, table
 from kube_runtime.errors import ConfigError
 from kube_runtime.types.meta import Fields
 
-_HEAD = ("MODE", "WORKERS", "GPUS", "AT ONCE", "TTFT ms", "ITL ms", "TOK/S/GPU", "TOK/S/USER", "TARGETS")
-
-
+_HEAD = (
+    *("CHOICE", "MODE", "WORKERS", "GPUS", "REQ/S", "AT ONCE"),
+    *("TTFT ms", "ITL ms", "TOK/S/GPU", "TOK/S/USER"),
+)
 _SAME = (
     *("gpu", "precision", "backend", "gpus_per_node", "max_gpus", "max_nodes"),
     *("requests_per_second", "mode", "engine", "margin"),
@@ -46,14 +49,11 @@ def print_profile(options: ProfileOptions, output: str, *, plot: Path | None, re
         lines = [COLUMNS, *map(row, result.candidates)]
         csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
     elif output == "json":
-        choice = result.choice.text()
-        show_json({"choice": choice, "notes": [result.note], "candidates": result.rows()})
+        texts = {"choice": result.choice.text(), "answer": result.lines, "notes": [result.note]}
+        show_json({**texts, "candidates": result.rows()})
     else:
-        rows = [
-            (*map(str, values), "met" if meets else "missed") for *values, meets in map(row, result.front)
-        ]
-        shown = table(_HEAD, rows)
-        show(result.note, "", shown, "", f"Choice: {result.choice.text()}")
+        rows = [[*map(str, row(candidate))][: len(_HEAD)] for candidate in result.cheapest]
+        show(result.note, "", table(_HEAD, rows), "", *map(_sentence, result.lines))
 
 
 def print_new(options: ProfileOptions, name: str, replicas: int) -> None:
@@ -62,14 +62,19 @@ def print_new(options: ProfileOptions, name: str, replicas: int) -> None:
     Raises: CycloptsError: the name is invalid; OperatorError: a value is, or the model does not fit.
     """
     if not is_subdomain(name):
-        raise CycloptsError(f'invalid name "{name}" (expected a name, for example chat)')
+        raise CycloptsError(f'invalid name "{name}" (expected {NAME_IN_WORDS}, for example chat)')
     result = _study(options, name)
     graph = result.documents[0]
     for service in graph["spec"]["services"].values():
         if service["componentType"] == "worker" and replicas:
             service["replicas"] = replicas
-    print(f"# {result.choice.text()}")
+    for line in (result.note, *result.lines):
+        print(f"# {line}")
     write_yaml([graph], sys.stdout)
+
+
+def _sentence(line: str) -> str:
+    return line[:1].upper() + line[1:]
 
 
 def _study(options: ProfileOptions, name: str = "") -> Study:
@@ -82,7 +87,7 @@ def _study(options: ProfileOptions, name: str = "") -> Study:
             input_tokens=options.isl,
             output_tokens=options.osl,
         ),
-        seen=lambda step: print(f"{step.phase.value}: {step.message}", file=sys.stderr, flush=True),
+        spell=as_flags,
         name=name,
         model_config=_config(options.model_config),
         **given,

@@ -4,189 +4,29 @@ import base64
 import binascii
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from cyclopts import CycloptsError
 from msgspec.structs import replace
 
 from dynamo_graphs.offline import NOTHING, RENDERED, Beside, expanded, identity
 from dynamo_graphs.output import write_json, write_yaml
 from dynamo_graphs.schema import schema_problems
-from dynamo_legacy.api import RESOURCES as LEGACY
-from dynamo_operator.component.api import GROUP
 from dynamo_operator.component.read import namespace_facts
-from dynamo_operator.crds import RESOURCES
-from dynamo_operator.documents import Document, documents
+from dynamo_operator.documents import documents
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.process.flags import text_of
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, PullSecret
 from dynamo_operator.shared.problems import nearest
 from dynamo_operator.shared.transforms import registries_only
+from dynamoctl.authoring.lint import errors_of
+from dynamoctl.authoring.manifest import DEFAULT_NAMESPACE, Manifest, position, readable
 from dynamoctl.installation.manifests import render_settings
-from kube_runtime.errors import ConfigError, ConfigErrors, leaves
-from kube_runtime.schema import definition_of
+from kube_runtime.errors import ConfigError, ConfigErrors
 from kube_runtime.types.kinds import ServiceAccount
-from kube_runtime.types.meta import Object, Resource, from_plain
-
-STANDARD_INPUT = "-"
-DEFAULT_NAMESPACE = "default"
-"""The namespace of objects where neither they nor the command line name one."""
-KINDS = frozenset(resource.KIND.name for resource in RESOURCES)
-_SUFFIXES = (".yaml", ".yml", ".json")
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """An object and its position: a document, or an item of a List."""
-
-    value: Object
-    document: Document
-    prefix: str = ""
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether the object is of our kinds, is probably meant to be, or has no kind at all."""
-        version, kind = self.value.get("apiVersion"), self.value.get("kind")
-        if not isinstance(version, str) or not isinstance(kind, str) or kind in KINDS:
-            return True
-        if version.partition("/")[0] != GROUP:
-            return False  # of another project, even with a similar name
-        return kind.startswith("Dynamo") or bool(nearest(kind, KINDS))
-
-    @property
-    def metadata(self) -> Object:
-        """The metadata; {} unless it is a mapping."""
-        metadata = self.value.get("metadata")
-        return metadata if isinstance(metadata, dict) else {}
-
-    @property
-    def source(self) -> str:
-        """The file that contains it."""
-        return self.document.source
-
-    def problem(self, path: str, message: str) -> ConfigError:
-        """A problem of one field, with its position."""
-        return ConfigError(self.place(path), f"{path}: {message}")
-
-    def placed(self, given: str, default: str) -> Object:
-        """The object with its namespace: its own, else the given one, else the default.
-
-        Raises: ConfigError if its own differs from the given one.
-        """
-        metadata = self.value.get("metadata")
-        if not isinstance(metadata, dict):
-            return self.value
-        own = metadata.get("namespace")
-        if own and given and own != given:
-            message = f'"{own}" does not match the namespace "{given}" of the command line'
-            raise self.problem("metadata.namespace", message)
-        return {**self.value, "metadata": {**metadata, "namespace": own or given or default}}
-
-    def place(self, path: str = "") -> str:
-        """The file, line and column of a field, or of the object."""
-        parts = filter(None, (self.prefix, path))
-        return self.document.place(".".join(parts))
-
-
-def read_manifests(files: Sequence[str]) -> list[Manifest]:
-    """The objects in files, in the YAML and JSON files of folders, and in standard input (`-`).
-
-    Raises: ConfigErrors, one for each mistake in any of them.
-    """
-    entries = readable(files)
-    if mistakes := [entry for entry in entries if isinstance(entry, ConfigError)]:
-        raise ConfigErrors("manifests", mistakes)
-    return [entry for entry in entries if isinstance(entry, Manifest)]
-
-
-def readable(files: Sequence[str]) -> list[Manifest | ConfigError]:
-    """The objects as of `read_manifests`, with the mistakes of those that cannot be read, in their order."""
-    entries: list[Manifest | ConfigError] = []
-    for file in files:
-        try:
-            sources = _sources(file)
-        except ConfigError as error:
-            entries.append(error)
-            continue
-        for source in sources:
-            try:
-                entries += _objects(source)
-            except* ConfigError as group:
-                entries += leaves(group)
-    if not entries:
-        names = ("<stdin>" if file == STANDARD_INPUT else file for file in files)
-        entries.append(ConfigError(", ".join(names), "no objects found"))
-    return entries
-
-
-def _sources(file: str) -> Sequence[str]:
-    """Without subfolders. Raises: ConfigError for a folder that cannot be read, or without such files."""
-    folder = Path(file)
-    if file == STANDARD_INPUT or not folder.is_dir():
-        return [file]
-    try:
-        files = [str(path) for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES]
-    except OSError as error:
-        raise ConfigError(file, f"cannot read it: {error.strerror}") from error
-    if not files:
-        raise ConfigError(file, "no YAML or JSON file found")
-    return files
-
-
-def _objects(source: str) -> Iterator[Manifest]:
-    name, is_file = ("<stdin>", False) if source == STANDARD_INPUT else (source, True)
-    try:
-        text = text_of(Path(source)) if is_file else sys.stdin.buffer.read().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError(name, "expected UTF-8 text") from error
-    for document in documents(name, text):
-        yield from _unlisted(document)
-
-
-def _unlisted(document: Document) -> Iterator[Manifest]:
-    """The object of a document, or each item of a List: kubectl prints several objects as one."""
-    value = document.value
-    is_list = isinstance(value, dict) and value.get("kind") == "List"
-    items: object = value.get("items") if is_list else None
-    entries = enumerate(items) if isinstance(items, list) else [(None, value)]
-    for index, body in entries:
-        prefix = "" if index is None else f"items[{index}]"
-        if not isinstance(body, dict):
-            message = "expected an object with apiVersion and kind"
-            raise ConfigError(document.place(prefix), message)
-        yield Manifest(body, document, prefix)
-
-
-def selected(names: Sequence[str]) -> tuple[type[Resource], ...]:
-    """The kinds with these names, in this order; without names, all current kinds.
-
-    Raises: CycloptsError for a name that no kind has.
-    """
-    by_name = kinds_by_name((*RESOURCES, *LEGACY))
-    for name in names:
-        if name.lower() not in by_name:
-            kinds = ", ".join(resource.KIND.name for resource in RESOURCES)
-            raise CycloptsError(f'unknown kind "{name}" (expected one of {kinds})')
-    return tuple(dict.fromkeys(by_name[name.lower()] for name in names)) or RESOURCES
-
-
-def kinds_by_name(resources: Sequence[type[Resource]]) -> dict[str, type[Resource]]:
-    """The kinds by every name that kubectl accepts, in lower case."""
-    return {
-        name.lower(): resource
-        for resource in resources
-        for name in (
-            resource.KIND.name,
-            resource.KIND.plural,
-            str(resource.KIND),
-            *definition_of(resource).short_names,
-        )
-    }
-
+from kube_runtime.types.meta import Object, from_plain
 
 _PULL_SECRET = "kubernetes.io/dockerconfigjson"  # noqa: S105  the type of one
 
@@ -305,6 +145,7 @@ def print_objects(
     namespace: str,
     output: str,
     facts: Path | None = None,
+    is_recursive: bool = False,
 ) -> None:
     """Print the objects that the operator would create, and others unchanged, in order; nothing on any error.
 
@@ -318,7 +159,7 @@ def print_objects(
     )
     if facts is not None:
         cluster_facts = with_facts_file(cluster_facts, facts)
-    entries = readable(files)
+    entries = readable(files, is_recursive=is_recursive)
     objects = rendered(entries, namespace, cluster_facts, render_settings(settings))
     (write_yaml if output == "yaml" else write_json)(objects, sys.stdout)
 
@@ -328,7 +169,7 @@ def rendered(
 ) -> list[Object]:
     """Render all manifests together. Among them are the errors of those that could not be read.
 
-    Raises: ConfigErrors, one for each problem.
+    Raises: ConfigErrors, one for each problem, by file and line.
     """
     manifests = [entry for entry in entries if isinstance(entry, Manifest)]
     values = [manifest.value for manifest in manifests]
@@ -350,8 +191,11 @@ def rendered(
         own = str(metadata.get("namespace", "")) if isinstance(metadata, dict) else ""
         in_namespace, beside = by_namespace.get(own, anywhere)
         expansion = expanded(document, in_namespace, settings, beside)
-        problems += (manifest.problem(problem.path, problem.message) for problem in expansion.problems)
-        if expansion.problems:
+        if expansion.problems:  # the first kind of them: of the schema, or of the rules
+            unrendered = {manifest.problem(it.path, it.message) for it in expansion.problems}
+            problems += {
+                str(it): it for it in (*unrendered, *errors_of(manifest, namespace, settings))
+            }.values()
             continue
         place = manifest.place()
         first = places.setdefault(identity(document), place)
@@ -363,5 +207,7 @@ def rendered(
         for body in expansion.objects:
             objects.setdefault(identity(body), body)
     if problems:
+        files = [position(entry.source)[0] for entry in entries]
+        problems.sort(key=lambda it: (files.index(position(it.source)[0]), position(it.source)))
         raise ConfigErrors("manifests", problems)
     return list(objects.values())

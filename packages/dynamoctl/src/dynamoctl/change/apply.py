@@ -3,29 +3,38 @@
 import asyncio
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
+from rich.console import RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from dynamo_graphs import AsyncCluster
-from dynamo_graphs.ages import short_age
-from dynamo_graphs.changes import RENDERED, Change, applied, planned_changes, some_of
-from dynamo_graphs.explanation import explained
-from dynamo_graphs.history import numbered
+from dynamo_graphs.ages import first_of, short_age
+from dynamo_graphs.changes import RENDERED, Change, changes_of
+from dynamo_graphs.history import Revision, numbered
 from dynamo_graphs.output import write_yaml
-from dynamo_graphs.reader import STATED, Reading, Target
+from dynamo_graphs.ownership import Planned, applied, ensure_no_conflict, overwriting, planned
+from dynamo_graphs.reader import STATED, Namespace, Reading, Target
 from dynamo_operator.shared.conditions import Stated, is_ready
 from dynamo_operator.shared.problems import later_version
-from dynamoctl.authoring.render import Manifest
-from dynamoctl.inspect.tree import follow
-from dynamoctl.inspect.why import print_explanation
+from dynamoctl.authoring.manifest import Manifest
 from dynamoctl.options import Where
-from dynamoctl.screen import Cell, Styled, show, show_json, table
+from dynamoctl.screen import Styled, show, show_json, table
 from dynamoctl.target import cluster, parse_graph
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import ConfigError, ConfigErrors, NotFound
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import (
+    ConfigError,
+    ConfigErrors,
+    Conflict,
+    Forbidden,
+    NotFound,
+    OperatorError,
+    Refused,
+    visible,
+)
 from kube_runtime.types.meta import Key, Kind, Object, key_of
 
 _VERSION = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[a-z0-9]+")
@@ -83,6 +92,41 @@ async def _kind_of(reading: Reading, manifest: Manifest) -> Kind:
     raise manifest.problem("kind", f"{version} {name} is not served by the cluster")
 
 
+async def plans_of(
+    manifests: Sequence[Manifest], at: AsyncCluster, where: Where, *, force: bool
+) -> list[Planned]:
+    """What an apply would make of the objects, by dry runs.
+
+    Raises: a group of OperatorError with all problems of all objects that the API server refuses, in the
+        words and lines of `lint` where it has any, and unless `force` is set with the conflicts.
+    """
+    plans: list[Planned] = []
+    problems: list[OperatorError] = []
+    bodies = await bodies_of(manifests, at, where)
+    namespaces = {body["metadata"]["name"] for kind, body in bodies if kind == Namespace.KIND}
+    for manifest, (kind, body) in zip(manifests, bodies, strict=True):
+        try:
+            plans.append(await planned(at.reading, kind, body))
+            if not force:
+                ensure_no_conflict(plans[-1])
+        except NotFound as error:
+            if body["metadata"].get("namespace") in namespaces:
+                plans.append(Planned(None, body))  # after its namespace
+            else:
+                problems.append(error)
+        except (Conflict, Forbidden) as error:
+            problems.append(error)
+        except Refused as error:
+            from dynamoctl.authoring.lint import errors_of
+            from dynamoctl.installation.manifests import render_settings
+
+            whole = ConfigError(manifest.place(), str(error))
+            problems += errors_of(manifest, at.namespace, render_settings(None)) or [whole]
+    if problems:
+        raise ExceptionGroup("manifests", problems)
+    return plans
+
+
 _GOES_ON = "stopped waiting; the objects stay, and the operator continues: dynamoctl get --watch"
 
 _TYPES = {type_.KIND.name: type_ for type_ in STATED}
@@ -93,12 +137,12 @@ async def print_applied(
 ) -> ExitCode:
     """Apply the objects in order and print the effect on each; 1 if they are not ready in time.
 
-    Raises: OperatorError, or a group of ConfigError. Objects applied before an error stay.
+    Raises: OperatorError, or a group of them. Of what the API server refuses, nothing is written.
     """
     targets: list[Target[Stated]] = []
     async with cluster(where) as at:
-        bodies = await bodies_of(manifests, at, where)  # all, before the first one is written
-        for kind, body in bodies:
+        await plans_of(manifests, at, where, force=force)  # all, before the first one is written
+        for kind, body in await bodies_of(manifests, at, where):
             key = key_of(body)
             done = await applied(at.reading, kind, body, force=force)
             print(visible(f"{kind.name} {key} {done.verb}"), flush=True)
@@ -110,6 +154,10 @@ async def print_applied(
 
 
 async def _ready(targets: Sequence[Target[Stated]], timeout_seconds: float) -> ExitCode:
+    from dynamo_graphs.explanation import explained
+    from dynamoctl.inspect.tree import follow
+    from dynamoctl.inspect.why import print_explanation
+
     try:
         async with asyncio.timeout(timeout_seconds):
             for target in targets:
@@ -132,15 +180,14 @@ _VERBS = {"restart": "yellow", "delete": "red", "create": "green", "scale": "cya
 
 
 async def print_diff(
-    manifests: Sequence[Manifest], where: Where, output: str, *, force: bool, has_exit_code: bool
+    manifests: Sequence[Manifest], where: Where, output: str, *, has_exit_code: bool
 ) -> ExitCode:
     """Print the changes. With `has_exit_code` the code is 1 if there are any.
 
-    Raises: OperatorError, or a group of ConfigError.
+    Raises: OperatorError, or a group of them.
     """
     async with cluster(where) as at:
-        bodies = await bodies_of(manifests, at, where)
-        changes = await planned_changes(at.reading, bodies, force=force)
+        changes = await changes_of(at.reading, await plans_of(manifests, at, where, force=True))
     if output == "json":
         show_json([_json(change) for change in changes])
     else:
@@ -165,6 +212,8 @@ def print_changes(changes: Sequence[Change]) -> None:
             )
         elif change.verb == "change" and change.name.partition(" ")[0] in RENDERED:
             print("  no pod restarts")
+        for line in overwriting(change.overwritten):
+            print(visible(f"  {line}"))
     counts = [sum(change.verb == verb for change in changes) for verb in ("create", "change")]
     print(f"{counts[0]} to create, {counts[1]} to change", file=sys.stderr)
 
@@ -175,6 +224,7 @@ def _json(change: Change) -> Object:
         "verb": change.verb,
         "diff": list(change.lines),
         "effects": [asdict(effect) for effect in change.effects],
+        "overwritten": [asdict(owned) for owned in change.overwritten],
     }
 
 
@@ -203,11 +253,18 @@ async def print_history(name: str, where: Where, output: str, number: int | None
             ]
         )
     else:
-        now, rows = datetime.now(UTC), list[Sequence[Cell]]()
-        for revision in revisions:
-            first: Cell = str(revision.number)
-            if revision is revisions[-1]:
-                first = Styled(f"{first} (current)", "bold")
-            age = short_age(revision.created, now)
-            rows.append((first, age, some_of(revision.changes) or "-", revision.cause or "-"))
-        show(table(("REVISION", "AGE", "CHANGE", "CAUSE"), rows))
+        show(*_history_lines(revisions, datetime.now(UTC)))
+
+
+def _history_lines(revisions: Sequence[Revision], now: datetime) -> Iterator[RenderableType]:
+    """A row for each revision, and below it a line for each of its first changes."""
+    rows = [("REVISION", "AGE", "CAUSE")]
+    for revision in revisions:
+        name = f"{revision.number}{' (current)' if revision is revisions[-1] else ''}"
+        rows.append((name, short_age(revision.created, now), visible(revision.cause or "-")))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row, changes in zip(rows, [(), *(revision.changes for revision in revisions)], strict=True):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield Text("  ".join(cells).rstrip(), style="bold" if row in (rows[0], rows[-1]) else "")
+        for change in first_of(changes):
+            yield Padding(Text(visible(change)), (0, 0, 0, 2))

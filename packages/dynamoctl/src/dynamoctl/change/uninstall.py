@@ -1,4 +1,4 @@
-"""`dynamoctl uninstall`: remove the finalizers of a removed operator, and list what remains.
+"""`dynamoctl install cleanup`: remove the finalizers of a removed operator, and list what remains.
 
 A DynamoModel keeps `nvidia.com/finalizer` while a LoRA may be loaded; the Go operator also put it on graphs
 and components. Without an operator nothing removes it, and the object and its namespace hang in deletion.
@@ -7,15 +7,16 @@ and components. Without an operator nothing removes it, and the object and its n
 import sys
 
 from dynamo_graphs.ages import counted
-from dynamo_graphs.operators import ELECTION_LEASE, operators
+from dynamo_graphs.leadership import ELECTION_LEASE
+from dynamo_graphs.operators import operators
 from dynamo_graphs.reader import Reading, StoredObject, stored_type
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.labels import FINALIZER
 from dynamo_operator.models.api import DynamoModel
 from dynamoctl.options import Where
 from dynamoctl.target import cluster
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import Forbidden, NotFound
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import Forbidden, NotFound, visible
 from kube_runtime.types.kinds import Lease, ValidatingWebhookConfiguration
 from kube_runtime.types.meta import Object
 

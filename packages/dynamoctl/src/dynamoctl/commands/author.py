@@ -1,7 +1,6 @@
 """Commands that help to write objects and command lines."""
 
 import gc
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,6 +14,7 @@ from dynamoctl.options import (
     OptionalFile,
     Paths,
     ProfileOptions,
+    Recursive,
     SettingsFile,
     TextOrJson,
     YamlOutput,
@@ -25,7 +25,7 @@ from dynamoctl.options import (
 def explain(
     field: Annotated[str, Parameter(show_default=False)] = "", /, *, output: TextOrJson = "text"
 ) -> None:
-    """Explain a field of a graph or of another kind: type, default, rules and the fields below it.
+    """Explain a field: type, default, rules, and the fields below.
 
     It needs no cluster.
     Example: dynamoctl explain services.resources.limits
@@ -54,42 +54,16 @@ def schema(*kinds: Annotated[str, Parameter(name="KIND", show_default=False)]) -
         Kinds, plurals or short names, for example dgd (default: all).
     """
     from dynamoctl.authoring.lint import editor_schema
-    from dynamoctl.authoring.render import selected
+    from dynamoctl.authoring.manifest import selected
     from dynamoctl.screen import show_json
 
     show_json(editor_schema(selected(kinds)))
 
 
-def crds(
-    *kinds: Annotated[str, Parameter(name="KIND", show_default=False)],
-    legacy: bool = False,
-    output: YamlOutput = "yaml",
-) -> None:
-    """Print the CustomResourceDefinitions for `kubectl apply --server-side -f -`.
-
-    Example: dynamoctl crds | kubectl apply --server-side -f -
-
-    Parameters
-    ----------
-    kinds
-        Kinds, plurals or short names, for example dgd (default: all of today).
-    legacy
-        Add those of the older generation, such as DynamoDeployment.
-    output
-        Output format: `yaml` prints one document per object, `json` one List.
-    """
-    from dynamo_graphs.output import write_json, write_yaml
-    from dynamo_legacy.api import RESOURCES as LEGACY
-    from dynamo_operator.crds import custom_resource_definition
-    from dynamoctl.authoring.render import selected
-
-    chosen = dict.fromkeys((*selected(kinds), *(LEGACY if legacy else ())))
-    definitions = [custom_resource_definition(resource) for resource in chosen]
-    (write_yaml if output == "yaml" else write_json)(definitions, sys.stdout)
-
-
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
-    """Print a script that completes commands, options and names from the cluster.
+    """Print a script for the completion of a shell.
+
+    It completes commands, options, their values and names from the cluster.
 
     Example: source <(dynamoctl completion bash)
 
@@ -110,10 +84,11 @@ def profile(
     plot: Annotated[Path | None, Parameter(metavar="FILE", show_default=False)] = None,
     report: Annotated[Path | None, Parameter(metavar="FILE", show_default=False)] = None,
 ) -> None:
-    """Find the cheapest graph that meets latency targets, without a GPU or a cluster.
+    """Find the cheapest graph that meets latency targets.
 
-    It predicts and measures nothing; each result names its engine and its error.
-    Exits with 1 if no graph meets the targets, and reports what would be possible.
+    It needs no GPU and no cluster. It predicts and measures nothing; each result names
+    its engine and its error. Exits with 1 if no graph meets the targets, and reports
+    what would be possible.
     Example: dynamoctl profile --model Qwen/Qwen3-32B --gpu h200_sxm --ttft 300 --itl 20
 
     Parameters
@@ -121,7 +96,7 @@ def profile(
     output
         Output format: `yaml` prints the graph, the others print the candidates.
     plot
-        SVG file to write: the speed of a GPU against that of an answer.
+        SVG file to write: cost against speed, with the targets and the choices.
     report
         HTML file to write: the plot and all candidates, in one file.
     """
@@ -139,7 +114,9 @@ def new(
         int, Parameter(metavar="NUMBER", show_default=False, validator=Number(gte=0, lte=2**31 - 1))
     ] = 0,
 ) -> None:
-    """Print the manifest of a graph for a model, with sizes derived from its shape.
+    """Print the manifest of a graph for a model.
+
+    Its sizes are derived from the model's shape and the targets.
 
     Example: dynamoctl new chat --model Qwen/Qwen3-32B --gpu h200_sxm > chat.yaml
 
@@ -158,15 +135,16 @@ def new(
 def render(
     *paths: Paths,
     files: Files = (),
+    is_recursive: Recursive = False,
     orchestrator: Literal["deployment", "lws", "grove"] = "lws",
     settings: SettingsFile = None,
     facts: OptionalFile = None,
     namespace: Namespace = "",
     output: YamlOutput = "yaml",
 ) -> None:
-    """Print the objects that the operator would create, without a cluster.
+    """Print the objects that the operator would create.
 
-    It renders graphs, components and requests with the operator's own plan and code
+    It needs no cluster. It renders graphs, components and requests with the operator's own plan and code
     and prints other objects unchanged. Pull secrets, ServiceAccounts, ConfigMaps and
     scaling adapters in the files count as objects of the cluster. On any error it
     prints no object. It leaves out owner references, whose uids only a cluster knows,
@@ -192,6 +170,7 @@ def render(
         orchestrator=orchestrator,
         settings=settings,
         facts=facts,
+        is_recursive=is_recursive,
         namespace=namespace,
         output=output,
     )
@@ -200,6 +179,7 @@ def render(
 def lint(
     *paths: Paths,
     files: Files = (),
+    is_recursive: Recursive = False,
     settings: SettingsFile = None,
     namespace: Namespace = "",
     output: Annotated[Literal["table", "json", "sarif"], Parameter(name=["--output", "-o"])] = "table",
@@ -220,4 +200,10 @@ def lint(
     """
     from dynamoctl.authoring import lint as command
 
-    return command.lint(all_files(paths, files), settings=settings, namespace=namespace, output=output)
+    return command.lint(
+        all_files(paths, files),
+        settings=settings,
+        namespace=namespace,
+        output=output,
+        is_recursive=is_recursive,
+    )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, CycloptsError, Parameter, Token
 
 from dynamoctl import options
-from kube_runtime.commandline import application, visible
+from kube_runtime.commandline import application
+from kube_runtime.errors import visible
 
 if TYPE_CHECKING:
     from dynamo_graphs import AsyncCluster
@@ -16,47 +17,45 @@ if TYPE_CHECKING:
 
 _LARGEST = 2**31 - 1
 _Revision = Annotated[int | None, Parameter(metavar="NUMBER", show_default=False)]
-_Force = Annotated[bool, Parameter(name="--force-conflicts")]
 
 
 def diff(
     *paths: options.Paths,
     files: options.Files = (),
+    is_recursive: options.Recursive = False,
     where: options.Where = options.HERE,
-    force: _Force = False,
     exit_code: bool = False,
     output: options.TextOutput = "text",
 ) -> int:
-    """Show what files would change in the cluster, and which pods would restart.
+    """Show what files would change, and which pods restart.
 
     Nothing is changed: the API server makes a dry run, and the operator's own code renders
-    the graph as it is and as it would be.
+    the graph as it is and as it would be. It names the field managers whose fields change.
     Example: dynamoctl diff -f graph.yaml
 
     Parameters
     ----------
-    force
-        Compare as if fields of other field managers were taken over.
     exit_code
         Exit with 1 if anything would change, as `git diff --exit-code` does.
     """
-    from dynamoctl.authoring.render import read_manifests
+    from dynamoctl.authoring.manifest import read_manifests
     from dynamoctl.change.apply import print_diff
 
     # Not in the event loop, where the first Ctrl-C would not end a read of standard input.
-    manifests = read_manifests(options.all_files(paths, files))
-    return options.run(print_diff(manifests, where, output, force=force, has_exit_code=exit_code))
+    manifests = read_manifests(options.all_files(paths, files), is_recursive=is_recursive)
+    return options.run(print_diff(manifests, where, output, has_exit_code=exit_code))
 
 
 def apply(
     *paths: options.Paths,
     files: options.Files = (),
+    is_recursive: options.Recursive = False,
     where: options.Where = options.HERE,
-    force: _Force = False,
+    force: Annotated[bool, Parameter(name="--force-conflicts")] = False,
     wait: bool = False,
     timeout: Annotated[str, Parameter(metavar="DURATION")] = "30m",
 ) -> int:
-    """Apply files on the server, and with --wait follow their graphs until they are ready.
+    """Apply files on the server; --wait until they are ready.
 
     Exits with 1 and the cause if one is not ready in time.
     Example: dynamoctl apply -f graph.yaml --wait --timeout 1h
@@ -64,29 +63,32 @@ def apply(
     Parameters
     ----------
     force
-        Take over fields that another field manager owns, for example kubectl.
+        Overwrite fields that controllers and GitOps tools own. Those of kubectl are no conflict.
     wait
         Wait until the graphs, models and requests in the files are ready.
     timeout
         Longest wait, for example 90s, 30m or 2h.
     """
-    from dynamoctl.authoring.render import read_manifests
+    from dynamoctl.authoring.manifest import read_manifests
     from dynamoctl.change.apply import print_applied
     from dynamoctl.screen import seconds
 
     limit = seconds(timeout)
-    manifests = read_manifests(options.all_files(paths, files))  # before the event loop, as above
+    manifests = read_manifests(
+        options.all_files(paths, files), is_recursive=is_recursive
+    )  # before the event loop, as above
     return options.run(print_applied(manifests, where, force=force, wait=wait, timeout_seconds=limit))
 
 
 def convert(
     *paths: options.Paths,
     files: options.Files = (),
+    is_recursive: options.Recursive = False,
     cluster: bool = False,
     where: options.Where = options.HERE,
     choices: options.ConvertOptions = options.CONVERSION,
 ) -> int:
-    """Convert objects of the older generation to DynamoGraphDeployments.
+    """Convert objects of the older generation to graphs.
 
     It reads DynamoDeployments and DynamoNimDeployments. A DynamoNim or DynamoNimRequest says
     which image a tag has, a ConfigMap with `bento.yaml` which services. It prints the new
@@ -100,10 +102,14 @@ def convert(
     """
     from dynamoctl.authoring.convert import convert as convert_manifests
     from dynamoctl.authoring.convert import convert_cluster
-    from dynamoctl.authoring.render import read_manifests
+    from dynamoctl.authoring.manifest import read_manifests
 
     if not cluster:
-        return int(convert_manifests(read_manifests(options.all_files(paths, files)), choices))
+        return int(
+            convert_manifests(
+                read_manifests(options.all_files(paths, files), is_recursive=is_recursive), choices
+            )
+        )
     if paths or files:
         raise CycloptsError(msg="--cluster reads no files")
     return options.run(convert_cluster(where, choices))
@@ -113,7 +119,7 @@ def _count(_type: type, tokens: Sequence[Token]) -> int:
     """A number of replicas: digits only, so that half a replica does not become none."""
     text = tokens[0].value
     if not re.fullmatch("[0-9]{1,10}", text) or int(text) > _LARGEST:
-        raise ValueError(f'expected a whole number from 0 to {_LARGEST}, got "{text}"')
+        raise ValueError(f"expected a whole number from 0 to {_LARGEST}")
     return int(text)
 
 
@@ -124,9 +130,10 @@ async def scale(
     replicas: Annotated[int, Parameter(converter=_count, metavar="NUMBER", allow_leading_hyphen=True)],
     where: options.Where = options.HERE,
 ) -> None:
-    """Set the replicas of a service, through its scaling adapter where it has one.
+    """Set the replicas of a service.
 
-    An autoscaler that controls the adapter overwrites this number.
+    It writes the scaling adapter of a service that has one. An autoscaler that controls
+    the adapter overwrites this number.
     Example: dynamoctl scale chat/Decode --replicas 4
 
     Parameters
@@ -163,16 +170,19 @@ async def _edit(
 
 
 async def suspend(name: options.GraphName, /, *, where: options.Where = options.HERE) -> None:
-    """Scale all services of a graph to zero, workers first.
+    """Scale a graph to zero until `resume`.
 
-    The spec keeps its numbers; volumes, Services and configuration stay.
+    Workers are first. The spec keeps its numbers; volumes, Services and configuration
+    stay. `rollout pause` stops the operator's writes instead, and no pod.
     Example: dynamoctl suspend chat
     """
     await _edit(name, where, lambda at, graph: at.suspend(graph))
 
 
 async def resume(name: options.GraphName, /, *, where: options.Where = options.HERE) -> None:
-    """Restore the replicas of a suspended graph, frontends first.
+    """Restore the replicas of a suspended graph.
+
+    Frontends are first. A graph that `rollout pause` has paused takes `rollout resume`.
 
     Example: dynamoctl resume chat
     """
@@ -181,7 +191,7 @@ async def resume(name: options.GraphName, /, *, where: options.Where = options.H
 
 def rollout() -> App:
     """`dynamoctl rollout …`."""
-    tool = application("rollout", "Follow, pause, resume, restart and undo the rollout of a graph.")
+    tool = application("rollout", "Follow, pause, restart or undo the rollout of a graph.")
     tool.command(_status, name="status")
     tool.command(_pause, name="pause")
     tool.command(_resume, name="resume")
@@ -192,7 +202,7 @@ def rollout() -> App:
 
 
 def _status(
-    name: options.ObjectName, /, *, where: options.Where = options.HERE, output: options.TextOutput = "text"
+    name: options.ObjectName, /, *, where: options.Where = options.HERE, output: options.Output = ""
 ) -> int:
     """Show the status of a graph on each change until it is ready: `dynamoctl status --watch`.
 

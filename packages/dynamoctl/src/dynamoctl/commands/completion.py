@@ -3,38 +3,32 @@
 A shell asks at every Tab, so a cluster that does not answer within a moment counts as empty.
 """
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from cyclopts import App, CycloptsError
 
-from dynamo_graphs.reader import Namespace
-from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.models.api import DynamoModel
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamoctl.options import HERE, Where
-from dynamoctl.target import cluster
+from dynamoctl.options import ABOUT_ONE, FORMATS, HERE, Where, in_order
 from kube_runtime.errors import OperatorError
-from kube_runtime.types.meta import Key, Resource, metadata_type
+
+if TYPE_CHECKING:  # what reads a cluster takes longer to import than all else here
+    from kube_runtime.types.meta import Resource
 
 _SECONDS = 1.5
 """Longest wait for the cluster."""
 
-_COLLECTIONS: Mapping[str, type[Resource]] = {
-    **dict.fromkeys(
-        (
-            *("why", "status", "tree", "events", "logs", "scale", "suspend", "resume"),
-            *("chat", "curl", "port-forward", "top"),
-            *(f"rollout {verb}" for verb in ("status", "pause", "resume", "restart")),
-            *("rollout history", "rollout undo"),
-        ),
-        DynamoGraphDeployment,
-    ),
-    "models": DynamoModel,
-    **dict.fromkeys(("requests", "requests why"), DynamoGraphDeploymentRequest),
-}
-"""The kind that the first argument of a command names."""
+_OF_ANY_KIND = ("why", "status", "tree", "events", "top", "rollout status", "rollout pause", "rollout resume")
+"""Commands whose argument is a graph, or KIND/NAME."""
+_OF_GRAPHS = (
+    *("logs", "scale", "suspend", "resume", "chat", "curl", "port-forward", "report"),
+    *("rollout restart", "rollout history", "rollout undo"),
+)
+"""Commands whose argument is a graph."""
+_GRAPHS = "dgd"
+_KINDS = (_GRAPHS, "dcd", "dgdsa", "dm", "dgdr")
+"""The short names of the kinds whose objects have a status."""
+_NAMESPACES = "namespaces"
 
 SCRIPTS = {
     "bash": """\
@@ -68,44 +62,78 @@ def print_candidates(app: App, words: Sequence[str]) -> None:
 
 def candidates(app: App, words: Sequence[str]) -> dict[str, str]:
     """The words that may stand at the end of `words`, with descriptions; "" at the end begins a new one."""
-    *rest, begun = words or ("",)
-    names, apps, rest = app.parse_commands(rest)
+    *typed, begun = words or ("",)
+    names, apps, rest = app.parse_commands(in_order(app, typed))
     command, app = " ".join(names), apps[-1]
     arguments = app.assemble_argument_collection() if app.default_command else ()
     options = {name: it for it in arguments for name in it.names if name.startswith("-")}
     valued = {name for name, argument in options.items() if not argument.is_flag()}
-    before = rest[-1] if rest else ""
-    is_first = all(word.startswith("-") or option in valued for option, word in pairwise(["", *rest]))
+    before = typed[-1] if typed else ""
+    positional = [word for option, word in pairwise(["", *rest]) if word[0] != "-" and option not in valued]
     texts: dict[str, str] = {}
     if begun.startswith("-"):
         texts = dict.fromkeys([*(name for name in options if name.startswith("--")), "--help"], "")
     elif before in ("-n", "--namespace"):
-        texts = dict.fromkeys(_asked(Namespace, rest[:-1]), "")
+        texts = dict.fromkeys(_asked(_NAMESPACES, rest[:-1]), "")
     elif before in valued:
-        texts = dict.fromkeys(options[before].get_choices() or (), "")
-    elif command == "get" and is_first:
-        texts = dict.fromkeys(("dgd", "dcd", "dgdsa", "dm", "dgdr"), "")
-    elif command not in _COLLECTIONS or is_first:
+        is_format = before in ("-o", "--output")
+        texts = dict.fromkeys(options[before].get_choices() or (FORMATS if is_format else ()), "")
+    elif command == "get":
+        texts = dict.fromkeys(_selected(positional, begun, rest), "")
+    elif command in _OF_ANY_KIND or command in _OF_GRAPHS:
+        texts = dict.fromkeys(_about_one(command, positional, begun, rest), "")
+    else:
         texts = {name: app[name].help.strip().partition("\n")[0] for name in sorted(app) if name[0] != "-"}
-        if command in _COLLECTIONS:
-            texts |= dict.fromkeys(_names(command, begun, rest), "")
     return {word: text for word, text in texts.items() if word.startswith(begun)}
+
+
+def _about_one(command: str, positional: Sequence[str], begun: str, words: Sequence[str]) -> list[str]:
+    """What a command about one object may be about: NAME, KIND/NAME, and after a kind its names."""
+    if not positional:
+        return _names(command, begun, words)
+    is_kind = command in ABOUT_ONE and len(positional) == 1 and positional[0] in _KINDS
+    return _asked(positional[0], words) if is_kind else []
+
+
+def _selected(positional: Sequence[str], begun: str, words: Sequence[str]) -> list[str]:
+    """What `dynamoctl get` may be about: a kind or a graph, then names of that kind."""
+    if "/" in begun:
+        return _of_kind(begun, words)
+    if not positional:
+        is_kind = any(kind.startswith(begun) for kind in _KINDS)
+        return [*_KINDS] if is_kind else _asked(_GRAPHS, words)
+    names = _asked(positional[0] if positional[0] in _KINDS else _GRAPHS, words)
+    return [name for name in names if name not in positional]
+
+
+def _of_kind(begun: str, words: Sequence[str]) -> list[str]:
+    kind = begun.partition("/")[0]
+    return [f"{kind}/{name}" for name in _asked(kind, words)] if kind in _KINDS else []
 
 
 def _names(command: str, begun: str, words: Sequence[str]) -> list[str]:
     graph, slash, _ = begun.partition("/")
     if command in ("logs", "scale") and slash:
-        return [f"{graph}/{key}" for key in _asked(DynamoGraphDeployment, words, graph)]
+        return [f"{graph}/{key}" for key in _asked(_GRAPHS, words, graph)]
+    if slash:
+        return _of_kind(begun, words)
     end = "/" if command == "scale" else ""
-    return [f"{name}{end}" for name in _asked(_COLLECTIONS[command], words)]
+    kinds = [f"{kind}/" for kind in _KINDS] if begun and command in _OF_ANY_KIND else []
+    return [*(f"{name}{end}" for name in _asked(_GRAPHS, words)), *kinds]
 
 
 def _where(*, where: Where = HERE) -> Where:
     return where
 
 
-def _asked(type_: type[Resource], words: Sequence[str], graph: str = "") -> list[str]:
+def _asked(kind: str, words: Sequence[str], graph: str = "") -> list[str]:
     """Names in the cluster that the words name: of the objects of a kind, or of the services of a graph."""
+    import asyncio
+
+    from dynamo_graphs.reader import STATED, Namespace
+
+    types: dict[str, type[Resource]] = {type_.DEFINITION.short_names[0]: type_ for type_ in STATED}
+    type_ = types.get(kind, Namespace)
     try:
         _, given, *_ = App(default_command=_where).parse_known_args(words)
         where = _where(**given.kwargs)
@@ -114,7 +142,11 @@ def _asked(type_: type[Resource], words: Sequence[str], graph: str = "") -> list
         return []  # a shell shows nothing then; the command itself reports the cause
 
 
-async def _listed(type_: type[Resource], where: Where, graph: str) -> list[str]:
+async def _listed(type_: "type[Resource]", where: Where, graph: str) -> list[str]:
+    from dynamo_operator.graph.api import DynamoGraphDeployment
+    from dynamoctl.target import cluster
+    from kube_runtime.types.meta import Key, metadata_type
+
     async with cluster(where) as at:
         client = at.reading.client
         if graph:

@@ -3,15 +3,26 @@
 import sys
 from typing import Annotated, Literal, TypeAlias
 
-from cyclopts import CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter
 
-from dynamoctl.options import ANYWHERE, CHECKS, CheckOptions, TextOutput, WhereAll, run
+from dynamoctl.options import ANYWHERE, CHECKS, CheckOptions, TextOutput, WhereAll, YamlOutput, run
+from kube_runtime.commandline import application
 
 _OptionalApi: TypeAlias = Literal["grove", "kai", "leaderWorkerSet", "inferencePool", "istio"]
 """The keys of `shared.cluster.OPTIONAL_APIS`, which is not imported here."""
 
 
-def install(
+def install() -> App:
+    """`dynamoctl install …`."""
+    tool = application("install")
+    tool.default(_install)
+    tool.command(_crds, name="crds")
+    tool.command(_images, name="images")
+    tool.command(_cleanup, name="cleanup")
+    return tool
+
+
+def _install(
     *,
     print_: Annotated[bool, Parameter(name="--print")] = False,
     namespace: Annotated[str, Parameter(name=["--namespace", "-n"], metavar="NAME")] = "dynamo-system",
@@ -20,10 +31,10 @@ def install(
     operator_only: bool = False,
     withhold: Annotated[tuple[_OptionalApi, ...], Parameter(show_default=False)] = (),
 ) -> None:
-    """Print the objects of an installation for `kubectl apply --server-side -f -`.
+    """Print the objects of an installation, its CRDs or images.
 
-    They equal the charts with default values; use the charts to change any other
-    value.
+    Pipe them into `kubectl apply --server-side -f -`. They equal the charts with
+    default values; use the charts to change any other value.
     Example: dynamoctl install --print | kubectl apply --server-side -f -
 
     Parameters
@@ -55,14 +66,42 @@ def install(
     write_yaml(manifests(choices), sys.stdout)
 
 
-def images(
+def _crds(
+    *kinds: Annotated[str, Parameter(name="KIND", show_default=False)],
+    legacy: bool = False,
+    output: YamlOutput = "yaml",
+) -> None:
+    """Print the CustomResourceDefinitions for `kubectl apply --server-side -f -`.
+
+    Example: dynamoctl install crds | kubectl apply --server-side -f -
+
+    Parameters
+    ----------
+    kinds
+        Kinds, plurals or short names, for example dgd (default: all of today).
+    legacy
+        Add those of the older generation, such as DynamoDeployment.
+    output
+        Output format: `yaml` prints one document per object, `json` one List.
+    """
+    from dynamo_graphs.output import write_json, write_yaml
+    from dynamo_legacy.api import RESOURCES as LEGACY
+    from dynamo_operator.crds import custom_resource_definition
+    from dynamoctl.authoring.manifest import selected
+
+    chosen = dict.fromkeys((*selected(kinds), *(LEGACY if legacy else ())))
+    definitions = [custom_resource_definition(resource) for resource in chosen]
+    (write_yaml if output == "yaml" else write_json)(definitions, sys.stdout)
+
+
+def _images(
     *,
     registry: Annotated[str, Parameter(metavar="HOST", show_default=False)] = "",
     output: Annotated[Literal["names", "pairs"], Parameter(name=["--output", "-o"])] = "names",
 ) -> None:
     """List the images that an installation may pull, one per line.
 
-    Example: dynamoctl images --registry registry.example.com -o pairs
+    Example: dynamoctl install images --registry registry.example.com -o pairs
 
     Parameters
     ----------
@@ -77,7 +116,7 @@ def images(
 
     if output == "pairs" and not registry:
         text = "--output=pairs requires --registry, the registry to copy the images to"
-        raise ConfigError("dynamoctl images", text)
+        raise ConfigError("dynamoctl install images", text)
     for source, target in zip(of_version(version()), of_version(version(), registry), strict=True):
         print(target if output == "names" else f"{source} {target}")
 
@@ -94,12 +133,12 @@ def check(*, options: CheckOptions = CHECKS, output: TextOutput = "text") -> int
     return run(print_findings(options, output))
 
 
-def uninstall(*, where: WhereAll = ANYWHERE, dry_run: bool = False) -> int:
+def _cleanup(*, where: WhereAll = ANYWHERE, dry_run: bool = False) -> int:
     """Remove the finalizers of a removed operator and list what remains.
 
     Run it after `helm uninstall`. It deletes nothing: no graph, no PVC, no CRD.
     While an operator still runs there, it exits with 1 and changes nothing.
-    Example: dynamoctl uninstall --dry-run
+    Example: dynamoctl install cleanup --dry-run
 
     Parameters
     ----------

@@ -1,62 +1,44 @@
 """Commands that list and show objects, Events and logs."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import CycloptsError, Parameter
 
 from dynamoctl.options import (
     HERE,
+    LISTING,
     Everywhere,
     GraphName,
-    Name,
+    ListOptions,
     ObjectName,
-    TextOrJson,
-    TextOutput,
+    Output,
     Watch,
     Where,
     run,
 )
-from kube_runtime.commandline import application
-
-_Selector = Annotated[str, Parameter(name=["--selector", "-l"], metavar="LABELS", show_default=False)]
-_Rows = Annotated[
-    Literal["table", "wide", "json", "yaml", "name"],
-    Parameter(
-        name=["--output", "-o"],
-        help="Output format: `wide` adds columns, `name` prints one KIND/NAME per line.",
-    ),
-]
-_WatchRows = Annotated[
-    Watch, Parameter(help="Redraw the table on each change until Ctrl-C; a pipe gets each changed row.")
-]
-_AllNamespaces = Annotated[Everywhere, Parameter(help="List all namespaces.")]
 
 
 def get(
-    kind: Annotated[str, Parameter(metavar="KIND", show_default=False)] = "dgd",
-    /,
-    *,
+    *targets: Annotated[str, Parameter(name="TARGET", show_default=False)],
     where: Where = HERE,
-    everywhere: _AllNamespaces = False,
-    selector: _Selector = "",
-    watch: _WatchRows = False,
-    output: _Rows = "table",
+    options: ListOptions = LISTING,
+    output: Output = "",
 ) -> int:
-    """List graphs, or the objects of another kind: dgd, dcd, dgdsa, dm or dgdr.
+    """List graphs and other objects, or those with a name.
 
-    Example: dynamoctl get -A -o wide
+    Kinds are dgd (graphs), dcd (components), dgdsa (scaling adapters), dm (models),
+    dgdr (requests) and all. What is no kind is the name of a graph.
+    Example: dynamoctl get dgd,dm -A -o wide
 
     Parameters
     ----------
-    kind
-        Kind to list (default: dgd, the graphs).
-    selector
-        Label selector, for example team=search.
+    targets
+        What kubectl takes: KIND, KIND NAME, KIND/NAME, or NAME of a graph (default: all graphs).
     """
     from dynamoctl.inspect.listing import print_list
 
-    return run(print_list(kind, where, output, everywhere=everywhere, selector=selector, watch=watch))
+    return run(print_list(targets, where, output, options))
 
 
 def why(
@@ -66,9 +48,9 @@ def why(
     where: Where = HERE,
     every: Annotated[bool, Parameter(name="--all")] = False,
     everywhere: Everywhere = False,
-    output: TextOutput = "text",
+    output: Output = "",
 ) -> int:
-    """Explain why a graph is not ready: the cause, since when, and what to do.
+    """Explain why a graph is not ready, and what to do.
 
     Exits with 0 if it is ready, 1 if it is not ready or not found, 3 if the
     cluster does not answer.
@@ -86,9 +68,7 @@ def why(
     return run(print_reasons(name, where, output, every=every, everywhere=everywhere))
 
 
-def status(
-    name: ObjectName, /, *, where: Where = HERE, watch: Watch = False, output: TextOutput = "text"
-) -> int:
+def status(name: ObjectName, /, *, where: Where = HERE, watch: Watch = False, output: Output = "") -> int:
     """Show the status of a graph: its services and conditions.
 
     Exits with 0 if it is ready, 1 if it is not ready or not found, 3 if the
@@ -105,12 +85,13 @@ def status(
     return run(print_status(name, where, output, watch=watch))
 
 
-def tree(name: GraphName, /, *, where: Where = HERE, output: TextOutput = "text") -> int:
-    """Show all objects of a graph down to its pods, their readiness, and what blocks a pod.
+def tree(name: ObjectName, /, *, where: Where = HERE, output: Output = "") -> int:
+    """Show the objects of a graph down to its pods.
 
-    Kinds that you cannot list are named on stderr and left out. Exits with 0 if
-    the graph is ready, 1 if it is not ready or not found, 3 if the cluster does
-    not answer.
+    Below a scaling adapter is its component, below a model each pod that loads it,
+    below a request its profiling Job and its graph. Kinds that you cannot list are
+    named on stderr and left out. Exits with 0 if the object is ready, 1 if it is not
+    ready or not found, 3 if the cluster does not answer.
     Example: dynamoctl tree chat
     """
     from dynamoctl.inspect.tree import print_tree
@@ -118,104 +99,10 @@ def tree(name: GraphName, /, *, where: Where = HERE, output: TextOutput = "text"
     return run(print_tree(name, where, output))
 
 
-def models(
-    name: Name = "",
-    /,
-    *,
-    where: Where = HERE,
-    everywhere: _AllNamespaces = False,
-    watch: _WatchRows = False,
-    output: _Rows = "table",
-) -> int:
-    """List models, or show where one is loaded, and why not everywhere.
+def events(name: ObjectName, /, *, where: Where = HERE, warnings: bool = False, output: Output = "") -> int:
+    """Show the Events of a graph and of all that it owns.
 
-    Example: dynamoctl models support-lora
-
-    Parameters
-    ----------
-    name
-        Model to show: its endpoints with their load state (default: list all models).
-    """
-    return _listed_or_shown("dm", name, where, everywhere, watch, output)
-
-
-def requests() -> App:
-    """`dynamoctl requests …`."""
-    tool = application("requests")
-    tool.default(_requests)
-    tool.command(_why, name="why")
-    return tool
-
-
-def _requests(
-    name: Name = "",
-    /,
-    *,
-    where: Where = HERE,
-    everywhere: _AllNamespaces = False,
-    watch: _WatchRows = False,
-    output: _Rows = "table",
-) -> int:
-    """List profiling requests, or show the phase of one and why it is there.
-
-    Example: dynamoctl requests llama-sla
-
-    Parameters
-    ----------
-    name
-        Request to show (default: list all requests).
-    """
-    return _listed_or_shown("dgdr", name, where, everywhere, watch, output)
-
-
-def _listed_or_shown(kind: str, name: str, where: Where, everywhere: bool, watch: bool, output: str) -> int:
-    if name and (everywhere or watch):
-        raise CycloptsError("--all-namespaces and --watch list: expected no NAME")
-    if name:
-        from dynamoctl.inspect.tree import print_detail
-
-        return run(print_detail(kind, name, where, output))
-    from dynamoctl.inspect.listing import print_list
-
-    return run(print_list(kind, where, output, everywhere=everywhere, selector="", watch=watch))
-
-
-def _why(
-    name: Name,
-    /,
-    *,
-    where: Where = HERE,
-    interval: Annotated[str, Parameter(metavar="DURATION")] = "10s",
-    output: TextOrJson = "text",
-) -> int:
-    """Compare the latency that a request asked for with that of its running graph.
-
-    It reads the metrics of each frontend pod through the API server, twice, and
-    says which target is missed, by how much, and what to do. Without requests in
-    between, it shows the means since the frontends started. Exits with 1 if a
-    target is missed or nothing can be measured, 3 if the cluster does not answer.
-    Example: dynamoctl requests why llama-sla
-
-    Parameters
-    ----------
-    name
-        Request: NAME or dgdr/NAME.
-    interval
-        Time between two readings, from 1s to 1h.
-    output
-        Output format: `text` for people, `json` for machines; times in seconds.
-    """
-    from dynamoctl.inspect.measured import print_measured
-    from dynamoctl.screen import interval_seconds
-
-    return run(print_measured(name, where, output, interval_seconds(interval)))
-
-
-def events(
-    name: GraphName, /, *, where: Where = HERE, warnings: bool = False, output: TextOutput = "text"
-) -> int:
-    """Show the Events of a graph and of every object that it owns, the newest last.
-
+    The newest is last.
     Example: dynamoctl events chat --warnings
 
     Parameters
@@ -240,8 +127,9 @@ async def logs(
     since: Annotated[str, Parameter(metavar="DURATION", show_default=False)] = "",
     timestamps: bool = False,
 ) -> int:
-    """Print the logs of all pods of a graph or of one service, each line after its pod.
+    """Print the logs of a graph's pods.
 
+    Each line stands after the name of its pod.
     Example: dynamoctl logs chat/Decode -f
 
     Parameters
@@ -281,7 +169,7 @@ def report(
     where: Where = HERE,
     file: Annotated[Path | None, Parameter(metavar="FILE", show_default=False)] = None,
 ) -> int:
-    """Write an archive about a graph for others to read: objects, Events, logs, no secrets.
+    """Write an archive about a graph, without secrets, for support.
 
     It never reads Secrets and removes values that look like tokens or passwords.
     Example: dynamoctl report chat --file chat.tar.gz

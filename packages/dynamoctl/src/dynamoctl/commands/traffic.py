@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from dynamoctl.options import HERE, Everywhere, GraphName, Name, TextOrJson, Watch, Where, run
+from dynamoctl.options import HERE, Everywhere, GraphName, Name, Output, TextOrJson, Watch, Where, run
 
 
 def _not_empty(_type: object, value: str) -> None:
@@ -30,7 +30,9 @@ def chat(
     max_tokens: Annotated[int, Parameter(metavar="TOKENS", validator=Number(gte=1))] = 512,
     output: TextOrJson = "text",
 ) -> int:
-    """Ask the model of a graph, and show the time to the first token and the tokens per second.
+    """Ask the model of a graph, and measure its answer.
+
+    It shows the time to the first token and the tokens per second.
 
     The request goes through the API server to the frontend, so no port has to be forwarded.
     Example: dynamoctl chat chat "What is a pod?"
@@ -62,7 +64,7 @@ def curl(
     ] = "",
     data: Annotated[str | None, Parameter(name=["--data", "-d"], metavar="DATA", show_default=False)] = None,
 ) -> int:
-    """Send an HTTP request to the frontend of a graph and print the answer as it comes.
+    """Send an HTTP request to the frontend of a graph.
 
     Exits with 1 if the frontend answers with an error.
     Example: dynamoctl curl chat /v1/completions -d @request.json
@@ -93,9 +95,9 @@ def port_forward(
     ] = 8000,
     address: Annotated[str, Parameter(metavar="ADDRESS", validator=_not_empty)] = "127.0.0.1",
 ) -> int:
-    """Forward HTTP requests to a local port to the frontend of a graph, until Ctrl-C.
+    """Forward a local port to the frontend of a graph.
 
-    The URL is printed on stdout. It continues while pods are replaced.
+    It forwards HTTP until Ctrl-C. The URL is printed on stdout. It continues while pods are replaced.
     Example: dynamoctl port-forward chat --port 0
 
     Parameters
@@ -117,31 +119,33 @@ def top(
     where: Where = HERE,
     everywhere: Everywhere = False,
     watch: Watch = False,
-    interval: Annotated[str, Parameter(metavar="DURATION")] = "2s",
-    output: TextOrJson = "text",
-) -> None:
-    """Show GPUs, requests per second, TTFT and ITL of graphs; live with --watch.
+    interval: Annotated[str, Parameter(metavar="DURATION", show_default=False)] = "",
+    output: Output = "",
+) -> int:
+    """Show the load and the latency of graphs and requests.
 
     It reads the metrics of each frontend pod through the API server, twice, and
     shows what happened in between. `-` means that no request came, or that
     metrics are missing; stderr says why.
+
+    For a request, `dgdr/NAME`, it compares the latency that the request asked for
+    with that of its running graph, says what to do, and exits with 1 if a target is
+    missed or nothing can be measured.
     Example: dynamoctl top -A --watch
 
     Parameters
     ----------
     name
-        Graph: NAME or dgd/NAME (default: all).
+        Graph, or dgdr/NAME for a request (default: all graphs).
     everywhere
         Show the graphs of all namespaces.
     watch
         Show it again after each interval until Ctrl-C; a terminal is redrawn in place.
     interval
-        Time between two readings, from 1s to 1h.
-    output
-        Output format: `text` for people, `json` for machines; times in seconds.
+        Time between two readings, from 1s to 1h (default: 2s, for a request 10s).
     """
     from dynamoctl.inspect.top import print_top
     from dynamoctl.screen import interval_seconds
 
-    between = interval_seconds(interval)
-    run(print_top(name, where, output, everywhere=everywhere, watch=watch, interval_seconds=between))
+    between = interval_seconds(interval) if interval else None
+    return run(print_top(name, where, output, everywhere=everywhere, watch=watch, interval_seconds=between))

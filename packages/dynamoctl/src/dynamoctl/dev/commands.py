@@ -12,6 +12,7 @@ from cyclopts import Parameter, validators
 
 from devcluster import optional_crds
 from devcluster.instance import DEFAULT_NAME, Instance
+from devcluster.kubelet import runtime
 from devcluster.programs import find
 from devcluster.progress import Silent, shown
 from kube_runtime.commandline import ExitCode, application
@@ -26,7 +27,7 @@ app.command(_kinds)
 app.command(
     "dynamoctl.dev.demo:demo",
     name="demo",
-    help="Start a control plane and the operator, apply a graph, show its objects, remove everything.",
+    help="Start a control plane and the operator, apply a graph, ask its model, remove everything.",
 )
 
 Follow = Annotated[bool, Parameter(name=["--follow", "-f"], help="Follow the log until Ctrl-C.")]
@@ -83,7 +84,8 @@ def up(
         hint = "" if name == DEFAULT_NAME else f" {name}"
         print_next(
             (f'eval "$({program()} dev env{hint})"', "kubectl and dynamoctl use this cluster"),
-            ("kubectl apply -f examples/vllm-disaggregated.yaml", "a graph"),
+            ("kubectl apply -f examples/vllm-disaggregated.yaml", "a graph, ready in seconds"),
+            (f'{program()} chat vllm-disaggregated "Hello"', "an answer"),
             (f"{program()} dev logs -f{hint}", "what the operator does"),
         )
 
@@ -185,13 +187,22 @@ def install(*names: str, instance: InstanceOption = DEFAULT_NAME) -> None:
 
 def _show(instance: Instance) -> ExitCode:
     state = instance.status()
+    is_without = instance.companion.log.exists() and not instance.companion.pid()
+    if state.is_alive and is_without:
+        hint = "" if instance.name == DEFAULT_NAME else f" {instance.name}"
+        print(
+            f"No operator runs in {instance.name}: changes have no effect. Start it: {program()} dev up{hint}"
+        )
     word = "running" if state.is_whole else "broken" if state.is_alive else "stopped"
     print(f"{instance.name:<16} {word:<8} {state.version or 'no answer':<10} {state.server}")
     for process, pid in state.pids.items():
         print(f"  {process:<24} {pid or 'not running'}")
     if instance.companion.log.exists():
         print(f"  {instance.companion.name:<24} {instance.companion.pid() or 'not running'}")
-    return ExitCode.OK if state.is_whole else ExitCode.PROBLEMS
+        real = runtime.installed(instance.folder)
+        engine = f"dynamo.mocker {real.version}" if real else "a small program (no Dynamo runtime)"
+        print(f"  {'models':<24} simulated by {engine}")
+    return ExitCode.OK if state.is_whole and not is_without else ExitCode.PROBLEMS
 
 
 def program() -> str:

@@ -10,8 +10,10 @@ import time
 import urllib.request
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address, IPv4Network
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
@@ -21,9 +23,10 @@ import yaml
 from aiohttp import web
 
 from devcluster.instance import Instance
+from devcluster.kubelet import egress, pods, runtime
 from devcluster.layout import free_ports
 from devcluster.processes import ProcessError, first_ended, stop
-from devcluster.progress import ProgressReporter
+from devcluster.progress import SILENT, ProgressReporter
 from devcluster.startup import READY_SECONDS
 from dynamo_operator import labels, user_agent
 from dynamo_operator.crds import custom_resource_definitions
@@ -87,33 +90,49 @@ def operator_flags(ports: Ports) -> tuple[str, ...]:
 
 
 PROFILING = "dynamo-playground-profiling"
+PROCESSES = "dynamo-playground-processes"
 
 
-def profiling_policy() -> Iterator[Object]:
-    """Annotate profiling pods, so that the simulated kubelet leaves them to `profiling.py`."""
+def pod_policies() -> Iterator[Object]:
+    """Mark pods when they are created, so that kwok leaves them alone: profiling pods are simulated in this
+    process, and those of components are local processes.
+    """
+    yield from _policy(
+        PROFILING,
+        "has(object.metadata.labels) && 'dgdr.nvidia.com/name' in object.metadata.labels",
+        'Object{metadata: Object.metadata{annotations: {"fake-kubelet": "profiles"}}}',
+    )
+    component = f"has(object.metadata.labels) && '{labels.COMPONENT_TYPE}' in object.metadata.labels"
+    unmarked = "!(has(object.metadata.annotations) && 'fake-kubelet' in object.metadata.annotations)"
+    yield from _policy(
+        PROCESSES,
+        f"{component} && {unmarked}",
+        f'Object{{metadata: Object.metadata{{labels: {{"{pods.LABEL}": "{pods.PROCESS}"}}}}}}',
+    )
+
+
+def _policy(name: str, condition: str, mutation: str) -> Iterator[Object]:
     group = "admissionregistration.k8s.io"
-    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    is_profiling = "has(object.metadata.labels) && 'dgdr.nvidia.com/name' in object.metadata.labels"
-    annotate = 'Object{metadata: Object.metadata{annotations: {"fake-kubelet": "profiles"}}}'
+    resource = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     yield {
         "apiVersion": f"{group}/v1",
         "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": PROFILING},
+        "metadata": {"name": name},
         "spec": {
-            "matchConstraints": {"resourceRules": [pods]},
-            "matchConditions": [{"name": "profiles", "expression": is_profiling}],
+            "matchConstraints": {"resourceRules": [resource]},
+            "matchConditions": [{"name": "matches", "expression": condition}],
             "failurePolicy": "Fail",
             "reinvocationPolicy": "Never",
             "mutations": [
-                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": annotate}}
+                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": mutation}}
             ],
         },
     }
     yield {
         "apiVersion": f"{group}/v1",
         "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": PROFILING},
-        "spec": {"policyName": PROFILING},
+        "metadata": {"name": name},
+        "spec": {"policyName": name},
     }
 
 
@@ -198,13 +217,26 @@ def _status(phase: str, ended: tuple[tuple[str, int, str], ...]) -> Object:
 ADMINISTRATOR = "DYNAMO_PLAYGROUND_ADMINISTRATOR"
 """Environment variable with the kubeconfig of the simulated kubelet: the operator may not write pods."""
 
+LOCAL_PODS = "DYNAMO_PLAYGROUND_PODS"
+"""Environment variable with the network of pods that are local processes."""
+
+
+def loopback(host: str, local: IPv4Network) -> str | None:
+    """Where the process of a pod listens; None for a simulated pod."""
+    try:
+        address = IPv4Address(host)
+    except AddressValueError:
+        return None
+    return egress.loopback(address) if address in local else None
+
 
 @asynccontextmanager
-async def simulated_workers() -> AsyncIterator[Callable[[str], str]]:
-    """Serve the LoRA API of workers, where every load and unload succeeds.
+async def simulated_workers(local: IPv4Network) -> AsyncIterator[Callable[[str], str]]:
+    """Serve the LoRA API of simulated workers, where every load and unload succeeds.
 
     Addresses of simulated pods lead nowhere, or to other machines. So this yields a function that turns a
-    worker's base URL into one of a local server, with the worker's address as the first part of the path.
+    worker's base URL into one of a local server, with the worker's address as the first part of the path. Of
+    a pod that is a local process, it is the URL of its process.
     """
     loaded = defaultdict[str, dict[str, str]](dict)
 
@@ -229,7 +261,15 @@ async def simulated_workers() -> AsyncIterator[Callable[[str], str]]:
     try:
         await asyncio.shield(web.TCPSite(runner, "127.0.0.1", 0).start())
         port = runner.addresses[0][1]
-        yield lambda base: f"http://127.0.0.1:{port}/{urlsplit(base).hostname or 'unknown'}"
+
+        def dial(base: str) -> str:
+            target = urlsplit(base)
+            host = target.hostname or "unknown"
+            if (process := loopback(host, local)) is not None:
+                return f"{target.scheme}://{process}:{target.port}"
+            return f"http://127.0.0.1:{port}/{host}"
+
+        yield dial
     finally:
         await runner.cleanup()
 
@@ -239,7 +279,7 @@ async def operate(settings: Settings, stop: asyncio.Event) -> None:
     kubeconfig = Path(os.environ[ADMINISTRATOR])
     async with (
         await connect(kubeconfig, user_agent=user_agent()) as transport,
-        simulated_workers() as dial,
+        simulated_workers(IPv4Network(os.environ[LOCAL_PODS])) as dial,
         asyncio.TaskGroup() as group,
     ):
         client = Client(transport, field_manager="simulated-kubelet")
@@ -280,8 +320,20 @@ def up(
 ) -> None:
     """Start the control plane and the operator unless they run; return when the operator is ready.
 
+    Meanwhile the Dynamo runtime is installed, if it can be.
+
     Raises: OperatorError if something does not start.
     """
+    with ThreadPoolExecutor(1) as background:
+        installing = background.submit(runtime.install, SILENT)
+        _up(instance, progress, nodes=nodes, crds=crds)
+        if not installing.done():
+            progress.step(f"installing the Dynamo runtime {runtime.version()} (85 MB)")
+        if error := installing.exception():
+            progress.step(f"the Dynamo runtime is not available: {error}; a small simulation answers")
+
+
+def _up(instance: Instance, progress: ProgressReporter, *, nodes: int | None, crds: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "definitions.json")
         file.write_text(_list(custom_resource_definitions()), encoding="utf-8")
@@ -310,12 +362,21 @@ def _start_operator(instance: Instance, progress: ProgressReporter) -> None:
         _wait(instance, health)
 
 
+_PLACEHOLDER = ("secret", "hf-token-secret", "--namespace=default")
+"""What examples refer to. The simulated engines load no model, so any token will do."""
+
+
 def _launch(instance: Instance, progress: ProgressReporter) -> int:
+    if not instance.kubectl("get", "--ignore-not-found", *_PLACEHOLDER):
+        kind, *name = _PLACEHOLDER
+        instance.kubectl("create", kind, "generic", *name, "--from-literal=HF_TOKEN=placeholder")
     ports = Ports(*free_ports(3, reserved=instance.ports))
-    installed = _list([*objects(ports), *profiling_policy()])
+    installed = _list([*objects(ports), *pod_policies()])
     instance.kubectl(*("apply", "--server-side", "--force-conflicts", "--filename=-"), stdin=installed)
     kubeconfig = instance.service_account_kubeconfig(NAMESPACE, account(), duration=_TOKEN_LIFE)
+    network = egress.subnet(urlsplit(instance.server).port or 0)
     variables = {ADMINISTRATOR: str(instance.kubeconfig), "KUBECONFIG": str(kubeconfig)}
+    variables[LOCAL_PODS] = str(network)
     command = (sys.executable, "-m", _PROGRAM, "run", *operator_flags(ports))
     instance.run_companion(command, variables, progress=progress)
     return ports.health

@@ -10,8 +10,8 @@ from dynamo_graphs.reader import GRAPHS
 from dynamoctl.options import Where
 from dynamoctl.screen import show_json, visible_lines
 from dynamoctl.target import target_of
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import ApiError, ConfigError
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import ApiError, ConfigError, visible
 
 _ERRORS = 400
 

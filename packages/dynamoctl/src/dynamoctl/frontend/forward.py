@@ -19,8 +19,8 @@ from dynamo_graphs.frontend import Frontend, frontend_of
 from dynamo_graphs.reader import GRAPHS
 from dynamoctl.options import Where
 from dynamoctl.target import target_of
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import ConfigError, Invalid, OperatorError
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import ConfigError, Invalid, OperatorError, visible
 
 _LARGEST_BYTES = 64 * 1024**2
 """Most bytes of a request: images of multimodal prompts are the largest."""

@@ -9,11 +9,13 @@ from typing import TypeVar
 from cyclopts import CycloptsError
 from rich.text import Text
 
-from dynamo_graphs.operators import ELECTION_LEASE, operators, running_settings
+from dynamo_graphs.leadership import ELECTION_LEASE, is_held
+from dynamo_graphs.operators import operators, running_settings
 from dynamo_graphs.reader import NAME, Reading
 from dynamo_operator import labels
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import MARKER_LEASE
 from dynamo_operator.shared.cluster import (
     GROVE,
     LEADER_WORKER_SET,
@@ -23,6 +25,7 @@ from dynamo_operator.shared.cluster import (
     PodGroup,
     PullSecret,
 )
+from dynamo_operator.shared.conditions import is_behind
 from dynamo_operator.shared.transforms import registries_only
 from dynamoctl.installation import checks, permissions, upgrade
 from dynamoctl.installation.checks import (
@@ -33,13 +36,12 @@ from dynamoctl.installation.checks import (
     ResourceQuota,
     StorageClass,
 )
-from dynamoctl.installation.permissions import MARKER_LEASE
 from dynamoctl.installation.upgrade import PULL_SECRETS
 from dynamoctl.options import CheckOptions
 from dynamoctl.screen import show, show_json
 from dynamoctl.target import cluster
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import Forbidden, NotFound, Unreachable
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import Forbidden, NotFound, Unreachable, visible
 from kube_runtime.types.kinds import Lease, Node, Pod, ValidatingWebhookConfiguration
 from kube_runtime.types.meta import Kind, Object
 
@@ -85,22 +87,30 @@ async def _checked(reading: Reading, options: CheckOptions) -> AsyncIterator[Fin
         missing = await permissions.missing(reading, user, options.namespace)
         return checks.permissions(missing, options.account or "the current user")
 
+    nodes: list[Node] = []
+
+    async def gpus() -> Finding:
+        nodes.extend(await reading.all(Node))
+        return checks.gpus(nodes)
+
     async def pods() -> Finding:
         return await upgrade.pods(reading, await running_settings(reading), options.namespace)
 
+    now = datetime.now(UTC)
     version = (await reading.client.get_json("version"))["gitVersion"]
+    if not options.is_self:  # first: without an operator nothing else matters
+        yield await _seen("Operator", _leader(reading, options, now))
     yield Finding(checks.CONNECTIVITY, CheckResult.OK, "the API server answers")
     if not options.is_self:
         yield await _judged(checks.STORAGE, reading.all(StorageClass), checks.default_storage)
-        yield await _judged(checks.GPUS, reading.all(Node), checks.gpus)
-        gpu_operator = reading.all(Pod, labels="app=gpu-operator")
-        yield await _judged(checks.GPU_OPERATOR, gpu_operator, checks.gpu_operator)
+        yield await _seen(checks.GPUS, gpus())
+        pods_of_it = reading.all(Pod, labels="app=gpu-operator")
+        judge = partial(checks.gpu_operator, has_gpus=checks.gpu_count(nodes) > 0)
+        yield await _judged(checks.GPU_OPERATOR, pods_of_it, judge)
     yield replace(checks.kubernetes_version(version), name="Kubernetes Version")
     async for finding in _definitions(reading, options):
         yield finding
     if not options.is_self:
-        now = datetime.now(UTC)
-        yield await _seen("Cluster-wide Operator", _leader(reading, options, now))
         markers = reading.all(Lease, fields=f"metadata.name={MARKER_LEASE}")
         own = partial(checks.own_operators, now=now)
         yield await _judged("Namespaces with an operator of their own", markers, own)
@@ -231,15 +241,23 @@ def _user(account: str) -> str:
 
 async def _leader(reading: Reading, options: CheckOptions, now: datetime) -> Finding:
     lease = await reading.one(Lease, ELECTION_LEASE)
-    finding = checks.leader(lease, now, is_before=options.is_before)
-    if checks.is_led(lease, now):
-        return finding
     try:
         running = await operators(reading)
     except Forbidden:
-        return finding
-    alone = [operator.account for operator in running if not (operator.namespace or operator.elects)]
-    return checks.without_election(alone, is_before=options.is_before) if alone else finding
+        running = []
+    if options.is_before or is_held(lease, now):
+        return checks.leader(lease, running, now, is_before=options.is_before)
+    markers = await reading.all(Lease, fields=f"metadata.name={MARKER_LEASE}")
+    own = {marker.metadata.namespace for marker in markers if is_held(marker, now)}
+    waiting, done = [], 0
+    try:
+        for graph in await reading.all(DynamoGraphDeployment):
+            if graph.metadata.namespace not in own and not graph.metadata.is_true(labels.PAUSED):
+                done += not is_behind(graph)
+                waiting += [str(graph.key)] * is_behind(graph)
+    except NotFound:  # our CRDs are not installed, which is a finding of its own
+        pass
+    return checks.absent(lease, running, now, own=own, waiting=waiting, reconciled=done)
 
 
 async def _admission(reading: Reading, options: CheckOptions) -> Finding:

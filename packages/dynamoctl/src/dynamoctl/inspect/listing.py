@@ -1,4 +1,4 @@
-"""`dynamoctl get`, `models`, `requests` and `events`, and the overview of an object."""
+"""`dynamoctl get` and `events`, and the overview of an object."""
 
 import re
 import sys
@@ -13,73 +13,139 @@ from rich.text import Text
 
 from dynamo_graphs import reader
 from dynamo_graphs.ages import ago, short_age, since
+from dynamo_graphs.reader import Missing, Target
 from dynamo_graphs.services import services
 from dynamo_operator import labels
 from dynamo_operator.shared.conditions import Stated, is_behind, is_ready, seen_generation
-from dynamoctl.options import Where
-from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table
-from dynamoctl.target import cluster, namespace_in_words, target_of, type_named
-from kube_runtime.commandline import ExitCode, visible
+from dynamoctl.options import ListOptions, Where
+from dynamoctl.output import is_for_people, name_of, show_document
+from dynamoctl.screen import Cell, Styled, redrawing, show, table
+from dynamoctl.target import cluster, namespace_in_words, parse_selection, target_of
+from kube_runtime.commandline import ExitCode
 from kube_runtime.crd import Column
-from kube_runtime.errors import NotFound
+from kube_runtime.errors import NotFound, visible
 from kube_runtime.types.kinds import Event
-from kube_runtime.types.meta import Key, Kind, Object, Resource
+from kube_runtime.types.meta import Key, Kind, Object, Resource, Selector
 
-RAW = ("json", "yaml", "name")
-"""Output formats of objects as they are stored."""
+_LABELS = Column("Labels", ".metadata.labels")
 
 _STEP = re.compile(r"""\.(\w+)(?:\[\?\(@\.type==["'](\w+)["']\)\])?""")
 """One field of a path; for a list of conditions with the type of the one that is meant."""
 
 
-async def print_list(
-    kind: str, where: Where, output: str, *, everywhere: bool, selector: str, watch: bool
-) -> ExitCode:
-    """Print the objects of a kind, and again on each change if they are watched.
+async def print_list(targets: Sequence[str], where: Where, output: str, options: ListOptions) -> ExitCode:
+    """Print the objects of kinds, or those with a name, and again on each change if they are watched.
 
-    `kind` is any name that kubectl takes. A watch ends with Ctrl-C only.
+    `targets` are as kubectl takes them. A watch ends with Ctrl-C only.
     """
-    if watch and output in RAW:
-        raise CycloptsError(f"--watch prints a table (expected --output table or wide, not {output})")
-    type_ = type_named(kind, reader.STATED)
-    columns = [column for column in type_.DEFINITION.columns if output == "wide" or not column.priority]
+    selection = parse_selection(targets)
+    names = [name for _, of_kind in selection for name in of_kind]
+    if names and options.everywhere:
+        raise CycloptsError("an object cannot be read by name across all namespaces (expected -n NAMESPACE)")
+    if names and (options.labels or options.fields):
+        raise CycloptsError("expected either names or a selector")
+    if options.watch and (len(selection) > 1 or len(names) > 1):
+        raise CycloptsError("--watch follows one kind, or one object of it")
+    missing: list[Missing] = []
+    listed: list[tuple[type[Stated], list[Object]]] = []
     async with cluster(where) as at:
-        namespace = "" if everywhere else at.namespace
-        try:
-            if watch:
-                await _watched(at.reading, type_.KIND, namespace, selector, columns)
-                return ExitCode.OK
-            objects = await at.reading.all_raw(type_.KIND, namespace, labels=selector)
-        except NotFound:
-            raise reader.not_served(type_) from None
-        hint = "" if objects or everywhere else await reader.absent_namespace(at.reading, namespace)
-    if output in RAW:
-        whole = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": objects}
-        print_raw(type_.KIND, objects, whole, output)
-    elif objects:
-        head, body = rows(columns, objects, everywhere=everywhere, now=datetime.now(UTC))
-        show(table(head, body))
+        namespace = "" if options.everywhere else at.namespace
+        for type_, of_kind in selection:
+            try:
+                if options.watch:
+                    fields = f"metadata.name={of_kind[0]}" if of_kind else options.fields
+                    await _watched(at.reading, type_, _selector(namespace, options.labels, fields), output)
+                if not of_kind:
+                    labels, fields = options.labels, options.fields
+                    bodies = await at.reading.all_raw(type_.KIND, namespace, labels=labels, fields=fields)
+                    listed.append((type_, bodies))
+                    continue
+            except NotFound:
+                missing.append(reader.not_served(type_))
+                continue
+            listed.append((type_, []))
+            for name in of_kind:
+                try:
+                    listed[-1][1].append(await Target(at.reading, type_, Key(namespace, name)).raw())
+                except Missing as error:
+                    missing.append(error)
+        is_empty = not names and not any(bodies for _, bodies in listed)
+        hint = await reader.absent_namespace(at.reading, namespace) if is_empty and namespace else ""
+    if is_for_people(output):
+        _show_tables(listed, output, options)
+        if is_empty and listed:
+            nouns = f"{reader.NOUNS[listed[0][0]]}s" if len(listed) == 1 else "objects"
+            print(f"no {nouns} found in {namespace_in_words(namespace)}{hint}", file=sys.stderr)
     else:
-        print(f"no {reader.NOUNS[type_]}s found in {namespace_in_words(namespace)}{hint}", file=sys.stderr)
-    return ExitCode.PROBLEMS if hint else ExitCode.OK
+        _show_raw(
+            [(type_.KIND, body) for type_, bodies in listed for body in bodies],
+            output,
+            is_one=len(names) == 1,
+        )
+    # A word that is no kind was taken as the name of a graph.
+    kinds = "; the kinds are dgd, dcd, dgdsa, dm and dgdr" if targets and targets[0] in names else ""
+    for absent in missing if not options.ignore_not_found else ():
+        print(visible(f"Error from server (NotFound): {absent}{kinds}"), file=sys.stderr)
+    return ExitCode.PROBLEMS if hint or (missing and not options.ignore_not_found) else ExitCode.OK
+
+
+def _selector(namespace: str, labels: str, fields: str) -> Selector:
+    try:
+        return Selector(namespace, labels, fields)
+    except ValueError as error:
+        raise CycloptsError(f"--watch: {error}") from None
+
+
+def _columns(type_: type[Stated], output: str) -> list[Column]:
+    return [column for column in type_.DEFINITION.columns if output == "wide" or not column.priority]
+
+
+def _show_tables(
+    listed: Sequence[tuple[type[Stated], Sequence[Object]]], output: str, options: ListOptions
+) -> None:
+    tables = [(type_, bodies) for type_, bodies in listed if bodies]
+    for position, (type_, bodies) in enumerate(tables):
+        prefix = f"{type_.DEFINITION.short_names[0]}/" if len(listed) > 1 else ""
+        head, body = rows(
+            [*_columns(type_, output), *([_LABELS] if options.show_labels else [])],
+            bodies,
+            everywhere=options.everywhere,
+            now=datetime.now(UTC),
+            prefix=prefix,
+        )
+        show(*([""] if position else []), table(() if options.no_headers else head, body))
+
+
+def _show_raw(stored: Sequence[tuple[Kind, Object]], output: str, *, is_one: bool) -> None:
+    """Print objects as they are stored: one that was named by itself, others as a List, as kubectl does."""
+    for _, body in stored:
+        body["metadata"].pop("managedFields", None)
+    if is_one and not stored:
+        return
+    items = [body for _, body in stored]
+    whole = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}
+    names = (name_of(kind, body["metadata"]["name"]) for kind, body in stored)
+    show_document(output, items[0] if is_one else whole, names)
 
 
 def rows(
-    columns: Sequence[Column], objects: Iterable[Object], *, everywhere: bool, now: datetime
+    columns: Sequence[Column], objects: Iterable[Object], *, everywhere: bool, now: datetime, prefix: str = ""
 ) -> tuple[list[str], list[list[Cell]]]:
-    """The head and the rows of a table, sorted by namespace and name."""
+    """The head and the rows of a table, sorted by namespace and name; `prefix` stands before names."""
     head = [*(["NAMESPACE"] if everywhere else []), "NAME", *(column.name.upper() for column in columns)]
 
     def cell(column: Column, value: object) -> str:
         if column.type == "date":
             return short_age(str(value) if value else None, now)
+        if isinstance(value, dict):
+            return ",".join(f"{name}={text}" for name, text in value.items()) or "-"
         return "-" if value is None or value == "" else str(value)
 
     ordered = sorted(objects, key=lambda it: (_namespace(it), it["metadata"]["name"]))
     return head, [
         [
             *([_namespace(body)] if everywhere else []),
-            Styled(body["metadata"]["name"], "bold"),
+            Styled(f"{prefix}{body['metadata']['name']}", "bold"),
             *(cell(column, value_at(column.path, body)) for column in columns),
         ]
         for body in ordered
@@ -99,40 +165,29 @@ def value_at(path: str, value: object) -> object:
     return value
 
 
-async def _watched(
-    reading: reader.Reading, kind: Kind, namespace: str, selector: str, columns: Sequence[Column]
-) -> None:
-    """Draw the table in place on each change; on a pipe, print each changed row."""
+async def _watched(reading: reader.Reading, type_: type[Stated], selector: Selector, output: str) -> None:
+    """Draw the table in place on each change; on a pipe or for programs, print each changed object."""
     from dynamo_graphs.watching import snapshots
-    from kube_runtime.types.meta import Selector
 
-    changes = snapshots(reading.client, reader.stored_type(kind), Selector(namespace, labels=selector))
+    columns, is_table = _columns(type_, output), is_for_people(output)
+    changes = snapshots(reading.client, reader.stored_type(type_.KIND), selector)
     before: Mapping[Key, Resource] = {}
     async with aclosing(changes) as states:
-        with redrawing() if sys.stdout.isatty() else nullcontext() as live:
+        with redrawing() if is_table and sys.stdout.isatty() else nullcontext() as live:
             async for state in states:
                 shown = [it for key, it in state.items() if live or before.get(key) != it]
-                objects = map(msgspec.to_builtins, shown)
-                head, body = rows(columns, objects, everywhere=not namespace, now=datetime.now(UTC))
+                kind = {"apiVersion": type_.KIND.api_version, "kind": type_.KIND.name}
+                objects: list[Object] = [kind | msgspec.to_builtins(it) for it in shown]
+                everywhere = not selector.namespace
+                head, body = rows(columns, objects, everywhere=everywhere, now=datetime.now(UTC))
                 if live:
                     live.update(table(head, body), refresh=True)
+                elif not is_table:
+                    for item in objects:
+                        _show_raw([(type_.KIND, item)], output, is_one=True)
                 elif shown or not before:
                     show(table([] if before else head, body))
                 before = dict(state)
-
-
-def print_raw(kind: Kind, objects: Sequence[Object], whole: Object, output: str) -> None:
-    """Print objects as they are stored, in a format of `RAW`; as JSON they are the document `whole`."""
-    for body in objects:
-        body["metadata"].pop("managedFields", None)  # as kubectl does
-    if output == "json":
-        show_json(whole)
-    elif output == "name":
-        sys.stdout.write("".join(f"{kind}/{body['metadata']['name']}\n" for body in objects))
-    else:
-        from dynamo_graphs.output import write_yaml
-
-        write_yaml(objects, sys.stdout)
 
 
 def _namespace(item: Object) -> str:
@@ -146,7 +201,7 @@ def overview(stated: Stated, *, now: datetime) -> list[RenderableType]:
     """The parts of a screen: the object, its services, its conditions, and notes."""
     known = overview_json(stated)
     title = Text(visible(f"{stated.KIND.name} {stated.key}: "))
-    title.append(*(("ready", "green") if known["ready"] else ("not ready", "red")))
+    title.append(*_standing(known))
     parts: list[RenderableType] = [title]
     if known["services"]:
         rows = [
@@ -181,6 +236,15 @@ def overview(stated: Stated, *, now: datetime) -> list[RenderableType]:
         held = ", ".join(known["finalizers"]) or "nothing"
         notes.append(f"Deletion was requested{ago(deleted, now)}; blocked by: {held}.")
     return [*parts, "", *map(visible, notes)]
+
+
+def _standing(known: Object) -> tuple[str, str]:
+    """Whether an object is ready, and the colour. Conditions below may describe an earlier spec."""
+    if known["ready"]:
+        return "ready", "green"
+    if known["observed"] or known["deletionTimestamp"]:
+        return "not ready", "red"
+    return f"not ready, generation {known['generation']} has not been reconciled", "red"
 
 
 def overview_json(stated: Stated) -> Object:
@@ -221,35 +285,36 @@ def overview_json(stated: Stated) -> Object:
     }
 
 
-_EVENT_HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
+_EVENT_HEAD = ("LAST SEEN", "COUNT", "TYPE", "REASON", "OBJECT", "MESSAGE")
 
 
 async def print_events(name: str, where: Where, output: str, *, only_warnings: bool) -> ExitCode:
     """Print the Events, the newest last."""
-    from dynamo_graphs.members import events_about, members, owned_uids
+    from dynamo_graphs.members import events_about, members_of, owned_uids
 
-    async with target_of(name, where, reader.GRAPHS) as at:
-        graph = await at.get()
-        dependents = await members(at.reading.client, graph.key)
+    async with target_of(name, where, reader.STATED) as at:
+        stated = await at.get()
+        dependents = await members_of(at.reading.client, stated)
         listed = await at.reading.all_raw(Event.KIND, at.key.namespace)
     for note in dependents.unread:
         reader.warn(note)
-    uids = owned_uids(graph, dependents.by_owner)
+    uids = owned_uids(stated, dependents.by_owner)
     shown = events_about(listed, uids, only_warnings=only_warnings)
-    if output == "json":
-        show_json([{**event, "lastSeen": event["lastSeen"] or None} for event in shown])
+    if not is_for_people(output):
+        document = [{**event, "lastSeen": event["lastSeen"] or None} for event in shown]
+        show_document(output, document, (name_of(Event.KIND, str(event["name"])) for event in shown))
     elif shown:
         now = datetime.now(UTC)
         rows = (
             (
-                short_age(event["lastSeen"] or None, now),
+                *(short_age(event["lastSeen"] or None, now), str(event["count"])),
                 *(event["type"], event["reason"], Styled(event["object"], "bold")),
-                *(str(event["count"]), event["message"]),
+                event["message"],
             )
             for event in shown
         )
         show(table(_EVENT_HEAD, rows))
     else:
         which = "Warning Events" if only_warnings else "Events"
-        reader.warn(f"no {which} about {graph.key} in the last hour or so: Kubernetes deletes old ones")
+        reader.warn(f"no {which} about {stated.key} in the last hour or so: Kubernetes deletes old ones")
     return ExitCode.OK

@@ -1,4 +1,4 @@
-"""`dynamoctl requests why`: compare the targets of a request with the metrics of its graph's frontends."""
+"""`dynamoctl top dgdr/NAME`: compare the targets of a request with the metrics of its graph's frontends."""
 
 import asyncio
 import math
@@ -14,10 +14,11 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, accepted_
 from dynamo_profiler.configuration import Section, Targets, targets_of
 from dynamoctl.frontend.load import Load, frontends, load_of, samples
 from dynamoctl.options import Where
-from dynamoctl.screen import Cell, Styled, show, show_json, table
+from dynamoctl.output import is_for_people, name_of, show_document
+from dynamoctl.screen import Cell, Styled, show, table
 from dynamoctl.target import target_of
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import ConfigError
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import ConfigError, visible
 from kube_runtime.times import loop_time
 from kube_runtime.types.meta import Key, Object
 
@@ -155,10 +156,11 @@ async def print_measured(name: str, where: Where, output: str, interval_seconds:
         measurement = await measured(at.reading, await at.get(), interval_seconds)
     for problem in measurement.problems:
         warn(problem)
-    if output == "json":
-        show_json(document(measurement))
-    else:
+    if is_for_people(output):
         show(*parts(measurement))
+    else:
+        names = [name_of(DynamoGraphDeploymentRequest.KIND, measurement.request.metadata.name)]
+        show_document(output, document(measurement), names)
     return ExitCode.OK if measurement.is_well else ExitCode.PROBLEMS
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_graphs.ages import counted
-from dynamo_graphs.explanation import explanation
+from dynamo_graphs.explanation import explained, explanation
+from dynamo_graphs.leadership import PODS
 from dynamo_graphs.logs import log_of
 from dynamo_graphs.members import events_about, members, owned_uids
 from dynamo_graphs.operators import SELECTOR
@@ -25,8 +26,8 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.options import Where
 from dynamoctl.target import target_of
 from kube_runtime.client.client import ANSWER_SECONDS
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import ApiError, ConfigError, DecodeError, Invalid, OperatorError, leaves
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import ApiError, ConfigError, DecodeError, Invalid, OperatorError, leaves, visible
 from kube_runtime.types.kinds import Deployment, Event, Node, Pod
 from kube_runtime.types.meta import Key, Object, Resource
 
@@ -222,7 +223,6 @@ _LOG_BYTES = 2 * 1024**2
 
 _OWNER_ONLY = 0o600
 _MISSING = "missing.txt"
-_OPERATOR_PODS = "control-plane=controller-manager"
 
 
 async def write_report(name: str, where: Where, file: Path | None) -> ExitCode:
@@ -277,7 +277,9 @@ async def _files(
 ) -> AsyncGenerator[tuple[str, str], None]:
     """`missing.txt`, the last one, lists what is unread."""
     why = explanation(graph, now=now)
-    yield "why.txt", "".join(f"{line}\n" for line in (*why.findings, *why.advice))
+    with unread.noting("why"):
+        why = await explained(reading, graph)
+    yield "why.txt", "".join(f"{line}\n" for line in why.lines)
     versions = [f"dynamoctl {version()}\n"]
     with unread.noting("version"):
         server = await reading.client.get_json("version")
@@ -315,7 +317,7 @@ async def _operator(reading: Reading, unread: Unread) -> AsyncGenerator[tuple[st
                 namespace, name = deployment.key
                 yield f"operator/{namespace}-{name}.yaml", text
     with unread.noting("pods of operators"):
-        for pod in await reading.all(Pod, labels=_OPERATOR_PODS):
+        for pod in await reading.all(Pod, labels=PODS):
             async for title, text in _logs(reading, pod.key, "manager", unread):
                 yield f"operator/{title}", text
     with unread.noting("nodes"):

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from itertools import count
 
+from cyclopts import CycloptsError
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -14,12 +15,19 @@ from rich.text import Text
 from dynamo_graphs.reader import Missing, Reading, absent_namespace, warn
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import label_value
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamoctl.frontend.load import Load, PodName, Sample, frontends, load_of, samples
 from dynamoctl.options import Where
-from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table
-from dynamoctl.target import cluster, namespace_in_words, parse_graph
-from kube_runtime.commandline import visible
+from dynamoctl.output import is_for_people, name_of, show_document
+from dynamoctl.screen import Cell, Styled, redrawing, show, table
+from dynamoctl.target import cluster, namespace_in_words, parse_object
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import visible
 from kube_runtime.times import loop_time
+
+_MEASURED = (DynamoGraphDeployment, DynamoGraphDeploymentRequest)
+_SECONDS, _REQUEST_SECONDS = 2, 10
+"""Time between two readings of graphs, and of a request's graph."""
 
 _HEAD = ("GRAPH", "SERVICES", "GPUS", "REQUESTS/S", "IN FLIGHT", "TTFT", "ITL")
 
@@ -35,13 +43,19 @@ class Row:
 
 
 async def print_top(
-    name: str, where: Where, output: str, *, everywhere: bool, watch: bool, interval_seconds: float
-) -> None:
-    """Print the load of one graph or of all, once or after each interval until Ctrl-C."""
-    plain = parse_graph(name) if name else ""
+    name: str, where: Where, output: str, *, everywhere: bool, watch: bool, interval_seconds: float | None
+) -> ExitCode:
+    """Print the load of graphs once or after each interval until Ctrl-C, or that of a request's graph."""
+    type_, plain = parse_object(name, _MEASURED) if name else (DynamoGraphDeployment, "")
+    if type_ is DynamoGraphDeploymentRequest:
+        from dynamoctl.inspect.measured import print_measured
+
+        if watch or everywhere:
+            raise CycloptsError("--watch and --all-namespaces are for graphs, not for a request")
+        return await print_measured(plain, where, output, interval_seconds or _REQUEST_SECONDS)
     async with cluster(where) as at:
         namespace = "" if everywhere else at.namespace
-        async with aclosing(rows(at.reading, namespace, plain, interval_seconds)) as turns:
+        async with aclosing(rows(at.reading, namespace, plain, interval_seconds or _SECONDS)) as turns:
             if watch and sys.stdout.isatty():
                 with redrawing() as live:
                     async for graph_rows, problems in turns:
@@ -50,7 +64,8 @@ async def print_top(
             async for graph_rows, problems in turns:
                 await _print(at.reading, namespace, graph_rows, problems, output)
                 if not watch:
-                    return
+                    return ExitCode.OK
+    return ExitCode.OK
 
 
 async def rows(
@@ -90,8 +105,9 @@ async def rows(
 async def _print(
     reading: Reading, namespace: str, graph_rows: Sequence[Row], problems: Sequence[str], output: str
 ) -> None:
-    if output == "json":
-        show_json([asdict(row) for row in graph_rows])
+    if not is_for_people(output):
+        names = (name_of(DynamoGraphDeployment.KIND, row.graph.rpartition("/")[2]) for row in graph_rows)
+        show_document(output, [asdict(row) for row in graph_rows], names)
     elif graph_rows:
         show(_table(graph_rows))
     else:

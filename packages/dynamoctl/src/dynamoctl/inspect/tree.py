@@ -1,7 +1,8 @@
 """The objects of a graph as a tree; the status of an object, once or until it is ready."""
 
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
@@ -9,18 +10,21 @@ from rich.text import Text
 from rich.tree import Tree
 
 from dynamo_graphs.ages import short_age
-from dynamo_graphs.members import members, tree_of
-from dynamo_graphs.reader import GRAPHS, STATED, Target, warn
+from dynamo_graphs.members import members_of, tree_of
+from dynamo_graphs.reader import STATED, Missing, Target, warn
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel, EndpointInfo
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamo_operator.shared.conditions import Stated, is_ready
-from dynamoctl.inspect.listing import RAW, overview, overview_json, print_raw
+from dynamo_operator.shared.conditions import Stated, is_ready, summary
+from dynamoctl.inspect.listing import overview, overview_json
 from dynamoctl.inspect.why import print_explanation, readiness_code
 from dynamoctl.options import Where
-from dynamoctl.screen import redrawing, show, show_json, table
-from dynamoctl.target import target_of, type_named
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.types.meta import Object
+from dynamoctl.output import is_for_people, name_of, show_document
+from dynamoctl.screen import Styled, redrawing, show, table
+from dynamoctl.target import target_of
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import ApiError, visible
+from kube_runtime.types.meta import Kind, Object
 
 
 def drawn(node: Object) -> Tree:
@@ -35,80 +39,120 @@ def drawn(node: Object) -> Tree:
 
 
 async def print_tree(name: str, where: Where, output: str) -> ExitCode:
-    """Print the objects of a graph; 0 if it is ready."""
-    async with target_of(name, where, GRAPHS) as at:
-        graph = await at.get()
-        dependents = await members(at.reading.client, graph.key)
-    node = tree_of(graph, dependents.by_owner, now=datetime.now(UTC))
+    """Print what belongs to an object; 0 if it is ready."""
+    async with target_of(name, where, STATED) as at:
+        stated = await at.get()
+        dependents = await members_of(at.reading.client, stated)
+    node = tree_of(stated, dependents.by_owner, now=datetime.now(UTC))
     for note in dependents.unread:
         warn(note)
-    if output == "json":
-        show_json(node)
-    else:
+    if is_for_people(output):
         show(drawn(node))
-    return readiness_code(is_ready(graph))
+    else:
+        show_document(output, node, _names(node))
+    return readiness_code(is_ready(stated))
+
+
+def _names(node: Object) -> Iterator[str]:
+    group, _, version = node["apiVersion"].rpartition("/")
+    yield name_of(Kind(group, version, node["kind"]), node["name"])
+    for child in node["children"]:
+        yield from _names(child)
 
 
 async def print_status(name: str, where: Where, output: str, *, watch: bool) -> ExitCode:
     """Print the status of an object; with `watch` again on each change until it is ready."""
     async with target_of(name, where, STATED) as at:
         stated = await at.get()
+        from dynamo_graphs.explanation import absent_operator  # after the read, which may fail
+
+        if gone := await absent_operator(at.reading, stated):
+            if is_for_people(output):
+                show(Styled(gone, "red").drawn(), "")
+            else:
+                warn(gone)
         if watch and not is_ready(stated):
             stated = await follow(at, output)
         else:
             _print_status(stated, output)
+        if is_for_people(output) and isinstance(stated, DynamoGraphDeployment) and is_ready(stated):
+            await _print_url(Target(at.reading, DynamoGraphDeployment, at.key))
+        if is_for_people(output) and details(stated, datetime.now(UTC)):
+            from dynamo_graphs.explanation import explained
+
+            print()
+            print_explanation(await explained(at.reading, stated))
     return readiness_code(is_ready(stated))
 
 
+async def _print_url(at: Target[DynamoGraphDeployment]) -> None:
+    """Where the graph answers, if it has a frontend."""
+    from dynamo_graphs.frontend import url_of
+
+    with suppress(ApiError, Missing):  # a graph may have no frontend
+        show(visible(f"Frontend: {await url_of(at)} (from here: `dynamoctl port-forward {at.key.name}`)"))
+
+
 async def follow(at: Target[Stated], output: str) -> Stated:
-    """Print the object on each change, on a terminal in place, and return it once it is ready.
+    """Print the object on each change, and return it once it is ready.
+
+    A terminal shows its status in place, a pipe a line for each change.
 
     Raises: as `once_ready`.
     """
     from dynamo_graphs.watching import once_ready
 
-    before: Stated | None = None
+    before = ""
 
     def seen(stated: Stated) -> None:
         nonlocal before
         if live is not None:
-            live.update(Group(*overview(stated, now=datetime.now(UTC))), refresh=True)
-        else:
-            if output == "text" and before is not None:
-                print()
+            live.update(Group(*_screen(stated)), refresh=True)
+        elif not is_for_people(output):
             _print_status(stated, output)
-        before = stated
+        elif (line := progress(stated)) != before:
+            print(line, flush=True)
+            before = line
 
-    with redrawing() if output == "text" and sys.stdout.isatty() else nullcontext() as live:
+    with redrawing() if is_for_people(output) and sys.stdout.isatty() else nullcontext() as live:
         return await once_ready(at, seen)
 
 
+def progress(stated: Stated) -> str:
+    """Whether an object is ready, with the ready replicas of its services, or the reason, in one line."""
+    known = overview_json(stated)
+    counts = [
+        f"{it['name']} {it['ready'] or 0}/{it['wanted']}" + (f" ({it['reason']})" if it["reason"] else "")
+        for it in known["services"]
+    ]
+    current = None if known["ready"] else summary(stated)
+    details = ", ".join(counts) or (current.reason if current else "")
+    line = f"{stated.KIND.name} {stated.key}: {'ready' if known['ready'] else 'not ready'}"
+    return visible(f"{line}: {details}" if details else line)
+
+
 def _print_status(stated: Stated, output: str) -> None:
-    if output == "json":
-        show_json(overview_json(stated))
+    if is_for_people(output):
+        show(*_screen(stated))
     else:
-        show(*overview(stated, now=datetime.now(UTC)))
+        show_document(output, overview_json(stated), [name_of(stated.KIND, stated.metadata.name)])
+
+
+def _screen(stated: Stated) -> list[RenderableType]:
+    now = datetime.now(UTC)
+    title, *rest = overview(stated, now=now)
+    more = details(stated, now)
+    return [title, *(["", *more] if more else ()), *rest]
 
 
 _ENDPOINTS = ("POD", "STATE", "LOADED", "FAILURES", "LAST TRY", "MESSAGE")
 
 
-async def print_detail(kind: str, name: str, where: Where, output: str) -> ExitCode:
-    """Print a model or a request, and the reason for its state; 0 if it is ready or has succeeded."""
-    async with target_of(name, where, (type_named(kind, STATED),)) as at:
-        if output in RAW:
-            body = await at.raw()
-            print_raw(at.type_.KIND, [body], body, output)
-            return ExitCode.OK
-        stated = await at.get()
-        if isinstance(stated, DynamoModel):
-            show(*model_parts(stated, datetime.now(UTC)), "")
-        elif isinstance(stated, DynamoGraphDeploymentRequest):
-            show(request_table(stated), "")
-        from dynamo_graphs.explanation import explained
-
-        print_explanation(await explained(at.reading, stated))
-    return readiness_code(is_ready(stated))
+def details(stated: Stated, now: datetime) -> list[RenderableType]:
+    """What the status of a model or a request has beside conditions; nothing for other kinds."""
+    if isinstance(stated, DynamoModel):
+        return model_parts(stated, now)
+    return [request_table(stated)] if isinstance(stated, DynamoGraphDeploymentRequest) else []
 
 
 def load_state(endpoint: EndpointInfo, *, is_lora: bool) -> str:

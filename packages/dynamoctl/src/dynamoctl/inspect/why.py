@@ -9,10 +9,11 @@ from cyclopts import CycloptsError
 from dynamo_graphs.reader import NOUNS, STATED, not_served, warn
 from dynamo_operator.shared.conditions import Stated, is_ready
 from dynamoctl.options import Where
-from dynamoctl.screen import Styled, show, show_json
+from dynamoctl.output import is_for_people, name_of, show_document
+from dynamoctl.screen import Styled, show
 from dynamoctl.target import cluster, target_of
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import NotFound
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import NotFound, visible
 from kube_runtime.types.meta import Object
 
 if TYPE_CHECKING:
@@ -37,10 +38,10 @@ async def print_reasons(
         from dynamo_graphs.explanation import explained  # after the read, which may fail
 
         explanation = await explained(at.reading, stated)
-    if output == "json":
-        show_json(_reasons_json(stated, explanation))
-    else:
+    if is_for_people(output):
         print_explanation(explanation)
+    else:
+        show_document(output, _reasons_json(stated, explanation), [name_of(stated.KIND, at.key.name)])
     return readiness_code(is_ready(stated))
 
 
@@ -59,8 +60,9 @@ async def _why_all(where: Where, output: str, *, everywhere: bool) -> ExitCode:
                     from dynamo_graphs.explanation import explained
 
                     late.append((stated, await explained(reading, stated)))
-    if output == "json":
-        show_json([_reasons_json(stated, explanation) for stated, explanation in late])
+    if not is_for_people(output):
+        document = [_reasons_json(stated, explanation) for stated, explanation in late]
+        show_document(output, document, (name_of(stated.KIND, stated.metadata.name) for stated, _ in late))
         return readiness_code(not late and not reading.unreadable)
     for stated, explanation in late:
         show(Styled(f"{NOUNS[type(stated)]} {stated.key}", "bold").drawn())

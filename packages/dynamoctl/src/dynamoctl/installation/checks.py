@@ -16,6 +16,8 @@ from enum import Enum
 from cryptography import x509
 
 from dynamo_graphs.ages import counted, listed
+from dynamo_graphs.leadership import ELECTION_LEASE, PODS, REMEDY, is_held, lapse
+from dynamo_graphs.operators import Running
 from dynamo_legacy.settings import LegacySettings
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import OPTIONAL_APIS, registry_of_image
@@ -28,7 +30,7 @@ from kube_runtime.types.kinds import (
     ValidatingWebhookConfiguration,
     Webhook,
 )
-from kube_runtime.types.meta import Key, Kind, Object, Resource, Struct, amount
+from kube_runtime.types.meta import Kind, Object, Resource, Struct, amount
 
 OPERATOR = "dynamo-operator"
 NATS = "nats:2.14.9-alpine"
@@ -137,11 +139,11 @@ def default_storage(classes: Sequence[StorageClass]) -> Finding:
     if default:
         return warning(f"there are several: {', '.join(default)}", "remove the annotation from all but one")
     if not names:
-        return failed(
+        return warning(
             "no StorageClass found", "install a storage provisioner; only graphs with PVCs need one"
         )
     patch = json.dumps({"metadata": {"annotations": {_DEFAULT: "true"}}})
-    return failed(f"none of {', '.join(names)}", f"kubectl patch storageclass {names[0]} -p '{patch}'")
+    return warning(f"none of {', '.join(names)}", f"kubectl patch storageclass {names[0]} -p '{patch}'")
 
 
 def gpus(nodes: Sequence[Node]) -> Finding:
@@ -150,12 +152,16 @@ def gpus(nodes: Sequence[Node]) -> Finding:
     if not gpu_nodes:
         remedy = f"install the NVIDIA GPU operator, which labels nodes with {_GPU_LABEL}=true"
         return failed("no node reports GPUs", remedy)
-    count = sum(int(node.status.allocatable.get(_GPU, "0")) for node in gpu_nodes)
-    return ok(f"{count} GPUs on {len(gpu_nodes)} nodes")
+    return ok(f"{gpu_count(gpu_nodes)} GPUs on {len(gpu_nodes)} nodes")
 
 
-def gpu_operator(pods: Sequence[Pod]) -> Finding:
-    """Whether the GPU operator runs."""
+def gpu_count(nodes: Sequence[Node]) -> int:
+    """The number of GPUs that pods can have on nodes."""
+    return sum(int(node.status.allocatable.get(_GPU, "0")) for node in nodes)
+
+
+def gpu_operator(pods: Sequence[Pod], *, has_gpus: bool) -> Finding:
+    """Whether the GPU operator runs. Where nodes report GPUs without it, something else does its work."""
     running = sum(pod.status.phase == "Running" for pod in pods)
     text = f"{running} of {len(pods)} pods run"
     if pods and running == len(pods):
@@ -163,6 +169,8 @@ def gpu_operator(pods: Sequence[Pod]) -> Finding:
     if running:
         return warning(text, "kubectl get pods -A -l app=gpu-operator")
     text = text if pods else "no pods found with app=gpu-operator"
+    if has_gpus:
+        return warning(f"{text}, but nodes report GPUs", "only needed if drivers or GPUs are missing")
     return failed(text, "install the NVIDIA GPU operator")
 
 
@@ -173,7 +181,7 @@ def own_operators(leases: Iterable[Lease], now: datetime) -> Finding:
     """
     by_state: dict[bool, set[str]] = {True: set(), False: set()}
     for lease in leases:
-        by_state[is_led(lease, now)].add(lease.metadata.namespace)
+        by_state[is_held(lease, now)].add(lease.metadata.namespace)
     text = ", ".join(sorted(by_state[True])) or "none"
     if expired := sorted(by_state[False] - by_state[True]):
         text += f"; until its Lease expired also {', '.join(expired)}"
@@ -210,34 +218,66 @@ def summary(findings: Sequence[Finding]) -> str:
     return f"Summary: {len(findings) - count} passed, {count} failed"
 
 
-def leader(lease: Lease | None, now: datetime, *, is_before: bool) -> Finding:
-    """Whether an operator leads in the whole cluster. Before an installation, that would make two."""
-    if lease is None or not lease.spec.holder_identity:
-        return ok("no operator leads")
+def leader(lease: Lease | None, running: Sequence[Running], now: datetime, *, is_before: bool) -> Finding:
+    """Which operator leads in the whole cluster. Before an installation, that would make two."""
+    if lease is None or not is_held(lease, now):
+        if alone := _alone(running):
+            return _without_election(alone, is_before=is_before)
+        return ok(f"no operator leads{f'; {lapse(lease, now)}' if lease else ''}")
     holder = lease.spec.holder_identity
-    if not is_led(lease, now):
-        return ok(f"no operator leads; {holder} did until its Lease expired")
-    text = f"{holder} leads, by Lease {lease.metadata.namespace}/{lease.metadata.name}"
+    text = f"{holder} leads, by Lease {lease.key}"
     if not is_before:
         return ok(text)
     remedy = "upgrade that release, or install for one namespace: namespaceRestriction.enabled=true"
     return warning(text, remedy)
 
 
-def is_led(lease: Lease | None, now: datetime) -> bool:
-    """Whether an operator holds the Lease."""
-    if lease is None or not lease.spec.holder_identity:
-        return False
-    age = seconds_between(lease.spec.renew_time, now)
-    return age is not None and age < (lease.spec.lease_duration_seconds or 0)
+def absent(
+    lease: Lease | None,
+    running: Sequence[Running],
+    now: datetime,
+    *,
+    own: Collection[str],
+    waiting: Sequence[str],
+    reconciled: int,
+) -> Finding:
+    """Whether an operator runs although none leads in the whole cluster.
+
+    `own` are the namespaces whose own operator runs; of the graphs elsewhere, `waiting` have not been
+    reconciled, and `reconciled` is the number of the others.
+    """
+    wait = (
+        f"; {counted(len(waiting), 'graph')} not reconciled: {listed(waiting, _MOST_NAMED)}"
+        if waiting
+        else ""
+    )
+    alone = _alone(running)
+    if any(operator.ready_replicas for operator in alone):
+        return _without_election(alone, is_before=False)
+    if cluster_wide := [operator for operator in running if not operator.namespace]:
+        namespace, name = cluster_wide[0].deployment
+        ready = counted(cluster_wide[0].ready_replicas, "ready pod")
+        text = f"no operator leads: Deployment {namespace}/{name} has {ready}"
+        return failed(f"{text}{wait}", f"kubectl describe pods -n {namespace} -l {PODS}")
+    if lease is not None:
+        return failed(f"no operator leads: {lapse(lease, now)}{wait}", REMEDY)
+    if own and not waiting:
+        return ok(f"none for the whole cluster; namespaces with their own: {', '.join(sorted(own))}")
+    if reconciled and not waiting:
+        text = f"no Lease or Deployment of one, but {counted(reconciled, 'graph')} reconciled"
+        return warning(text, "if it runs outside the cluster, start it with --leader-elect")
+    return failed(f"none found: no Lease {ELECTION_LEASE} and no Deployment{wait}", REMEDY)
 
 
-def without_election(accounts: Sequence[Key], *, is_before: bool) -> Finding:
-    """Cluster-wide operators without leader election, by their ServiceAccounts."""
-    names = ", ".join(map(str, accounts))
+def _alone(running: Sequence[Running]) -> list[Running]:
+    return [operator for operator in running if not (operator.namespace or operator.elects)]
+
+
+def _without_election(alone: Sequence[Running], *, is_before: bool) -> Finding:
+    names = ", ".join(str(operator.account) for operator in alone)
     text = f"{names} runs without leader election, so that a second one would act beside it"
     remedy = "start it with --leader-elect, as the chart does, before another one is installed"
-    result = CheckResult.WARNING if is_before or len(accounts) > 1 else CheckResult.OK
+    result = CheckResult.WARNING if is_before or len(alone) > 1 else CheckResult.OK
     return Finding("", result, text, remedy if result is CheckResult.WARNING else "")
 
 
@@ -382,7 +422,7 @@ def admission(trial: str, *, is_expected: bool) -> Finding:
 
 _MONITORING = "monitoring.coreos.com"
 _VALUES = "dynamo-operator"
-_REMEDY = "helm upgrade --install dynamo-crds, or: dynamoctl crds | kubectl apply --server-side -f -"
+_REMEDY = "helm upgrade --install dynamo-crds, or: dynamoctl install crds | kubectl apply --server-side -f -"
 
 
 class DefinedVersion(Struct):

@@ -16,7 +16,6 @@ import yaml
 from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.process.flags import read_settings
 from dynamo_operator.settings import RenderSettings, fields
-from dynamoctl.installation.permissions import RULES
 from kube_runtime.types.meta import Object
 
 RENDERED = Path(__file__).with_name("rendered")
@@ -97,7 +96,9 @@ def _named(value: object, namespace: str) -> Any:
 
 
 def _chosen(body: Object, choices: Choices) -> Object:
-    if body["kind"] in ("Role", "ClusterRole"):
+    if choices.withheld and body["kind"] in ("Role", "ClusterRole"):
+        from dynamoctl.installation.permissions import RULES
+
         refused = [rule.as_policy({}) for rule in RULES if rule.feature.value in choices.withheld]
         body["rules"] = [rule for rule in body["rules"] if rule not in refused]
     labels = body["metadata"]["labels"]

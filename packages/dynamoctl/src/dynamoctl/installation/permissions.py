@@ -112,7 +112,6 @@ def policy(
 
 
 NVIDIA = "nvidia.com"
-MARKER_LEASE = "dynamo-operator-namespace-scope"
 
 
 # The operator binds these roles by name and holds none of them. In a restricted installation they are Roles

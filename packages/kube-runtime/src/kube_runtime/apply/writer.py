@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 import structlog
 
+from kube_runtime.apply.managed_fields import with_manager
 from kube_runtime.cache.store import FETCHED_SECONDS, Cache, InFlightWrite
 from kube_runtime.client.client import Client, ensure_allowed
 from kube_runtime.errors import Conflict, Forbidden, NotFound, OperatorError
@@ -261,10 +262,8 @@ def complement(labels: str) -> str:
     return f"!{rule.name}" if rule.value is None else f"{rule.name}!={rule.value}"
 
 
-# An apply removes only the fields that its own manager set before. Fields of another manager would
-# stay forever. So before the first apply, the entry of that manager in `managedFields` becomes
-# ours, as client-go's `csaupgrade` does; no value changes. The name of a manager is that of some
-# binary, so its entry is found by an annotation that the other operator wrote on each object.
+# The name of a manager is that of some binary, so its entry is found by an annotation that the other operator
+# wrote on each object.
 @dataclass(frozen=True, slots=True)
 class ManagedFieldsUpgrade:
     """Makes us the manager of what an earlier operator set; `mark` is an annotation that it wrote."""
@@ -299,52 +298,3 @@ class ManagedFieldsUpgrade:
         taken = await self.writer.merge_patch(type(live), live.key, patch, uid=uid)
         _log.info("taken over from an earlier operator", kind=str(live.KIND), object=str(live.key))
         return taken
-
-
-def with_manager(entries: Sequence[Object], *, mark: str, manager: str) -> list[Object] | None:
-    """Move the fields that the writer of `mark` updated to those that `manager` applied.
-
-    Entries of others, of subresources and of other API versions stay as they are. None means: nothing to
-    move.
-    """
-    marked = [
-        entry
-        for entry in entries
-        if _is("Update", entry)
-        and f"f:{mark}" in entry["fieldsV1"].get("f:metadata", {}).get("f:annotations", {})
-    ]
-    if not marked:
-        return None
-    ours = [entry for entry in entries if _is("Apply", entry) and entry["manager"] == manager]
-    version = (ours or marked)[0]["apiVersion"]
-    earlier = {entry["manager"] for entry in marked}
-    theirs = [entry for entry in entries if _is("Update", entry) and entry["manager"] in earlier]
-    moved = [entry for entry in theirs if entry["apiVersion"] == version]
-    if not moved:
-        return None
-    fields: Object = {}
-    for entry in (*ours, *moved):
-        fields = _union(fields, entry["fieldsV1"])
-    latest = max((*ours, *moved), key=lambda entry: entry.get("time") or "")
-    merged = {**latest, "manager": manager, "operation": "Apply", "fieldsV1": fields}
-    return [*(entry for entry in entries if entry not in ours and entry not in moved), merged]
-
-
-def _is(operation: str, entry: Object) -> bool:
-    is_readable = entry.get("fieldsType") == "FieldsV1" and {"fieldsV1", "manager"} <= entry.keys()
-    return is_readable and not entry.get("subresource") and entry.get("operation") == operation
-
-
-def _union(left: Object, right: Object) -> Object:
-    # In the format FieldsV1, a field with members is itself in a set if it has the member ".".
-    result = dict(left)
-    for name, theirs in right.items():
-        ours = left.get(name)
-        if ours is None:
-            result[name] = theirs
-        elif not ours or not theirs:
-            inside = ours or theirs
-            result[name] = {".": {}, **inside} if inside else {}
-        else:
-            result[name] = _union(ours, theirs)
-    return result

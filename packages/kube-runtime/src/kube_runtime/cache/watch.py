@@ -13,7 +13,7 @@ from kube_runtime.client.client import Client, Page, WatchLine, error_of_watch
 from kube_runtime.errors import DecodeError, Expired, Invalid, NotFound, OperatorError, Throttled, Unreachable
 from kube_runtime.times import loop_time
 from kube_runtime.types.meta import Key, Metadata, R, Selector
-from kube_runtime.wire import UNLIMITED, ObjectIdentity, decode, identity
+from kube_runtime.wire import UNLIMITED, ObjectIdentity, identity
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -284,7 +284,7 @@ class Watch(Generic[R]):
 
     def _change(self, watching: Watching, line: WatchLine) -> Event[R]:
         try:
-            resource = decode(self._type, line.object, self._most_bytes)
+            resource = self._client.decode(self._type, line.object, self._most_bytes)
         except DecodeError as error:
             _advance(watching, identity(line.object))
             return Broken(error)

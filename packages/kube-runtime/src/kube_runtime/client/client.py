@@ -30,6 +30,7 @@ from kube_runtime.wire import (
     UNLIMITED,
     UNREADABLE,
     ObjectList,
+    Translation,
     UrlPath,
     decode,
     decode_items,
@@ -328,13 +329,27 @@ class Client:
 
     `field_manager` owns the fields that are written; clients that do not apply need none. `waits`: reads are
     retried also without a response; the user of a command line learns at once that a cluster is down.
+    `translations` are those of kinds that are stored in another version than that of our types.
     """
 
     def __init__(self, transport: Transport, *, field_manager: str = "", waits: bool = True) -> None:
         self._transport = transport
+        self.translations: dict[Kind, Translation] = {}
         self.field_manager = field_manager
         self._query = _given({"fieldManager": field_manager}) | _QUIETLY
         self._waits = waits
+
+    def decode(self, type_: type[R], raw: bytes | msgspec.Raw, most_bytes: int = UNLIMITED) -> R:
+        """Decode an object that the API server has sent; see `wire.decode`."""
+        return decode(type_, raw, most_bytes, self.translations.get(type_.KIND))
+
+    def _written(self, type_: type[Resource], body: Object) -> Object:
+        translation = self.translations.get(type_.KIND)
+        return translation.written(body) if translation else body
+
+    def _path_of(self, kind: Kind, namespace: str = "", name: str | None = None, sub: str = "") -> UrlPath:
+        translation = self.translations.get(kind)
+        return path_of(translation.stored if translation else kind, namespace, name, sub)
 
     async def get(self, type_: type[R], key: Key, most_bytes: int = MOST_ANSWER_BYTES) -> R:
         """Get an object.
@@ -344,16 +359,16 @@ class Client:
             TooLarge: its JSON has more than `most_bytes`.
             DecodeError: it does not fit its type.
         """
-        request = Request("GET", path_of(type_.KIND, *key), most_bytes=most_bytes)
-        return decode(type_, await self.ask(request, type_.KIND, key, repeatable=True))
+        request = Request("GET", self._path_of(type_.KIND, *key), most_bytes=most_bytes)
+        return self.decode(type_, await self.ask(request, type_.KIND, key, repeatable=True))
 
     async def get_raw(self, kind: Kind, key: Key) -> Object:
-        """Get a whole object as JSON.
+        """Get a whole object as JSON, in its stored version.
 
         Raises:
             NotFound: it does not exist.
         """
-        body = await self.ask(Request("GET", path_of(kind, *key)), kind, key, repeatable=True)
+        body = await self.ask(Request("GET", self._path_of(kind, *key)), kind, key, repeatable=True)
         return _json(body, f"{kind} {key}")
 
     async def get_json(self, *segments: str) -> Object:
@@ -382,7 +397,8 @@ class Client:
         accept = _accept(type_, "PartialObjectMetadataList")
         async for page in self.raw_pages(type_.KIND, namespace, labels, fields, accept=accept):
             # Without a name, which would keep the objects until the next page is here.
-            yield Page(*decode_items(type_, page.items or [], most_bytes), page.metadata.resource_version)
+            items = decode_items(type_, page.items or [], most_bytes, self.translations.get(type_.KIND))
+            yield Page(*items, page.metadata.resource_version)
 
     async def raw_pages(
         self,
@@ -394,7 +410,7 @@ class Client:
         accept: str = "application/json",
     ) -> AsyncGenerator[ObjectList, None]:
         """The same as `pages`, each object as JSON text."""
-        path, limit, start = path_of(kind, namespace), _PAGE, dict[str, str]()
+        path, limit, start = self._path_of(kind, namespace), _PAGE, dict[str, str]()
         while True:
             query = _selectors(labels, fields) | start | {"limit": str(limit)}
             try:
@@ -437,7 +453,7 @@ class Client:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(max(1, round(timeout_seconds))),
         }
-        path = path_of(type_.KIND, namespace)
+        path = self._path_of(type_.KIND, namespace)
         accept = _accept(type_, "PartialObjectMetadata")
         request = Request("GET", path, query, timeout_seconds=None, accept=accept)
         answer = await self._transport.send(request)
@@ -462,13 +478,13 @@ class Client:
             Invalid: refused; also when another controller owns the object.
         """
         key = key_of(desired)
-        body = _guarded(desired, uid)
+        body = _guarded(self._written(type_, desired), uid)
         if uid == ABSENT:
             # A version other than the present one is refused; without a present object it is ignored.
             body["metadata"]["resourceVersion"] = _NO_VERSION
         request = Request(
             "PATCH",
-            path_of(type_.KIND, *key),
+            self._path_of(type_.KIND, *key),
             self._query | {"force": "true" if force else "false"},
             msgspec.json.encode(body),
             APPLY_PATCH,
@@ -484,8 +500,8 @@ class Client:
             Conflict: the name is taken.
         """
         key = key_of(desired)
-        path = path_of(type_.KIND, key.namespace)
-        request = Request("POST", path, self._query, msgspec.json.encode(desired))
+        path = self._path_of(type_.KIND, key.namespace)
+        request = Request("POST", path, self._query, msgspec.json.encode(self._written(type_, desired)))
         return await self._write(request, type_, key, None, repeatable=False)
 
     async def merge_patch(
@@ -508,11 +524,13 @@ class Client:
             NotFound: the object does not exist.
             Conflict: another object than expected, or another version.
         """
+        translation = self.translations.get(type_.KIND)
+        stored = translation.patch(patch) if translation else patch
         request = Request(
             "PATCH",
-            path_of(type_.KIND, *key, subresource),
+            self._path_of(type_.KIND, *key, subresource),
             self._query | ({"fieldManager": field_manager} if field_manager else {}),
-            msgspec.json.encode(_guarded(patch, uid)),
+            msgspec.json.encode(_guarded(stored, uid)),
             MERGE_PATCH,
         )
         return await self._write(request, type_, key, uid, repeatable=uid is not None)
@@ -529,7 +547,7 @@ class Client:
         if resource_version is not None:
             preconditions["resourceVersion"] = resource_version
         options = {"preconditions": preconditions, "propagationPolicy": "Background"}
-        request = Request("DELETE", path_of(type_.KIND, *key), body=msgspec.json.encode(options))
+        request = Request("DELETE", self._path_of(type_.KIND, *key), body=msgspec.json.encode(options))
         try:
             await self.ask(request, type_.KIND, key, repeatable=True)
         except NotFound:
@@ -579,7 +597,7 @@ class Client:
             if uid == ABSENT:
                 raise Conflict(_CONFLICT, "AlreadyExists", "exists already", type_.KIND, key) from error
             raise
-        written = decode(type_, body)
+        written = self.decode(type_, body)
         if uid and written.metadata.uid != uid:
             raise _other_object(type_, key, uid)
         return written

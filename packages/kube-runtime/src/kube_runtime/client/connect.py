@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kube_runtime.client.http import (
     FOLDER,
@@ -15,11 +16,15 @@ from kube_runtime.client.http import (
 )
 from kube_runtime.errors import ConfigError
 
+if TYPE_CHECKING:
+    from kube_runtime.client.kubeconfig import Overrides
+
 
 async def connect(
     kubeconfig: Path | None = None,
     context: str | None = None,
     *,
+    overrides: "Overrides | None" = None,
     user_agent: str = USER_AGENT,
     environ: Mapping[str, str] = os.environ,
     home: Path | None = None,
@@ -33,14 +38,18 @@ async def connect(
     Raises:
         ConfigError: there are no usable credentials.
     """
-    credentials = await asyncio.to_thread(_credentials, kubeconfig, context, environ, home, service_account)
+    credentials = await asyncio.to_thread(
+        _credentials, kubeconfig, context, overrides, environ, home, service_account
+    )
     await credentials.config()
-    return AiohttpTransport(credentials, user_agent=user_agent)
+    headers, seconds = (overrides.impersonated, overrides.request_seconds) if overrides else ((), None)
+    return AiohttpTransport(credentials, user_agent=user_agent, headers=headers, request_seconds=seconds)
 
 
 def _credentials(
     kubeconfig: Path | None,
     context: str | None,
+    overrides: "Overrides | None",
     environ: Mapping[str, str],
     home: Path | None,
     service_account: Path,
@@ -53,7 +62,7 @@ def _credentials(
         paths = [path for path in listed if path.exists()]
         if not paths:
             raise ConfigError("KUBECONFIG", f"no such file: {', '.join(map(str, listed))}")
-    elif context is None and is_in_cluster(environ, service_account):
+    elif context is None and overrides is None and is_in_cluster(environ, service_account):
         return InCluster(environ, service_account)
     else:
         paths = [(home or Path.home()) / ".kube" / "config"]
@@ -63,7 +72,7 @@ def _credentials(
     # Imported here, because a pod needs neither kubeconfig files nor logins.
     from kube_runtime.client.kubeconfig import Kubeconfig
 
-    return Kubeconfig(paths, context)
+    return Kubeconfig(paths, context, overrides)
 
 
 def is_own_cluster(

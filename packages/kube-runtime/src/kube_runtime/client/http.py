@@ -4,17 +4,19 @@ aiohttp has some twenty errors for a missing response; each becomes one line tha
 """
 
 import asyncio
+import math
 import socket
 import ssl
 import tempfile
 from asyncio.sslproto import SSLProtocol
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import aiohttp
+from msgspec.structs import replace
 from yarl import URL
 
 from kube_runtime.client.client import Answer, Request
@@ -138,9 +140,17 @@ _UNAUTHORIZED = 401
 class AiohttpTransport:
     """One connection pool to an API server. Use it as an async context manager."""
 
-    def __init__(self, credentials: Credentials, *, user_agent: str = USER_AGENT) -> None:
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        user_agent: str = USER_AGENT,
+        headers: Sequence[tuple[str, str]] = (),
+        request_seconds: float | None = None,
+    ) -> None:
         self.credentials = credentials
-        self._user_agent = user_agent
+        self._headers = (("Accept-Encoding", "gzip"), ("User-Agent", user_agent), *headers)
+        self._request_seconds = request_seconds
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
         self._renewing = asyncio.Lock()
@@ -164,6 +174,9 @@ class AiohttpTransport:
         Raises:
             Unreachable: no response, or no credentials.
         """
+        if self._request_seconds is not None:
+            seconds = min(request.timeout_seconds or math.inf, self._request_seconds)
+            request = replace(request, timeout_seconds=seconds)
         try:
             config = await self.credentials.config()
             answer = await self._exchange(request, config)
@@ -225,7 +238,7 @@ class AiohttpTransport:
                     socket_factory=_socket,
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                headers={"Accept-Encoding": "gzip", "User-Agent": self._user_agent},
+                headers=self._headers,
                 read_bufsize=2**18,
             )
         return self._session

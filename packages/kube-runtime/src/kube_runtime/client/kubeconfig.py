@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import SplitResult, urlsplit
@@ -132,6 +133,20 @@ class Named(Generic[T]):
             raise ConfigError(str(self.path), message) from error
 
 
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What a command line chooses beside a context, as the flags of kubectl with these names.
+
+    `cluster` and `user` are entries of the kubeconfig, `impersonated` the headers of impersonation, and
+    `request_seconds` is the longest time of one request.
+    """
+
+    cluster: str = ""
+    user: str = ""
+    impersonated: tuple[tuple[str, str], ...] = ()
+    request_seconds: float | None = None
+
+
 class Choice(NamedTuple):
     """The entries of a context; the namespace is empty if the context has none."""
 
@@ -141,16 +156,17 @@ class Choice(NamedTuple):
 
 
 # KUBECONFIG may list several files. The first file that names an entry wins.
-def choose(paths: Sequence[Path], context: str | None) -> Choice:
+def choose(paths: Sequence[Path], context: str | None, overrides: Overrides | None = None) -> Choice:
     """Read the files and resolve a context; by default the current context of the first file that has one.
 
     Raises:
         ConfigError: a file cannot be used, or refers to an entry that does not exist.
     """
+    cluster_name, user_name = (overrides.cluster, overrides.user) if overrides else ("", "")
     files = {path: _read(path) for path in paths}
     source = ":".join(str(path) for path in paths)
     current = context or next((f.current_context for f in files.values() if f.current_context), "")
-    if not current:
+    if not current and not cluster_name:
         raise ConfigError(source, "no current-context is set; name a context")
 
     def named(section: str, name: str) -> tuple[Path, _Entry]:
@@ -163,12 +179,12 @@ def choose(paths: Sequence[Path], context: str | None) -> Choice:
         names = ", ".join(sorted({entry.name for _, entry in entries})) or "none"
         raise ConfigError(source, f"there is no {section} {name!r}; known: {names}")
 
-    path, entry = named("context", current)
+    path, entry = named("context", current) if current else (paths[0], _Entry(""))
     chosen, user = entry.context or _Context(), Named(path, "(no user)", User())
-    path, entry = named("cluster", chosen.cluster)
+    path, entry = named("cluster", cluster_name or chosen.cluster)
     cluster = Named(path, entry.name, entry.cluster or Cluster())
-    if chosen.user:
-        path, entry = named("user", chosen.user)
+    if user_name or chosen.user:
+        path, entry = named("user", user_name or chosen.user)
         user = Named(path, entry.name, entry.user or User())
     return Choice(cluster, user, chosen.namespace or "")
 
@@ -259,7 +275,8 @@ def _provider_login(user: Named[User], provider: AuthProvider) -> Login:
     try:
         from kube_runtime.client.login_provider import provider_login
     except ModuleNotFoundError as error:
-        message = "login providers need the package kubernetes: pip install kubernetes"
+        install = "pip install './packages/kube-runtime[login-providers]' in a clone of the repository"
+        message = f"login providers need the package kubernetes: {install}, or use an exec plugin"
         raise ConfigError(str(user.path), message) from error
     authorization, expiry = provider_login(user.path, user.name, provider.name, provider.config or {})
     return Login(authorization, due=renewal_time(expiry))
@@ -355,9 +372,10 @@ def _cluster_info(cluster: Named[Cluster]) -> Object:
 class Kubeconfig:
     """Credentials of one context of a list of kubeconfig files."""
 
-    def __init__(self, paths: Sequence[Path], context: str | None = None) -> None:
-        self._paths = tuple(paths)
-        self._context = context
+    def __init__(
+        self, paths: Sequence[Path], context: str | None = None, overrides: Overrides | None = None
+    ) -> None:
+        self._choose = partial(choose, tuple(paths), context, overrides)
         self._loaded: _Loaded | None = None
         self._load_once = http.OneAtATime(self._renewed)
 
@@ -396,7 +414,7 @@ class Kubeconfig:
 
     def _load(self) -> "_Loaded":
         before = self._loaded
-        cluster, user, namespace = choose(self._paths, self._context)
+        cluster, user, namespace = self._choose()
         server = _server(cluster)
         login = login_of(cluster, user)
         material = _material(cluster, user, login)

@@ -6,6 +6,9 @@ from dynamo_operator.component.api import CATEGORIES, GROUP, VERSION
 from kube_runtime.crd import Column, Definition, Field, Scale
 from kube_runtime.types.meta import Condition, Kind, Resource, ScaledMetadata, Status, Struct
 
+FIELD_MANAGER = "dynamo-operator-scaling"
+"""Owns the replicas of services with an adapter in the `managedFields` of graphs."""
+
 
 class ServiceReference(Struct):
     """One service of one graph."""

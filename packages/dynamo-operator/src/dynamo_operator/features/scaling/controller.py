@@ -19,6 +19,7 @@ import msgspec
 from structlog.contextvars import bind_contextvars
 
 from dynamo_operator.features.decision import AdapterInputs, AdapterPlan
+from dynamo_operator.features.scaling.api import FIELD_MANAGER
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.features.scaling.decide import ScalingDecision, ScalingInputs, after_failure, decide
 from dynamo_operator.features.scaling.feature import adapter_names
@@ -67,9 +68,6 @@ def adapter_watch() -> Watches:
 
     return Watches(Adapter, keys)
 
-
-FIELD_MANAGER = "dynamo-operator-scaling"
-"""Owns the replicas of services with an adapter in the `managedFields` of graphs."""
 
 WRITE_SECONDS = 1.0
 """Seconds between two writes of the replicas of one adapter."""

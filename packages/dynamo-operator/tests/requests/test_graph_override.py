@@ -192,6 +192,13 @@ def test_a_blueprint_must_be_a_graph() -> None:
 
 
 NAMES = st.sampled_from(["Frontend", "Decode", "Other"])
+
+
+def _name(change: Any) -> str:
+    name: str = change["name"]
+    return name
+
+
 CHANGES = st.lists(
     st.fixed_dictionaries(
         {"name": NAMES},
@@ -202,7 +209,7 @@ CHANGES = st.lists(
             ),
         },
     ),
-    unique_by=lambda change: change["name"],
+    unique_by=_name,
 )
 
 

@@ -1,7 +1,7 @@
 """Graphs on a cluster that stores v1beta1, while no conversion webhook answers.
 
-The CRDs name a Service without pods, as while all replicas of an operator are gone: a request in v1alpha1 fails. The
-operator and its users need none.
+The CRDs name a Service without pods, as while all replicas of an operator are gone: a request in v1alpha1
+fails. The operator needs none.
 """
 
 from collections.abc import Callable, Iterator
@@ -73,7 +73,9 @@ def test_a_graph_runs_scales_and_goes_without_a_conversion_webhook(
     assert mount["readOnly"]
     kubectl("scale", "dgdsa/chat-decode", "--replicas=3")
     world.until(lambda: world.read(GRAPH, "chat")["spec"]["components"][1]["replicas"] == 3, what="scaled")
-    world.until(lambda: world.read(Deployment.KIND, "chat-decode")["status"].get("readyReplicas") == 3, what="pods")
+    world.until(
+        lambda: world.read(Deployment.KIND, "chat-decode")["status"].get("readyReplicas") == 3, what="pods"
+    )
     status = world.read(GRAPH, "chat")["status"]
     assert {"Frontend", "Decode"} == set(status["components"])
     kubectl("delete", "dgd/chat")

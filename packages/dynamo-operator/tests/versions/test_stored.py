@@ -11,7 +11,13 @@ from kube_runtime.types.meta import Object, Resource
 from kube_runtime.wire import decode
 
 NEW = "nvidia.com/v1beta1"
-METADATA: Object = {"name": "chat", "namespace": "default", "uid": "1", "generation": 1, "resourceVersion": "5"}
+METADATA: Object = {
+    "name": "chat",
+    "namespace": "default",
+    "uid": "1",
+    "generation": 1,
+    "resourceVersion": "5",
+}
 GRAPH: Object = {
     "apiVersion": "nvidia.com/v1alpha1",
     "kind": "DynamoGraphDeployment",
@@ -29,7 +35,17 @@ GRAPH: Object = {
             },
         },
     },
-    "status": {"state": "pending", "services": {"Decode": {"componentName": "chat-decode", "replicas": 1}}},
+    "status": {
+        "state": "pending",
+        "services": {
+            "Decode": {
+                "componentKind": "Deployment",
+                "componentName": "chat-decode",
+                "replicas": 1,
+                "updatedReplicas": 1,
+            }
+        },
+    },
 }
 
 
@@ -55,7 +71,9 @@ def test_a_graph_that_was_written_in_v1alpha1_is_read_as_it_was_written() -> Non
 def test_a_new_status_is_read_beside_a_spec_that_is_known_and_a_new_spec_is_read() -> None:
     translation = of(DynamoGraphDeployment)
     decode(DynamoGraphDeployment, stored_graph(), translation=translation)
-    ready = decode(DynamoGraphDeployment, stored_graph(status={"state": "successful"}), translation=translation)
+    ready = decode(
+        DynamoGraphDeployment, stored_graph(status={"state": "successful"}), translation=translation
+    )
     assert ready.status.state == "successful"
     assert 2 == len(ready.spec.services)
     spec = {"components": [{"name": "Frontend", "type": "frontend"}]}
@@ -81,13 +99,17 @@ def test_a_component_is_written_in_v1beta1_and_is_read_as_it_was_written() -> No
     assert NEW == written["apiVersion"]
     assert written["spec"]["podTemplate"]["spec"]["containers"][0]["image"] == "vllm:1"
     text = msgspec.json.encode(written)
-    assert decode(DynamoComponentDeployment, text, translation=translation).spec == decode(
-        DynamoComponentDeployment, msgspec.json.encode(body)
-    ).spec
+    assert (
+        decode(DynamoComponentDeployment, text, translation=translation).spec
+        == decode(DynamoComponentDeployment, msgspec.json.encode(body)).spec
+    )
 
 
 def test_a_patch_of_an_adapter_has_the_names_of_v1beta1() -> None:
-    patch = {"metadata": {"labels": {"a": "b"}}, "spec": {"dgdRef": {"name": "chat", "serviceName": "Decode"}}}
+    patch = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"dgdRef": {"name": "chat", "serviceName": "Decode"}},
+    }
     expected = {"name": "chat", "componentName": "Decode"}
     changed = of(DynamoGraphDeploymentScalingAdapter).patch(patch)
     assert {"metadata": {"labels": {"a": "b"}}, "spec": {"dgdRef": expected}} == changed

@@ -75,20 +75,9 @@ def test_the_groups_of_a_golden_case_know_their_place(case: Path) -> None:
     assert_groups_know_their_place(rendered(case))
 
 
-_SPLIT = "`componentType: decode` comes back as a worker with that `subComponentType`, which are other labels"
-CHANGED = {
-    "environment": "a variable with an empty value has none, which is the same to the API server",
-    "managed-rollout": _SPLIT,
-    "multinode-trtllm-script": _SPLIT,
-    "multinode-vllm-ray-script": _SPLIT,
-    "worker-prefill-and-decode-types": _SPLIT,
-}
-"""Cases that render otherwise once they are stored in v1beta1, and why."""
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
 def test_a_graph_that_is_stored_in_v1beta1_renders_the_same(case: Path) -> None:
     def stored(document: Object) -> Object:
         return seen(convert(document, "nvidia.com/v1beta1"))
 
-    assert (rendered(case) == rendered(case, stored)) == (case.name not in CHANGED)
+    assert rendered(case) == rendered(case, stored)

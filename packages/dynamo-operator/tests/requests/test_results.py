@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.requests import results
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DeploymentOverrides, Output
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from kube_runtime.types.meta import Key, Metadata, Object, OwnerReference
 from simulated.requests import a_spec
 

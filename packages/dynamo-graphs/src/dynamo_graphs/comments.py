@@ -103,14 +103,12 @@ def _comments(text: str, root: yaml.Node) -> Iterator[_Comment]:
         if scalar.style in ("|", ">"):
             ends.pop(start.line, None)
     paths = list(_lines(root))
-    by_line: dict[int, str] = {}
-    for path, line in paths:
-        by_line[line] = path  # the deepest
+    by_line = {line: path for path, line in paths}  # the deepest
     following = iter(paths)
-    path, line = next(following, ("", -1))
+    path, place = next(following, ("", -1))
     for number, content in enumerate(text.splitlines()):
-        while path and line < number:
-            path, line = next(following, ("", -1))
+        while path and place < number:
+            path, place = next(following, ("", -1))
         if number not in inside and content.lstrip().startswith("#"):
             yield _Comment(path, content.strip(), is_trailing=False)
         elif number in by_line and number in ends:
@@ -144,10 +142,10 @@ def _with_comments(
             continue
         above.setdefault(at, []).append(comment.text)
     result: list[str] = []
-    for number, line in enumerate((*lines, "")):
-        indent = line[: len(line) - len(line.lstrip())]
+    for number, content in enumerate((*lines, "")):
+        indent = content[: len(content) - len(content.lstrip())]
         result += (f"{indent}{comment}" for comment in above.get(number, ()))
-        result.append(f"{line}  {after[number]}" if number in after else line)
+        result.append(f"{content}  {after[number]}" if number in after else content)
     return "\n".join(result)
 
 

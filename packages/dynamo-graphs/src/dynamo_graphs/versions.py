@@ -1,10 +1,12 @@
 """The versions in which people write an object: `v1alpha1`, with which we compute, and `v1beta1`."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
 from dynamo_graphs.objects import InvalidObject
 from dynamo_graphs.schema import schema_problems
-from dynamo_operator.component.api import GROUP
+from dynamo_operator.component.api import GROUP, DynamoComponentDeployment
 from dynamo_operator.crds import KINDS, defaulted, is_later
 from dynamo_operator.shared.problems import SERVED, Problem
 from dynamo_operator.shared.seen import seen
@@ -14,9 +16,6 @@ from dynamo_operator.versions.shapes import ConversionError
 from kube_runtime.types.meta import Object
 
 Version: TypeAlias = Literal["v1alpha1", "v1beta1"]
-
-DEFAULT: Final[Version] = "v1alpha1"
-"""The version in which objects are written unless another one is asked for."""
 
 LATER: Final = f"{GROUP}/v1beta1"
 _PRESERVING: Final = tuple(f"{GROUP}/{kind}-spec" for kind in ("dgd", "dcd", "dgdr", "dgdsa"))
@@ -39,24 +38,25 @@ def in_version(document: Object, version: Version) -> Object:
     What the version has no field for is kept in an annotation. Without need there is none: many conversions
     only note in which of two places something was written.
 
-    Raises: InvalidObject if it does not fit the schema of its version, so that no typo gets lost;
-        ConversionError, also for a kind that has one version only.
+    Raises: InvalidObject if it does not fit the schema of its version, so that no typo gets lost, or would
+        not fit that of the other; ConversionError, also for a kind that has one version only.
     """
     if document.get("apiVersion") == f"{GROUP}/{version}":
         return document
     if problems := schema_problems(document):
         raise InvalidObject(problems)
-    if version == "v1beta1":
-        converted = convert(document, LATER)
-        plain = _without_notes(converted, document)
-        is_same = plain is converted or _same(seen(converted), seen(plain))
-    else:
-        converted = seen(document)
-        plain = _without_notes(converted, document)
-        is_same = plain is converted or _same(convert(converted, LATER), convert(plain, LATER))
-    made = plain if is_same else converted
-    written = made if "status" in document else {name: made[name] for name in made if name != "status"}
-    return {name: written[name] for name in (*_FIRST, *written) if name in written}
+    is_later_wanted = version == "v1beta1"
+    converted = convert(document, LATER) if is_later_wanted else seen(document)
+    if "status" not in document:
+        converted.pop("status", None)
+    converted = _in_order(converted, document)
+    plain = _without_notes(converted, document)
+    is_same = _renders_same if is_later_wanted else _converts_same
+    made = plain if plain is not converted and is_same(converted, plain) else converted
+    if lacks := schema_problems(made):
+        there = lacks if is_later_wanted else map(Written(document, made).problem, lacks)
+        raise InvalidObject(replace(it, message=f"{it.message} in {version}") for it in there)
+    return made
 
 
 def notes_of(document: Object) -> tuple[str, ...]:
@@ -81,6 +81,41 @@ def unreadable(error: ConversionError) -> Problem:
 
 
 _FIRST: Final = ("apiVersion", "kind", "metadata", "spec")
+_FIRST_OF_PART: Final = ("name", "type", "componentType", "subComponentType", "replicas")
+
+
+def _in_order(converted: Object, source: Object) -> Object:
+    """With components in the order of the source, and the fields that identify something first."""
+    spec = dict(converted.get("spec") or {})
+    if "services" in spec:
+        services = spec["services"]
+        names = [component["name"] for component in source["spec"]["components"]]
+        spec["services"] = {name: services[name] and _sorted(services[name]) for name in names}
+    elif "components" in spec:
+        names = list((source.get("spec") or {}).get("services") or ())
+        components = map(_sorted, map(_with_whole_mounts, spec["components"]))
+        spec["components"] = sorted(components, key=lambda it: names.index(it["name"]))
+    return _sorted({**converted, "spec": spec}, _FIRST)
+
+
+# Conversion also makes a mount of a compilation cache that has no path, which no file may have.
+def _with_whole_mounts(component: Object) -> Object:
+    pod: Object = (component.get("podTemplate") or {}).get("spec") or {}
+    containers = []
+    for container in pod.get("containers") or ():
+        mounts = [mount for mount in container.get("volumeMounts") or () if mount.get("mountPath")]
+        rest = {name: value for name, value in container.items() if name != "volumeMounts" or mounts}
+        containers.append({**rest, "volumeMounts": mounts} if mounts else rest)
+    if not containers or containers == pod["containers"]:
+        return component
+    return {
+        **component,
+        "podTemplate": {**component["podTemplate"], "spec": {**pod, "containers": containers}},
+    }
+
+
+def _sorted(value: Object, first: tuple[str, ...] = _FIRST_OF_PART) -> Object:
+    return {name: value[name] for name in dict.fromkeys((*first, *value)) if name in value}
 
 
 def _annotations(document: Object) -> Object:
@@ -99,5 +134,39 @@ def _without_notes(converted: Object, source: Object) -> Object:
     return {**converted, "metadata": {**metadata, **({"annotations": left} if left else {})}}
 
 
-def _same(first: Object, second: Object) -> bool:
-    return _without_notes(first, {}) == _without_notes(second, {})
+def _converts_same(first: Object, second: Object) -> bool:
+    """Whether two objects of v1alpha1 are the same in v1beta1."""
+    return _is_same(*(convert(it, LATER) for it in (first, second)))
+
+
+# The same pods from other fields, such as `envs` and those of the main container, are the same.
+def _renders_same(first: Object, second: Object) -> bool:
+    """Whether the operator would create the same for two objects of v1beta1."""
+    from dynamo_graphs.offline import expanded, installed_settings  # it reads documents by this module
+    from dynamo_operator.shared.cluster import Facts
+
+    if _is_same(*(seen(it) for it in (first, second))):
+        return True
+    facts, settings = Facts(lws_served=True, istio_served=True), installed_settings()
+    one, other = (
+        expanded({**it, "metadata": {"namespace": "default", **it["metadata"]}}, facts, settings)
+        for it in (first, second)
+    )
+    if one.problems or other.problems or not one.objects:
+        return False
+    return _pods_of(one.objects) == _pods_of(other.objects)
+
+
+def _pods_of(objects: Iterable[Object]) -> list[Object]:
+    return [it for it in objects if it["kind"] != DynamoComponentDeployment.KIND.name]
+
+
+def _is_same(first: Object, second: Object) -> bool:
+    """Whether two objects are the same but for the annotations and the order of components."""
+    return _normal(first) == _normal(second)
+
+
+def _normal(document: Object) -> Object:
+    spec = document.get("spec") or {}
+    components = sorted(spec.get("components") or (), key=lambda component: str(component["name"]))
+    return {**_without_notes(document, {}), "spec": {**spec, "components": components}}

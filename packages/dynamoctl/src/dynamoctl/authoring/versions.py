@@ -10,6 +10,7 @@ from dynamo_graphs.comments import converted_text
 from dynamo_graphs.objects import InvalidObject
 from dynamo_graphs.output import write_json, write_yaml
 from dynamo_graphs.versions import Version, has_versions, in_version, notes_of
+from dynamo_operator.shared.written import Written
 from dynamo_operator.versions.shapes import ConversionError
 from dynamoctl.authoring.manifest import Manifest
 from kube_runtime.commandline import ExitCode
@@ -61,11 +62,16 @@ def _text(manifest: Manifest, value: Object) -> str:
 
 def _notes(before: Object, after: Object, version: str) -> Iterator[str]:
     """A line for each annotation that keeps what the version has no field for."""
+    written = Written(after, before) if version == "v1beta1" else None
     for name in notes_of(after):
-        if name not in notes_of(before):
-            kept: Object = msgspec.json.decode(after["metadata"]["annotations"][name])
-            fields = some_of(list(_fields(kept.get("spec"), "spec")))
-            yield f"{version} has no field for {fields}; the annotation {name} keeps the value"
+        if name in notes_of(before):
+            continue
+        kept: Object = msgspec.json.decode(after["metadata"]["annotations"][name])
+        fields = list(_fields(kept.get("spec"), "spec"))
+        if written is not None:  # it also has the places of what v1beta1 has fields for
+            fields = [field for field in fields if written.path(field).startswith("metadata.annotations[")]
+        listed = f" for {some_of(fields, ', ')}" if fields else " for each place of a value"
+        yield f"{version} has no field{listed}; the annotation {name} keeps it"
 
 
 def _fields(value: object, path: str) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Everything that comes of a graph, held byte by byte: an operator upgrade must roll no pods."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import Problem
+from dynamo_operator.shared.seen import seen
+from dynamo_operator.versions.conversion import convert
 from golden.conftest import Golden
 from golden_yaml import PlainDumper
 from kube_runtime.types.meta import Object
@@ -43,11 +46,12 @@ def context(case: Path) -> tuple[Facts, RenderSettings]:
     return found, value("settings.yaml", RenderSettings)
 
 
-def rendered(case: Path) -> tuple[Object, ...]:
+def rendered(case: Path, read: Callable[[Object], Object] = lambda document: document) -> tuple[Object, ...]:
+    """What comes of the documents of a case, as they are read."""
     facts, settings = context(case)
     objects: list[Object] = []
     problems: list[Problem] = []
-    for document in filter(None, yaml.safe_load_all((case / "in.yaml").read_text("utf-8"))):
+    for document in map(read, filter(None, yaml.safe_load_all((case / "in.yaml").read_text("utf-8")))):
         if document["kind"] == DynamoGraphDeployment.KIND.name:
             graph = msgspec.convert(document, DynamoGraphDeployment)
             objects += graph_tree(graph, facts, settings)
@@ -69,3 +73,11 @@ def test_a_graph_renders_to_its_golden_file(case: Path, golden: Golden) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
 def test_the_groups_of_a_golden_case_know_their_place(case: Path) -> None:
     assert_groups_know_their_place(rendered(case))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
+def test_a_graph_that_is_stored_in_v1beta1_renders_the_same(case: Path) -> None:
+    def stored(document: Object) -> Object:
+        return seen(convert(document, "nvidia.com/v1beta1"))
+
+    assert rendered(case) == rendered(case, stored)

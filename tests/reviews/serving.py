@@ -1,6 +1,7 @@
 """A webhook server on a free port, for tests in the process."""
 
 import asyncio
+import io
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -52,7 +53,7 @@ class Running:
     async def post(self, path: str, body: bytes, content_type: str = "application/json") -> tuple[int, bytes]:
         """Status and body of the answer."""
         headers = {"Content-Type": content_type}
-        async with self.http.post(path, data=body, headers=headers) as answer:
+        async with self.http.post(path, data=io.BytesIO(body), headers=headers) as answer:
             return answer.status, await answer.read()
 
     @asynccontextmanager

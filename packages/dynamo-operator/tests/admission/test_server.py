@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from dynamo_operator import labels
-from dynamo_operator.admission.configuration import path_of
+from dynamo_operator.admission.configuration import CONVERSION_PATH, path_of
 from dynamo_operator.admission.review import request_in
 from dynamo_operator.admission.server import (
     ALL_BODIES,
@@ -513,3 +513,58 @@ async def test_answers_and_clients_are_remembered_within_bounds() -> None:
     assert MOST_REMEMBERED + 10 == len(reviews.asked)
     await questions.allowed(spec("u0"), "10.9.9.9")
     assert MOST_REMEMBERED + 11 == len(reviews.asked)
+
+
+def conversion(*objects: Any) -> bytes:
+    request = {"uid": "u1", "desiredAPIVersion": "nvidia.com/v1beta1", "objects": objects}
+    head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}
+    return json.dumps({**head, "request": request}).encode()
+
+
+def many_services(number: int) -> Any:
+    document = graph()
+    services = {f"w{index}": document["spec"]["services"]["w"] for index in range(20)}
+    return {
+        **document,
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"namespace": "lab", "name": f"g{number}"},
+        "spec": {"services": services},
+    }
+
+
+async def test_objects_are_converted_in_any_number_while_others_are_answered() -> None:
+    async with running() as there:
+        body = conversion(*map(many_services, range(500)))
+        converting = asyncio.create_task(there.post(CONVERSION_PATH, body))
+        longest, before = 0.0, time.monotonic()
+        while not converting.done():
+            await asyncio.sleep(0.001)
+            longest, before = max(longest, time.monotonic() - before), time.monotonic()
+        status, answer = await converting
+        response = json.loads(answer)["response"]
+        assert (200, "u1", "Success") == (status, response["uid"], response["result"]["status"])
+        assert [f"g{number}" for number in range(500)] == [
+            each["metadata"]["name"] for each in response["convertedObjects"]
+        ]
+        assert len(response["convertedObjects"][0]["spec"]["components"]) == 20
+        assert longest < 0.5, "in one piece it takes more than a second"
+
+
+async def test_an_object_that_cannot_be_converted_is_named() -> None:
+    async with running() as there:
+        bad = {**many_services(1), "spec": {"services": {"w": {"replicas": "x"}}}}
+        status, answer = await there.post(CONVERSION_PATH, conversion(many_services(0), bad))
+        result = json.loads(answer)["response"]["result"]
+        assert (200, "Failure") == (status, result["status"])
+        assert result["message"].startswith("DynamoGraphDeployment lab/g1: spec.services.w.replicas: ")
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [(b"{}", "application/json"), (b"", "application/json"), (conversion(), "text/plain")],
+)
+async def test_a_body_that_is_not_a_conversion_is_a_400(body: bytes, content_type: str) -> None:
+    async with running() as there:
+        assert 400 == (await there.post(CONVERSION_PATH, body, content_type))[0]
+        assert 400 == (await there.post(GRAPHS, conversion()))[0]

@@ -43,6 +43,18 @@ def test_without_other_mounts_there_is_no_list_of_them() -> None:
     assert "volumeMounts" not in service(component(MEMORY))
 
 
+def test_a_mount_of_a_pvc_that_says_more_keeps_it() -> None:
+    more = {**OF_A_PVC, "subPath": "x"}
+    found = service(component(more))
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    assert [*VOLUMES, claim] == found["extraPodSpec"]["volumes"]
+    assert [more] == found["extraPodSpec"]["mainContainer"]["volumeMounts"]
+    assert "volumeMounts" not in found
+    found = service(component(more, {**OF_A_PVC, "mountPath": "/whole"}))
+    assert VOLUMES == found["extraPodSpec"]["volumes"]
+    assert [{"name": "data", "mountPoint": "/whole"}] == found["volumeMounts"]
+
+
 def test_a_compilation_cache_stays_one() -> None:
     found = service(component(MEMORY, compilationCache={"pvcName": "cache", "mountPath": "/cache"}))
     cache = {"name": "cache", "mountPoint": "/cache", "useAsCompilationCache": True}

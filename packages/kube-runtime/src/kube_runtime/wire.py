@@ -5,7 +5,7 @@ a decoded object is replaced by a copy.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Final, NewType, Protocol
 from urllib.parse import quote, unquote
@@ -40,6 +40,9 @@ class Translation(Protocol):
 
     def patch(self, patch: Object) -> Object:
         """A JSON merge patch, in the stored version. Raises: ValueError."""
+
+    def pointer(self, live: Resource, path: Sequence[str]) -> tuple[str, list[Object]]:
+        """The JSON pointer of a field in the stored version, and the tests that it is still that field."""
 
 
 def decode(

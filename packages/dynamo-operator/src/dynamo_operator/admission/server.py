@@ -10,7 +10,9 @@ connections that the API server has just opened.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -22,12 +24,13 @@ from msgspec import Raw
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from dynamo_operator import METRICS_PREFIX, labels
-from dynamo_operator.admission.configuration import path_of
+from dynamo_operator.admission.configuration import CONVERSION_PATH, path_of
 from dynamo_operator.admission.decide import Rules
 from dynamo_operator.admission.review import Decisions, NotAReview, Request, answer, request_in
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.problems import Problem, ProblemKind
+from dynamo_operator.versions.review import Conversion, NotAConversion, conversion_in
 from kube_runtime.apply.suppression import Recent
 from kube_runtime.client.client import Client
 from kube_runtime.errors import ConfigError, OperatorError
@@ -46,6 +49,12 @@ SMALL_BODY: Final = 64 * 1024
 
 ALL_BODIES: Final = 32 * 1024 * 1024
 """In bytes: larger bodies that are read or validated concurrently."""
+
+LARGEST_CONVERSION: Final = 64 * 1024 * 1024
+"""In bytes. A list without a limit, such as one of an informer, is converted in one request."""
+
+ALL_CONVERSIONS: Final = 96 * 1024 * 1024
+"""In bytes: larger bodies of conversions that are read or converted concurrently."""
 
 ALL_REVIEWS: Final = 256
 """Concurrent reviews; the limit of connections."""
@@ -75,7 +84,7 @@ async def _body(http: web.Request) -> bytes:
 
 # Any client that reaches the port may send requests, so they are refused before their body is read if
 # possible.
-def _size(http: web.Request) -> int:
+def _size(http: web.Request, largest: int) -> int:
     """The size of a body, from its Content-Length; refuses what the API server would not send."""
     if http.content_type != JSON:
         raise RequestRefused(400, f"expected {JSON}, got {http.content_type}")
@@ -84,8 +93,8 @@ def _size(http: web.Request) -> int:
     size = http.content_length
     if size is None:
         raise RequestRefused(411, "missing Content-Length")
-    if size > LARGEST_BODY:
-        raise RequestRefused(413, f"the body exceeds {LARGEST_BODY} bytes")
+    if size > largest:
+        raise RequestRefused(413, f"the body exceeds {largest} bytes")
     return size
 
 
@@ -204,6 +213,8 @@ def _deciding(text: Raw | None) -> tuple[Object | None, object] | None:
 _DRAIN_SECONDS: Final = 3.0
 REVIEW_SECONDS: Final = 8.0
 """Seconds of a review, including its body. The API server waits ten seconds."""
+CONVERSION_SECONDS: Final = 25.0
+"""Seconds of a conversion, including its body. The API server waits 30 seconds."""
 _MOST_LOGGED: Final = 10
 _LONGEST: Final = 300
 """Most problems in a log entry, and characters of each."""
@@ -280,8 +291,17 @@ class WebhookMetrics:
             self._denials.labels(kind, label, reason).inc()
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of a path: bytes of a body, seconds of a request, and the bytes of all larger bodies."""
+
+    body: int
+    seconds: float
+    bodies: ClientShares
+
+
 class WebhookServer:
-    """Reviews objects until it is cancelled, and for `drain_seconds` more."""
+    """Reviews and converts objects until it is cancelled, and for `drain_seconds` more."""
 
     def __init__(
         self,
@@ -304,7 +324,10 @@ class WebhookServer:
         # Concurrent reviews, and the bytes of large bodies, are limited for all clients together and shared
         # among their addresses: those of the API server are unknown, and no client may use up the limit.
         self._reviews = ClientShares(ALL_REVIEWS)
-        self._bytes = ClientShares(ALL_BODIES)
+        self._admissions = Limits(LARGEST_BODY, REVIEW_SECONDS, ClientShares(ALL_BODIES))
+        self._conversions = Limits(LARGEST_CONVERSION, CONVERSION_SECONDS, ClientShares(ALL_CONVERSIONS))
+        # One thread for all conversions, which take turns in it: the event loop never waits for a long list.
+        self._converter = ThreadPoolExecutor(1, "conversion")
         self._is_ending = False
         self.listening = asyncio.Event()
         self.port = address[1]
@@ -321,9 +344,12 @@ class WebhookServer:
         Raises: ConfigError if the address cannot be bound.
         """
         await self.certificate.loaded.wait()
-        app = web.Application(client_max_size=LARGEST_BODY)
+        app = web.Application(client_max_size=LARGEST_CONVERSION)
         for rules in self.decisions.rules:
-            app.router.add_post(path_of(rules.type_.KIND), self._handler(rules))
+            app.router.add_post(
+                path_of(rules.type_.KIND), self._handler(partial(self._review, rules), self._admissions)
+            )
+        app.router.add_post(CONVERSION_PATH, self._handler(self._convert, self._conversions))
         listener = ConnectionLimit(app)
         try:
             self.port = await listener.listen(self._address, self.certificate.listener)
@@ -337,32 +363,45 @@ class WebhookServer:
                     await asyncio.sleep(self._drain_seconds)
             finally:
                 await listener.close()
+                self._converter.shutdown(wait=False, cancel_futures=True)
 
-    def _handler(self, rules: Rules[Any]) -> Callable[[web.Request], Awaitable[web.Response]]:
+    def _handler(
+        self, respond: Callable[[bytes, str], Awaitable[web.Response]], limits: Limits
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
+        """Answer the body of a client within these limits."""
+
         async def handle(http: web.Request) -> web.Response:
             client = client_of(http.remote)
             try:
                 self.clients.check(http)
-                size = _size(http)
+                size = _size(http, limits.body)
                 with (
                     self._reviews.taken(client, 1),
-                    self._bytes.taken(client, size if size > SMALL_BODY else 0),
+                    limits.bodies.taken(client, size if size > SMALL_BODY else 0),
                 ):
-                    async with asyncio.timeout(REVIEW_SECONDS):
-                        response = await self._review(rules, await _body(http), client)
+                    async with asyncio.timeout(limits.seconds):
+                        response = await respond(await _body(http), client)
             except RequestRefused as error:
                 response = web.Response(status=error.status, text=f"{error}\n")
                 response.force_close()  # the rest of the body is not read
             except (ShareExhausted, TimeoutError):
                 response = web.Response(status=503, text="too many requests in progress, retry later\n")
                 response.force_close()
-            except NotAReview as error:
+            except (NotAReview, NotAConversion) as error:
                 response = web.Response(status=400, text=f"{error}\n")
             if self._is_ending:
                 response.force_close()
             return response
 
         return handle
+
+    async def _convert(self, body: bytes, client: str) -> web.Response:  # noqa: ARG002  # any client may
+        conversion, loop = Conversion(conversion_in(body)), asyncio.get_running_loop()
+        while (answer := await loop.run_in_executor(self._converter, conversion.answer)) is None:
+            pass
+        if conversion.failure:
+            _log.warning("conversion failed", error=conversion.failure)
+        return web.Response(body=answer, content_type=JSON)
 
     async def _review(self, rules: Rules[Any], body: bytes, client: str) -> web.Response:
         started = time.perf_counter()

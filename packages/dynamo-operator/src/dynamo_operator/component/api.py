@@ -332,6 +332,8 @@ FRAMEWORKS = tuple(backend.name for backend in BACKEND_NAMES)
 
 GROUP = "nvidia.com"
 VERSION = "v1alpha1"
+LATER = "v1beta1"
+"""The version of today, which clusters may serve and store as well."""
 CATEGORIES = ("dynamo",)
 """`kubectl get dynamo` lists these kinds. Not `all`: `kubectl delete all --all` would delete graphs."""
 

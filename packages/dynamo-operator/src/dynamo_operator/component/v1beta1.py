@@ -8,6 +8,7 @@ from dynamo_operator.component.api import (
     FRAMEWORKS,
     GROUP,
     KEEPS_MIN_AVAILABLE,
+    LATER,
     MIN_AVAILABLE_RULES,
     RUNTIME_VERSION_PATTERN,
 )
@@ -21,7 +22,7 @@ from dynamo_operator.names import LABEL_LIMIT
 from kube_runtime.crd import AGE, Column, Definition, Field, Quantity, Rule, Rules, Scale, Transitions
 from kube_runtime.types.meta import Condition, Kind, Object, Resource, Status, Struct
 
-VERSION: Final = "v1beta1"
+VERSION: Final = LATER
 MAIN: Final = "main"
 """The container that gets the operator's defaults."""
 

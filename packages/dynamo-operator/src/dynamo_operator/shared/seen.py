@@ -10,10 +10,10 @@ from kube_runtime.types.meta import Fields, Object
 
 
 # In v1alpha1 a mount of a service is that of a PVC and has two fields. Conversion makes one of each mount of
-# `main`, and keeps the other fields in an annotation. Of a mount whose volume the pod declares, the operator
-# needs the mount itself: `volumeMounts` would make a second volume of that name.
+# `main`, and keeps the other fields in an annotation. The operator needs the mount itself if it has other
+# fields, and if its volume is one that the pod declares: `volumeMounts` would make a second one of that name.
 def seen(document: Object) -> Object:
-    """The object in v1alpha1, with the mounts of volumes that the pod itself declares in `mainContainer`.
+    """The object in v1alpha1, with mounts in `mainContainer` that are more than those of a PVC.
 
     Raises ConversionError.
     """
@@ -35,22 +35,26 @@ def _with_own_mounts(service: Object, component: Fields) -> Object:
     pod: Object = service.get("extraPodSpec") or {}
     declared = {volume.get("name") for volume in pod.get("volumes") or ()}
     main: Object = pod.get("mainContainer") or {}
+    of_pvcs: list[Fields] = service.get("volumeMounts") or []
     mounts: list[Fields] = main.get("volumeMounts") or []
-    places = {_place(mount) for mount in mounts}
-    own = [
-        mount
+    as_they_are = {_pvc_place(mount) for mount in of_pvcs if mount.get("useAsCompilationCache")}
+    as_they_are |= {_place(mount) for mount in mounts}
+    own = {
+        _place(mount): mount
         for mount in _main_mounts(component)
-        if mount.get("name") in declared and _place(mount) not in places
-    ]
+        if _place(mount) not in as_they_are
+        and (mount.get("name") in declared or mount.keys() - {"name", "mountPath"})
+    }
     if not own:
         return service
-    left = [
-        mount
-        for mount in service.get("volumeMounts") or ()
-        if mount.get("name") not in declared or mount.get("useAsCompilationCache")
-    ]
+    left = [mount for mount in of_pvcs if _pvc_place(mount) not in own]
+    named = declared | {mount.get("name") for mount in left}
+    claims = dict.fromkeys(mount["name"] for mount in own.values() if mount["name"] not in named)
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+    pod = {**pod, "mainContainer": {**main, "volumeMounts": [*mounts, *own.values()]}}
+    if volumes:
+        pod["volumes"] = [*(pod.get("volumes") or ()), *volumes]
     rest = {name: value for name, value in service.items() if name != "volumeMounts"}
-    pod = {**pod, "mainContainer": {**main, "volumeMounts": [*mounts, *own]}}
     return {**rest, "extraPodSpec": pod, **({"volumeMounts": left} if left else {})}
 
 
@@ -62,3 +66,7 @@ def _main_mounts(component: Fields) -> Iterator[Any]:
 
 def _place(mount: Fields) -> tuple[object, object]:
     return mount.get("name"), mount.get("mountPath")
+
+
+def _pvc_place(mount: Fields) -> tuple[object, object]:
+    return mount.get("name"), mount.get("mountPoint")

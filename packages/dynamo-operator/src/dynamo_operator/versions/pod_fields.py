@@ -28,7 +28,7 @@ def open_pointer(fields: Fields) -> Struct:
 OBJECTS = ListOf(_open({}))
 
 SECRET = open_pointer({"name": TEXT})
-ENVS = ListOf(_open({"name": TEXT, "value": TEXT}))
+ENVS = ListOf(_open({"name": TEXT, "value": KEPT_TEXT}))
 ENV_FROM = ListOf(_open({"prefix": TEXT, "secretRef": SECRET}))
 MOUNTS = ListOf(
     _open({"name": TEXT, "mountPath": TEXT, "readOnly": FLAG, "subPath": TEXT, "subPathExpr": TEXT})

@@ -33,7 +33,10 @@ def restore(service: Object, component: Fields, saved: Fields) -> None:
     for field in ONLY_V1ALPHA1:
         if field in saved:
             service.setdefault(field, saved[field])
-    if "subComponentType" in saved and role_of({**saved, **some(service, ["componentType"])}) is None:
+    if saved.get("componentType") in ROLES and saved["componentType"] == role_of(service):
+        del service["subComponentType"]
+        service |= some(saved, ["componentType", "subComponentType"])
+    elif "subComponentType" in saved and role_of({**saved, **some(service, ["componentType"])}) is None:
         service.setdefault("subComponentType", saved["subComponentType"])
     if "sharedMemory" in saved and _is_same_memory(saved["sharedMemory"], component.get("sharedMemorySize")):
         service["sharedMemory"] = saved["sharedMemory"]

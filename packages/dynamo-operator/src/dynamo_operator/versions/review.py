@@ -1,40 +1,98 @@
 """The answer to a ConversionReview, with which the API server asks for objects in another version."""
 
+import time
 from typing import Final
 
+import msgspec
+from msgspec import Raw
+
 from dynamo_operator.versions.conversion import convert
-from dynamo_operator.versions.shapes import ANYTHING, TEXT, ConversionError, ListOf, value
-from kube_runtime.types.meta import MESSAGE_LIMIT, Object, cut
+from dynamo_operator.versions.shapes import ConversionError
+from kube_runtime.types.meta import MESSAGE_LIMIT, Object, Struct, cut, decoder_of
+from kube_runtime.wire import UNREADABLE
 
-_REVIEW: Final = value(request=value(uid=TEXT, desiredAPIVersion=TEXT, objects=ListOf(ANYTHING)))
+API_VERSION: Final = "apiextensions.k8s.io/v1"
+KIND: Final = "ConversionReview"
 
 
-def review(document: object) -> Object:
-    """The review with the response: all objects in the same order, or the first error and none of them."""
+class ConversionRequest(Struct):
+    """The objects to convert, each as JSON text, and the version in which they are wanted."""
+
+    uid: str
+    desired_api_version: str = msgspec.field(name="desiredAPIVersion", default="")
+    objects: tuple[Raw, ...] = ()
+
+
+class _Review(Struct):
+    api_version: str
+    kind: str
+    request: ConversionRequest
+
+
+class NotAConversion(Exception):
+    """The body is not a supported ConversionReview; the message says why."""
+
+
+_REVIEWS = decoder_of(_Review)
+_SLICE_SECONDS: Final = 0.01
+"""Between objects; one object of megabytes takes longer."""
+
+
+def conversion_in(body: bytes) -> ConversionRequest:
+    """Decode the request in a body. The objects stay text, so that this is quick for any number of them.
+
+    Raises:
+        NotAConversion: the body has none.
+    """
     try:
-        request = _REVIEW.read(document).get("request", {})
+        review = _REVIEWS.decode(body)
+    except UNREADABLE as error:
+        raise NotAConversion(f"invalid {KIND}: {error}") from error
+    if (review.api_version, review.kind) != (API_VERSION, KIND):
+        raise NotAConversion(f"expected {KIND} of {API_VERSION}, got {review.kind} of {review.api_version}")
+    return review.request
+
+
+# A list of a kind is one review of all its objects: thousands of graphs are tens of megabytes. So one object
+# at a time is decoded, and its answer kept as text.
+class Conversion:
+    """A review that is answered in slices: all objects in the same order, or the first error and none."""
+
+    def __init__(self, request: ConversionRequest) -> None:
+        self._request = request
+        self._converted: list[Raw] = []
+        self.failure = ""
+        """Why the request fails; "" if it does not."""
+
+    def answer(self) -> bytes | None:
+        """Convert for a short time. Returns the body of the response, None until the next slice."""
+        until = time.monotonic() + _SLICE_SECONDS
+        for text in self._request.objects[len(self._converted) :]:
+            try:
+                self._converted.append(_converted(text, self._request.desired_api_version))
+            except ConversionError as error:
+                self.failure = cut(str(error), MESSAGE_LIMIT)
+                break
+            if time.monotonic() > until:
+                return None
+        if self.failure:
+            return self._response({"result": {"status": "Failure", "message": self.failure}})
+        return self._response({"result": {"status": "Success"}, "convertedObjects": self._converted})
+
+    def _response(self, result: Object) -> bytes:
+        response = {"uid": self._request.uid, **result}
+        return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def _converted(text: Raw, to: str) -> Raw:
+    document = None
+    try:
+        document = msgspec.json.decode(text)
+        return Raw(msgspec.json.encode(convert(document, to)))
     except ConversionError as error:
-        return _answer("", _failure(str(error)))
-    converted = []
-    for body in request.get("objects", []):
-        try:
-            converted.append(convert(body, request.get("desiredAPIVersion", "")))
-        except ConversionError as error:
-            return _answer(request.get("uid", ""), _failure(f"{_title(body)}: {error}"))
-    success = {"result": {"status": "Success"}, "convertedObjects": converted}
-    return _answer(request.get("uid", ""), success)
-
-
-def _answer(uid: str, response: Object) -> Object:
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "ConversionReview",
-        "response": {"uid": uid, **response},
-    }
-
-
-def _failure(message: str) -> Object:
-    return {"result": {"status": "Failure", "message": cut(message, MESSAGE_LIMIT)}}
+        raise ConversionError(f"{_title(document)}: {error}") from None
+    except (*UNREADABLE, ValueError, OverflowError) as error:  # such as an integer of more than 64 bits
+        raise ConversionError(f"{_title(document)}: {error}") from None
 
 
 def _title(body: object) -> str:

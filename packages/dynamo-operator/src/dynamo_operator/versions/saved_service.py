@@ -8,7 +8,7 @@ from dynamo_operator.versions.origins import has_origins, save_origins
 from dynamo_operator.versions.parts import some
 from dynamo_operator.versions.pod_template import has_content
 from dynamo_operator.versions.quantities import is_zero
-from dynamo_operator.versions.restored_service import ONLY_V1ALPHA1, SWITCHES, role_of
+from dynamo_operator.versions.restored_service import ONLY_V1ALPHA1, ROLES, SWITCHES, role_of
 from kube_runtime.types.meta import Fields, Object
 
 _ALWAYS: Final = (*ONLY_V1ALPHA1, "envFromSecret", "frontendSidecar")
@@ -19,8 +19,10 @@ def saved_service(service: Fields, *, saves_origins: bool) -> Object:
 
     `saves_origins`: also where values of `main` came from if nothing else has to be saved.
     """
+    is_role = service.get("componentType") in ROLES
     is_saved = {
-        "subComponentType": role_of(service) is None,
+        "componentType": is_role,
+        "subComponentType": is_role or role_of(service) is None,
         "resources": not resources.come_back(service.get("resources")),
         "volumeMounts": not mounts.come_back(service),
         "sharedMemory": not _comes_back(service.get("sharedMemory", {})),

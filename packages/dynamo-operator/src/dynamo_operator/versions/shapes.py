@@ -18,7 +18,7 @@ _NO_QUANTITY = 10**64
 """Numbers from here on are none."""
 
 
-class ConversionError(Exception):
+class ConversionError(ValueError):
     """A value that no conversion reads: `spec.services.W.envs: invalid value 3 (expected a list)`."""
 
     def __init__(self, problem: str, *steps: str | int) -> None:

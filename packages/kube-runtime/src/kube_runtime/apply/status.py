@@ -10,6 +10,7 @@ import structlog
 from kube_runtime.apply.writer import Writer
 from kube_runtime.times import FORGOTTEN_SECONDS, Since, WriteActivity, rfc3339
 from kube_runtime.types.meta import Condition, Fields, Object, R, Resource, Status, plain, status_of
+from kube_runtime.wire import Translation
 
 _log = structlog.get_logger(__name__)
 
@@ -37,7 +38,8 @@ async def patch_status(
     Raises:
         Conflict: the object changed meanwhile; the caller retries at once.
     """
-    patch = difference(resource, desired)
+    translation = writer.client.translations.get(resource.KIND)
+    patch = difference(resource, desired, translation)
     if not patch:
         return resource
     # The API server ignores a uid in a status patch of a custom resource (measured on v1.36). The version
@@ -162,8 +164,8 @@ def _reported(condition: Condition) -> tuple[str, str, str, int | None]:
     return condition.type, condition.status, condition.reason, condition.observed_generation
 
 
-def difference(resource: Resource, desired: Status) -> Object:
-    """The merge patch from the stored status to the desired one; empty when they are equal.
+def difference(resource: Resource, desired: Status, translation: Translation | None = None) -> Object:
+    """The merge patch from the stored status to the desired one, as it is stored; empty when they are equal.
 
     Raises:
         TypeError: the kind has no status with conditions.
@@ -176,6 +178,12 @@ def difference(resource: Resource, desired: Status) -> Object:
         {**msgspec.to_builtins(status, enc_hook=plain), "conditions": plain(status.conditions)}
         for status in (stored, desired)
     )
+    if translation is not None:
+        metadata = {"name": resource.metadata.name, "annotations": resource.metadata.annotations}
+        old, new = (
+            translation.written(resource.KIND.manifest(metadata, status=status)).get("status", {})
+            for status in (old, new)
+        )
     return merge_patch(old, new)
 
 

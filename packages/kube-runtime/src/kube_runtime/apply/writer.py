@@ -80,6 +80,12 @@ class Writer:
             )
             return self._show(flight, written)
 
+    async def set_field(self, live: R, path: Sequence[str], value: object, *, field_manager: str = "") -> R:
+        """Set one field; see `Client.set_field`."""
+        async with self._turn(type(live), live.key) as flight:
+            written = await self.client.set_field(live, path, value, field_manager=field_manager)
+            return self._show(flight, written)
+
     async def ensure_newest(self, owner: Resource) -> None:
         """Check with the API server that this state of `owner` is its newest.
 

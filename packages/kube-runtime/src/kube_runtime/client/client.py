@@ -2,11 +2,11 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol, cast
 
 import msgspec
 from msgspec import structs
@@ -298,6 +298,7 @@ ABSENT = ""
 
 APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 MERGE_PATCH = "application/merge-patch+json"
+_JSON_PATCH = "application/json-patch+json"
 _NO_VERSION = "1"  # etcd starts with revision 1, so the first object has version 2
 _CONFLICT = 409
 
@@ -534,6 +535,35 @@ class Client:
             MERGE_PATCH,
         )
         return await self._write(request, type_, key, uid, repeatable=uid is not None)
+
+    async def set_field(self, live: R, path: Sequence[str], value: object, *, field_manager: str = "") -> R:
+        """Set one field of exactly this state of an object, and return it. Other fields are not sent.
+
+        Raises:
+            NotFound: the object does not exist.
+            Conflict: another object than expected, or another version.
+        """
+        type_, metadata = type(live), live.metadata
+        translation = self.translations.get(type_.KIND)
+        if translation is None:
+            patch: object = value
+            for name in reversed(path):
+                patch = {name: patch}
+            whole = {"metadata": {"resourceVersion": metadata.resource_version}, **cast("Object", patch)}
+            return await self.merge_patch(
+                type_, live.key, whole, uid=metadata.uid, field_manager=field_manager
+            )
+        pointer, tests = translation.pointer(live, path)
+        version = {"op": "add", "path": "/metadata/resourceVersion", "value": metadata.resource_version}
+        operations = [version, *tests, {"op": "add", "path": pointer, "value": value}]
+        request = Request(
+            "PATCH",
+            self._path_of(type_.KIND, *live.key),
+            self._query | ({"fieldManager": field_manager} if field_manager else {}),
+            msgspec.json.encode(operations),
+            _JSON_PATCH,
+        )
+        return await self._write(request, type_, live.key, metadata.uid, repeatable=True)
 
     async def delete(
         self, type_: type[Resource], key: Key, *, uid: str, resource_version: str | None = None

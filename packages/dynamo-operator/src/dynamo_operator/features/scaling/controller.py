@@ -118,15 +118,12 @@ class ScalingController:
 
     async def _scale(self, adapter: Adapter, graph: DynamoGraphDeployment, decision: ScalingDecision) -> None:
         services: Object = {decision.service: {"replicas": decision.replicas}}
-        # So that no removed service is recreated.
-        version = {"resourceVersion": graph.metadata.resource_version}
-        patch: Object = {"metadata": version, "spec": {"services": services}}
         target = Target(adapter.metadata.uid, graph.KIND.name, graph.key)
         digest = digest_of({"services": services, "generation": graph.metadata.generation})
         with self.suppression.suppressing_repeats(target, digest, graph.metadata.uid):
-            await self.reporter.writer.merge_patch(
-                DynamoGraphDeployment, graph.key, patch, uid=graph.metadata.uid, field_manager=FIELD_MANAGER
-            )
+            # Of exactly this state, so that no removed service is recreated.
+            path = ("spec", "services", decision.service, "replicas")
+            await self.reporter.writer.set_field(graph, path, decision.replicas, field_manager=FIELD_MANAGER)
         self.last_writes.record(adapter.metadata.uid)
         self.reporter.recorder.event(adapter, graph, reason="Scaled", message=decision.event)
 

@@ -1,0 +1,123 @@
+"""The kinds that the API server stores in v1beta1, read and written in that version.
+
+The operator computes with v1alpha1. A request in v1alpha1 for such a kind needs the conversion webhook, which
+is the operator itself: it could not start without another one that runs.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from dynamo_operator.component.api import GROUP, LATER
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.seen import seen
+from dynamo_operator.versions.conversion import convert
+from kube_runtime.apply.suppression import Recent
+from kube_runtime.types.meta import Fields, Kind, Object, Resource, Struct, from_json
+from kube_runtime.wire import Translation
+
+REMEMBERED: Final = 1024
+"""Objects whose converted spec is remembered: those that changed last."""
+
+_SAVED: Final = tuple(f"{GROUP}/{short}-" for short in ("dgd", "dcd", "dgdr"))
+"""How annotations begin in which conversion saves what a version cannot express."""
+
+_RENAMED: Final[Object] = {"dgdRef": {"serviceName": "componentName"}}
+"""The field of merge patches that has another name in v1beta1."""
+
+
+class _Metadata(Struct):
+    name: str = ""
+    uid: str = ""
+    generation: int = 0
+    annotations: dict[str, str] = {}
+
+
+class _Document(Struct):
+    metadata: Raw = Raw(b"{}")
+    spec: Raw = Raw(b"")
+    status: Raw = Raw(b"")
+
+
+class _Spec(NamedTuple):
+    generation: int
+    saved: str
+    text: bytes
+
+
+class StoredInV1beta1:
+    """The translation of one kind."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self.stored = Kind(kind.group, LATER, kind.name, kind.plural, kind.namespaced)
+        self._head = b'{"apiVersion":"%s","kind":"%s","metadata":' % (
+            kind.api_version.encode(),
+            kind.name.encode(),
+        )
+        # Most changes are of a status. By uid, the spec that was converted last.
+        self._specs = Recent[_Spec](REMEMBERED)
+
+    def read(self, raw: bytes | Raw) -> bytes:
+        """A stored object in v1alpha1, with its metadata as they are. Raises ConversionError."""
+        document = from_json(raw, _Document)
+        metadata = from_json(document.metadata, _Metadata)
+        parts = [self._head, bytes(document.metadata)]
+        if document.spec:
+            parts += b',"spec":', self._spec(document, metadata)
+        if document.status:
+            whole = self._whole(metadata, status=from_json(document.status, Object))
+            status = convert(whole, self._kind.api_version).get("status", {})
+            parts += b',"status":', msgspec.json.encode(status)
+        return b"".join((*parts, b"}"))
+
+    def _spec(self, document: _Document, metadata: _Metadata) -> bytes:
+        saved = "".join(sorted(f"{key}{text}" for key, text in _saved(metadata.annotations)))
+        known = self._specs.get(metadata.uid)
+        if known and metadata.uid and (known.generation, known.saved) == (metadata.generation, saved):
+            return known.text
+        whole = self._whole(metadata, spec=from_json(document.spec, Object))
+        text = msgspec.json.encode(seen(whole).get("spec", {}))
+        self._specs.put(metadata.uid, _Spec(metadata.generation, saved, text))
+        return text
+
+    def _whole(self, metadata: _Metadata, **fields: Object) -> Object:
+        kept = {"name": metadata.name, "annotations": dict(_saved(metadata.annotations))}
+        return self.stored.manifest(kept, **fields)
+
+    def written(self, body: Object) -> Object:
+        """An object in v1beta1, with annotations for what that version cannot express."""
+        return convert(body, self.stored.api_version)
+
+    def patch(self, patch: Object) -> Object:
+        """A merge patch of metadata, replicas or references, in v1beta1."""
+        return {name: _renamed(value, _RENAMED) if name == "spec" else value for name, value in patch.items()}
+
+    def pointer(self, live: Resource, path: Sequence[str]) -> tuple[str, list[Object]]:
+        """The JSON pointer of a service's field, and the test that its component is where it was."""
+        match path, live:
+            case ("spec", "services", service, field), DynamoGraphDeployment():
+                at = f"/spec/components/{list(live.spec.services).index(service)}"
+                return f"{at}/{field}", [{"op": "test", "path": f"{at}/name", "value": service}]
+        raise ValueError(f"{'.'.join(path)} has no place in {self.stored.api_version}")
+
+
+def _saved(annotations: dict[str, str]) -> Iterable[tuple[str, str]]:
+    return ((key, text) for key, text in annotations.items() if key.startswith(_SAVED))
+
+
+def _renamed(fields: Fields, names: Fields) -> Object:
+    renamed: Object = {}
+    for name, inner in fields.items():
+        new = names.get(name)
+        renamed[new if isinstance(new, str) else name] = (
+            _renamed(inner, new) if isinstance(new, dict) else inner
+        )
+    return renamed
+
+
+def translations(kinds: Iterable[Kind]) -> dict[Kind, Translation]:
+    """The translations of kinds that are stored in v1beta1."""
+    return {kind: StoredInV1beta1(kind) for kind in kinds}

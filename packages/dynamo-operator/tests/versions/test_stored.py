@@ -1,0 +1,125 @@
+"""Kinds that are stored in v1beta1: what the operator reads of them, and what it writes."""
+
+import msgspec
+
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.versions.conversion import convert
+from dynamo_operator.versions.stored import StoredInV1beta1
+from kube_runtime.types.meta import Object, Resource
+from kube_runtime.wire import decode
+
+NEW = "nvidia.com/v1beta1"
+METADATA: Object = {
+    "name": "chat",
+    "namespace": "default",
+    "uid": "1",
+    "generation": 1,
+    "resourceVersion": "5",
+}
+GRAPH: Object = {
+    "apiVersion": "nvidia.com/v1alpha1",
+    "kind": "DynamoGraphDeployment",
+    "metadata": METADATA,
+    "spec": {
+        "pvcs": [{"name": "weights", "create": False}],
+        "services": {
+            "Frontend": {"componentType": "frontend", "replicas": 1},
+            "Decode": {
+                "componentType": "worker",
+                "subComponentType": "decode",
+                "envFromSecret": "token",
+                "resources": {"limits": {"gpu": "2", "memory": "1024Mi"}},
+                "extraPodSpec": {"mainContainer": {"image": "vllm:1", "env": [{"name": "A", "value": "1"}]}},
+            },
+        },
+    },
+    "status": {
+        "state": "pending",
+        "services": {
+            "Decode": {
+                "componentKind": "Deployment",
+                "componentName": "chat-decode",
+                "replicas": 1,
+                "updatedReplicas": 1,
+            }
+        },
+    },
+}
+
+
+def stored_graph(**changes: Object) -> bytes:
+    """The graph as the API server stores it."""
+    return msgspec.json.encode({**convert(GRAPH, NEW), **changes})
+
+
+def of(type_: type[Resource]) -> StoredInV1beta1:
+    return StoredInV1beta1(type_.KIND)
+
+
+def test_a_graph_that_was_written_in_v1alpha1_is_read_as_it_was_written() -> None:
+    expected = decode(DynamoGraphDeployment, msgspec.json.encode(GRAPH))
+    graph = decode(DynamoGraphDeployment, stored_graph(), translation=of(DynamoGraphDeployment))
+    by_name = {name: graph.spec.services[name] for name in expected.spec.services}
+    assert expected.spec.services == by_name
+    assert expected.spec.pvcs == graph.spec.pvcs
+    assert expected.status.state == graph.status.state
+    assert expected.status.services["Decode"].component_name == "chat-decode"
+
+
+def test_a_new_status_is_read_beside_a_spec_that_is_known_and_a_new_spec_is_read() -> None:
+    translation = of(DynamoGraphDeployment)
+    decode(DynamoGraphDeployment, stored_graph(), translation=translation)
+    ready = decode(
+        DynamoGraphDeployment, stored_graph(status={"state": "successful"}), translation=translation
+    )
+    assert ready.status.state == "successful"
+    assert 2 == len(ready.spec.services)
+    spec = {"components": [{"name": "Frontend", "type": "frontend"}]}
+    metadata = {**METADATA, "generation": 2}
+    edited = decode(
+        DynamoGraphDeployment, stored_graph(spec=spec, metadata=metadata), translation=translation
+    )
+    assert ["Frontend"] == list(edited.spec.services)
+
+
+def test_an_edit_of_what_only_v1alpha1_has_is_read_without_a_new_generation() -> None:
+    translation = of(DynamoGraphDeployment)
+    decode(DynamoGraphDeployment, stored_graph(), translation=translation)
+    graph = decode(DynamoGraphDeployment, stored_graph(metadata=METADATA), translation=translation)
+    assert () == graph.spec.pvcs
+
+
+def test_a_component_is_written_in_v1beta1_and_is_read_as_it_was_written() -> None:
+    translation = of(DynamoComponentDeployment)
+    service = GRAPH["spec"]["services"]["Decode"]
+    body = DynamoComponentDeployment.KIND.manifest(METADATA, spec={"serviceName": "Decode", **service})
+    written = translation.written(body)
+    assert NEW == written["apiVersion"]
+    assert written["spec"]["podTemplate"]["spec"]["containers"][0]["image"] == "vllm:1"
+    text = msgspec.json.encode(written)
+    assert (
+        decode(DynamoComponentDeployment, text, translation=translation).spec
+        == decode(DynamoComponentDeployment, msgspec.json.encode(body)).spec
+    )
+
+
+def test_a_patch_of_an_adapter_has_the_names_of_v1beta1() -> None:
+    patch = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"dgdRef": {"name": "chat", "serviceName": "Decode"}},
+    }
+    expected = {"name": "chat", "componentName": "Decode"}
+    changed = of(DynamoGraphDeploymentScalingAdapter).patch(patch)
+    assert {"metadata": {"labels": {"a": "b"}}, "spec": {"dgdRef": expected}} == changed
+
+
+def test_the_replicas_of_a_service_are_those_of_the_component_of_that_name() -> None:
+    translation = of(DynamoGraphDeployment)
+    graph = decode(DynamoGraphDeployment, stored_graph(), translation=translation)
+    names = [component["name"] for component in convert(GRAPH, NEW)["spec"]["components"]]
+    at = names.index("Decode")
+    pointer, tests = translation.pointer(graph, ("spec", "services", "Decode", "replicas"))
+    assert f"/spec/components/{at}/replicas" == pointer
+    assert [{"op": "test", "path": f"/spec/components/{at}/name", "value": "Decode"}] == tests

@@ -9,13 +9,15 @@ from typing import Final
 import yaml
 
 from dynamo_graphs.output import write_yaml
-from dynamo_graphs.versions import LATER
+from dynamo_graphs.versions import LATER, paths_of
 from dynamo_graphs.yaml_editor import is_same
 from dynamo_operator.documents import ShallowLoader, documents
 from dynamo_operator.shared.written import Written
 from kube_runtime.types.meta import Object
 
 _TRAILING: Final = re.compile(r"[\s,\]}]*\s(#.*)")
+
+_KEY: Final = re.compile(r"\[([^]\d][^]]*)\]")
 
 
 def converted_text(text: str, before: Object, after: Object) -> str:
@@ -48,24 +50,13 @@ def _counterparts(before: Object, after: Object) -> dict[str, str]:
     """For each path of `before`, the path of the same field in `after`."""
     earlier, later = (after, before) if before["apiVersion"] == LATER else (before, after)
     written = Written(later, earlier)
-    pairs = [(path, written.path(path)) for path in _paths(earlier)]
+    pairs = [(path, _KEY.sub(r".\1", written.path(path))) for path in paths_of(earlier)]
     if before is earlier:
         return dict(pairs)
     found: dict[str, str] = {}
     for path, later_path in pairs:
         found.setdefault(later_path, path)
     return found
-
-
-def _paths(value: object, path: str = "") -> Iterator[str]:
-    if path:
-        yield path
-    if isinstance(value, dict):
-        for key, field in value.items():
-            yield from _paths(field, f"{path}.{key}".lstrip("."))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _paths(item, f"{path}[{index}]")
 
 
 def _lines(node: yaml.Node, path: str = "") -> Iterator[tuple[str, int]]:

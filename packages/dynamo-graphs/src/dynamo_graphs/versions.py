@@ -1,7 +1,6 @@
 """The versions in which people write an object: `v1alpha1`, with which we compute, and `v1beta1`."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
 from dynamo_graphs.objects import InvalidObject
@@ -51,12 +50,36 @@ def in_version(document: Object, version: Version) -> Object:
         converted.pop("status", None)
     converted = _in_order(converted, document)
     plain = _without_notes(converted, document)
-    is_same = _renders_same if is_later_wanted else _converts_same
-    made = plain if plain is not converted and is_same(converted, plain) else converted
+    made = converted
+    if plain is not converted:
+        if is_later_wanted:
+            is_same = not any(unplaced(document, converted)) and _renders_same(converted, plain)
+        else:
+            is_same = _converts_same(converted, plain)
+        made = plain if is_same else converted
     if lacks := schema_problems(made):
-        there = lacks if is_later_wanted else map(Written(document, made).problem, lacks)
-        raise InvalidObject(replace(it, message=f"{it.message} in {version}") for it in there)
+        raise InvalidObject(Problem("spec", f"has no form in {version}: {lack}") for lack in lacks)
     return made
+
+
+def paths_of(value: object, path: str = "") -> Iterator[str]:
+    """The paths of all values in an object, each before those inside it."""
+    if path:
+        yield path
+    if isinstance(value, dict):
+        for key, field in value.items():
+            yield from paths_of(field, f"{path}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from paths_of(item, f"{path}[{index}]")
+
+
+def unplaced(earlier: Object, later: Object) -> Iterator[str]:
+    """The paths of values in v1alpha1 that v1beta1 has no field for."""
+    written = Written(later, earlier)
+    for path in paths_of(earlier.get("spec"), "spec"):
+        if written.path(path).startswith("metadata.annotations["):
+            yield path
 
 
 def notes_of(document: Object) -> tuple[str, ...]:

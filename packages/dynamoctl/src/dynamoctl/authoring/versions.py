@@ -1,7 +1,7 @@
 """`dynamoctl convert --to`: the objects of files in another version, with their comments."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -9,8 +9,7 @@ from dynamo_graphs.ages import some_of
 from dynamo_graphs.comments import converted_text
 from dynamo_graphs.objects import InvalidObject
 from dynamo_graphs.output import write_json, write_yaml
-from dynamo_graphs.versions import Version, has_versions, in_version, notes_of
-from dynamo_operator.shared.written import Written
+from dynamo_graphs.versions import Version, has_versions, in_version, notes_of, unplaced
 from dynamo_operator.versions.shapes import ConversionError
 from dynamoctl.authoring.manifest import Manifest
 from kube_runtime.commandline import ExitCode
@@ -62,16 +61,25 @@ def _text(manifest: Manifest, value: Object) -> str:
 
 def _notes(before: Object, after: Object, version: str) -> Iterator[str]:
     """A line for each annotation that keeps what the version has no field for."""
-    written = Written(after, before) if version == "v1beta1" else None
     for name in notes_of(after):
         if name in notes_of(before):
             continue
-        kept: Object = msgspec.json.decode(after["metadata"]["annotations"][name])
-        fields = list(_fields(kept.get("spec"), "spec"))
-        if written is not None:  # it also has the places of what v1beta1 has fields for
-            fields = [field for field in fields if written.path(field).startswith("metadata.annotations[")]
-        listed = f" for {some_of(fields, ', ')}" if fields else " for each place of a value"
-        yield f"{version} has no field{listed}; the annotation {name} keeps it"
+        if version == "v1beta1":
+            fields = _outermost(unplaced(before, after))
+        else:
+            kept: Object = msgspec.json.decode(after["metadata"]["annotations"][name])
+            fields = list(_fields(kept.get("spec"), "spec"))
+        listed = f"for {some_of(fields, ', ')}" if fields else "for some of the places of values"
+        yield f"{version} has no field {listed}; the annotation {name} keeps it"
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    """The paths, without those inside another one."""
+    outermost: list[str] = []
+    for path in paths:  # each before those inside it
+        if not outermost or not path.startswith((f"{outermost[-1]}.", f"{outermost[-1]}[")):
+            outermost.append(path)
+    return outermost
 
 
 def _fields(value: object, path: str) -> Iterator[str]:

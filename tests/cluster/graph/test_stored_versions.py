@@ -63,7 +63,7 @@ def test_a_graph_runs_scales_and_goes_without_a_conversion_webhook(
     kubectl("apply", "--filename=-", input=WORKER)
     with pytest.raises(KubectlError, match="conversion webhook"):
         kubectl("get", "dynamographdeployments.v1alpha1.nvidia.com", "chat")
-    world.until(lambda: is_ready(world.read(GRAPH, "chat")), what="ready")
+    world.until(lambda: is_ready(world.read(GRAPH, "chat")), what=lambda: str(world.get(GRAPH, "chat")))
     deployment = world.read(Deployment.KIND, "chat-decode")
     (mount,) = (
         mount
@@ -72,9 +72,13 @@ def test_a_graph_runs_scales_and_goes_without_a_conversion_webhook(
     )
     assert mount["readOnly"]
     kubectl("scale", "dgdsa/chat-decode", "--replicas=3")
-    world.until(lambda: world.read(GRAPH, "chat")["spec"]["components"][1]["replicas"] == 3, what="scaled")
     world.until(
-        lambda: world.read(Deployment.KIND, "chat-decode")["status"].get("readyReplicas") == 3, what="pods"
+        lambda: world.read(GRAPH, "chat")["spec"]["components"][1]["replicas"] == 3,
+        what=lambda: kubectl("get", "dgd,dgdsa", "-oyaml"),
+    )
+    world.until(
+        lambda: world.read(Deployment.KIND, "chat-decode")["status"].get("readyReplicas") == 3,
+        what=lambda: kubectl("get", "pods"),
     )
     status = world.read(GRAPH, "chat")["status"]
     assert {"Frontend", "Decode"} == set(status["components"])

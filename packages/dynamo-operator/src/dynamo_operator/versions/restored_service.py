@@ -43,7 +43,7 @@ def restore(service: Object, component: Fields, saved: Fields) -> None:
     if "resources" in saved and main is not None and _are_same_resources(saved["resources"], main):
         service["resources"] = saved["resources"]
     _restore_secret(service, saved.get("envFromSecret"), has_main=main is not None)
-    if saved.get("extraPodMetadata") == {}:
+    if saved.get("extraPodMetadata") == {} and "podTemplate" in component:
         service.setdefault("extraPodMetadata", {})
     if "extraPodSpec" in saved:
         _restore_extra_pod_spec(service, saved)

@@ -355,3 +355,14 @@ def test_the_schema_for_editors(kinds: tuple[str, ...]) -> None:
     assert validator.is_valid(yaml.safe_load(GOOD))
     for wrong in (GOOD.replace("args", "arg"), GOOD.replace("DynamoGraphDeployment", "Deployment")):
         assert not validator.is_valid(yaml.safe_load(wrong))
+
+
+def test_a_field_of_v1beta1_is_explained_from_its_own_schema() -> None:
+    resource, field = field_of("components.podTemplate.spec.containers.image", "nvidia.com/v1beta1")
+    assert "nvidia.com/v1beta1" == resource.KIND.api_version
+    assert "spec.components[].podTemplate.spec.containers[].image" == field.path
+
+
+def test_a_kind_without_the_version_is_an_error() -> None:
+    with pytest.raises(CycloptsError, match="DynamoModel has no version"):
+        field_of("dm.spec", "nvidia.com/v1beta1")

@@ -25,12 +25,12 @@ from dynamo_operator.admission.decide import RULES, ReviewContext, Rules, size_p
 from dynamo_operator.admission.written import may_be_on_grove, rules_of_written
 from dynamo_operator.component.api import GROUP
 from dynamo_operator.crds import KINDS as DEFINED
-from dynamo_operator.crds import filled, whole_schema
+from dynamo_operator.crds import filled, resource_of, whole_schema
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.features.scaling.decide import adapter_problems
 from dynamo_operator.graph.warnings import UNKNOWN, ClusterContext
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.problems import Problem, nearest, service_path
+from dynamo_operator.shared.problems import SERVED, Problem, nearest, service_path
 from dynamo_operator.versions.shapes import ConversionError
 from dynamoctl.authoring.manifest import (
     DEFAULT_NAMESPACE,
@@ -272,12 +272,12 @@ class FieldSchema:
     is_required: bool
 
 
-def print_field(path: str, output: str) -> None:
+def print_field(path: str, output: str, api_version: str = SERVED) -> None:
     """Print a field and the fields below it; `path` may begin with a kind (default: the graph).
 
     Raises: CycloptsError if there is no such field.
     """
-    resource, field = field_of(path)
+    resource, field = field_of(path, api_version)
     if output == "json":
         show_json({"kind": resource.KIND.name, "path": field.path, "schema": closed(field.schema, _NOTES)})
     else:
@@ -313,7 +313,16 @@ def editor_schema(resources: Sequence[type[Resource]]) -> Object:
     }
 
 
-def field_of(path: str) -> tuple[type[Resource], FieldSchema]:
+def in_api_version(resources: Sequence[type[Resource]], api_version: str) -> list[type[Resource]]:
+    """The kinds in a version. Raises: CycloptsError if none of them has it."""
+    heads = [{"apiVersion": api_version, "kind": resource.KIND.name} for resource in resources]
+    found = [kind for kind in map(resource_of, heads) if kind and kind.KIND.api_version == api_version]
+    if not found:
+        raise CycloptsError(f"{resources[0].KIND.name} has no version {api_version}")
+    return found
+
+
+def field_of(path: str, api_version: str = SERVED) -> tuple[type[Resource], FieldSchema]:
     """The field at a path such as `dgd.spec.services.resources`; keys of maps may be left out.
 
     Raises: CycloptsError.
@@ -326,6 +335,7 @@ def field_of(path: str) -> tuple[type[Resource], FieldSchema]:
         parts = parts[1:] if parts[0] in kinds else parts
     elif parts and parts[0] in (by_name := kinds_by_name(selected(()))):
         resource = by_name[parts.pop(0)]
+    (resource,) = in_api_version([resource], api_version)
     schema = whole_schema(resource)
     if parts and parts[0] not in schema["properties"]:
         parts.insert(0, "spec")  # may be left out
@@ -339,6 +349,7 @@ def explained(resource: type[Resource], field: FieldSchema) -> list[RenderableTy
     """The parts of a screen: the field, its rules, and a row for each field below it."""
     rows = [
         ("KIND", resource.KIND.name),
+        ("VERSION", resource.KIND.api_version),
         ("FIELD", field.path or "(the object)"),
         ("TYPE", type_of(field.schema)),
     ]

@@ -12,6 +12,7 @@ restricted: {{ $isRestricted }}
 webhooks: {{ $servesWebhooks }}
 ownCertificate: {{ $makesCertificate }}
 ownBundle: {{ and $makesCertificate (not $isRestricted) }}
+conversion: {{ and $operator.webhook.conversion.enabled $makesCertificate (not $isRestricted) }}
 metricsCertificate: {{ and (include "dynamo.servesMetrics" . | not | not) $metrics.secure }}
 metricsReview: {{ include "dynamo.reviewsMetrics" . | not | not }}
 sshKeys: {{ $operator.dynamo.mpiRun.secretName | not | not }}

@@ -30,15 +30,18 @@ from dynamo_operator.admission.certificates import (
 )
 from dynamo_operator.admission.configuration import Configuration
 from dynamo_operator.admission.decide import ReviewContext
+from dynamo_operator.admission.definitions import Definitions
 from dynamo_operator.admission.review import Decisions
 from dynamo_operator.admission.server import WebhookMetrics, WebhookServer
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import ServingSecret
-from kube_runtime.cache.informer import Informer
+from kube_runtime.cache.informer import CrdInformer, Informer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
+from kube_runtime.crd import ConversionWebhook
 from kube_runtime.tls import Certificate, Pair
 from kube_runtime.types.kinds import ValidatingWebhookConfiguration
-from kube_runtime.types.meta import Key
+from kube_runtime.types.meta import Key, Object
 from reviews.asking import SETTINGS
 from reviews.registration import NAME, registration
 from reviews.serving import HOSTS as HOSTS_ROTATION
@@ -252,8 +255,8 @@ def configured(server: Server, stored: Stored) -> None:
 async def upkeep(server: Server, store: CertificateStore) -> AsyncIterator[CertificateRotation]:
     """A whole replica, with its certificate in that store."""
     client = Client(server, field_manager="test")
-    informer = Informer(ValidatingWebhookConfiguration)
-    cache, certificate = Cache([informer.store]), Certificate()
+    informer, crds = Informer(ValidatingWebhookConfiguration), CrdInformer()
+    cache, certificate = Cache([informer.store, crds.store]), Certificate()
     webhooks = WebhookServer(
         ("127.0.0.1", 0),
         certificate,
@@ -262,10 +265,11 @@ async def upkeep(server: Server, store: CertificateStore) -> AsyncIterator[Certi
         drain_seconds=0,
     )
     configuration = Configuration(client, cache, NAME)
-    found = CertificateRotation(store, configuration, webhooks, (informer,))
-    runs = (informer.run(client), webhooks.run(), found.run())
+    definitions = Definitions(client, cache, configuration)
+    found = CertificateRotation(store, configuration, definitions, webhooks, (informer,))
+    runs = (informer.run(client), crds.run(client), webhooks.run(), found.run())
     tasks: list[asyncio.Task[None]] = [asyncio.create_task(each) for each in runs]
-    await informer.synced.wait()
+    await asyncio.gather(informer.synced.wait(), crds.synced.wait())
     try:
         yield found
     finally:
@@ -328,3 +332,62 @@ async def test_a_bundle_that_others_keep_removing_is_repaired_a_few_times_and_th
                     removed += 1
                 await asyncio.sleep(0.02)
     assert 2 + REPAIRS == removed, "what was there, what was written, and each repair of it"
+
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+GRAPHS = Key("", str(DynamoGraphDeployment.KIND))
+
+
+def defined(server: Server, conversion: Object | None = None) -> None:
+    """Install the CRD of graphs, without its schemas."""
+    spec = {"group": "nvidia.com", **({"conversion": conversion} if conversion else {})}
+    metadata = {"name": GRAPHS.name, "generation": 1}
+    server.storage.create(DEFINITIONS, {"metadata": metadata, "spec": spec})
+
+
+def called(url: str) -> Object:
+    client = {"url": f"{url}/convert"}
+    return {"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}
+
+
+async def test_a_crd_that_has_us_convert_gets_the_bundle_and_keeps_the_rest() -> None:
+    server, stored = Server(), new_certificate()
+    configured(server, stored)
+    async with upkeep(server, FixedStore(stored)) as found:
+        await until(found, "")
+        conversion = called("https://127.0.0.1:1")
+        defined(server, conversion)
+        async with asyncio.timeout(15):
+            while "caBundle" not in bundled(server):  # noqa: ASYNC110  # another reads it again, too
+                await asyncio.sleep(0.02)
+        bundle = base64.b64encode(stored.authorities).decode()
+        assert {"url": "https://127.0.0.1:1/convert", "caBundle": bundle} == bundled(server)
+        spec = server.storage.read(DEFINITIONS, GRAPHS)["spec"]
+        assert ("nvidia.com", "Webhook") == (spec["group"], spec["conversion"]["strategy"])
+        await until(found, "")
+
+
+@pytest.mark.parametrize(
+    "conversion",
+    [
+        None,
+        {"strategy": "None"},
+        called("https://127.0.0.1:2"),
+        called("https://other.example.com"),
+        ConversionWebhook("dyn", "others").conversion,
+    ],
+)
+async def test_a_crd_that_names_no_conversion_by_us_stays_as_it_is(conversion: Object | None) -> None:
+    server, stored = Server(), new_certificate()
+    configured(server, stored)
+    defined(server, conversion)
+    before = server.storage.read(DEFINITIONS, GRAPHS)
+    async with upkeep(server, FixedStore(stored)) as found:
+        await until(found, "")
+        await asyncio.sleep(0.1)
+        assert before == server.storage.read(DEFINITIONS, GRAPHS)
+
+
+def bundled(server: Server) -> Object:
+    client: Object = server.storage.read(DEFINITIONS, GRAPHS)["spec"]["conversion"]["webhook"]["clientConfig"]
+    return client

@@ -346,6 +346,21 @@ def test_every_definition_is_printed_without_aliases_or_as_a_list(capsys: pytest
     assert list(custom_resource_definitions()) == found["items"]
 
 
+def test_with_a_conversion_two_versions_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    (graph,) = yaml.load_all(printed(capsys, "dgd", "--conversion=dyn/hooks"), Loader=yaml.CSafeLoader)
+    versions = [(each["name"], each["storage"]) for each in graph["spec"]["versions"]]
+    assert [("v1alpha1", True), ("v1beta1", False)] == versions
+    client = graph["spec"]["conversion"]["webhook"]["clientConfig"]
+    assert {"service": {"namespace": "dyn", "name": "hooks", "path": "/convert"}} == client
+    arguments = ("dgd", "--conversion=https://127.0.0.1:9443", "--stored=v1beta1")
+    (graph,) = yaml.load_all(printed(capsys, *arguments), Loader=yaml.CSafeLoader)
+    assert [False, True] == [each["storage"] for each in graph["spec"]["versions"]]
+    client = graph["spec"]["conversion"]["webhook"]["clientConfig"]
+    assert {"url": "https://127.0.0.1:9443/convert"} == client
+    with pytest.raises(ConfigError, match=r"invalid value .hooks. .expected NAMESPACE/SERVICE or a URL"):
+        printed(capsys, "dgd", "--conversion=hooks")
+
+
 def test_a_kind_is_picked_by_any_of_its_names_and_without_one_all_are_meant() -> None:
     for name in ("DynamoModel", "dynamomodels", "dynamomodels.nvidia.com", "dm", "DMODEL"):
         assert (DynamoModel,) == selected([name])

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from dynamo_operator import version
+from dynamo_operator.admission.definitions import CONVERTED
 from dynamo_operator.graph.render import discovery_objects
 from dynamo_operator.process.scope import informers as operator_informers
 from dynamo_operator.settings import RenderSettings
@@ -66,7 +67,7 @@ def test_nobody_may_change_cluster_roles_or_act_as_another() -> None:
 
 
 def test_an_operator_of_one_namespace_writes_nothing_of_the_cluster() -> None:
-    others = {Feature.CLUSTER_WIDE, Feature.OWN_BUNDLE}
+    others = {Feature.CLUSTER_WIDE, Feature.OWN_BUNDLE, Feature.CONVERSION}
     features = set(Feature) - others
     found = [rule for rule in RULES if rule.where is Where.CLUSTER and rule.feature in features]
     asked = {"tokenreviews", "subjectaccessreviews"}
@@ -74,6 +75,13 @@ def test_an_operator_of_one_namespace_writes_nothing_of_the_cluster() -> None:
         assert set(rule.resources) <= asked or set(rule.verbs) <= {"get", "list", "watch"}, rule
     bundles = [rule for rule in RULES if rule.feature is Feature.OWN_BUNDLE]
     assert [("patch",)] == [rule.verbs for rule in bundles]
+
+
+def test_of_crds_the_operator_changes_those_that_it_converts() -> None:
+    definitions = [rule for rule in RULES if "customresourcedefinitions" in rule.resources]
+    changed = [rule for rule in definitions if not set(rule.verbs) <= {"get", "list", "watch"}]
+    names = tuple(str(resource.KIND) for resource in CONVERTED)
+    assert [(Feature.CONVERSION, ("patch",), names)] == [(r.feature, r.verbs, r.names) for r in changed]
 
 
 def test_every_kind_that_is_watched_may_be_watched() -> None:

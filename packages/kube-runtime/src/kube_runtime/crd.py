@@ -155,19 +155,23 @@ class ServedVersion:
 
 @dataclass(frozen=True, slots=True)
 class ConversionWebhook:
-    """The Service that converts objects between versions. `ca_bundle` is base64, "" if unknown."""
+    """What converts objects between versions: a Service, or a server at `url` beside the cluster.
 
-    namespace: str
-    service: str
+    `ca_bundle` is base64, "" if unknown.
+    """
+
+    namespace: str = ""
+    service: str = ""
     path: str = "/convert"
     ca_bundle: str = ""
+    url: str = ""
 
     @property
     def conversion(self) -> Object:
         """The `spec.conversion` of a CRD."""
         service = {"namespace": self.namespace, "name": self.service, "path": self.path}
         bundle = {"caBundle": self.ca_bundle} if self.ca_bundle else {}
-        client = {"service": service, **bundle}
+        client = {"url": self.url, **bundle} if self.url else {"service": service, **bundle}
         return {
             "strategy": "Webhook",
             "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]},

@@ -16,6 +16,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
 from dynamo_operator.admission.configuration import Configuration, service_host
+from dynamo_operator.admission.definitions import Definitions
 from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.settings import MetricsSettings
 from dynamo_operator.shared.cluster import MetricsSecret, ServingSecret
@@ -423,17 +424,19 @@ REPAIR_SECONDS: Final = 60.0
 # deleted or changed. Ready means that a TLS connection to this process succeeded with each host
 # name and CA bundle that the API server will use.
 class CertificateRotation(Rotation):
-    """Renews the certificate and the CA bundle of the webhooks."""
+    """Renews the certificate and the CA bundle of the webhooks, also of those that convert."""
 
     def __init__(
         self,
         store: CertificateStore,
         configuration: Configuration,
+        definitions: Definitions,
         server: WebhookServer,
         informers: tuple[Informer[Any], ...],
     ) -> None:
         super().__init__(store, informers, server.certificate)
         self._configuration = configuration
+        self._definitions = definitions
         self.server = server
         self._problems = _STARTING
         self._written: bytes | None = None
@@ -445,12 +448,25 @@ class CertificateRotation(Rotation):
         manager.serve(self.server)
         super().join(manager)
 
+    async def run(self) -> NoReturn:
+        """Renew the certificate until cancelled."""
+        self._definitions.subscribe(lambda _: self._wake.set())
+        await super().run()
+
+    async def _turn(self) -> float:
+        try:
+            await self._definitions.refresh()
+        except OperatorError as error:
+            self._report((str(error),))
+            return RETRY_SECONDS
+        return await super()._turn()
+
     def ready(self) -> Health:
         """Ready if the API server can call the webhooks of this process."""
         return Health(tuple(f"webhooks: {problem}" for problem in self._problems))
 
     def _trusts(self, authorities: bytes) -> bool:
-        return self._configuration.trusts(authorities)
+        return self._configuration.trusts(authorities) and self._definitions.trusts(authorities)
 
     async def _serve(self, stored: StoredCertificates) -> None:
         clients = self.server.clients
@@ -468,19 +484,21 @@ class CertificateRotation(Rotation):
                 raise OperatorError("another client keeps removing the caBundle")
             self._is_repaired = True
             await self._configuration.trust(stored.authorities)
+            await self._definitions.trust(stored.authorities)
             self._written = stored.authorities
 
     async def _check(self) -> tuple[str, ...]:
         if self._configuration.entries() is None:
             return (f"no ValidatingWebhookConfiguration {self._configuration.name}",)
-        callers = sorted(self._configuration.callers())
-        if not callers:
+        reviews = self._configuration.callers()
+        if not reviews:
             return (f"no entry of ours in {self._configuration.name}",)
         try:
             async with asyncio.timeout(_HANDSHAKE_SECONDS):
                 await self.server.listening.wait()
         except TimeoutError:
             return _STARTING
+        callers = sorted(reviews | self._definitions.callers())
         errors = [await self._call(host, bundle) for host, bundle in callers]
         return tuple(filter(None, errors))
 

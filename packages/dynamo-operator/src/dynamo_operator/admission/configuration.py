@@ -17,7 +17,7 @@ from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
-from kube_runtime.types.kinds import ValidatingWebhookConfiguration, Webhook
+from kube_runtime.types.kinds import ValidatingWebhookConfiguration, Webhook, WebhookClient
 from kube_runtime.types.meta import Key, Kind, Resource
 
 
@@ -77,7 +77,13 @@ class Configuration:
 
     def callers(self) -> frozenset[tuple[str, str]]:
         """How the API server calls our entries: the host name, and the CA bundle ("": the system's CAs)."""
-        return frozenset((_host(entry), entry.client_config.ca_bundle) for entry in self.entries() or ())
+        return frozenset(
+            (host_of(entry.client_config), entry.client_config.ca_bundle) for entry in self.entries() or ()
+        )
+
+    def addresses(self) -> frozenset[str]:
+        """Where the API server calls our entries: a host name, with the port of a URL."""
+        return frozenset(address_of(entry.client_config) for entry in self.entries() or ())
 
     def trusts(self, authorities: bytes) -> bool:
         """Whether each of our entries has this CA bundle."""
@@ -99,8 +105,13 @@ class Configuration:
         _log.info("wrote the webhook CA bundles", configuration=self.name)
 
 
-def _host(entry: Webhook) -> str:
-    client = entry.client_config
+def host_of(client: WebhookClient) -> str:
+    """The host name by which the API server calls a webhook."""
     if client.service is not None:
         return service_host(client.service.namespace, client.service.name)
     return urlsplit(client.url).hostname or ""
+
+
+def address_of(client: WebhookClient) -> str:
+    """The same with the port of a URL, which tells servers on one host apart."""
+    return host_of(client) if client.service is not None else urlsplit(client.url).netloc

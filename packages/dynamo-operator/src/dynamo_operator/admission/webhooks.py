@@ -20,6 +20,7 @@ from dynamo_operator.admission.certificates import (
 )
 from dynamo_operator.admission.configuration import Configuration
 from dynamo_operator.admission.decide import ReviewContext, rules_of
+from dynamo_operator.admission.definitions import Definitions
 from dynamo_operator.admission.review import Decisions, Request
 from dynamo_operator.admission.server import AccessReviews, Clients, WebhookMetrics, WebhookServer
 from dynamo_operator.component.read import serves, withheld
@@ -87,7 +88,8 @@ def webhooks(
     )
     configuration = Configuration(client, cache, webhook_settings.configuration_name)
     informers, store = _certificate_source(client, cache, namespace, webhook_settings)
-    return CertificateRotation(store, configuration, server, informers)
+    definitions = Definitions(client, cache, configuration)
+    return CertificateRotation(store, configuration, definitions, server, informers)
 
 
 def _certificate_source(

@@ -186,7 +186,7 @@ def _forbidden(namespace: str, spec: RequestSpec, settings: RenderSettings) -> I
             message = f"reserved: the operator sets {variable['name']} (reserved names: {reserved})"
             yield f"{PROFILING}.env[{at}].name", message
     for name in profiling.labels:
-        if name in _OWN_LABELS or name.startswith(_OWN_LABEL_PREFIX):
+        if is_own_label(name):
             reserved = ", ".join((*_OWN_LABELS, f"{_OWN_LABEL_PREFIX}*"))
             message = f"reserved: the operator or the Job controller sets it (reserved keys: {reserved})"
             yield f"{PROFILING}.labels[{name}]", message
@@ -213,6 +213,11 @@ def _forbidden(namespace: str, spec: RequestSpec, settings: RenderSettings) -> I
     if overrides is not None and overrides.namespace not in (None, "", only):
         path = "spec.deploymentOverrides.namespace"
         yield path, f"{path} is {overrides.namespace}, but this operator works in namespace {only} only"
+
+
+def is_own_label(name: str) -> bool:
+    """Whether the operator or the Job controller sets the label of a profiling pod."""
+    return name in _OWN_LABELS or name.startswith(_OWN_LABEL_PREFIX)
 
 
 def _size_problems(spec: RequestSpec, namespace: str) -> Iterator[Problem]:

@@ -69,6 +69,8 @@ def _install(
 def _crds(
     *kinds: Annotated[str, Parameter(name="KIND", show_default=False)],
     legacy: bool = False,
+    conversion: Annotated[str, Parameter(metavar="ADDRESS", show_default=False)] = "",
+    stored: Literal["v1alpha1", "v1beta1"] = "v1alpha1",
     output: YamlOutput = "yaml",
 ) -> None:
     """Print the CustomResourceDefinitions for `kubectl apply --server-side -f -`.
@@ -81,6 +83,10 @@ def _crds(
         Kinds, plurals or short names, for example dgd (default: all of today).
     legacy
         Add those of the older generation, such as DynamoDeployment.
+    conversion
+        Serve v1beta1 too, converted by the operator's webhooks at this address: NAMESPACE/SERVICE or a URL.
+    stored
+        Version in which objects are stored, with --conversion.
     output
         Output format: `yaml` prints one document per object, `json` one List.
     """
@@ -89,8 +95,15 @@ def _crds(
     from dynamo_operator.crds import custom_resource_definition
     from dynamoctl.authoring.manifest import selected
 
+    webhook = None
+    if conversion:
+        from dynamoctl.installation.manifests import conversion_at
+
+        webhook = conversion_at(conversion)
+    elif stored != "v1alpha1":
+        raise CycloptsError(f"--stored={stored} requires --conversion, for example dynamo-system/webhooks")
     chosen = dict.fromkeys((*selected(kinds), *(LEGACY if legacy else ())))
-    definitions = [custom_resource_definition(resource) for resource in chosen]
+    definitions = [custom_resource_definition(resource, webhook, stored) for resource in chosen]
     (write_yaml if output == "yaml" else write_json)(definitions, sys.stdout)
 
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter, validators
+from cyclopts import CycloptsError, Parameter, validators
 
 from devcluster import optional_crds
 from devcluster.instance import DEFAULT_NAME, Instance
@@ -53,6 +53,7 @@ def up(
     nodes: NodeCount = None,
     crds: Annotated[str, Parameter(metavar="NAMES", show_default=False)] = "",
     no_operator: bool = False,
+    v1beta1: bool = False,
 ) -> None:
     """Start a control plane and the operator; what already runs is left alone.
 
@@ -68,7 +69,11 @@ def up(
         CRDs of other projects to install, comma-separated: see `crds install`.
     no_operator
         Start the control plane only.
+    v1beta1
+        Serve v1beta1 besides v1alpha1; the operator converts.
     """
+    if v1beta1 and no_operator:
+        raise CycloptsError("--v1beta1 requires the operator, which converts (drop --no-operator)")
     instance = Instance(name)
     kinds = [kind for kind in crds.split(",") if kind]
     with shown() as progress:
@@ -77,7 +82,7 @@ def up(
         else:
             from dynamoctl.dev import playground
 
-            playground.up(instance, progress, nodes=nodes, crds=kinds)
+            playground.up(instance, progress, nodes=nodes, crds=kinds, serves_both=v1beta1)
     print(f"{name} is up at {instance.server}")
     print(f"export KUBECONFIG={instance.kubeconfig}")
     if not no_operator:

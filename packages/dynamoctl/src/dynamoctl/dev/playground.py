@@ -29,18 +29,23 @@ from devcluster.processes import ProcessError, first_ended, stop
 from devcluster.progress import SILENT, ProgressReporter
 from devcluster.startup import READY_SECONDS
 from dynamo_operator import labels, user_agent
+from dynamo_operator.admission.configuration import CONVERSION_PATH
+from dynamo_operator.admission.definitions import CONVERTED
 from dynamo_operator.crds import custom_resource_definitions
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.process import flags, operator
 from dynamo_operator.process.main import signature, start
 from dynamo_operator.requests.api import COPIER, PROFILER, JobPodInFull, Output
 from dynamo_operator.settings import Settings
 from dynamo_profiler import command
 from dynamoctl.installation.manifests import NAMESPACE, Choices, manifests, operator_pod
+from dynamoctl.installation.permissions import RULES, Feature
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
 from kube_runtime.commandline import application, execute
+from kube_runtime.crd import ConversionWebhook
 from kube_runtime.errors import ConfigError, NotFound, OperatorError
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Object
@@ -49,6 +54,7 @@ _IN_THE_CLUSTER = frozenset(("Deployment", "PodDisruptionBudget", "Service"))
 _CONFIGURATION = "ValidatingWebhookConfiguration"
 _LOOPBACK = "127.0.0.1"
 HEALTH_FLAG = "--health-probe-bind-address="
+WEBHOOK_FLAG = "--webhook-bind-address="
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ def operator_flags(ports: Ports) -> tuple[str, ...]:
     (container,) = operator_pod()["containers"]
     return (
         *container["args"],
-        f"--webhook-bind-address={_LOOPBACK}:{ports.webhooks}",
+        f"{WEBHOOK_FLAG}{_LOOPBACK}:{ports.webhooks}",
         f"{HEALTH_FLAG}{_LOOPBACK}:{ports.health}",
         f"--metrics-bind-address={_LOOPBACK}:{ports.metrics}",
         *("--metrics-secure=false", "--log-format=console"),
@@ -316,9 +322,16 @@ _PROGRAM = "dynamoctl.dev.playground"
 # All state is in the instance's files, so a command may be killed half way and the next one
 # continues.
 def up(
-    instance: Instance, progress: ProgressReporter, *, nodes: int | None = None, crds: Sequence[str] = ()
+    instance: Instance,
+    progress: ProgressReporter,
+    *,
+    nodes: int | None = None,
+    crds: Sequence[str] = (),
+    serves_both: bool = False,
 ) -> None:
     """Start the control plane and the operator unless they run; return when the operator is ready.
+
+    With `serves_both`, v1beta1 is served too, until the instance is stopped.
 
     Meanwhile the Dynamo runtime is installed, if it can be.
 
@@ -327,6 +340,8 @@ def up(
     with ThreadPoolExecutor(1) as background:
         installing = background.submit(runtime.install, SILENT)
         _up(instance, progress, nodes=nodes, crds=crds)
+        if serves_both:
+            _serve_both(instance)
         if not installing.done():
             progress.step(f"installing the Dynamo runtime {runtime.version()} (85 MB)")
         if error := installing.exception():
@@ -337,7 +352,8 @@ def _up(instance: Instance, progress: ProgressReporter, *, nodes: int | None, cr
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "definitions.json")
         file.write_text(_list(custom_resource_definitions()), encoding="utf-8")
-        instance.up(nodes=nodes, crds=crds, crd_files=[file], progress=progress)
+        files = [] if _is_serving_both(instance) else [file]
+        instance.up(nodes=nodes, crds=crds, crd_files=files, progress=progress)
     _start_operator(instance, progress)
 
 
@@ -348,6 +364,8 @@ def restart(instance: Instance, progress: ProgressReporter) -> None:
     """
     stop([instance.companion])
     _start_operator(instance, progress)
+    if _is_serving_both(instance):
+        _serve_both(instance)  # at another port
 
 
 def _start_operator(instance: Instance, progress: ProgressReporter) -> None:
@@ -355,7 +373,7 @@ def _start_operator(instance: Instance, progress: ProgressReporter) -> None:
         advice = f"is not running; start it with: dynamoctl dev up {instance.name}"
         raise ConfigError(instance.name, advice)
     with instance.installing(progress):
-        health = _health_port(instance)
+        health = _port(instance, HEALTH_FLAG)
         if health is None:
             progress.step("starting the operator")
             health = _launch(instance, progress)
@@ -382,8 +400,51 @@ def _launch(instance: Instance, progress: ProgressReporter) -> int:
     return ports.health
 
 
-def _health_port(instance: Instance) -> int | None:
-    """The health port of the running operator; None if it does not run."""
+def _is_serving_both(instance: Instance) -> bool:
+    if instance.status().version is None:
+        return False
+    name = str(DynamoGraphDeployment.KIND)
+    versions = ("--output=jsonpath={.spec.versions[*].name}", "--ignore-not-found")
+    return "v1beta1" in instance.kubectl("get", "crd", name, *versions)
+
+
+# The port of the operator is another after each start.
+def _serve_both(instance: Instance) -> None:
+    health, webhooks = _port(instance, HEALTH_FLAG), _port(instance, WEBHOOK_FLAG)
+    if health is None or webhooks is None:
+        raise ProcessError(f"the operator ended; log: {instance.companion.log}")
+    conversion = ConversionWebhook(url=f"https://{_LOOPBACK}:{webhooks}{CONVERSION_PATH}")
+    definitions = custom_resource_definitions(conversion, stored="v1alpha1")
+    body = _list([*_conversion_role(), *definitions])
+    instance.kubectl(*("apply", "--server-side", "--force-conflicts", "--filename=-"), stdin=body)
+    deadline = time.monotonic() + READY_SECONDS
+    while not _converts(instance):
+        if time.monotonic() > deadline:
+            raise ProcessError(
+                f"v1beta1 is not served after {READY_SECONDS} s; log: {instance.companion.log}"
+            )
+        time.sleep(_BETWEEN_PROBES_SECONDS)
+    _wait(instance, health)
+
+
+def _converts(instance: Instance) -> bool:
+    bundles = "--output=jsonpath={range .items[*]}{.spec.conversion.webhook.clientConfig.caBundle}{' '}{end}"
+    found = instance.kubectl("get", "crd", *(str(kind.KIND) for kind in CONVERTED), bundles)
+    return len(found.split()) == len(CONVERTED)
+
+
+def _conversion_role() -> Iterator[Object]:
+    name, group = "dynamo-playground-conversion", "rbac.authorization.k8s.io"
+    rules = [rule.as_policy({}) for rule in RULES if rule.feature is Feature.CONVERSION]
+    head = {"apiVersion": f"{group}/v1", "metadata": {"name": name}}
+    yield {**head, "kind": "ClusterRole", "rules": rules}
+    role = {"apiGroup": group, "kind": "ClusterRole", "name": name}
+    operator = {"kind": "ServiceAccount", "namespace": NAMESPACE, "name": account()}
+    yield {**head, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": [operator]}
+
+
+def _port(instance: Instance, flag: str) -> int | None:
+    """The port in this flag of the running operator; None if it does not run."""
     pid = instance.companion.pid()
     if pid is None:
         return None
@@ -391,8 +452,8 @@ def _health_port(instance: Instance) -> int | None:
         command = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
     except FileNotFoundError:  # it ended just now
         return None
-    flags = [flag for flag in command if flag.startswith(HEALTH_FLAG)]
-    return int(flags[-1].rpartition(":")[2]) if flags else None
+    addresses = [argument for argument in command if argument.startswith(flag)]
+    return int(addresses[-1].rpartition(":")[2]) if addresses else None
 
 
 def _wait(instance: Instance, health_port: int) -> None:

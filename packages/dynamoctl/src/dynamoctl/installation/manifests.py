@@ -13,9 +13,13 @@ from typing import Any
 import msgspec
 import yaml
 
+from dynamo_operator.admission.configuration import CONVERSION_PATH
 from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.process.flags import read_settings
 from dynamo_operator.settings import RenderSettings, fields
+from dynamo_operator.shared.problems import is_dns_label
+from kube_runtime.crd import ConversionWebhook
+from kube_runtime.errors import ConfigError
 from kube_runtime.types.meta import Object
 
 RENDERED = Path(__file__).with_name("rendered")
@@ -58,6 +62,20 @@ def manifests(choices: Choices) -> Iterator[Object]:
     for body in yaml.load_all(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
         if body:
             yield _chosen(_named(body, choices.namespace), choices)
+
+
+def conversion_at(address: str) -> ConversionWebhook:
+    """The webhook of an operator, from `NAMESPACE/SERVICE` or the URL of its server.
+
+    Raises: ConfigError: it is neither.
+    """
+    if address.startswith("https://"):
+        return ConversionWebhook(url=f"{address.rstrip('/').removesuffix(CONVERSION_PATH)}{CONVERSION_PATH}")
+    namespace, _, service = address.partition("/")
+    if not (is_dns_label(namespace) and is_dns_label(service)):
+        expected = "NAMESPACE/SERVICE or a URL, for example dynamo-system/dynamo-operator-webhook-service"
+        raise ConfigError("--conversion", f'invalid value "{address}" (expected {expected})')
+    return ConversionWebhook(namespace, service, CONVERSION_PATH)
 
 
 def operator_pod() -> Object:

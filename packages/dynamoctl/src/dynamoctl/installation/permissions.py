@@ -45,6 +45,7 @@ class Feature(Enum):
     WEBHOOKS = "webhooks"
     OWN_CERTIFICATE = "ownCertificate"
     OWN_BUNDLE = "ownBundle"
+    CONVERSION = "conversion"
     METRICS_CERTIFICATE = "metricsCertificate"
     METRICS_REVIEW = "metricsReview"
     SSH_KEYS = "sshKeys"

@@ -47,7 +47,7 @@ def run(arguments: Sequence[str], text: str = "", columns: int = 120) -> subproc
         input=text,
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=500,
         check=False,
         env={**os.environ, "COLUMNS": str(columns)},
     )

@@ -48,7 +48,7 @@ def run(arguments: Sequence[str], text: str = "", columns: int = 120) -> subproc
         input=text,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=500,
         check=False,
         env={**os.environ, "COLUMNS": str(columns)},
     )
@@ -114,9 +114,11 @@ def test_standard_input_is_rendered() -> None:
 def test_problems_go_to_stderr_and_nothing_to_stdout() -> None:
     answer = run(["dynamoctl", "render", "-f", "-"], GRAPH.replace("image:", "imag:"))
     assert (1, "") == (answer.returncode, answer.stdout)
-    assert answer.stderr.startswith(
-        "error: <stdin>:11:11: spec.services.w.extraPodSpec.mainContainer.imag: unknown field"
-    )
+    path = "spec.services.w.extraPodSpec.mainContainer.imag"
+    assert [
+        f"error: <stdin>:10:9: {path}e: missing image (there is no default)",
+        f'error: <stdin>:11:11: {path}: unknown field; did you mean "image"?',
+    ] == answer.stderr.splitlines()
 
 
 def _until_it_waits_for_more(process: "subprocess.Popen[bytes]") -> None:

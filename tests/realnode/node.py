@@ -12,8 +12,8 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
-from devcluster.components import USERS, write_credentials
 from devcluster import DEFAULT_NAME
+from devcluster.components import USERS, write_credentials
 from devcluster.instance import Instance
 from devcluster.layout import Layout, Plan, state_folder
 from devcluster.processes import ProcessError, completed, stop

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import termios
 import time
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -172,3 +173,8 @@ def test_deep_json_ends_no_program_and_is_known_by_its_name(levels: int) -> None
     assert 0 == answer.returncode
     assert answer.stdout == "a\n" or "a: maximum recursion depth exceeded" in answer.stdout
     assert answer.stdout == "a\n" or levels > 1000
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert version() == project["project"]["version"]

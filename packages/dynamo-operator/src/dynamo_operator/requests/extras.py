@@ -8,13 +8,14 @@ from typing import Literal
 
 import msgspec
 
+from dynamo_operator.component.api import GROUP
 from dynamo_operator.requests import api
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.hardware import Hardware
 from kube_runtime.types.meta import Metadata, Object, Struct, from_json, from_plain
 
-SAVED = f"{api.GROUP}/dgdr-spec"
+SAVED = f"{GROUP}/dgdr-spec"
 """The annotation in which conversion preserves what v1alpha1 has no fields for."""
 
 

@@ -64,8 +64,8 @@ class StoredInV1beta1:
     def read(self, raw: bytes | Raw) -> bytes:
         """A stored object in v1alpha1. Raises ConversionError.
 
-        Only the metadata of requests are converted: what v1beta1 alone has is kept in an annotation of theirs,
-        and read there. Those of the other kinds are as they are.
+        Only the metadata of requests are converted: what v1beta1 alone has is kept in an annotation of
+        theirs, and read there. Those of the other kinds are as they are.
         """
         if self._kind == DynamoGraphDeploymentRequest.KIND:
             return msgspec.json.encode(convert(from_json(raw, Object), self._kind.api_version))

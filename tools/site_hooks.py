@@ -26,6 +26,8 @@ MANIFESTS = "examples/**/*.yaml"
 LINK = re.compile(r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 NOTE = re.compile(r"\A<!--.*?-->\s*", re.DOTALL)
 """Before the heading it would hide the page's title from mkdocs."""
+ALONE = ("README.md", "quickstart.md")
+"""Pages that are a tab each: an empty navigation would take width from their code."""
 BUTTONS = """\
 [Get started](quickstart.md){ .md-button .md-button--primary }
 [Serve your own model](own-model.md){ .md-button }
@@ -105,7 +107,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     markdown = NOTE.sub("", markdown)
     if source == "README.md":
-        markdown = markdown.replace("\n", f"\n\n{BUTTONS}\n", 1)
+        title, summary, rest = markdown.split("\n\n", 2)
+        markdown = f"{title}\n\n{summary}\n\n{BUTTONS}\n\n{rest}"
+    if source in ALONE:
+        page.meta["hide"] = ["navigation"]
     for name, diagram in diagrams.sources(source, markdown).items():
         try:
             drawn = diagrams.drawing(name, diagram)

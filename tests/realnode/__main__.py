@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from devcluster.instance import DEFAULT_NAME
+from devcluster import DEFAULT_NAME
 from devcluster.progress import shown
 from kube_runtime.commandline import application, execute
 from realnode.build import build_image, save_image

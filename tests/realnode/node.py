@@ -12,8 +12,9 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
+from devcluster import DEFAULT_NAME
 from devcluster.components import USERS, write_credentials
-from devcluster.instance import DEFAULT_NAME, Instance
+from devcluster.instance import Instance
 from devcluster.layout import Layout, Plan, state_folder
 from devcluster.processes import ProcessError, completed, stop
 from devcluster.programs import CONTROL_PLANE, Binaries, Pinned, build, find

@@ -8,6 +8,7 @@ import yaml
 from lupa import LuaRuntime
 
 from dynamo_graphs.offline import expanded
+from dynamo_graphs.versions import in_version
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamoctl.authoring.manifest import read_manifests
@@ -26,6 +27,7 @@ CHART = RenderSettings(epp_cluster_role_name="epp", mpi_secret_name="mpi-run-ssh
 """What the chart sets for them."""
 WORKLOADS = ("Deployment", "LeaderWorkerSet")
 GRAPH = "DynamoGraphDeployment"
+COMPONENT = "DynamoComponentDeployment"
 
 
 def documents(path: Path) -> list[Object]:
@@ -54,6 +56,18 @@ def test_an_example_renders_and_what_is_beside_its_graph_refers_to_it(example: P
                 assert each["spec"]["baseModelName"] in {value for to in names for value in to.values()}
             case _:
                 pass
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_creates_the_same_in_v1beta1_and_on_the_way_back(example: Path) -> None:
+    (document,) = (each for each in documents(example) if each["kind"] == GRAPH)
+    later = in_version(document, "v1beta1")
+    created = [
+        [body for body in expanded(each, WITH_OTHERS, CHART).objects if body["kind"] != COMPONENT]
+        for each in (document, later, in_version(later, "v1alpha1"))
+    ]
+    assert created[0]
+    assert created[0] == created[1] == created[2]
 
 
 def applied(state: str, reason: str, status: str = "False", observed: int = 2) -> Object:

@@ -29,6 +29,11 @@ def test_every_path_of_the_code_exists(page: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_text_of_a_link_to_a_page_is_not_its_file_name(page: Path) -> None:
+    assert [] == re.findall(r"\[`?[\w./-]+\.(?:md|ipynb)`?\]\([^)]*\)", page.read_text(encoding="utf-8"))
+
+
 def root_of(path: str) -> Path | None:
     """The folder that a path of a page is relative to. None means: it is not one of our files."""
     first = path.split("/", maxsplit=1)[0]

@@ -9,3 +9,6 @@
     programs               finds, downloads or builds the programs
     optional_crds          CRDs of other projects
 """
+
+DEFAULT_NAME = "default"
+"""The instance of a command that names none."""

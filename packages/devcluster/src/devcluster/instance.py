@@ -16,7 +16,7 @@ from typing import ClassVar, Self
 
 import msgspec
 
-from devcluster import optional_crds
+from devcluster import DEFAULT_NAME, optional_crds
 from devcluster.certificates import Authority, Pair, write_private
 from devcluster.components import kubeconfig, server_version
 from devcluster.layout import Layout, Plan, free_ports, held, state_folder
@@ -26,7 +26,6 @@ from devcluster.startup import COMPANION, Startup, node_name, process
 from kube_runtime.errors import ConfigError, Unreachable
 from kube_runtime.types.meta import from_json
 
-DEFAULT_NAME = "default"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 
 

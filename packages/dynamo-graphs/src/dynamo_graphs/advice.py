@@ -7,7 +7,6 @@ for each of them; `make docs` writes the table in docs/failure-modes.md from it.
 import json
 import re
 import shlex
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,10 +40,15 @@ class Row:
     """A message: the words in which kubectl shows it, its cause, what to do, and a true example."""
 
     shows: tuple[str, ...]
-    match: re.Pattern[str]
+    expression: str
     cause: str
     remedies: tuple[str, ...]
     example: str
+
+    @property
+    def match(self) -> re.Pattern[str]:
+        """The compiled expression, from the cache of `re`."""
+        return re.compile(self.expression)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +87,30 @@ class Cause:
 @cache
 def rows() -> tuple[Row, ...]:
     """The rows of `advice.toml`, in its order: a row that is more specific comes first."""
+    import tomllib
+
     table = tomllib.loads(files("dynamo_graphs").joinpath("advice.toml").read_text("utf-8"))
     return tuple(
-        Row(tuple(row["shows"]), re.compile(row["match"]), row["cause"], tuple(row["do"]), row["example"])
+        Row(tuple(row["shows"]), row["match"], row["cause"], tuple(row["do"]), row["example"])
         for row in table["row"]
     )
+
+
+_OPEN = re.compile(r"(?:\((?:[^()\\\[]|\\.|\[[^\]]*\])*\)|\[[^\]]*\]|\\.)(?:[?*+]|\{[\d,]*\})?\??")
+"""What matches several texts, or one of another spelling: innermost groups, sets and escaped characters."""
+_WORDS = re.compile(r"[\w \"':=/-]+(?![\w \"':=/-]|[?*{])")
+
+
+@cache
+def literals(expression: str) -> tuple[str, ...]:
+    """Texts of which each text that a regular expression matches contains one; "" if none is certain.
+
+    They rule out most rows: to compile all expressions takes longer than a request to the API server.
+    """
+    replaced = 1
+    while replaced:
+        expression, replaced = _OPEN.subn(".", expression)
+    return tuple(max(_WORDS.findall(part), key=len, default="") for part in expression.split("|"))
 
 
 def causes(evidence: Iterable[Evidence], names: Mapping[str, str]) -> tuple[Cause, ...]:
@@ -124,7 +147,9 @@ def _match_of(found: Evidence) -> _Match | None:
     for text in found.texts:
         for number, row in enumerate(rows()):
             is_about_output = _EXITS in row.shows
-            if (is_about_output or found.word not in _OUTPUT) and row.match.search(text):
+            if not is_about_output and found.word in _OUTPUT:
+                continue
+            if any(it in text for it in literals(row.expression)) and row.match.search(text):
                 return _Match(number, row, found, text)
     return None
 

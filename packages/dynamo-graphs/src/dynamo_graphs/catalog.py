@@ -4,7 +4,6 @@ The texts are in `meanings.toml`: `make docs` writes docs/status.md from them, a
 them. Advice names what to check first, or says that no action is needed.
 """
 
-import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -31,6 +30,8 @@ class Meaning:
 
 def _read() -> tuple[Meaning, ...]:
     """The rows of the file, in its order. A row with a `remedy` has the text and the advice of that table."""
+    import tomllib
+
     tables = tomllib.loads(files("dynamo_graphs").joinpath("meanings.toml").read_text("utf-8"))
     remedies: dict[str, dict[str, str]] = {"": {}, **tables["remedy"]}
     rows = ((row.pop("remedy", ""), row) for row in tables["meaning"])

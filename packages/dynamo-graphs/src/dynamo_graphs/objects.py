@@ -13,16 +13,23 @@ import msgspec
 from dynamo_graphs.fields import ComponentFields, EnvVarSource, Json, Toleration
 from dynamo_graphs.rows import Rows
 from dynamo_graphs.spelling import in_api_case, snake
+from dynamo_operator.component.api import GROUP
 from dynamo_operator.shared.problems import Problem, ProblemKind
 from kube_runtime.errors import ConfigErrors, leaves
 from kube_runtime.types.meta import Metadata, Object, R, Resource, from_json, from_plain
 
 if TYPE_CHECKING:
     from dynamo_graphs.offline import Expansion
+    from dynamo_graphs.versions import Version
     from dynamo_operator.settings import RenderSettings
     from dynamo_operator.shared.cluster import Facts
 
 A = TypeVar("A", bound="OfflineObject")
+
+DEFAULT_VERSION: "Version" = "v1alpha1"
+"""The version in which `to_dict` and `to_yaml` write."""
+_OWN_VERSION: "Version" = "v1alpha1"
+"""The version of the documents that objects hold."""
 
 
 class InvalidObject(ValueError):
@@ -47,17 +54,22 @@ class OfflineObject:
     def from_dict(cls: type[A], document: Mapping[str, object]) -> A:
         """The object of a document, as `kubectl get -o json` has it. Its problems are not looked for.
 
+        A document of v1beta1 is converted to v1alpha1, in which fields and paths of problems are named.
+
         Raises:
-            InvalidObject: it is an object of another kind, or not JSON.
+            InvalidObject: it is an object of another kind, not JSON, or does not fit the schema of v1beta1.
         """
-        return cls._made(plain(dict(document), ""))
+        return cls._made(_in_version(plain(dict(document), ""), _OWN_VERSION))
 
     @classmethod
     def from_yaml(cls: type[A], text: str) -> A:
         """The object of a YAML or JSON text; `to_yaml` keeps its comments. Its problems are not looked for.
 
+        The text may be of v1beta1, as for `from_dict`.
+
         Raises:
-            InvalidObject: the text is unreadable, or has not just one object of the kind.
+            InvalidObject: the text is unreadable, has not just one object of the kind, or does not fit the
+                schema of v1beta1.
         """
         from dynamo_operator.documents import documents
 
@@ -69,7 +81,7 @@ class OfflineObject:
         if len(loaded) != 1 or not isinstance(loaded[0], dict):
             message = f"expected one object of kind {cls.TYPE.KIND.name}, found {len(loaded)}"
             raise InvalidObject([Problem("document", message)])
-        made = cls._made(loaded[0])
+        made = cls._made(_in_version(loaded[0], _OWN_VERSION))
         made._source = (text, loaded[0])  # noqa: SLF001  of this class
         return made
 
@@ -118,24 +130,35 @@ class OfflineObject:
         spec: Object = whole_schema(cls.TYPE)["properties"]["spec"]
         return spec
 
-    def to_dict(self) -> Object:
-        """The document, as a copy."""
-        return plain(self._document, "")
+    def to_dict(self, version: "Version | None" = None) -> Object:
+        """The document in a version, by default `DEFAULT_VERSION`, as a copy.
 
-    def to_yaml(self) -> str:
+        Raises:
+            InvalidObject: it does not fit its schema, so that it cannot be converted.
+        """
+        return plain(_in_version(self._document, version or DEFAULT_VERSION), "")
+
+    def to_yaml(self, version: "Version | None" = None) -> str:
         """The document as YAML. Text that it was read from keeps its order, and comments on unchanged lines.
 
-        Text with anchors or merge keys is rewritten, without comments, once something has changed.
+        Text of another version keeps its comments at the same fields. Text with anchors or merge keys is
+        rewritten, without comments, once something has changed.
+
+        Raises: as `to_dict`.
         """
+        from dynamo_graphs.comments import converted_text
         from dynamo_graphs.output import write_yaml
         from dynamo_graphs.yaml_editor import edited
 
+        document = self.to_dict(version)
         if self._source is not None:
-            text = edited(*self._source, self._document)
-            if text is not None:
-                return text
+            text, source = self._source
+            if source.get("apiVersion") != document.get("apiVersion"):
+                return converted_text(text, source, document)
+            if (changed := edited(text, source, document)) is not None:
+                return changed
         stream = StringIO()
-        write_yaml([self._document], stream)
+        write_yaml([document], stream)
         return stream.getvalue().removeprefix("---\n")
 
     @property
@@ -250,6 +273,19 @@ def wire_fields(given: Mapping[str, object], schema: Object, path: str, wrong: l
 def with_fields(target: Object, fields: Object) -> Object:
     """Return the object with these fields; None removes a field."""
     return {key: value for key, value in {**target, **fields}.items() if value is not None}
+
+
+def _in_version(document: Object, version: "Version") -> Object:
+    """Raises: InvalidObject."""
+    from dynamo_graphs.versions import has_versions, in_version, unreadable
+    from dynamo_operator.versions.shapes import ConversionError
+
+    if document.get("apiVersion") == f"{GROUP}/{version}" or not has_versions(document):
+        return document
+    try:
+        return in_version(document, version)
+    except ConversionError as error:
+        raise InvalidObject([unreadable(error)]) from error
 
 
 def _schema_problems(document: Object) -> tuple[Problem, ...]:

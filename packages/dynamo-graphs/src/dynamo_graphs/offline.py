@@ -13,7 +13,9 @@ import msgspec
 from msgspec.structs import replace
 
 from dynamo_graphs.schema import schema_problems
+from dynamo_graphs.versions import unreadable, written_of
 from dynamo_operator import names, version
+from dynamo_operator.admission.written import rules_of_written
 from dynamo_operator.component import decide as components
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.exposure import exposure_problems, graph_exposure_problems
@@ -48,6 +50,7 @@ from dynamo_operator.requests.validate import request_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import Problem, ProblemKind
+from dynamo_operator.versions.shapes import ConversionError
 from kube_runtime.types.meta import Object, R, from_json, key_of
 
 Adapters = Mapping[str, DynamoGraphDeploymentScalingAdapter]
@@ -104,11 +107,26 @@ def installed_settings() -> RenderSettings:
 def expanded(document: Object, facts: Facts, settings: RenderSettings, beside: Beside = NOTHING) -> Expansion:
     """Return the objects of a graph, a component or a request, each component followed by its own.
 
-    Other kinds have no objects; only their schema is checked.
+    The document may have either version; problems have its paths. Other kinds have no objects; only their
+    schema is checked.
     """
     problems = schema_problems(document)
     if problems or document["kind"] not in RENDERED:
         return Expansion(problems=problems)
+    try:
+        written = written_of(document)
+    except ConversionError as error:
+        return Expansion(problems=(unreadable(error),))
+    if written is None:
+        return _expanded(document, facts, settings, beside)
+    rules = rules_of_written(document["kind"])
+    if problems := tuple(rules.problems(written.written, facts.grove_served)):
+        return Expansion(problems=problems)
+    expansion = _expanded(written.seen, facts, settings, beside)
+    return Expansion(expansion.objects, tuple(map(written.problem, expansion.problems)))
+
+
+def _expanded(document: Object, facts: Facts, settings: RenderSettings, beside: Beside) -> Expansion:
     if document["kind"] == DynamoGraphDeployment.KIND.name:
         graph = _decoded(DynamoGraphDeployment, document)
         return _graph(graph, facts, settings, beside.adapters.get(graph.metadata.name, {}))

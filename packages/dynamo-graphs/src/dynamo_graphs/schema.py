@@ -11,7 +11,7 @@ import jsonschema_rs
 from jsonschema_rs import ValidationError, ValidationErrorKind
 
 from dynamo_operator.component.framework import GPU
-from dynamo_operator.crds import KINDS, LATER_RESOURCES, RESOURCES, filled, whole_schema
+from dynamo_operator.crds import KINDS, LATER_RESOURCES, RESOURCES, filled, resource_of, whole_schema
 from dynamo_operator.names import LABEL_LIMIT, SUBDOMAIN_LIMIT
 from dynamo_operator.shared.problems import (
     LONGEST_SHOWN,
@@ -26,7 +26,6 @@ from dynamo_operator.shared.problems import (
     is_label_value,
     is_qualified_name,
     is_subdomain,
-    later_version,
     nearest,
     not_a_label_value,
     shown,
@@ -306,12 +305,11 @@ def resource_problems(resource: type[Resource], document: Object) -> tuple[Probl
 
 
 def _document_problems(document: Object, kinds: Mapping[str, type[Resource]]) -> Iterator[Problem]:
-    if problem := later_version(document):
-        yield problem  # its fields are others, so every further problem would mislead
-        return
-    yield from _problem_of_option(document, "apiVersion", [SERVED])
+    kind = str(document.get("kind"))
+    versions = [SERVED, *(later.KIND.api_version for later in LATER_RESOURCES if later.KIND.name == kind)]
+    yield from _problem_of_option(document, "apiVersion", versions)
     yield from _problem_of_option(document, "kind", list(kinds))
-    if resource := kinds.get(str(document.get("kind"))):
+    if resource := resource_of(document) or kinds.get(kind):
         body = {name: value for name, value in document.items() if name != "status"}
         yield from _problems(resource, body)
         yield from metadata_problems(document.get("metadata"))

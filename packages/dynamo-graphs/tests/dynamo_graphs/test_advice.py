@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from dynamo_graphs.advice import Evidence, Row, causes, in_general, rows
+from dynamo_graphs.advice import Evidence, Row, causes, in_general, literals, rows
 
 NAMES = {"graph": "chat", "namespace": "prod", "kind": "dgd", "name": "chat"}
 POD = {
@@ -113,3 +113,26 @@ def test_what_a_container_writes_is_not_taken_for_a_message_of_the_kubelet() -> 
 
 def test_an_unknown_message_has_no_cause() -> None:
     assert () == causes([evidence("SunSpots: too many")], NAMES)
+
+
+@pytest.mark.parametrize(
+    ("expression", "texts"),
+    [
+        ("Multi-Attach error", ("Multi-Attach error",)),
+        ("exit code (?P<code>126|127)\\b", ("exit code ",)),
+        ("Back-off|(?:a|b)c pulling? image", ("Back-off", " image")),
+        ("'?x*[ab]{2,8}? on start", (" on start",)),
+        ("(?:not \\(there|gone)?", ("",)),
+    ],
+)
+def test_an_expression_matches_only_texts_with_one_of_its_literals(
+    expression: str, texts: tuple[str, ...]
+) -> None:
+    assert texts == literals(expression)
+
+
+def test_the_literals_of_a_row_are_in_the_text_that_it_matches() -> None:
+    for row in rows():
+        searched = row.match.search(" ".join(f"{row.shows[0]}: {row.example}".split()))
+        assert searched is not None
+        assert any(text in searched[0] for text in literals(row.expression)), row.expression

@@ -94,8 +94,8 @@ def test_a_mistake_is_reported_with_what_was_expected_and_what_was_found(service
         (
             {"apiVersion": "nvidia.com/v1"},
             (
-                'apiVersion: unsupported value "nvidia.com/v1" (expected "nvidia.com/v1alpha1"; '
-                'did you mean "nvidia.com/v1alpha1"?)'
+                'apiVersion: unsupported value "nvidia.com/v1" (expected "nvidia.com/v1alpha1" '
+                'or "nvidia.com/v1beta1"; did you mean "nvidia.com/v1beta1"?)'
             ),
         ),
         ({"kind": None}, "kind: this field is required"),

@@ -14,12 +14,12 @@ METRICS_PREFIX: Final = "dynamo_operator"
 """Prefix of the name of each metric."""
 
 
-@cache
-def version() -> str:
-    """The version, such as `0.1.0`. Read on demand: looking it up costs as much as starting Python."""
-    from importlib.metadata import version as of_package
+_VERSION: Final = "0.1.0"
 
-    return of_package("dynamo-operator")
+
+def version() -> str:
+    """The version, as in `pyproject.toml`: looking it up in the installed package costs as much as Python."""
+    return _VERSION
 
 
 def user_agent() -> str:

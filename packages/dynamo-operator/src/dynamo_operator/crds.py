@@ -82,9 +82,18 @@ def defaulted(document: Object) -> Object:
 
 
 def resource_of(document: Object) -> type[Resource] | None:
-    """Return the type of a document, or None if its kind is not one of ours."""
+    """Return the type of a document in its version, or None if its kind is not one of ours."""
     kind = document.get("kind")
-    return KINDS.get(kind) if isinstance(kind, str) else None
+    if not isinstance(kind, str):
+        return None
+    return _LATER[kind] if is_later(document) else KINDS.get(kind)
+
+
+def is_later(document: Object) -> bool:
+    """Whether it is an object of a kind that has a second version, in that one."""
+    kind = document.get("kind")
+    later = _LATER.get(kind) if isinstance(kind, str) else None
+    return later is not None and document.get("apiVersion") == later.KIND.api_version
 
 
 @cache

@@ -50,6 +50,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 _PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 _MERGE_KEY = "<<"
+_SEPARATOR = re.compile(r"^(?:---|\.\.\.)(?:[ \t]*\n|(?=\s)|\Z)", re.MULTILINE)
 LARGE_TEXT = 64 * 1024
 """Characters of YAML that may be read in an event loop: about 0.1 s. `ONE_AT_A_TIME` reads more of them."""
 ONE_AT_A_TIME = ThreadPoolExecutor(1, "yaml")
@@ -99,11 +100,12 @@ class ShallowLoader(yaml.CSafeLoader):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file. `node` is its root, for the places of its values."""
+    """One document of a file. `node` is its root, for the places of its values, `text` all that it has."""
 
     source: str
     value: Any
     node: yaml.Node
+    text: str = ""
 
     def place(self, path: str) -> str:
         """`FILE:LINE:COLUMN` of a field, or of its deepest existing parent."""
@@ -116,7 +118,9 @@ def documents(source: str, text: str, most_values: int = _MOST_VALUES) -> list[D
     Raises: ConfigErrors, one for each mistake.
     """
     reading = _Reading(source, most_values)
-    read = [Document(source, reading.value(node), node) for node in _roots(source, text, most_values)]
+    roots = list(_roots(source, text, most_values))
+    texts = _texts(text, roots)
+    read = [Document(source, reading.value(node), node, own) for node, own in zip(roots, texts, strict=True)]
     if reading.mistakes:
         raise ConfigErrors(source, reading.mistakes)
     return [document for document in read if document.value is not None]
@@ -163,6 +167,16 @@ def _roots(source: str, text: str, most_values: int) -> Iterator[yaml.Node]:
             place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
             problem = " ".join(part for part in (error.context, error.problem) if part)
         raise ConfigErrors(source, [ConfigError(place, f"unreadable YAML: {problem}")]) from error
+
+
+def _texts(text: str, roots: list[yaml.Node]) -> Iterator[str]:
+    """The text of each document without the lines between them; comments before the first are its own."""
+    done = 0
+    for root in roots:
+        following = _SEPARATOR.search(text, max(root.end_mark.index - 1, done))
+        end = following.start() if following else len(text)
+        yield _SEPARATOR.sub("", text[done:end])
+        done = end
 
 
 class _Reading:

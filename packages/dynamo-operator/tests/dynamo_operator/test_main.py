@@ -8,6 +8,7 @@ import subprocess
 import sys
 import termios
 import time
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def run(arguments: Sequence[str], text: str = "", columns: int = 120) -> subproc
         input=text,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=500,
         check=False,
         env={**os.environ, "COLUMNS": str(columns)},
     )
@@ -113,9 +114,11 @@ def test_standard_input_is_rendered() -> None:
 def test_problems_go_to_stderr_and_nothing_to_stdout() -> None:
     answer = run(["dynamoctl", "render", "-f", "-"], GRAPH.replace("image:", "imag:"))
     assert (1, "") == (answer.returncode, answer.stdout)
-    assert answer.stderr.startswith(
-        "error: <stdin>:11:11: spec.services.w.extraPodSpec.mainContainer.imag: unknown field"
-    )
+    path = "spec.services.w.extraPodSpec.mainContainer.imag"
+    assert [
+        f"error: <stdin>:10:9: {path}e: missing image (there is no default)",
+        f'error: <stdin>:11:11: {path}: unknown field; did you mean "image"?',
+    ] == answer.stderr.splitlines()
 
 
 def _until_it_waits_for_more(process: "subprocess.Popen[bytes]") -> None:
@@ -170,3 +173,8 @@ def test_deep_json_ends_no_program_and_is_known_by_its_name(levels: int) -> None
     assert 0 == answer.returncode
     assert answer.stdout == "a\n" or "a: maximum recursion depth exceeded" in answer.stdout
     assert answer.stdout == "a\n" or levels > 1000
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert version() == project["project"]["version"]

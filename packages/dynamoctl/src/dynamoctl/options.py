@@ -313,6 +313,8 @@ class ConvertOptions:
         Text to append to names, so that old and new can run in one namespace.
     is_strict
         Exit with 1 if anything was dropped or guessed.
+    to
+        Version in which to print graphs, components, requests and scaling adapters, for example v1beta1.
     output
         Output format: `yaml` prints one document per object, `json` one List.
     """
@@ -322,6 +324,7 @@ class ConvertOptions:
     suffix: Annotated[str, Parameter(metavar="TEXT", show_default=False, allow_leading_hyphen=True)] = ""
     settings: SettingsFile = None
     is_strict: Annotated[bool, Parameter(name="--strict")] = False
+    to: Annotated[Literal["v1alpha1", "v1beta1"] | None, Parameter(show_default=False)] = None
     output: YamlOutput = "yaml"
 
 

@@ -230,14 +230,50 @@ def test_the_size_that_admission_refuses_is_an_error(linted: Linted, rules: AnyR
     assert (1, 1) == (code, len(messages))
 
 
-def test_an_object_of_a_later_version_has_one_problem(linted: Linted) -> None:
-    later = GOOD.replace("v1alpha1", "v1beta1").replace("services:", "components:")
-    code, text = linted(later, "json")
-    (finding,) = json.loads(text)
-    assert (1, "/in.yaml:1:1") == (code, finding["place"])
-    assert "is a version of Dynamo 1.1 and later" in finding["message"]
-    assert 'this operator serves "nvidia.com/v1alpha1"' in finding["message"]
-    assert "`kubectl get KIND.v1alpha1.nvidia.com NAME -o yaml` converts it" in finding["message"]
+LATER = """\
+apiVersion: nvidia.com/v1beta1
+kind: DynamoGraphDeployment
+metadata: {name: chat}
+spec:
+  components:
+  - name: Frontend
+    type: frontend
+    podTemplate:
+      spec:
+        containers:
+        - {name: main, image: example.com/vllm:1.5.0, command: [python3, -m, dynamo.frontend]}
+  - name: Decode
+    type: decode
+    replicas: -1
+    podTemplate:
+      spec:
+        containers:
+        - name: main
+          imagePullPolicy: Always
+          command: [python3, -m, dynamo.vllm]
+          resources: {limits: {nvidia.com/gpu: "1.5"}}
+"""
+
+
+def test_a_document_of_v1beta1_is_checked_in_its_own_fields_and_lines(linted: Linted) -> None:
+    code, text = linted(LATER, "json")
+    container = "spec.components[1].podTemplate.spec.containers[0]"
+    at = {finding["path"]: finding for finding in json.loads(text)}
+    assert 1 == code
+    assert {"spec.components[1].replicas", f"{container}.image"} <= at.keys()
+    assert "/in.yaml:14:5" == at["spec.components[1].replicas"]["place"]  # of the schema of v1beta1
+    assert "/in.yaml:18:11" == at[f"{container}.image"]["place"]  # of a rule of both versions
+
+
+def test_a_field_that_v1beta1_does_not_have_is_unknown(linted: Linted) -> None:
+    code, text = linted(GOOD.replace("v1alpha1", "v1beta1"), "json")
+    (finding,) = [it for it in json.loads(text) if "unknown field" in it["message"]]
+    assert (1, "spec.services") == (code, finding["path"])
+
+
+def test_rules_of_v1beta1_alone_count(linted: Linted) -> None:
+    _, text = linted(LATER.replace("type: decode", "type: decode\n    frontendSidecar: x"), "json")
+    assert "spec.components[1].frontendSidecar" in {finding["path"] for finding in json.loads(text)}
 
 
 @pytest.mark.parametrize("output", ["json", "sarif"])
@@ -319,3 +355,14 @@ def test_the_schema_for_editors(kinds: tuple[str, ...]) -> None:
     assert validator.is_valid(yaml.safe_load(GOOD))
     for wrong in (GOOD.replace("args", "arg"), GOOD.replace("DynamoGraphDeployment", "Deployment")):
         assert not validator.is_valid(yaml.safe_load(wrong))
+
+
+def test_a_field_of_v1beta1_is_explained_from_its_own_schema() -> None:
+    resource, field = field_of("components.podTemplate.spec.containers.image", "nvidia.com/v1beta1")
+    assert "nvidia.com/v1beta1" == resource.KIND.api_version
+    assert "spec.components[].podTemplate.spec.containers[].image" == field.path
+
+
+def test_a_kind_without_the_version_is_an_error() -> None:
+    with pytest.raises(CycloptsError, match="DynamoModel has no version"):
+        field_of("dm.spec", "nvidia.com/v1beta1")

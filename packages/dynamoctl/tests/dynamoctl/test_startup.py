@@ -21,11 +21,12 @@ CLUSTER = ("aiohttp", "ssl", "asyncio")
 ELSEWHERE = (
     "dynamo_legacy",
     "dynamo_profiler",
-    "devcluster",
+    "devcluster.instance",
     "cryptography",
     "kubernetes",
     "dynamo_operator.process.operator",
 )
+LOOKUPS = ("importlib.metadata", "tomllib")  # of versions and of texts
 RENDERING = ("jsonschema_rs", "dynamo_graphs.offline")
 
 
@@ -56,10 +57,15 @@ def imported(*arguments: str, folder: Path) -> set[str]:
         ("--help", (*LOGGING, *CLUSTER, *ELSEWHERE, *RENDERING, "msgspec", "yaml")),
         ("version", (*LOGGING, *CLUSTER, *ELSEWHERE, *RENDERING, "msgspec", "yaml")),
         ("apply --help", (*LOGGING, *CLUSTER, *ELSEWHERE, *RENDERING, "msgspec", "yaml")),
+        ("__complete d", (*LOGGING, *CLUSTER, *ELSEWHERE, *RENDERING, *LOOKUPS, "msgspec", "yaml", "rich")),
+        (
+            "__complete dev u",
+            (*LOGGING, *CLUSTER, *ELSEWHERE, *RENDERING, *LOOKUPS, "msgspec", "yaml", "rich"),
+        ),
         ("__complete apply --", (*LOGGING, *CLUSTER, *ELSEWHERE, *RENDERING, "msgspec", "yaml", "rich")),
-        ("__complete why c", (*LOGGING, *ELSEWHERE, *RENDERING)),
-        ("get", (*LOGGING, *ELSEWHERE, *RENDERING)),
-        ("why chat", (*LOGGING, *ELSEWHERE, *RENDERING)),
+        ("__complete why c", (*LOGGING, *ELSEWHERE, *RENDERING, *LOOKUPS)),
+        ("get", (*LOGGING, *ELSEWHERE, *RENDERING, *LOOKUPS)),
+        ("why chat", (*LOGGING, *ELSEWHERE, *RENDERING, *LOOKUPS)),
         (f"lint {EXAMPLE}", (*LOGGING, *ELSEWHERE, "aiohttp")),
         (f"diff -f {EXAMPLE}", (*LOGGING, *ELSEWHERE, *RENDERING)),
         (f"apply -f {EXAMPLE}", (*LOGGING, *ELSEWHERE, *RENDERING)),

@@ -53,6 +53,14 @@ _OWN: Final = {
 }
 
 
+_NO_RULES: Final = WrittenRules(_none, _none)
+
+
+def rules_of_written(kind: str) -> WrittenRules:
+    """The rules of a kind beside those of v1alpha1."""
+    return _OWN.get(kind, _NO_RULES)
+
+
 def decide_written(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewContext) -> Decision:
     """Validate an object of v1beta1, as JSON text; `old` is None when it is created."""
     try:
@@ -65,8 +73,8 @@ def decide_written(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewCo
     if (written.seen.get("metadata") or {}).get("deletionTimestamp"):
         return ALLOWED
     decision = decide(rules, _text(written), None if before is None else _text(before), context)
-    own = _OWN.get(rules.type_.KIND.name, WrittenRules(_none, _none))
-    grove = _may_be_on_grove(written.seen, context)
+    own = rules_of_written(rules.type_.KIND.name)
+    grove = may_be_on_grove(written.seen, context)
     inherited = set(own.problems(before.written, grove)) if before else set()
     problems = [problem for problem in own.problems(written.written, grove) if problem not in inherited]
     problems += own.changes(before.written, written.written) if before else ()
@@ -87,7 +95,8 @@ def _text(written: Written) -> Raw:
     return Raw(msgspec.json.encode(written.seen))
 
 
-def _may_be_on_grove(seen: Object, context: ReviewContext) -> bool:
+def may_be_on_grove(seen: Object, context: ReviewContext) -> bool:
+    """Whether an object, as rules see it, is a graph that may run on Grove."""
     if seen["kind"] != DynamoGraphDeployment.KIND.name:
         return False
     if context.cluster is UNKNOWN:

@@ -56,6 +56,12 @@ def to_v1alpha1(request: Fields) -> Object:
     return {"metadata": metadata, "spec": converted, "status": status}
 
 
+def preserved_spec(metadata: Fields) -> Object:
+    """What a request in v1alpha1 preserves of one in v1beta1: a sparse spec of v1beta1."""
+    earlier = preserved.saved_spec({**metadata}, _KEYS, v1beta1.REQUEST_SPEC)
+    return earlier.spec if earlier else {}
+
+
 def _spec_to_v1beta1(request: Fields, earlier: Fields) -> tuple[Object, Object]:
     profiling = request.get("profilingConfig", {})
     config = profiling.get("config")

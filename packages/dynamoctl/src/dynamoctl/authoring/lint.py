@@ -5,7 +5,7 @@ Rules and messages are those of the webhooks; each finding has the line of its f
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, groupby, zip_longest
@@ -19,16 +19,19 @@ from rich.text import Text
 
 from dynamo_graphs.ages import counted
 from dynamo_graphs.schema import closed, schema_problems, without
+from dynamo_graphs.versions import unreadable, written_of
 from dynamo_operator import version
 from dynamo_operator.admission.decide import RULES, ReviewContext, Rules, size_problem
+from dynamo_operator.admission.written import may_be_on_grove, rules_of_written
 from dynamo_operator.component.api import GROUP
 from dynamo_operator.crds import KINDS as DEFINED
-from dynamo_operator.crds import filled, whole_schema
+from dynamo_operator.crds import filled, resource_of, whole_schema
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.features.scaling.decide import adapter_problems
 from dynamo_operator.graph.warnings import UNKNOWN, ClusterContext
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.problems import Problem, later_version, nearest, service_path
+from dynamo_operator.shared.problems import SERVED, Problem, nearest, service_path
+from dynamo_operator.versions.shapes import ConversionError
 from dynamoctl.authoring.manifest import (
     DEFAULT_NAMESPACE,
     KINDS,
@@ -136,29 +139,53 @@ def findings_of(
     wrong = schema_problems(placed, kinds)
     yield from (_finding(manifest, "error", problem) for problem in wrong)
     rules = by_kind.get(kind)
-    if rules is None or later_version(placed):
+    if rules is None:
         return
-    text = msgspec.json.encode(filled(without(placed, wrong), whole_schema(kinds[kind])))
-    if problem := size_problem(rules.type_, text, settings):
-        yield _finding(manifest, "error", problem)
+    reported = {problem.path for problem in wrong}
+    for level, problem in _broken(rules, manifest, without(placed, wrong), settings, contexts or {}):
+        # The schema may have reported a problem there, or above it.
+        path = problem.path
+        above = (path[:end] for end in range(len(path)) if path[end] in ".[")
+        if reported.isdisjoint((path, *above)):
+            yield _finding(manifest, level, problem)
+
+
+def _broken(
+    rules: Rules[Any],
+    manifest: Manifest,
+    sound: Object,
+    settings: RenderSettings,
+    contexts: Mapping[str, ClusterContext],
+) -> Iterator[tuple[Level, Problem]]:
+    """The problems and warnings by the rules, in the words of the object's version.
+
+    `sound` is the object without what breaks its schema.
+    """
     try:
-        sound = decode(rules.type_, text)
+        written = written_of(sound)
+    except ConversionError as error:
+        yield "error", unreadable(error)
+        return
+    type_: type[Resource] = rules.type_
+    seen = filled(sound, whole_schema(type_)) if written is None else written.seen
+    text = msgspec.json.encode(seen)
+    if problem := size_problem(rules.type_, text, settings):
+        yield "error", problem
+    try:
+        decoded = decode(rules.type_, text)
     except DecodeError:
         return  # a required field is missing, which the schema has reported
-    place = (contexts or {}).get(sound.metadata.namespace, UNKNOWN)
-    at = ReviewContext(settings, cluster=place)
-    reported = {problem.path for problem in wrong}
-    both: tuple[tuple[Level, Iterable[Problem]], ...] = (
-        ("error", rules.problems(sound, at)),
-        ("warning", chain(rules.warnings(sound, at), _without_switch(manifest.value))),
-    )
-    for level, problems in both:
-        for problem in dict.fromkeys(problems):
-            # The schema may have reported a problem there, or above it.
-            path = problem.path
-            above = (path[:end] for end in range(len(path)) if path[end] in ".[")
-            if reported.isdisjoint((path, *above)):
-                yield _finding(manifest, level, problem)
+    at = ReviewContext(settings, cluster=contexts.get(decoded.metadata.namespace, UNKNOWN))
+    problems, warnings = rules.problems(decoded, at), rules.warnings(decoded, at)
+    if written is None:
+        warnings = chain(warnings, _without_switch(manifest.value))
+    else:
+        own = rules_of_written(rules.type_.KIND.name)
+        grove = may_be_on_grove(seen, at)
+        problems = chain(map(written.problem, problems), own.problems(written.written, grove))
+        warnings = chain(map(written.problem, warnings), own.warnings(written.written))
+    yield from (("error", problem) for problem in dict.fromkeys(problems))
+    yield from (("warning", problem) for problem in dict.fromkeys(warnings))
 
 
 def errors_of(manifest: Manifest, namespace: str, settings: RenderSettings) -> list[ConfigError]:
@@ -245,12 +272,12 @@ class FieldSchema:
     is_required: bool
 
 
-def print_field(path: str, output: str) -> None:
+def print_field(path: str, output: str, api_version: str = SERVED) -> None:
     """Print a field and the fields below it; `path` may begin with a kind (default: the graph).
 
     Raises: CycloptsError if there is no such field.
     """
-    resource, field = field_of(path)
+    resource, field = field_of(path, api_version)
     if output == "json":
         show_json({"kind": resource.KIND.name, "path": field.path, "schema": closed(field.schema, _NOTES)})
     else:
@@ -286,7 +313,16 @@ def editor_schema(resources: Sequence[type[Resource]]) -> Object:
     }
 
 
-def field_of(path: str) -> tuple[type[Resource], FieldSchema]:
+def in_api_version(resources: Sequence[type[Resource]], api_version: str) -> list[type[Resource]]:
+    """The kinds in a version. Raises: CycloptsError if none of them has it."""
+    heads = [{"apiVersion": api_version, "kind": resource.KIND.name} for resource in resources]
+    found = [kind for kind in map(resource_of, heads) if kind and kind.KIND.api_version == api_version]
+    if not found:
+        raise CycloptsError(f"{resources[0].KIND.name} has no version {api_version}")
+    return found
+
+
+def field_of(path: str, api_version: str = SERVED) -> tuple[type[Resource], FieldSchema]:
     """The field at a path such as `dgd.spec.services.resources`; keys of maps may be left out.
 
     Raises: CycloptsError.
@@ -299,6 +335,7 @@ def field_of(path: str) -> tuple[type[Resource], FieldSchema]:
         parts = parts[1:] if parts[0] in kinds else parts
     elif parts and parts[0] in (by_name := kinds_by_name(selected(()))):
         resource = by_name[parts.pop(0)]
+    (resource,) = in_api_version([resource], api_version)
     schema = whole_schema(resource)
     if parts and parts[0] not in schema["properties"]:
         parts.insert(0, "spec")  # may be left out
@@ -312,6 +349,7 @@ def explained(resource: type[Resource], field: FieldSchema) -> list[RenderableTy
     """The parts of a screen: the field, its rules, and a row for each field below it."""
     rows = [
         ("KIND", resource.KIND.name),
+        ("VERSION", resource.KIND.api_version),
         ("FIELD", field.path or "(the object)"),
         ("TYPE", type_of(field.schema)),
     ]

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from dynamo_graphs.offline import NOTHING, RENDERED, Beside, expanded, identity
 from dynamo_graphs.output import write_json, write_yaml
 from dynamo_graphs.schema import schema_problems
+from dynamo_graphs.versions import in_version
 from dynamo_operator.component.read import namespace_facts
 from dynamo_operator.documents import documents
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
@@ -123,7 +124,7 @@ def _beside(objects: Sequence[Object]) -> Beside:
         if body.get("kind") == DynamoGraphDeploymentScalingAdapter.KIND.name:
             if schema_problems(body):
                 continue  # reported as problems of that object
-            adapter = from_plain(body, DynamoGraphDeploymentScalingAdapter)
+            adapter = from_plain(in_version(body, "v1alpha1"), DynamoGraphDeploymentScalingAdapter)
             if adapter.spec is not None:
                 reference = adapter.spec.dgd_ref
                 adapters[reference.name][reference.service_name] = adapter
@@ -198,7 +199,8 @@ def rendered(
             }.values()
             continue
         place = manifest.place()
-        first = places.setdefault(identity(document), place)
+        _, *named = identity(document)  # in whichever version
+        first = places.setdefault(tuple(named), place)
         if first != place:
             text = f"duplicate object, first defined at {first}"
             problems.append(manifest.problem("metadata.name", text))

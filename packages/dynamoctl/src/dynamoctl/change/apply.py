@@ -4,22 +4,24 @@ import asyncio
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from dynamo_graphs import AsyncCluster
+from dynamo_graphs import AsyncCluster, InvalidObject
 from dynamo_graphs.ages import first_of, short_age
 from dynamo_graphs.changes import RENDERED, Change, changes_of
 from dynamo_graphs.history import Revision, numbered
 from dynamo_graphs.output import write_yaml
 from dynamo_graphs.ownership import Planned, applied, ensure_no_conflict, overwriting, planned
 from dynamo_graphs.reader import STATED, Namespace, Reading, Target
+from dynamo_graphs.versions import in_version
+from dynamo_operator.crds import is_later
 from dynamo_operator.shared.conditions import Stated, is_ready
-from dynamo_operator.shared.problems import later_version
+from dynamo_operator.versions.shapes import ConversionError
 from dynamoctl.authoring.manifest import Manifest
 from dynamoctl.options import Where
 from dynamoctl.screen import Styled, show, show_json, table
@@ -45,7 +47,7 @@ _PATH_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/%?#\s]+")
 async def bodies_of(
     manifests: Sequence[Manifest], at: AsyncCluster, where: Where
 ) -> list[tuple[Kind, Object]]:
-    """The objects with their kinds, each in its namespace.
+    """The objects with their kinds, each in its namespace, and in a version that the cluster serves.
 
     Raises: ConfigErrors, one for each object of a kind that is not served, or of a namespace
         other than that of the command line.
@@ -54,18 +56,41 @@ async def bodies_of(
     mistakes: list[ConfigError] = []
     for manifest in manifests:
         try:
-            kind = await _kind_of(at.reading, manifest)
-            in_namespace = kind.namespaced and manifest.placed(where.namespace, at.namespace)
-            bodies.append((kind, in_namespace or manifest.value))
+            kind, value = await _served(at.reading, manifest)
+            served = replace(manifest, value=value)
+            in_namespace = kind.namespaced and served.placed(where.namespace, at.namespace)
+            bodies.append((kind, in_namespace or value))
         except ConfigError as error:
             mistakes.append(error)
+        except InvalidObject as error:
+            mistakes += (manifest.problem(problem.path, problem.message) for problem in error.problems)
     if mistakes:
         raise ConfigErrors("manifests", mistakes)
     return bodies
 
 
-async def _kind_of(reading: Reading, manifest: Manifest) -> Kind:
-    """Raises: ConfigError without apiVersion, kind or name, or if the cluster does not serve the kind."""
+async def _served(reading: Reading, manifest: Manifest) -> tuple[Kind, Object]:
+    """The kind of an object, and the object in its version or, if that is not served, in v1alpha1.
+
+    Raises: ConfigError without apiVersion, kind or name, or if the cluster does not serve the kind;
+        InvalidObject, as `in_version`.
+    """
+    _ensure_named(manifest)
+    kind = await _kind_of(reading, manifest.value)
+    if kind is not None:
+        return kind, manifest.value
+    version, name = (manifest.value[field] for field in ("apiVersion", "kind"))
+    if is_later(manifest.value):
+        try:
+            earlier = in_version(manifest.value, "v1alpha1")
+        except ConversionError as error:
+            raise manifest.problem(error.path or "spec", error.problem) from None
+        if kind := await _kind_of(reading, earlier):
+            return kind, earlier
+    raise manifest.problem("kind", f"{version} {name} is not served by the cluster")
+
+
+def _ensure_named(manifest: Manifest) -> None:
     value = manifest.value
     version, name = value.get("apiVersion"), value.get("kind")
     if not isinstance(version, str) or not isinstance(name, str):
@@ -78,18 +103,21 @@ async def _kind_of(reading: Reading, manifest: Manifest) -> Kind:
         text = manifest.metadata.get(field)
         if isinstance(text, str) and not _PATH_SEGMENT.fullmatch(text):
             raise manifest.problem(f"metadata.{field}", f'invalid {field} "{text}"')
-    group, _, plain = version.rpartition("/")
+
+
+async def _kind_of(reading: Reading, value: Object) -> Kind | None:
+    """The kind of an object, in its version; None if that is not served."""
+    name = value["kind"]
+    group, _, plain = value["apiVersion"].rpartition("/")
     path = ("apis", group, plain) if group else ("api", plain)
     try:
         resources = (await reading.client.get_json(*path))["resources"]
     except NotFound:
-        resources = []
-        if problem := later_version(value):
-            raise manifest.problem(problem.path, problem.message) from None
+        return None
     for resource in resources:
         if resource["kind"] == name and "/" not in resource["name"]:
             return Kind(group, plain, name, resource["name"], namespaced=resource["namespaced"])
-    raise manifest.problem("kind", f"{version} {name} is not served by the cluster")
+    return None
 
 
 async def plans_of(
@@ -105,6 +133,10 @@ async def plans_of(
     bodies = await bodies_of(manifests, at, where)
     namespaces = {body["metadata"]["name"] for kind, body in bodies if kind == Namespace.KIND}
     for manifest, (kind, body) in zip(manifests, bodies, strict=True):
+        if kind.api_version != manifest.value["apiVersion"]:
+            written = manifest.value["apiVersion"]
+            text = f"{manifest.place()}: the cluster does not serve {written}: sent as {kind.api_version}"
+            print(f"note: {visible(text)}", file=sys.stderr)
         try:
             plans.append(await planned(at.reading, kind, body))
             if not force:

@@ -2,7 +2,7 @@
 
 import gc
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -21,9 +21,15 @@ from dynamoctl.options import (
     all_files,
 )
 
+ApiVersion: TypeAlias = Literal["nvidia.com/v1alpha1", "nvidia.com/v1beta1"]
+
 
 def explain(
-    field: Annotated[str, Parameter(show_default=False)] = "", /, *, output: TextOrJson = "text"
+    field: Annotated[str, Parameter(show_default=False)] = "",
+    /,
+    *,
+    api_version: ApiVersion = "nvidia.com/v1alpha1",
+    output: TextOrJson = "text",
 ) -> None:
     """Explain a field: type, default, rules, and the fields below.
 
@@ -34,15 +40,20 @@ def explain(
     ----------
     field
         Path of the field, for example dgdr.spec.profilingConfig (default: the graph).
+    api_version
+        Version of the kind.
     output
         Output format: `text` for people, `json` prints its JSON schema.
     """
     from dynamoctl.authoring.lint import print_field
 
-    print_field(field, output)
+    print_field(field, output, api_version)
 
 
-def schema(*kinds: Annotated[str, Parameter(name="KIND", show_default=False)]) -> None:
+def schema(
+    *kinds: Annotated[str, Parameter(name="KIND", show_default=False)],
+    api_version: ApiVersion = "nvidia.com/v1alpha1",
+) -> None:
     """Print a JSON schema for editors.
 
     A YAML file names it in its first line: # yaml-language-server: $schema=dynamo.json
@@ -52,12 +63,14 @@ def schema(*kinds: Annotated[str, Parameter(name="KIND", show_default=False)]) -
     ----------
     kinds
         Kinds, plurals or short names, for example dgd (default: all).
+    api_version
+        Version of the kinds.
     """
-    from dynamoctl.authoring.lint import editor_schema
+    from dynamoctl.authoring.lint import editor_schema, in_api_version
     from dynamoctl.authoring.manifest import selected
     from dynamoctl.screen import show_json
 
-    show_json(editor_schema(selected(kinds)))
+    show_json(editor_schema(in_api_version(selected(kinds), api_version)))
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:

@@ -88,9 +88,14 @@ def convert(
     where: options.Where = options.HERE,
     choices: options.ConvertOptions = options.CONVERSION,
 ) -> int:
-    """Convert objects of the older generation to graphs.
+    """Convert objects to another version, or from the older generation.
 
-    It reads DynamoDeployments and DynamoNimDeployments. A DynamoNim or DynamoNimRequest says
+    With `--to`, it prints graphs, components, requests and scaling adapters in that version,
+    with their comments, and other objects as they are. Stderr names what the version has no
+    field for; an annotation keeps it.
+    Example: dynamoctl convert -f graph.yaml --to v1beta1
+
+    Without, it reads DynamoDeployments and DynamoNimDeployments. A DynamoNim or DynamoNimRequest says
     which image a tag has, a ConfigMap with `bento.yaml` which services. It prints the new
     objects, and on stderr each field that it dropped or guessed.
     Example: dynamoctl convert -f old.yaml --graph-config bento.yaml > new.yaml
@@ -103,13 +108,15 @@ def convert(
     from dynamoctl.authoring.convert import convert as convert_manifests
     from dynamoctl.authoring.convert import convert_cluster
     from dynamoctl.authoring.manifest import read_manifests
+    from dynamoctl.authoring.versions import convert_versions
 
     if not cluster:
-        return int(
-            convert_manifests(
-                read_manifests(options.all_files(paths, files), is_recursive=is_recursive), choices
-            )
-        )
+        manifests = read_manifests(options.all_files(paths, files), is_recursive=is_recursive)
+        if choices.to is not None:
+            return int(convert_versions(manifests, choices.to, choices.output))
+        return int(convert_manifests(manifests, choices))
+    if choices.to is not None:
+        raise CycloptsError(msg="--to reads files; `kubectl get dgd.v1beta1.nvidia.com` prints a version")
     if paths or files:
         raise CycloptsError(msg="--cluster reads no files")
     return options.run(convert_cluster(where, choices))

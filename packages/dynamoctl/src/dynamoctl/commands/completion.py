@@ -83,7 +83,9 @@ def candidates(app: App, words: Sequence[str]) -> dict[str, str]:
     elif command in _OF_ANY_KIND or command in _OF_GRAPHS:
         texts = dict.fromkeys(_about_one(command, positional, begun, rest), "")
     else:
-        texts = {name: app[name].help.strip().partition("\n")[0] for name in sorted(app) if name[0] != "-"}
+        # Only of these the help is read, which may import the command's module.
+        named = (name for name in sorted(app) if name[0] != "-" and name.startswith(begun))
+        texts = {name: app[name].help.strip().partition("\n")[0] for name in named}
     return {word: text for word, text in texts.items() if word.startswith(begun)}
 
 

@@ -1,4 +1,7 @@
-"""`dynamoctl dev`: local control planes to develop and test against."""
+"""`dynamoctl dev`: local control planes to develop and test against.
+
+A shell that completes words reads these signatures, so a command imports its code when it is called.
+"""
 
 import os
 import shlex
@@ -6,17 +9,16 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import CycloptsError, Parameter, validators
 
-from devcluster import optional_crds
-from devcluster.instance import DEFAULT_NAME, Instance
-from devcluster.kubelet import runtime
-from devcluster.programs import find
-from devcluster.progress import Silent, shown
+from devcluster import DEFAULT_NAME
 from kube_runtime.commandline import ExitCode, application
 from kube_runtime.errors import ConfigError
+
+if TYPE_CHECKING:
+    from devcluster.instance import Instance
 
 _CHUNK = 1 << 16
 _BETWEEN_READS_SECONDS = 0.2
@@ -39,6 +41,9 @@ InstanceOption = Annotated[str, Parameter(metavar="NAME", help="Instance.")]
 @app.command
 def build() -> None:
     """Find or build the programs of the control plane. The first build takes minutes."""
+    from devcluster.programs import find
+    from devcluster.progress import shown
+
     with shown() as progress:
         binaries = find(progress)
     for name, path in binaries.items():
@@ -72,6 +77,9 @@ def up(
     v1beta1
         Serve v1beta1 besides v1alpha1; the operator converts.
     """
+    from devcluster.instance import Instance
+    from devcluster.progress import shown
+
     if v1beta1 and no_operator:
         raise CycloptsError("--v1beta1 requires the operator, which converts (drop --no-operator)")
     instance = Instance(name)
@@ -98,6 +106,10 @@ def up(
 @app.command
 def env(name: InstanceName = DEFAULT_NAME, /) -> None:
     """Print shell commands that make kubectl and dynamoctl use an instance: `eval "$(dynamoctl dev env)"`."""
+    from devcluster.instance import Instance
+    from devcluster.programs import find
+    from devcluster.progress import Silent
+
     instance = Instance(name)
     print(f"export KUBECONFIG={shlex.quote(str(instance.kubeconfig))}")
     missing = [] if shutil.which("dynamoctl") else [Path(sys.executable).parent]
@@ -110,6 +122,8 @@ def env(name: InstanceName = DEFAULT_NAME, /) -> None:
 @app.command
 def logs(name: InstanceName = DEFAULT_NAME, /, *, follow: Follow = False) -> None:
     """Print the operator's log."""
+    from devcluster.instance import Instance
+
     instance = Instance(name)
     if not instance.exists:
         raise ConfigError(name, f"there is no such instance; create it: dynamoctl dev up {name}")
@@ -130,6 +144,8 @@ def restart(name: InstanceName = DEFAULT_NAME, /) -> None:
 
     The control plane and its objects stay.
     """
+    from devcluster.instance import Instance
+    from devcluster.progress import shown
     from dynamoctl.dev import playground
 
     with shown() as progress:
@@ -145,6 +161,9 @@ def down(name: InstanceName | None = None, /, *, all: bool = False) -> None:  # 
     all
         Stop every instance.
     """
+    from devcluster.instance import Instance
+    from devcluster.progress import shown
+
     if all and name:
         raise ConfigError("dev down", "takes a name or --all, not both")
     chosen = Instance.all() if all else [Instance(name or DEFAULT_NAME)]
@@ -159,6 +178,8 @@ def status(name: Annotated[str | None, Parameter(help="Instance (default: all)."
 
     Exits with 1 if one does not run.
     """
+    from devcluster.instance import Instance
+
     made = (instance for instance in Instance.all() if instance.exists)
     chosen = made if name is None else [Instance(name)]
     return max((_show(instance) for instance in chosen), default=ExitCode.OK)
@@ -173,6 +194,8 @@ def kubeconfig(name: InstanceName = DEFAULT_NAME, /, *, content: bool = False) -
     content
         Print the file's content instead.
     """
+    from devcluster.instance import Instance
+
     path = Instance(name).kubeconfig
     print(path.read_text() if content else path, end="" if content else "\n")
 
@@ -186,11 +209,17 @@ def install(*names: str, instance: InstanceOption = DEFAULT_NAME) -> None:
     names
         Projects (default: all).
     """
+    from devcluster import optional_crds
+    from devcluster.instance import Instance
+    from devcluster.progress import shown
+
     with shown() as progress:
         Instance(instance).install_crds(names or optional_crds.NAMES, progress=progress)
 
 
-def _show(instance: Instance) -> ExitCode:
+def _show(instance: "Instance") -> ExitCode:
+    from devcluster.kubelet import runtime
+
     state = instance.status()
     is_without = instance.companion.log.exists() and not instance.companion.pid()
     if state.is_alive and is_without:

@@ -1,0 +1,195 @@
+"""The versions in which people write an object: `v1alpha1`, with which we compute, and `v1beta1`."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal, TypeAlias
+
+from dynamo_graphs.objects import InvalidObject
+from dynamo_graphs.schema import schema_problems
+from dynamo_operator.component.api import GROUP, DynamoComponentDeployment
+from dynamo_operator.crds import KINDS, defaulted, is_later
+from dynamo_operator.shared.problems import SERVED, Problem
+from dynamo_operator.shared.seen import seen
+from dynamo_operator.shared.written import Written
+from dynamo_operator.versions.conversion import convert
+from dynamo_operator.versions.shapes import ConversionError
+from kube_runtime.types.meta import Object
+
+Version: TypeAlias = Literal["v1alpha1", "v1beta1"]
+
+LATER: Final = f"{GROUP}/v1beta1"
+_PRESERVING: Final = tuple(f"{GROUP}/{kind}-spec" for kind in ("dgd", "dcd", "dgdr", "dgdsa"))
+"""The annotations in which a conversion keeps what the other version has no field for."""
+
+
+def has_versions(document: Object) -> bool:
+    """Whether it is an object of a kind that has both versions, in one of them."""
+    kind = KINDS.get(str(document.get("kind")))
+    return is_later(document) or (
+        kind is not None
+        and document.get("apiVersion") == SERVED
+        and is_later({**document, "apiVersion": LATER})
+    )
+
+
+def in_version(document: Object, version: Version) -> Object:
+    """The document in a version, as a person would write it: without a status that it had not.
+
+    What the version has no field for is kept in an annotation. Without need there is none: many conversions
+    only note in which of two places something was written.
+
+    Raises: InvalidObject if it does not fit the schema of its version, so that no typo gets lost, or would
+        not fit that of the other; ConversionError, also for a kind that has one version only.
+    """
+    if document.get("apiVersion") == f"{GROUP}/{version}":
+        return document
+    if problems := schema_problems(document):
+        raise InvalidObject(problems)
+    is_later_wanted = version == "v1beta1"
+    converted = convert(document, LATER) if is_later_wanted else seen(document)
+    if "status" not in document:
+        converted.pop("status", None)
+    converted = _in_order(converted, document)
+    plain = _without_notes(converted, document)
+    made = converted
+    if plain is not converted:
+        if is_later_wanted:
+            is_same = not any(unplaced(document, converted)) and _renders_same(converted, plain)
+        else:
+            is_same = _converts_same(converted, plain)
+        made = plain if is_same else converted
+    if lacks := schema_problems(made):
+        raise InvalidObject(Problem("spec", f"has no form in {version}: {lack}") for lack in lacks)
+    return made
+
+
+def paths_of(value: object, path: str = "") -> Iterator[str]:
+    """The paths of all values in an object, each before those inside it."""
+    if path:
+        yield path
+    if isinstance(value, dict):
+        for key, field in value.items():
+            yield from paths_of(field, f"{path}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from paths_of(item, f"{path}[{index}]")
+
+
+def unplaced(earlier: Object, later: Object) -> Iterator[str]:
+    """The paths of values in v1alpha1 that v1beta1 has no field for."""
+    written = Written(later, earlier)
+    for path in paths_of(earlier.get("spec"), "spec"):
+        if written.path(path).startswith("metadata.annotations["):
+            yield path
+
+
+def notes_of(document: Object) -> tuple[str, ...]:
+    """The annotations of a document that keep what its version has no field for."""
+    return tuple(name for name in _PRESERVING if name in _annotations(document))
+
+
+def written_of(document: Object) -> Written | None:
+    """A document of v1beta1, with the defaults of the API server, and as we compute with it; None for others.
+
+    Raises: ConversionError.
+    """
+    if not is_later(document):
+        return None
+    stored = defaulted(document)
+    return Written(stored, seen(stored))
+
+
+def unreadable(error: ConversionError) -> Problem:
+    """The problem of a document that cannot be converted."""
+    return Problem(error.path or "document", error.problem)
+
+
+_FIRST: Final = ("apiVersion", "kind", "metadata", "spec")
+_FIRST_OF_PART: Final = ("name", "type", "componentType", "subComponentType", "replicas")
+
+
+def _in_order(converted: Object, source: Object) -> Object:
+    """With components in the order of the source, and the fields that identify something first."""
+    spec = dict(converted.get("spec") or {})
+    if "services" in spec:
+        services = spec["services"]
+        names = [component["name"] for component in source["spec"]["components"]]
+        spec["services"] = {name: services[name] and _sorted(services[name]) for name in names}
+    elif "components" in spec:
+        names = list((source.get("spec") or {}).get("services") or ())
+        components = map(_sorted, map(_with_whole_mounts, spec["components"]))
+        spec["components"] = sorted(components, key=lambda it: names.index(it["name"]))
+    return _sorted({**converted, "spec": spec}, _FIRST)
+
+
+# Conversion also makes a mount of a compilation cache that has no path, which no file may have.
+def _with_whole_mounts(component: Object) -> Object:
+    pod: Object = (component.get("podTemplate") or {}).get("spec") or {}
+    containers = []
+    for container in pod.get("containers") or ():
+        mounts = [mount for mount in container.get("volumeMounts") or () if mount.get("mountPath")]
+        rest = {name: value for name, value in container.items() if name != "volumeMounts" or mounts}
+        containers.append({**rest, "volumeMounts": mounts} if mounts else rest)
+    if not containers or containers == pod["containers"]:
+        return component
+    return {
+        **component,
+        "podTemplate": {**component["podTemplate"], "spec": {**pod, "containers": containers}},
+    }
+
+
+def _sorted(value: Object, first: tuple[str, ...] = _FIRST_OF_PART) -> Object:
+    return {name: value[name] for name in dict.fromkeys((*first, *value)) if name in value}
+
+
+def _annotations(document: Object) -> Object:
+    metadata = document.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return annotations if isinstance(annotations, dict) else {}
+
+
+def _without_notes(converted: Object, source: Object) -> Object:
+    """Without the annotations that the conversion has added; the same object if there are none."""
+    present = _annotations(converted)
+    left = {k: v for k, v in present.items() if k not in _PRESERVING or k in _annotations(source)}
+    if left == present:
+        return converted
+    metadata = {name: value for name, value in converted["metadata"].items() if name != "annotations"}
+    return {**converted, "metadata": {**metadata, **({"annotations": left} if left else {})}}
+
+
+def _converts_same(first: Object, second: Object) -> bool:
+    """Whether two objects of v1alpha1 are the same in v1beta1."""
+    return _is_same(*(convert(it, LATER) for it in (first, second)))
+
+
+# The same pods from other fields, such as `envs` and those of the main container, are the same.
+def _renders_same(first: Object, second: Object) -> bool:
+    """Whether the operator would create the same for two objects of v1beta1."""
+    from dynamo_graphs.offline import expanded, installed_settings  # it reads documents by this module
+    from dynamo_operator.shared.cluster import Facts
+
+    if _is_same(*(seen(it) for it in (first, second))):
+        return True
+    facts, settings = Facts(lws_served=True, istio_served=True), installed_settings()
+    one, other = (
+        expanded({**it, "metadata": {"namespace": "default", **it["metadata"]}}, facts, settings)
+        for it in (first, second)
+    )
+    if one.problems or other.problems or not one.objects:
+        return False
+    return _pods_of(one.objects) == _pods_of(other.objects)
+
+
+def _pods_of(objects: Iterable[Object]) -> list[Object]:
+    return [it for it in objects if it["kind"] != DynamoComponentDeployment.KIND.name]
+
+
+def _is_same(first: Object, second: Object) -> bool:
+    """Whether two objects are the same but for the annotations and the order of components."""
+    return _normal(first) == _normal(second)
+
+
+def _normal(document: Object) -> Object:
+    spec = document.get("spec") or {}
+    components = sorted(spec.get("components") or (), key=lambda component: str(component["name"]))
+    return {**_without_notes(document, {}), "spec": {**spec, "components": components}}

@@ -1,0 +1,162 @@
+"""A document in the other version is one that a person could have written, and loses nothing."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from dynamo_graphs import Graph, InvalidObject
+from dynamo_graphs.comments import converted_text
+from dynamo_graphs.versions import in_version, notes_of
+from dynamo_operator.documents import documents
+from kube_runtime.types.meta import Object
+
+GRAPH = """\
+# A chat model.
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata:
+  name: chat  # also its DNS name
+spec:
+  services:
+    Worker:
+      componentType: worker
+      # Two of them survive the loss of a node.
+      replicas: 2
+      resources:
+        limits:
+          gpu: "1"  # of any kind
+      extraPodSpec:
+        mainContainer:
+          image: example.com/vllm:1
+          args:
+            - |
+              # no comment
+              exec python3 -m dynamo.vllm
+    Frontend:
+      componentType: frontend
+      extraPodSpec:
+        mainContainer:
+          image: example.com/vllm:1
+# The end.
+"""
+CONVERTED = """\
+# A chat model.
+apiVersion: nvidia.com/v1beta1
+kind: DynamoGraphDeployment
+metadata:
+  name: chat  # also its DNS name
+spec:
+  components:
+  - name: Worker
+    type: worker
+    # Two of them survive the loss of a node.
+    replicas: 2
+    podTemplate:
+      spec:
+        containers:
+        - name: main
+          resources:
+            limits:
+              nvidia.com/gpu: '1'  # of any kind
+          image: example.com/vllm:1
+          args:
+          - |
+            # no comment
+            exec python3 -m dynamo.vllm
+  - name: Frontend
+    type: frontend
+    podTemplate:
+      spec:
+        containers:
+        - name: main
+          image: example.com/vllm:1
+# The end.
+"""
+
+
+def read(text: str) -> Object:
+    (document,) = documents("text", text)
+    value: Object = document.value
+    return value
+
+
+def comments(text: str) -> set[str]:
+    """The comments, each with the line that it is in or above."""
+    lines = [line.strip().removeprefix("- ").replace('"', "'") for line in text.splitlines()]
+    return {
+        " ".join(pair) if pair[0].startswith("#") else pair[0] for pair in pairwise(lines) if "#" in pair[0]
+    }
+
+
+def test_order_and_comments_stay_and_no_annotation_is_added_without_need() -> None:
+    document = read(GRAPH)
+    assert CONVERTED == converted_text(GRAPH, document, in_version(document, "v1beta1"))
+
+
+def test_the_way_back_is_the_same_graph_with_its_comments() -> None:
+    document, later = read(GRAPH), read(CONVERTED)
+    earlier = in_version(later, "v1alpha1")
+    assert document == earlier
+    text = converted_text(CONVERTED, later, earlier)
+    assert comments(GRAPH) == comments(text)
+
+
+def test_a_field_that_only_one_version_has_comes_back() -> None:
+    document = read(GRAPH)
+    document["spec"]["pvcs"] = [
+        {
+            "name": "models",
+            "create": True,
+            "size": "1Gi",
+            "storageClass": "fast",
+            "volumeAccessMode": "ReadWriteMany",
+        }
+    ]
+    later = in_version(document, "v1beta1")
+    assert ("nvidia.com/dgd-spec",) == notes_of(later)
+    assert document["spec"] == in_version(later, "v1alpha1")["spec"]
+
+
+def test_a_mount_of_a_cache_without_a_path_is_no_mount_of_the_container() -> None:
+    document = read(GRAPH)
+    cache: list[Any] = [{"name": "kernels", "useAsCompilationCache": True}]
+    document["spec"]["services"]["Worker"]["volumeMounts"] = cache
+    component = in_version(document, "v1beta1")["spec"]["components"][0]
+    assert {"pvcName": "kernels"} == component["compilationCache"]
+    assert "volumeMounts" not in component["podTemplate"]["spec"]["containers"][0]
+
+
+def test_an_unknown_field_is_a_problem_and_does_not_get_lost() -> None:
+    with pytest.raises(InvalidObject, match=r"spec\.components\[1\]\.replica: unknown field"):
+        in_version(read(CONVERTED.replace("    type: frontend", "    replica: 2")), "v1alpha1")
+
+
+def test_what_the_other_version_would_refuse_has_no_form_in_it() -> None:
+    request = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeploymentRequest",
+        "metadata": {"name": "r"},
+        "spec": {"model": "m"},
+    }
+    with pytest.raises(InvalidObject, match=r"no form in v1alpha1: spec\.profilingConfig"):
+        in_version(request, "v1alpha1")
+
+
+def test_a_graph_reads_and_writes_either_version() -> None:
+    earlier, later = Graph.from_yaml(GRAPH), Graph.from_yaml(CONVERTED)
+    assert earlier == later
+    assert (GRAPH, CONVERTED) == (earlier.to_yaml(), earlier.to_yaml("v1beta1"))
+    assert CONVERTED == later.to_yaml("v1beta1")
+    assert read(CONVERTED) == later.to_dict("v1beta1")
+    assert read(GRAPH) == later.to_dict()
+
+
+def test_a_graph_of_v1beta1_can_be_edited_and_keeps_its_text() -> None:
+    text = Graph.from_yaml(CONVERTED).service("Worker", replicas=3).to_yaml("v1beta1")
+    assert CONVERTED.replace("replicas: 2", "replicas: 3") == text
+
+
+def test_a_graph_does_not_read_what_v1beta1_does_not_have() -> None:
+    with pytest.raises(InvalidObject, match=r"spec\.services: unknown field"):
+        Graph.from_yaml(GRAPH.replace("v1alpha1", "v1beta1"))

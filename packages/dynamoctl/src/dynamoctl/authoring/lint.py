@@ -19,7 +19,7 @@ from rich.text import Text
 
 from dynamo_graphs.ages import counted
 from dynamo_graphs.schema import closed, schema_problems, without
-from dynamo_graphs.versions import unreadable, written_of
+from dynamo_graphs.written import unreadable, written_of
 from dynamo_operator import version
 from dynamo_operator.admission.decide import RULES, ReviewContext, Rules, size_problem
 from dynamo_operator.admission.written import may_be_on_grove, rules_of_written

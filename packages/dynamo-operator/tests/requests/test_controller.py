@@ -178,6 +178,33 @@ async def test_the_results_of_an_earlier_job_are_gone_before_the_next_one_starts
     assert {} == world.server.storage.objects[path_of(api.Output.KIND)]
 
 
+OWN_NAMESPACE = RenderSettings(operator_image="o:1", restricted_namespace=REQUEST.namespace)
+
+
+async def test_the_override_of_a_request_is_merged_into_its_job() -> None:
+    spec = {"model": "m", "backend": "vllm", "profilingConfig": {"profilerImage": "p:1"}}
+    for override, state in (
+        ({"backoffLimit": 0, "parallelism": 2}, "Profiling"),
+        ({"template": {"spec": {"affinity": "x"}}}, "Failed"),
+    ):
+        world = RequestWorld(OWN_NAMESPACE)
+        saved = {"version": 1, "spec": {"overrides": {"profilingJob": override}}}
+        annotations = {"nvidia.com/dgdr-spec": msgspec.json.encode(saved).decode()}
+        world.add(Request.KIND, *REQUEST, spec=spec, annotations=annotations)
+        await world.reconciled()
+        with capture_logs() as logs:
+            request = await world.reconciled()
+        assert state == request.status.state
+        if state == "Failed":
+            text = "spec.overrides.profilingJob.template.spec.affinity must be an object"
+            assert (request.status.message or "").startswith(text)
+            continue
+        job = world.stored(Job.KIND, REQUEST.namespace, names.profiling_job("r"))
+        assert (0, None) == (job["spec"]["backoffLimit"], job["spec"].get("parallelism"))
+        (event,) = [log for log in logs if log.get("reason") == "OverrideIgnored"]
+        assert "spec.overrides.profilingJob.parallelism: ignored: the operator sets it" == event["event"]
+
+
 async def test_a_config_map_of_others_stays_as_it_is() -> None:
     world = await profiled()
     world.add(api.Output.KIND, ELSEWHERE, "curves", data={"a": "theirs"})

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.requests import results
+from dynamo_operator.requests.api import DeploymentOverrides, Output
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
-from dynamo_operator.requests.api import Output
-from kube_runtime.types.meta import Metadata, Object, OwnerReference
+from kube_runtime.types.meta import Key, Metadata, Object, OwnerReference
 from simulated.requests import a_spec
 
 GRAPH = {
@@ -35,6 +35,36 @@ def read(text: str, **more: bool) -> results.ProfilingResult:
 def stream(*documents: object) -> str:
     """Documents as one text."""
     return "\n---\n".join(map(json.dumps, documents))
+
+
+def overriding(override: Object) -> Request:
+    """A request that overrides the generated graph."""
+    spec = {"version": 1, "spec": {"overrides": {"dgd": override}}}
+    return Request(Metadata("r", "n", annotations={"nvidia.com/dgdr-spec": json.dumps(spec)}))
+
+
+def test_the_override_of_a_request_is_merged_into_the_graph() -> None:
+    services = {"Frontend": {"replicas": 3}, "Other": {"replicas": 1}}
+    override = {**GRAPH, "metadata": {"labels": {"a": "b"}}, "spec": {"services": services}}
+    del override["status"]
+    data = {"config_with_planner.yaml": stream(GRAPH)}
+    result = results.read_output(overriding(override), a_spec(), data)
+    assert {"componentType": "frontend", "unknown": {"kept": 1}, "replicas": 3} == (
+        result.graph["spec"]["services"]["Frontend"]
+    )
+    assert {"name": "generated", "labels": {"a": "b"}} == result.graph["metadata"]
+    text = "spec.services.Other: ignored because the generated blueprint has no such service"
+    assert (f"spec.overrides.dgd: {text}",) == result.warnings
+    with pytest.raises(results.BadOutput, match=r"^spec.overrides.dgd: override status is not supported$"):
+        results.read_output(overriding({**GRAPH, "status": {}}), a_spec(), data)
+
+
+def test_an_override_names_the_graph_unless_the_request_does() -> None:
+    request = overriding({**GRAPH, "metadata": {"name": "mine"}})
+    assert Key("n", "mine") == results.target(request, a_spec())
+    named = replace(a_spec(), deployment_overrides=DeploymentOverrides(name="other"))
+    assert Key("n", "other") == results.target(request, named)
+    assert Key("n", "r") == results.target(overriding({**GRAPH, "metadata": []}), a_spec())
 
 
 def merge_bomb() -> str:

@@ -531,13 +531,18 @@ def accepted_spec(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymen
     Raises:
         ValueError: the request has neither.
     """
-    record, accepted = recorded(request), request.status.accepted_spec
-    if record is not None and record.spec == _digest(accepted):
+    if accepted := accepted_text(request):
         with suppress(msgspec.ValidationError, RecursionError):  # of a release with other fields
             return from_json(accepted, DynamoGraphDeploymentRequestSpec)
     if request.spec is None:
         raise ValueError("spec is missing")
     return request.spec
+
+
+def accepted_text(request: DynamoGraphDeploymentRequest) -> msgspec.Raw | None:
+    """The accepted spec in the status; None unless it is the recorded one."""
+    record, accepted = recorded(request), request.status.accepted_spec
+    return accepted if record is not None and record.spec == _digest(accepted) else None
 
 
 def accepted_generation(request: DynamoGraphDeploymentRequest) -> int:

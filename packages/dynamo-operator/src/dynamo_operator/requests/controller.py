@@ -15,10 +15,12 @@ from typing import ClassVar, TypeVar
 from dynamo_operator import labels
 from dynamo_operator.documents import LARGE_TEXT, ONE_AT_A_TIME
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests import api, decide, read, render, results, status
+from dynamo_operator.requests import api, decide, extras, read, render, results, status
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.decide import ActionBlocked, Outcome, RequestInputs, Work
+from dynamo_operator.requests.job_override import overridden_job
 from dynamo_operator.shared.patches import patch_metadata, without_finalizer
+from dynamo_operator.shared.problems import dotted
 from dynamo_operator.shared.report import Reporter, report_unreadable
 from kube_runtime.apply.applier import Applier, Shared, controller_reference, shared_watch
 from kube_runtime.apply.result import Obstructed
@@ -28,10 +30,12 @@ from kube_runtime.cache.informer import Watches
 from kube_runtime.client.client import ABSENT
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import Invalid, NotFound, Refused
+from kube_runtime.merge import MergeError
 from kube_runtime.types.kinds import Job, RoleBinding, ServiceAccount
-from kube_runtime.types.meta import Key, Object, Resource
+from kube_runtime.types.meta import Key, Object, Resource, fitted
 
 T = TypeVar("T")
+_EVENT_CHARACTERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +119,30 @@ class RequestController:
         await self._ensure_account(request)
         base = await self._base(request, inputs.config_maps)
         body = render.profiling_job(request, spec, settings, base)
+        body = self._overridden(request, body)
         body["metadata"]["ownerReferences"] = [controller_reference(request)]
         with self._creating(request, Job.KIND.name, read.job_key(request), body):
             job = await self.reporter.writer.apply(Job, body, force=False, uid=ABSENT)
         message = f"Created Job {job.metadata.name}"
         self.reporter.recorder.event(request, reason="CreateJob", message=message)
         return job
+
+    def _overridden(self, request: Request, body: Object) -> Object:
+        """The Job with the override of the request; what has no effect is an event."""
+        override = extras.accepted(request).overrides.profiling_job
+        if not override:
+            return body
+        from kube_runtime.schema import embedded  # a running operator needs no schemas otherwise
+
+        try:
+            result = overridden_job(body, override, embedded("JobSpec"))
+        except MergeError as error:
+            path = dotted(("spec", "overrides", "profilingJob", *error.path))
+            raise ActionBlocked(f"{path} {error.text}") from error
+        if result.warnings:
+            message = fitted([str(warning) for warning in result.warnings], _EVENT_CHARACTERS, between="; ")
+            self.reporter.recorder.event(request, reason="OverrideIgnored", message=message, warning=True)
+        return result.job
 
     async def _ensure_account(self, request: Request) -> None:
         """Ensure the Job's ServiceAccount; the installation of a restricted operator provides it instead."""

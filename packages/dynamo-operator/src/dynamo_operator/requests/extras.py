@@ -8,9 +8,12 @@ from typing import Literal
 
 import msgspec
 
+from dynamo_operator.requests import api
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.hardware import Hardware
 from dynamo_operator.versions.request import preserved_spec
-from kube_runtime.types.meta import Metadata, Object, Struct, from_plain
+from kube_runtime.types.meta import Metadata, Object, Struct, from_json, from_plain
 
 
 class Load(Struct):
@@ -32,6 +35,13 @@ class Overrides(Struct):
     profiling_job: Object = {}
     dgd: Object | None = None
 
+    @property
+    def graph_name(self) -> str:
+        """The name for the graph; "" if the partial graph has none."""
+        metadata = (self.dgd or {}).get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        return name if isinstance(name, str) else ""
+
 
 class Extras(Struct):
     """The fields, by their names in v1beta1."""
@@ -41,6 +51,32 @@ class Extras(Struct):
     sla: Latency = Latency()
     overrides: Overrides = Overrides()
     search_strategy: Literal["rapid", "thorough"] = "rapid"
+
+
+class _Accepted(Struct):
+    extras: Extras = Extras()
+
+
+def accepted(request: Request) -> Extras:
+    """The extras that count: those of the accepted spec, else the present ones."""
+    text = api.accepted_text(request)
+    return extras_of(request.metadata) if text is None else extras_in(text)
+
+
+def extras_in(accepted_spec: msgspec.Raw) -> Extras:
+    """The extras beside an accepted spec."""
+    with suppress(msgspec.ValidationError, RecursionError):
+        return from_json(accepted_spec, _Accepted).extras
+    return Extras()
+
+
+def with_extras(spec: RequestSpec, metadata: Metadata) -> msgspec.Raw:
+    """The spec as it is accepted, with the extras beside its fields unless there are none."""
+    extras = extras_of(metadata)
+    if extras == Extras():
+        return api.as_text(spec)
+    fields: Object = msgspec.json.decode(msgspec.json.encode(spec))
+    return api.as_text({**fields, "extras": extras})
 
 
 def extras_of(metadata: Metadata) -> Extras:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -26,7 +27,8 @@ _REPLACED: Final = (
 _RESERVED: Final = "nvidia.com/dgd-"
 """Prefix of the annotations that conversion writes."""
 
-_USED_METADATA: Final = ("name", "labels", "annotations")
+_MERGED_METADATA: Final = ("labels", "annotations")
+_USED_METADATA: Final = ("name", *_MERGED_METADATA)
 """Metadata of an override with an effect; the name is that of the graph to create."""
 
 _APPEND: Final[Object] = {"args": "append"}
@@ -37,6 +39,17 @@ _POD: Final = ("podTemplate", "spec")
 
 Schemas: TypeAlias = Mapping[str, Fields]
 """The schema of a graph by its apiVersion."""
+
+
+# A running operator needs no schemas, so they are imported for the first override.
+@cache
+def schemas() -> Schemas:
+    """The schemas of both versions."""
+    from dynamo_operator.graph import v1beta1
+    from kube_runtime.schema import resource_schema
+
+    later = resource_schema(v1beta1.DynamoGraphDeployment)
+    return {V1ALPHA1: resource_schema(DynamoGraphDeployment), V1BETA1: later}
 
 
 class OverrideError(ValueError):
@@ -114,7 +127,7 @@ def _usable_metadata(metadata: Fields, warnings: list[Problem]) -> Object:
     if ignored := sorted(metadata.keys() - set(_USED_METADATA)):
         message = f"ignored identity/runtime fields: {', '.join(ignored)}"
         warnings.append(Problem("metadata", message))
-    used = {name: metadata[name] for name in ("labels", "annotations") if name in metadata}
+    used = {name: metadata[name] for name in _MERGED_METADATA if name in metadata}
     annotations = used.get("annotations")
     if isinstance(annotations, dict):
         if reserved := sorted(key for key in annotations if key.startswith(_RESERVED)):

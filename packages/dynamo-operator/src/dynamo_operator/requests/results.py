@@ -13,9 +13,10 @@ from dynamo_operator import labels, names
 from dynamo_operator.component.api import GROUP, VERSION, WORKER_TYPES
 from dynamo_operator.documents import VALUES_LIMIT, documents
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests import api
+from dynamo_operator.requests import api, extras
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
+from dynamo_operator.requests.graph_override import OverrideError, overridden, schemas
 from dynamo_operator.requests.render import BASE_FILE, model_cache, placement, worker_variables
 from dynamo_operator.shared.problems import later_version
 from kube_runtime.errors import ConfigErrors, DecodeError
@@ -39,19 +40,23 @@ class BadOutput(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ProfilingResult:
-    """A graph and its ConfigMaps; `ignored` are the other documents, as `Kind name`."""
+    """A graph and its ConfigMaps; `ignored` are the other documents, as `Kind name`.
+
+    `without_effect` are warnings about parts of `spec.overrides.dgd`.
+    """
 
     graph: Object
     config_maps: tuple[Object, ...] = ()
     ignored: tuple[str, ...] = ()
+    without_effect: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings for the user about the output."""
         if not self.ignored:
-            return ()
+            return self.without_effect
         skipped = ", ".join(self.ignored[:_NAMED])
-        return (f"Only ConfigMaps are created with the graph; skipped: {skipped}",)
+        return (f"Only ConfigMaps are created with the graph; skipped: {skipped}", *self.without_effect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +151,8 @@ _REFERENCES = frozenset(("configMap", "configMapRef", "configMapKeyRef"))
 def target(request: Request, spec: RequestSpec) -> Key:
     """Namespace and name of the graph, whether or not it exists."""
     metadata, overrides = request.metadata, spec.deployment_overrides
-    name = (overrides.name if overrides else None) or metadata.name
+    given = (overrides.name if overrides else None) or extras.accepted(request).overrides.graph_name
+    name = given or metadata.name
     return Key((overrides.namespace if overrides else None) or metadata.namespace, name)
 
 
@@ -360,14 +366,27 @@ def read_output(request: Request, spec: RequestSpec, data: Mapping[str, str]) ->
             ignored.append(f"{document['kind']} {_name(document)}".strip())
     if not graphs:
         raise _no_graph(file, "no DynamoGraphDeployment found in YAML content")
-    graph = completed(_graph(file, graphs[-1], name), spec)
+    generated, without_effect = _graph(file, graphs[-1], name), tuple[str, ...]()
+    if override := extras.accepted(request).overrides.dgd:
+        generated, without_effect = _overridden(file, generated, override)
+    graph = completed(generated, spec)
     size = len(msgspec.json.encode(config_maps))
     if size > ADDITIONAL_LIMIT_BYTES:
         raise BadOutput(
             f"ConfigMaps of the graph have {size} bytes as JSON (limit {ADDITIONAL_LIMIT_BYTES}, "
             "so that they fit in the status): reduce them, or store them separately"
         )
-    return ProfilingResult(graph, tuple(config_maps), tuple(ignored))
+    return ProfilingResult(graph, tuple(config_maps), tuple(ignored), without_effect)
+
+
+def _overridden(file: str, graph: Object, override: Object) -> tuple[Object, tuple[str, ...]]:
+    try:
+        result = overridden(graph, override, schemas())
+    except OverrideError as error:
+        raise BadOutput(f"spec.overrides.dgd: {error}") from error
+    name: str = graph["metadata"]["name"]
+    warnings = (f"spec.overrides.dgd: {warning.path}: {warning.message}" for warning in result.warnings)
+    return _graph(file, result.graph, name), tuple(warnings)
 
 
 _UNPRINTABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")

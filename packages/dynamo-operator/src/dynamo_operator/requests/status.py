@@ -21,6 +21,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as R
 from dynamo_operator.requests.api import RequestConditionType as Type
 from dynamo_operator.requests.api import RequestReason as Reason
 from dynamo_operator.requests.api import RequestState as State
+from dynamo_operator.requests.extras import with_extras
 from dynamo_operator.requests.results import ProfilingProgress, ProfilingResult
 from dynamo_operator.shared.conditions import POD_REASONS, GraphReason, GraphState, StatusEvent
 from kube_runtime.types.kinds import ContainerStatus, Job
@@ -116,7 +117,7 @@ def accepted(request: Request, spec: RequestSpec) -> RequestReport:
         if condition(request.status.conditions, type_)
     ]
     conditions = [request_condition(request, *step) for step in steps]
-    generation, accepted_spec = request.metadata.generation, api.as_text(spec)
+    generation, accepted_spec = request.metadata.generation, with_extras(spec, request.metadata)
     status = RequestStatus(observed_generation=generation, backend=spec.backend, accepted_spec=accepted_spec)
     anew, message = replace(request, status=status), "Profiling is about to start"
     status = request_status(anew, State.PENDING, *conditions, message=message)

@@ -14,6 +14,7 @@ from dynamo_operator.documents import DEPTH_LIMIT, is_deep
 from dynamo_operator.requests.api import OWN_VARIABLES, DeploymentOverrides, is_variable
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
+from dynamo_operator.requests.extras import extras_in, extras_of
 from dynamo_operator.requests.render import OUTPUT_FOLDER, profiler_config_bytes, section_of
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.inert import inert_warnings
@@ -64,12 +65,14 @@ def request_problems(
 def request_update_problems(old: Request, new: Request) -> Iterator[Problem]:
     """Refuse a change of the spec once profiling has started, except back to the accepted spec."""
     state = old.status.state or ""
-    if old.spec == new.spec or state in _CHANGEABLE:
+    extras = extras_of(new.metadata)
+    is_same = old.spec == new.spec and extras_of(old.metadata) == extras
+    if is_same or state in _CHANGEABLE:
         return
     accepted = None  # none yet, or a user has edited the status
     with suppress(msgspec.ValidationError):
         accepted = from_json(old.status.accepted_spec, RequestSpec)
-    if new.spec is None or new.spec != accepted:
+    if new.spec is None or new.spec != accepted or extras != extras_in(old.status.accepted_spec):
         message = (
             f"spec cannot be modified in state '{state}': DynamoGraphDeploymentRequest is immutable once "
             "profiling starts. Create a new resource with a different name instead"
@@ -124,6 +127,8 @@ def _problems(request: Request, settings: RenderSettings) -> Iterator[Problem]:
         yield Problem(f"{PROFILING}.profilerImage", message, ProblemKind.REQUIRED)
     yield from _config_problems(profiling.config or {})
     yield from _reference_problems(spec)
+    if name := extras_of(request.metadata).overrides.graph_name:
+        yield from name_problems(name, "spec.overrides.dgd.metadata.name", "a graph")
     for path, message in _forbidden(request.metadata.namespace, spec, settings):
         yield Problem(path, message, ProblemKind.FORBIDDEN)
     yield from _size_problems(spec, request.metadata.namespace)

@@ -27,7 +27,6 @@ INERT_COMPONENT: Final = ("frontendSidecar", "experimental.grove.forceScalingGro
 
 INERT_REQUEST: Final = (
     "hardware",
-    "overrides.dgd",
     "searchStrategy",
     "sla.e2eLatency",
     "workload.concurrency",

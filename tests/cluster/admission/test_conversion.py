@@ -1,0 +1,194 @@
+"""Both versions on a real API server: what is written in one is read in the other, by any request."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+
+from cluster.admission.conftest import NAMESPACE, SECRET_NAME, Install, Installation
+from cluster.admission.front import front
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import graph, worker
+from cluster.world import ADAPTER, GRAPH, Refused, World
+from devcluster.components import KubectlError
+from dynamo_operator.admission.definitions import CONVERTED
+from dynamo_operator.crds import custom_resource_definitions
+from dynamo_operator.features.scaling import v1beta1 as adapter
+from dynamo_operator.graph import v1beta1 as later
+from dynamo_operator.shared.cluster import ServingSecret
+from kube_runtime.crd import ConversionWebhook
+from kube_runtime.types.kinds import CustomResourceDefinition
+from kube_runtime.types.meta import Object
+from kube_runtime.wire import path_of
+
+LATER_GRAPH = later.DynamoGraphDeployment.KIND
+LATER_ADAPTER = adapter.DynamoGraphDeploymentScalingAdapter.KIND
+IMAGE = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1"
+GRAPHS = "dynamographdeployments"
+NAMES = [str(type_.KIND) for type_ in CONVERTED]
+VERSIONS = ("v1alpha1", "v1beta1")
+MANY = 60
+
+
+def component(name: str, type_: str, **fields: object) -> Object:
+    containers = [{"name": "main", "image": IMAGE, "command": ["python3", "-m", "dynamo.vllm"]}]
+    return {"name": name, "type": type_, "podTemplate": {"spec": {"containers": containers}}, **fields}
+
+
+def idle(name: str) -> Object:
+    """A graph without pods."""
+    return graph(name, Frontend={**graph()["spec"]["services"]["Frontend"], "replicas": 0})
+
+
+def later_graph(name: str = "chat", **fields: object) -> Object:
+    components = [component("Frontend", "frontend"), component("Decode", "decode", **fields)]
+    return {"metadata": {"name": name}, "spec": {"components": components}}
+
+
+def apply(kinds: ControlPlane, *items: Object) -> None:
+    body = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    kinds.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", input=body)
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def stored(request: pytest.FixtureRequest) -> str:
+    """The version in which objects are stored."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def converting(kinds: ControlPlane, install: Install, stored: str) -> Iterator[Installation]:
+    """An operator that converts; afterwards the CRDs have one version again."""
+    with front() as address:
+        webhook = ConversionWebhook(url=f"https://127.0.0.1:{address.port}/convert")
+        apply(kinds, *custom_resource_definitions(webhook, stored))
+        with install(url_port=address.port) as found:
+            address.backends = [found.port]
+            kinds.world("default").until(lambda: bundles(found) == found.bundles() != {""})
+            yield found
+    for name in NAMES:
+        status = json.dumps({"status": {"storedVersions": ["v1alpha1"]}})
+        kinds.kubectl("patch", "crd", name, "--subresource=status", "--type=merge", f"--patch={status}")
+    apply(kinds, *custom_resource_definitions())
+
+
+def bundles(found: Installation) -> set[str]:
+    """The CAs by which the API server calls conversions."""
+    definitions = [found.asker.get(path_of(CustomResourceDefinition.KIND, "", name)).body for name in NAMES]
+    clients = [each["spec"]["conversion"]["webhook"]["clientConfig"] for each in definitions]
+    return {each.get("caBundle", "") for each in clients}
+
+
+@pytest.fixture
+def world(converting: Installation, world: World) -> Iterator[World]:
+    yield world
+    for kind in (GRAPH, LATER_GRAPH):
+        for each in world.list(kind):
+            world.delete(kind, each["metadata"]["name"])
+
+
+def test_a_graph_of_one_version_is_read_in_the_other(world: World, kubectl: Callable[..., str]) -> None:
+    world.apply(GRAPH, {"apiVersion": "nvidia.com/v1alpha1", "kind": GRAPH.name, **graph("old")})
+    components = world.read(LATER_GRAPH, "old")["spec"]["components"]
+    assert [("Decode", "decode"), ("Frontend", "frontend"), ("Prefill", "prefill")] == [
+        (each["name"], each["type"]) for each in components
+    ]
+    assert {"nvidia.com/gpu": "1"} == components[0]["podTemplate"]["spec"]["containers"][0]["resources"][
+        "limits"
+    ]
+    world.apply(
+        LATER_GRAPH, {"apiVersion": LATER_GRAPH.api_version, "kind": GRAPH.name, **later_graph("new")}
+    )
+    services = world.read(GRAPH, "new")["spec"]["services"]
+    assert ("worker", "decode") == (
+        services["Decode"]["componentType"],
+        services["Decode"]["subComponentType"],
+    )
+    for version in VERSIONS:
+        names = kubectl("get", f"{GRAPHS}.{version}.nvidia.com", "--output=name").split()
+        assert [f"dynamographdeployment.nvidia.com/{name}" for name in ("new", "old")] == names
+
+
+def test_a_refusal_names_the_field_in_either_version(world: World, kubectl: Callable[..., str]) -> None:
+    body = {"apiVersion": LATER_GRAPH.api_version, "kind": GRAPH.name, **later_graph(replicas=-1)}
+    with pytest.raises(KubectlError, match=r"spec.components\[1\].replicas"):
+        kubectl("apply", "--filename=-", input=json.dumps(body))
+
+
+def test_many_graphs_are_listed_in_both_versions(
+    kinds: ControlPlane, world: World, kubectl: Callable[..., str]
+) -> None:
+    bodies = [{"apiVersion": GRAPH.api_version, "kind": GRAPH.name, **idle(f"g{n}")} for n in range(MANY)]
+    kubectl("create", "--filename=-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies}))
+    for version in VERSIONS:
+        listed = kinds.kubectl("get", f"{GRAPHS}.{version}.nvidia.com", "--all-namespaces", "--output=name")
+        assert MANY == len(listed.split())
+
+
+def test_two_managers_apply_in_two_versions(world: World) -> None:
+    whole = {"apiVersion": LATER_GRAPH.api_version, "kind": GRAPH.name, **later_graph()}
+    world.apply(LATER_GRAPH, whole, "team")
+    replicas = {"services": {"Decode": {"replicas": 3}}}
+    part = {
+        "apiVersion": GRAPH.api_version,
+        "kind": GRAPH.name,
+        "metadata": {"name": "chat"},
+        "spec": replicas,
+    }
+    found = world.apply(GRAPH, part, "autoscaler")["spec"]["services"]["Decode"]
+    assert (3, IMAGE) == (found["replicas"], found["extraPodSpec"]["mainContainer"]["image"])
+    (_, decode) = world.apply(LATER_GRAPH, whole, "team")["spec"]["components"]
+    assert (3, IMAGE) == (decode["replicas"], decode["podTemplate"]["spec"]["containers"][0]["image"])
+
+
+def test_an_adapter_is_scaled_in_both_versions(world: World, kubectl: Callable[..., str]) -> None:
+    decode = worker("decode", scalingAdapter={"enabled": True})
+    world.create(GRAPH, graph("chat", Frontend={**graph()["spec"]["services"]["Frontend"]}, Decode=decode))
+    world.eventually(ADAPTER, "chat-decode")
+    for kind, other, replicas in ((ADAPTER, LATER_ADAPTER, 2), (LATER_ADAPTER, ADAPTER, 3)):
+        target = f"{kind.plural}.{kind.version}.nvidia.com/chat-decode"
+        kubectl("scale", target, f"--replicas={replicas}")
+        assert replicas == world.read(other, "chat-decode")["spec"]["replicas"]
+    world.eventually(GRAPH, "chat", lambda found: found["spec"]["services"]["Decode"]["replicas"] == 3)
+
+
+def test_a_change_is_watched_in_both_versions(world: World) -> None:
+    world.create(LATER_GRAPH, later_graph())
+    before = world.version()
+    labelled = world.patch(GRAPH, "chat", {"metadata": {"labels": {"team": "a"}}})
+    until = labelled["metadata"]["resourceVersion"]
+    for kind in (GRAPH, LATER_GRAPH):
+        changes = [change["object"] for change in world.changes(kind, since=before, until=until)]
+        assert {kind.api_version} == {each["apiVersion"] for each in changes}
+        assert any(each["metadata"].get("labels", {}).get("team") == "a" for each in changes)
+
+
+def test_a_new_certificate_is_trusted_in_every_crd(world: World, converting: Installation) -> None:
+    before = bundles(converting)
+    converting.asker.delete(ServingSecret.KIND, NAMESPACE, SECRET_NAME)
+    world.until(lambda: before != bundles(converting) == converting.bundles())
+    world.until(lambda: _is_listed(world))
+
+
+def _is_listed(world: World) -> bool:
+    with suppress(Refused):  # until the API server has loaded the new bundle
+        return world.list(GRAPH) == world.list(LATER_GRAPH) == []
+    return False
+
+
+def test_while_no_operator_runs_the_stored_version_is_served(
+    world: World, converting: Installation, stored: str, kubectl: Callable[..., str]
+) -> None:
+    kinds = {GRAPH.version: GRAPH, LATER_GRAPH.version: LATER_GRAPH}
+    world.create(LATER_GRAPH, later_graph())
+    converting.process.kill()
+    try:
+        assert "chat" == world.read(kinds[stored], "chat")["metadata"]["name"]
+        (other,) = {*VERSIONS} - {stored}
+        with pytest.raises(KubectlError, match="conversion webhook"):
+            kubectl("get", f"{GRAPHS}.{other}.nvidia.com", "chat")
+    finally:
+        converting.process.start()
+        converting.process.says("webhooks are ready")
+    assert "chat" == world.read(kinds[other], "chat")["metadata"]["name"]

@@ -184,8 +184,10 @@ def _broken(
         grove = may_be_on_grove(seen, at)
         problems = chain(map(written.problem, problems), own.problems(written.written, grove))
         warnings = chain(map(written.problem, warnings), own.warnings(written.written))
-    yield from (("error", problem) for problem in dict.fromkeys(problems))
-    yield from (("warning", problem) for problem in dict.fromkeys(warnings))
+    for problem in dict.fromkeys(problems):
+        yield "error", problem
+    for problem in dict.fromkeys(warnings):
+        yield "warning", problem
 
 
 def errors_of(manifest: Manifest, namespace: str, settings: RenderSettings) -> list[ConfigError]:

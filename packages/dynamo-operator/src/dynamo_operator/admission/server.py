@@ -30,7 +30,6 @@ from dynamo_operator.admission.review import Decisions, NotAReview, Request, ans
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.problems import Problem, ProblemKind
-from dynamo_operator.versions.review import Conversion, NotAConversion, conversion_in
 from kube_runtime.apply.suppression import Recent
 from kube_runtime.client.client import Client
 from kube_runtime.errors import ConfigError, OperatorError
@@ -387,7 +386,7 @@ class WebhookServer:
             except (ShareExhausted, TimeoutError):
                 response = web.Response(status=503, text="too many requests in progress, retry later\n")
                 response.force_close()
-            except (NotAReview, NotAConversion) as error:
+            except NotAReview as error:
                 response = web.Response(status=400, text=f"{error}\n")
             if self._is_ending:
                 response.force_close()
@@ -396,7 +395,13 @@ class WebhookServer:
         return handle
 
     async def _convert(self, body: bytes, client: str) -> web.Response:  # noqa: ARG002  # any client may
-        conversion, loop = Conversion(conversion_in(body)), asyncio.get_running_loop()
+        # Not imported where one version is served: it would be a tenth of the lines of a running operator.
+        from dynamo_operator.versions.review import Conversion, NotAConversion, conversion_in
+
+        try:
+            conversion, loop = Conversion(conversion_in(body)), asyncio.get_running_loop()
+        except NotAConversion as error:
+            raise NotAReview(str(error)) from error
         while (answer := await loop.run_in_executor(self._converter, conversion.answer)) is None:
             pass
         if conversion.failure:

@@ -142,7 +142,7 @@ def _translations(discovered: Object) -> dict[Kind, Translation]:
     kinds = [kind for kind in _CONVERTED if hashes.get(kind.plural) == _hash_of(kind)]
     if not kinds:
         return {}
-    from dynamo_operator.versions.stored import translations
+    from dynamo_operator.process.stored_versions import translations
 
     _log.info("stored in v1beta1", kinds=[str(kind) for kind in kinds])
     return translations(kinds)

@@ -8,12 +8,15 @@ from typing import Literal
 
 import msgspec
 
+from dynamo_operator.component.api import GROUP
 from dynamo_operator.requests import api
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.hardware import Hardware
-from dynamo_operator.versions.request import preserved_spec
 from kube_runtime.types.meta import Metadata, Object, Struct, from_json, from_plain
+
+SAVED = f"{GROUP}/dgdr-spec"
+"""The annotation in which conversion preserves what v1alpha1 has no fields for."""
 
 
 class Load(Struct):
@@ -81,6 +84,10 @@ def with_extras(spec: RequestSpec, metadata: Metadata) -> msgspec.Raw:
 
 def extras_of(metadata: Metadata) -> Extras:
     """The extras of a request; none where the annotation is missing or not one that conversion wrote."""
+    if SAVED not in metadata.annotations:
+        return Extras()
+    from dynamo_operator.versions.request import preserved_spec  # only for clusters with two versions
+
     with suppress(msgspec.ValidationError):
         return from_plain(preserved_spec({"annotations": metadata.annotations}), Extras)
     return Extras()

@@ -16,7 +16,6 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests import api, extras
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
-from dynamo_operator.requests.graph_override import OverrideError, overridden, schemas
 from dynamo_operator.requests.render import BASE_FILE, model_cache, placement, worker_variables
 from dynamo_operator.shared.problems import later_version
 from kube_runtime.errors import ConfigErrors, DecodeError
@@ -380,6 +379,9 @@ def read_output(request: Request, spec: RequestSpec, data: Mapping[str, str]) ->
 
 
 def _overridden(file: str, graph: Object, override: Object) -> tuple[Object, tuple[str, ...]]:
+    # With the conversion of versions, which most operators do not need.
+    from dynamo_operator.requests.graph_override import OverrideError, overridden, schemas
+
     try:
         result = overridden(graph, override, schemas())
     except OverrideError as error:

@@ -5,8 +5,8 @@ import msgspec
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.process.stored_versions import StoredInV1beta1
 from dynamo_operator.versions.conversion import convert
-from dynamo_operator.versions.stored import StoredInV1beta1
 from kube_runtime.types.meta import Object, Resource
 from kube_runtime.wire import decode
 

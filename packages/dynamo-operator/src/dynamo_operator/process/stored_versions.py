@@ -12,6 +12,7 @@ from msgspec import Raw
 
 from dynamo_operator.component.api import GROUP, LATER
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.seen import seen
 from dynamo_operator.versions.conversion import convert
 from kube_runtime.apply.suppression import Recent
@@ -61,7 +62,13 @@ class StoredInV1beta1:
         self._specs = Recent[_Spec](REMEMBERED)
 
     def read(self, raw: bytes | Raw) -> bytes:
-        """A stored object in v1alpha1, with its metadata as they are. Raises ConversionError."""
+        """A stored object in v1alpha1. Raises ConversionError.
+
+        Only the metadata of requests are converted: what v1beta1 alone has is kept in an annotation of
+        theirs, and read there. Those of the other kinds are as they are.
+        """
+        if self._kind == DynamoGraphDeploymentRequest.KIND:
+            return msgspec.json.encode(convert(from_json(raw, Object), self._kind.api_version))
         document = from_json(raw, _Document)
         metadata = from_json(document.metadata, _Metadata)
         parts = [self._head, bytes(document.metadata)]

@@ -277,7 +277,8 @@ def with_fields(target: Object, fields: Object) -> Object:
 
 def _in_version(document: Object, version: "Version") -> Object:
     """Raises: InvalidObject."""
-    from dynamo_graphs.versions import has_versions, in_version, unreadable
+    from dynamo_graphs.versions import has_versions, in_version
+    from dynamo_graphs.written import unreadable
     from dynamo_operator.versions.shapes import ConversionError
 
     if document.get("apiVersion") == f"{GROUP}/{version}" or not has_versions(document):

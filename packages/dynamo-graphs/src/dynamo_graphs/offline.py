@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dynamo_graphs.schema import schema_problems
-from dynamo_graphs.versions import unreadable, written_of
+from dynamo_graphs.written import unreadable, written_of
 from dynamo_operator import names, version
 from dynamo_operator.admission.written import rules_of_written
 from dynamo_operator.component import decide as components

@@ -4,14 +4,15 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
 from dynamo_graphs.objects import InvalidObject
+from dynamo_graphs.offline import expanded, installed_settings
 from dynamo_graphs.schema import schema_problems
 from dynamo_operator.component.api import GROUP, DynamoComponentDeployment
-from dynamo_operator.crds import KINDS, defaulted, is_later
+from dynamo_operator.crds import KINDS, is_later
+from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import SERVED, Problem
 from dynamo_operator.shared.seen import seen
 from dynamo_operator.shared.written import Written
 from dynamo_operator.versions.conversion import convert
-from dynamo_operator.versions.shapes import ConversionError
 from kube_runtime.types.meta import Object
 
 Version: TypeAlias = Literal["v1alpha1", "v1beta1"]
@@ -87,22 +88,6 @@ def notes_of(document: Object) -> tuple[str, ...]:
     return tuple(name for name in _PRESERVING if name in _annotations(document))
 
 
-def written_of(document: Object) -> Written | None:
-    """A document of v1beta1, with the defaults of the API server, and as we compute with it; None for others.
-
-    Raises: ConversionError.
-    """
-    if not is_later(document):
-        return None
-    stored = defaulted(document)
-    return Written(stored, seen(stored))
-
-
-def unreadable(error: ConversionError) -> Problem:
-    """The problem of a document that cannot be converted."""
-    return Problem(error.path or "document", error.problem)
-
-
 _FIRST: Final = ("apiVersion", "kind", "metadata", "spec")
 _FIRST_OF_PART: Final = ("name", "type", "componentType", "subComponentType", "replicas")
 
@@ -165,9 +150,6 @@ def _converts_same(first: Object, second: Object) -> bool:
 # The same pods from other fields, such as `envs` and those of the main container, are the same.
 def _renders_same(first: Object, second: Object) -> bool:
     """Whether the operator would create the same for two objects of v1beta1."""
-    from dynamo_graphs.offline import expanded, installed_settings  # it reads documents by this module
-    from dynamo_operator.shared.cluster import Facts
-
     if _is_same(*(seen(it) for it in (first, second))):
         return True
     facts, settings = Facts(lws_served=True, istio_served=True), installed_settings()

@@ -2,16 +2,21 @@
 
 import asyncio
 from datetime import UTC, datetime
+from http import HTTPStatus
 
 import pytest
 
+from dynamo_graphs import InvalidObject
 from dynamo_graphs.history import Revision
 from dynamo_graphs.reader import Reading, Target
+from dynamo_operator.documents import documents
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.conditions import Stated
-from dynamoctl.change.apply import _history_lines, _ready
+from dynamoctl.authoring.manifest import Manifest
+from dynamoctl.change.apply import _history_lines, _ready, _served
 from dynamoctl.screen import plain
 from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import ConfigError, NotFound
 from kube_runtime.types.meta import Key, Object
 from kube_runtime.wire import path_of
 from simulated.clock import on_simulated_clock
@@ -76,3 +81,59 @@ def test_each_change_of_a_history_has_a_line_of_its_own() -> None:
         line.split() for line in (head, first, current)
     ]
     assert [*(f"  {change}" for change in changes[:3]), "  and 2 more"] == below
+
+
+class Serving:
+    """A client of an API server that serves these versions of nvidia.com."""
+
+    def __init__(self, *versions: str) -> None:
+        self.versions = versions
+
+    async def get_json(self, *path: str) -> Object:
+        if path[-1] not in self.versions:
+            raise NotFound(HTTPStatus.NOT_FOUND, "NotFound", "not found")
+        resource = {"name": KIND.plural, "kind": KIND.name, "namespaced": True}
+        return {"resources": [resource]}
+
+
+def later(extra: str = "") -> Manifest:
+    (document,) = documents("chat.yaml", LATER + extra)
+    return Manifest(document.value, document)
+
+
+LATER = """\
+apiVersion: nvidia.com/v1beta1
+kind: DynamoGraphDeployment
+metadata: {name: chat}
+spec:
+  components:
+  - name: Frontend
+    type: frontend
+"""
+
+
+def reading(*versions: str) -> Reading:
+    at = Reading(Server())
+    at.client = Serving(*versions)  # type: ignore[assignment]  # of the client, discovery alone is used
+    return at
+
+
+async def test_a_file_of_v1beta1_is_sent_as_it_is_where_that_is_served() -> None:
+    kind, body = await _served(reading("v1alpha1", "v1beta1"), later())
+    assert ("v1beta1", later().value) == (kind.version, body)
+
+
+async def test_a_file_of_v1beta1_is_converted_where_that_is_not_served() -> None:
+    kind, body = await _served(reading("v1alpha1"), later())
+    assert ("v1alpha1", "nvidia.com/v1alpha1") == (kind.version, body["apiVersion"])
+    assert {"Frontend": {"componentType": "frontend"}} == body["spec"]["services"]
+
+
+async def test_a_file_with_a_typo_is_not_converted() -> None:
+    with pytest.raises(InvalidObject, match="unknown field"):
+        await _served(reading("v1alpha1"), later("    replica: 2\n"))
+
+
+async def test_without_any_version_the_one_of_the_file_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"nvidia\.com/v1beta1 DynamoGraphDeployment is not served"):
+        await _served(reading(), later())

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from dynamo_graphs.ages import counted
 from dynamo_graphs.schema import closed, schema_problems, without
-from dynamo_graphs.versions import unreadable, written_of
+from dynamo_graphs.written import unreadable, written_of
 from dynamo_operator import version
 from dynamo_operator.admission.decide import RULES, ReviewContext, Rules, size_problem
 from dynamo_operator.admission.written import may_be_on_grove, rules_of_written
@@ -184,8 +184,10 @@ def _broken(
         grove = may_be_on_grove(seen, at)
         problems = chain(map(written.problem, problems), own.problems(written.written, grove))
         warnings = chain(map(written.problem, warnings), own.warnings(written.written))
-    yield from (("error", problem) for problem in dict.fromkeys(problems))
-    yield from (("warning", problem) for problem in dict.fromkeys(warnings))
+    for problem in dict.fromkeys(problems):
+        yield "error", problem
+    for problem in dict.fromkeys(warnings):
+        yield "warning", problem
 
 
 def errors_of(manifest: Manifest, namespace: str, settings: RenderSettings) -> list[ConfigError]:

@@ -486,6 +486,8 @@ class CertificateRotation(Rotation):
             await self._configuration.trust(stored.authorities)
             await self._definitions.trust(stored.authorities)
             self._written = stored.authorities
+        elif stored.authorities is not None:
+            await self._definitions.trust(stored.authorities)
 
     async def _check(self) -> tuple[str, ...]:
         if self._configuration.entries() is None:

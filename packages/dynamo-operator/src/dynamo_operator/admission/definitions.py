@@ -66,6 +66,7 @@ class Definitions:
         self._cache = cache
         self._configuration = configuration
         self._read: dict[str, ConvertedDefinition] = {}
+        self._applied: dict[str, Object] = {}
         self._has_logged = False
 
     def subscribe(self, handler: Handler[CustomResourceDefinition]) -> None:
@@ -108,22 +109,22 @@ class Definitions:
     # All of `spec.conversion` is applied, as it was read: with only the CA bundle of ours left in it, a CRD
     # with one version could not be applied afterwards.
     async def trust(self, authorities: bytes) -> None:
-        """Write the CA bundle into each conversion by us, unless it has it.
+        """Write the CA bundle into each conversion by us, unless this process has.
 
         Raises: OperatorError, such as Conflict: a CRD has changed since it was read.
         """
         bundle = base64.b64encode(authorities).decode()
         for definition, client in self._ours():
-            if client.ca_bundle == bundle:
-                continue
+            conversion = _trusting(definition.spec.conversion, bundle)
+            if client.ca_bundle == bundle and self._applied.get(definition.metadata.name) == conversion:
+                continue  # otherwise fields that others have changed since are not applied by us
             name, version = definition.metadata.name, definition.metadata.resource_version
             metadata = {"name": name, "resourceVersion": version}
-            spec = {"conversion": _trusting(definition.spec.conversion, bundle)}
-            desired = definition.KIND.manifest(metadata, spec=spec)
+            desired = definition.KIND.manifest(metadata, spec={"conversion": conversion})
             uid = definition.metadata.uid
             self._read.pop(name)  # it has changed, or is written now
             written = await self._client.apply(ConvertedDefinition, desired, force=True, uid=uid)
-            self._read[name] = written
+            self._read[name], self._applied[name] = written, conversion
             _log.info("wrote the CA bundle of conversions", definition=name)
 
     def _ours(self) -> list[tuple[ConvertedDefinition, WebhookClient]]:

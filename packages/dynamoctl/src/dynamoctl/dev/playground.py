@@ -51,6 +51,7 @@ from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Object
 
 _IN_THE_CLUSTER = frozenset(("Deployment", "PodDisruptionBudget", "Service"))
+_DEFINITION = "CustomResourceDefinition"
 _CONFIGURATION = "ValidatingWebhookConfiguration"
 _LOOPBACK = "127.0.0.1"
 HEALTH_FLAG = "--health-probe-bind-address="
@@ -364,20 +365,21 @@ def restart(instance: Instance, progress: ProgressReporter) -> None:
     """
     stop([instance.companion])
     _start_operator(instance, progress)
-    if _is_serving_both(instance):
-        _serve_both(instance)  # at another port
 
 
 def _start_operator(instance: Instance, progress: ProgressReporter) -> None:
     if instance.status().version is None:
         advice = f"is not running; start it with: dynamoctl dev up {instance.name}"
         raise ConfigError(instance.name, advice)
+    is_serving_both = _is_serving_both(instance)
     with instance.installing(progress):
         health = _port(instance, HEALTH_FLAG)
         if health is None:
             progress.step("starting the operator")
             health = _launch(instance, progress)
         _wait(instance, health)
+    if is_serving_both:
+        _serve_both(instance)
 
 
 _PLACEHOLDER = ("secret", "hf-token-secret", "--namespace=default")
@@ -389,7 +391,9 @@ def _launch(instance: Instance, progress: ProgressReporter) -> int:
         kind, *name = _PLACEHOLDER
         instance.kubectl("create", kind, "generic", *name, "--from-literal=HF_TOKEN=placeholder")
     ports = Ports(*free_ports(3, reserved=instance.ports))
-    installed = _list([*objects(ports), *pod_policies()])
+    is_serving_both = _is_serving_both(instance)
+    kept = [body for body in objects(ports) if not (is_serving_both and body["kind"] == _DEFINITION)]
+    installed = _list([*kept, *pod_policies()])
     instance.kubectl(*("apply", "--server-side", "--force-conflicts", "--filename=-"), stdin=installed)
     kubeconfig = instance.service_account_kubeconfig(NAMESPACE, account(), duration=_TOKEN_LIFE)
     network = egress.subnet(urlsplit(instance.server).port or 0)

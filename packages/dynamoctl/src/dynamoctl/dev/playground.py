@@ -401,7 +401,7 @@ def _launch(instance: Instance, progress: ProgressReporter) -> int:
 
 
 def _is_serving_both(instance: Instance) -> bool:
-    if instance.status().version is None:
+    if not instance.exists or instance.status().version is None:
         return False
     name = str(DynamoGraphDeployment.KIND)
     versions = ("--output=jsonpath={.spec.versions[*].name}", "--ignore-not-found")

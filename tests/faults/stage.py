@@ -140,7 +140,8 @@ class Stage:
                 log = second.log.read_text()[-LOG_SHOWN:]
                 raise AssertionError(f"{error}\nthe second operator {how}:\n{log}") from error
             assert second.ended is None, second.log.read_text()
-            assert '"level": "error"' not in second.log.read_text()
+            errors = [line for line in second.log.read_text().splitlines() if '"level": "error"' in line]
+            assert not errors, errors[0]
         replaced = [each for each in calm.kept if before.uids[each] != after.uids.get(each)]
         assert [] == replaced, f"deleted and made again: {replaced}"
         deleted = deletions(self.proxy.writes_in(world.namespace)[begun:], world)

@@ -34,6 +34,7 @@ _REPLICA_SET = re.compile(rf"(?<=-){_SAFE}{{8,10}}(-{_SAFE}{{5}})?\b")
 """What a Deployment adds to the names of its ReplicaSets, and a ReplicaSet to those of its pods."""
 
 _ENDPOINT_SLICE = re.compile(rf"(?<=EndpointSlice )(\S+-){_SAFE}{{5}}\b")
+_NODE = re.compile(r"\bgpu-[0-3]\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
@@ -82,7 +83,7 @@ class Terminal:
 
 def _normalized(text: str) -> str:
     """The text without what is random, and with one time, in as many columns."""
-    text = _REPLICA_SET.sub(lambda found: re.sub(r"[^-]", "*", found[0]), text)
+    text = _REPLICA_SET.sub(lambda found: re.sub(r"[^-]", "*", found[0]), _NODE.sub("gpu-*", text))
     return _TIME.sub("2026-11-23T12:00:00Z", _ENDPOINT_SLICE.sub(r"\1*****", text))
 
 

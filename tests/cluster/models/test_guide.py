@@ -40,7 +40,7 @@ def test_the_page_works_from_its_beginning_to_its_end(
         else:
             for line in text.splitlines():
                 if line.startswith("$ dynamoctl chat "):
-                    continue  # no frontend runs here; `docs/local-control-plane.md` asks a LoRA in a playground
+                    continue  # no frontend runs here, as it does in a playground
                 printed.append(kubectl(*command(line)))
                 _until_both_are_known(line, world)
                 _check(line, printed[-1], world, fleet)

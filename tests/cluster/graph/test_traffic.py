@@ -1,9 +1,9 @@
 """`dynamoctl chat`, `curl` and `port-forward` through the proxy of a real API server."""
 
 import json
-import socket
 import urllib.request
 from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -11,6 +11,7 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.person import Person
 from cluster.world import GRAPH, PATIENCE_SECONDS, World
+from devcluster.kubelet import egress
 from dynamo_graphs import Cluster
 from dynamo_graphs.reader import Missing
 from kube_runtime.types.kinds import Pod, Service
@@ -30,19 +31,13 @@ def token(text: str) -> bytes:
 HELLO = Pace(lines=(token("Hello "), token("there"), b"data: [DONE]\n\n"))
 
 
-def own_address() -> str:
-    """An address of this machine that the API server accepts as an endpoint: not a loopback one."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))  # sends nothing
-        return str(probe.getsockname()[0])
-
-
 @pytest.fixture
 def admin(kinds: ControlPlane, namespace: str, world: World, kubectl: Callable[..., str]) -> Iterator[Person]:
     """A user with all permissions, and a graph whose frontend is a server of this test."""
     world.create(GRAPH, graph(Frontend=service("frontend")))
-    address = own_address()
-    with frontends(lambda _: HELLO, address) as served:
+    pod = egress.subnet(urlsplit(kinds.server).port or 0)[2]
+    address = str(pod)
+    with frontends(lambda _: HELLO, egress.loopback(pod)) as served:
         metadata = {"name": "chat-frontend", "labels": LABELS}
         ports = [{"name": "http", "port": 8000, "targetPort": served.port}]
         world.create(Service.KIND, {"metadata": metadata, "spec": {"ports": ports}})

@@ -39,6 +39,8 @@ def test_the_page_works_from_its_beginning_to_its_end(
                 world.create(KINDS[document["kind"]], document)
         else:
             for line in text.splitlines():
+                if line.startswith("$ dynamoctl chat "):
+                    continue  # no frontend runs here, as it does in a playground
                 printed.append(kubectl(*command(line)))
                 _until_both_are_known(line, world)
                 _check(line, printed[-1], world, fleet)

@@ -166,7 +166,7 @@ def owned_fields(error: Conflict) -> tuple[OwnedField, ...]:
     fields = set()
     for cause in causes:
         if cause.get("reason") == "FieldManagerConflict":
-            name = re.search('"((?:[^"\\\\]|\\\\.)*)"', cause.get("message", ""))
+            name = re.match(r'[^"]*+"((?:[^"\\]|\\.)*+)"', cause.get("message", ""))
             manager = name.group(1) if name else "another manager"
             fields.add(OwnedField(manager, cause.get("field", "").lstrip(".")))
     return tuple(sorted(fields))

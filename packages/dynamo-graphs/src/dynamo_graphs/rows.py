@@ -1,5 +1,6 @@
 """Results as Jupyter draws them. All text comes from a cluster or a user, so it is escaped."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from html import escape
@@ -32,8 +33,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def paragraph(text: str, *, bold: bool = False) -> str:
-    """A paragraph of text."""
-    return f"<p><b>{escape(text)}</b></p>" if bold else f"<p>{escape(text)}</p>"
+    """A paragraph of text, in which backticks mark code."""
+    shown = re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+    return f"<p><b>{shown}</b></p>" if bold else f"<p>{shown}</p>"
 
 
 def _cell(value: object) -> str:

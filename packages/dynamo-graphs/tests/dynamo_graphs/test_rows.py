@@ -9,7 +9,7 @@ from dynamo_graphs.changes import Change, Effect
 from dynamo_graphs.events import Event
 from dynamo_graphs.explanation import Explanation
 from dynamo_graphs.ownership import OwnedField
-from dynamo_graphs.rows import Rows
+from dynamo_graphs.rows import Rows, paragraph
 
 EVIL = "<script>alert('x')</script>&\x00"
 EVENT = Event("2026-01-31T12:00:00Z", EVIL, EVIL, EVIL, 1, EVIL)
@@ -68,3 +68,7 @@ def test_problems_are_a_tuple_with_a_line_for_each() -> None:
     (problem,) = graph.problems()
     assert str(problem) == str(graph.problems())
     assert () == graph.frontend().problems()
+
+
+def test_commands_in_a_paragraph_are_code() -> None:
+    assert "<p>run <code>a &lt; b</code>, then <code>c</code></p>" == paragraph("run `a < b`, then `c`")

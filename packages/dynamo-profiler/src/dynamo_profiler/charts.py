@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal, TypeAlias
 
+from dynamo_graphs.rows import paragraph
 from dynamo_profiler.candidates import COLUMNS, Candidate, front, row
 from dynamo_profiler.configuration import Mode, Targets
 
@@ -13,12 +14,15 @@ _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 560, 420, 70, 70, 40, 20
 _COLOURS = {Mode.AGGREGATED: "#1f77b4", Mode.DISAGGREGATED: "#d95f02"}
 _FONT = 'font-family="sans-serif" font-size="12"'
 _STYLE = """\
-body{font-family:sans-serif;max-width:72rem;margin:2rem auto}
+body{font-family:sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;background:white}
+div{overflow-x:auto}
 td,th{padding:.2rem .6rem;text-align:left}
 tr.chosen{font-weight:bold}
 """
 _BOLD = ' class="chosen"'
 _HALO = 'paint-order="stroke" stroke="white" stroke-width="4"'
+_LINE = 13
+"""The height of a label."""
 _FEW_TICKS, _FEW_POWERS = 8, 4
 
 
@@ -168,13 +172,21 @@ def _panel(
     for line in lines:
         places = " ".join("{:.1f},{:.1f}".format(*at(*place)) for place in line)
         parts.append(f'<polyline points="{places}" fill="none" stroke="#888" stroke-dasharray="4 3"/>')
+    labels: list[float] = []
     for candidate, *place in sorted(points, key=lambda point: point[0].chosen):  # choices above the others
-        parts += _marked(candidate, *at(*place))
+        x, y = at(*place)
+        parts += _marked(candidate, x, y)
+        if candidate.chosen:
+            label = y + 4
+            while any(abs(label - other) < _LINE for other in labels):
+                label += _LINE
+            labels.append(label)
+            parts += _ringed(candidate, x, y, label)
     return parts
 
 
 def _marked(candidate: Candidate, x: float, y: float) -> list[str]:
-    """The point of a candidate, which says what it is under the pointer, and the ring of a choice."""
+    """The point of a candidate, which says what it is under the pointer."""
     colour = _COLOURS[candidate.mode]
     text = (
         f"{candidate.mode.value}: {candidate.workers}, {candidate.gpus} GPUs, {candidate.answers} at once, "
@@ -183,15 +195,18 @@ def _marked(candidate: Candidate, x: float, y: float) -> list[str]:
     opacity = 1 if candidate.meets else 0.3 if candidate.meets_if_exact else 0
     place = f'cx="{x:.1f}" cy="{y:.1f}"'
     fill = f'fill="{colour}" fill-opacity="{opacity}" stroke="{colour}"'
-    parts = [f'<circle {place} r="4" {fill}><title>{escape(text)}</title></circle>']
-    if candidate.chosen:
-        anchor, shift = ("end", -12) if x > _WIDTH / 2 else ("start", 12)
-        at = f'x="{x + shift:.0f}" y="{y + 4:.0f}" text-anchor="{anchor}"'
-        parts += [
-            f'<circle class="choice" {place} r="8" fill="none" stroke="black" stroke-width="2"/>',
-            f'<text {at} font-weight="bold" {_HALO}>{candidate.chosen}: {candidate.gpus} GPUs</text>',
-        ]
-    return parts
+    return [f'<circle {place} r="4" {fill}><title>{escape(text)}</title></circle>']
+
+
+def _ringed(candidate: Candidate, x: float, y: float, label: float) -> list[str]:
+    """The ring of a choice, and its name at the height `label`."""
+    anchor, shift = ("end", -12) if x > _WIDTH / 2 else ("start", 12)
+    at = f'x="{x + shift:.0f}" y="{label:.0f}" text-anchor="{anchor}"'
+    place = f'cx="{x:.1f}" cy="{y:.1f}"'
+    return [
+        f'<circle class="choice" {place} r="8" fill="none" stroke="black" stroke-width="2"/>',
+        f'<text {at} font-weight="bold" {_HALO}>{candidate.chosen}: {candidate.gpus} GPUs</text>',
+    ]
 
 
 def html(title: str, notes: Sequence[str], candidates: Sequence[Candidate], targets: Targets) -> str:
@@ -204,11 +219,12 @@ def html(title: str, notes: Sequence[str], candidates: Sequence[Candidate], targ
         + "</tr>\n"
         for candidate in candidates
     )
-    paragraphs = "".join(f"<p>{escape(note)}</p>\n" for note in notes)
+    paragraphs = "".join(f"{paragraph(note)}\n" for note in notes)
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n{paragraphs}"
         f"{svg(title, candidates, targets)}"
         f"{load_svg('Times against load', candidates, targets)}"
-        f"<table><tr>{head}</tr>\n{rows}</table></body></html>\n"
+        f"<div><table><tr>{head}</tr>\n{rows}</table></div></body></html>\n"
     )

@@ -61,3 +61,15 @@ def test_a_page_has_every_candidate_and_needs_nothing_else() -> None:
 def test_one_candidate_is_a_picture() -> None:
     (alone,) = [candidate for candidate in MADE if candidate.chosen == "safer"]
     assert 4 == len(elements(svg("one", [alone], KNOWN.targets), "circle"))
+
+
+def test_names_of_choices_do_not_overlap() -> None:
+    for draw in (svg, load_svg):
+        names = [one for one in elements(draw("", MADE, KNOWN.targets), "text") if ": " in (one.text or "")]
+        for panel in (names[:2], names[2:]):
+            heights = [float(str(one.get("y"))) for one in panel]
+            assert 12 <= abs(heights[0] - heights[1])
+
+
+def test_commands_in_the_notes_of_a_page_are_code() -> None:
+    assert "<p>see <code>online</code></p>" in html("", ["see `online`"], MADE, KNOWN.targets)

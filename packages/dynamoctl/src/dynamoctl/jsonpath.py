@@ -17,7 +17,7 @@ _Part = Callable[[object], str]
 """A part of a template: its text for a document."""
 
 _FIELD = re.compile(r"(?:\\.|[^\s.,:;()\[\]{}=!<>|&'\"*?@$\\])+")
-_TEXT = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
+_TEXT = re.compile(r"\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'")
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _SLICE = re.compile(r"(-?[0-9]*):(-?[0-9]*)(?::([0-9]*))?")
 _COMPARISON = re.compile(r"==|!=|<=|>=|<|>")
@@ -84,7 +84,7 @@ class _Parser:
                     raise self._unexpected("{range} without {end}")
                 parts.append(partial(_repeated, steps, body))
                 return parts
-            if text := self._take_match(_TEXT):
+            if text := self._take_text():
                 parts.append(partial(_constant, _unquoted(text)))
             else:
                 parts.append(partial(_printed, self._path()))
@@ -137,7 +137,7 @@ class _Parser:
         return step
 
     def _element(self) -> _Step:
-        if text := self._take_match(_TEXT):
+        if text := self._take_text():
             path = _Parser(f".{text[1:-1]}")  # as in kubectl, 'metadata.name' is a path
             steps = path._path()
             return partial(_followed, steps)
@@ -162,7 +162,7 @@ class _Parser:
     def _operand(self) -> _Step:
         """One side of a comparison: what it yields for an element."""
         self._take_spaces()
-        if text := self._take_match(_TEXT):
+        if text := self._take_text():
             return partial(_value, _unquoted(text))
         if number := self._take_match(_NUMBER):
             return partial(_value, float(number) if "." in number else int(number))
@@ -180,6 +180,12 @@ class _Parser:
 
     def _take_match(self, pattern: re.Pattern[str]) -> str:
         match = pattern.match(self._text, self._at)
+        self._at = match.end() if match else self._at
+        return match[0] if match else ""
+
+    def _take_text(self) -> str:
+        """A text in quotes, with them."""
+        match = _TEXT.match(self._text, self._at)
         self._at = match.end() if match else self._at
         return match[0] if match else ""
 

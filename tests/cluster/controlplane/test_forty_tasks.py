@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3000)]
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = Path(sys.executable).parent

@@ -80,7 +80,7 @@ def playground() -> str:
 
 def test_an_ml_engineer_from_a_clone_to_a_graph() -> None:
     page = (ROOT / "docs/local-control-plane.md").read_text(encoding="utf-8")
-    (applied,) = re.findall(r"^  (kubectl apply -f examples/\S+)", page, re.MULTILINE)
+    (applied,) = re.findall(r"^\$ (kubectl apply -f examples/\S+)", page, re.MULTILINE)
     name = Path(applied).stem
     waited = f"kubectl wait --for=condition=Ready dgd/{name} --timeout=5m"
     with timed("ML engineer"):

@@ -53,6 +53,9 @@ def operated(kinds: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> I
     file.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": [*both]}))
     kinds.install_crds(files=[file])
     yield kinds
+    status = '{"status": {"storedVersions": ["v1alpha1"]}}'  # no object is left
+    for crd in (crd["metadata"]["name"] for crd in both if len(crd["spec"]["versions"]) > 1):
+        kinds.kubectl("patch", "crd", crd, "--subresource=status", "--type=merge", f"--patch={status}")
     kinds.install_crds(files=[definitions(folder)])
 
 

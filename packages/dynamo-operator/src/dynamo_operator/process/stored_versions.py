@@ -96,7 +96,8 @@ class StoredInV1beta1:
 
     def written(self, body: Object) -> Object:
         """An object in v1beta1, with annotations for what that version cannot express."""
-        return convert(body, self.stored.api_version)
+        # As JSON: what renders and reports makes tuples, too.
+        return convert(from_json(msgspec.json.encode(body), Object), self.stored.api_version)
 
     def patch(self, patch: Object) -> Object:
         """A merge patch of metadata, replicas or references, in v1beta1."""

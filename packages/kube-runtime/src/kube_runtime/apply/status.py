@@ -180,10 +180,13 @@ def difference(resource: Resource, desired: Status, translation: Translation | N
     )
     if translation is not None:
         metadata = {"name": resource.metadata.name, "annotations": resource.metadata.annotations}
+        # A required field is written first with its zero, which conversion gives to an empty status, too.
+        is_first = status_of(resource) == type(desired)()
         old, new = (
             translation.written(resource.KIND.manifest(metadata, status=status)).get("status", {})
             for status in (old, new)
         )
+        old = {} if is_first else old
     return merge_patch(old, new)
 
 

@@ -31,18 +31,23 @@ class Translation(Protocol):
     @property
     def stored(self) -> Kind:
         """The kind in its stored version."""
+        ...
 
     def read(self, raw: bytes | Raw) -> bytes:
         """A stored object in the version of our types, as JSON text. Raises: ValueError."""
+        ...
 
     def written(self, body: Object) -> Object:
         """An object to be created or applied, in the stored version. Raises: ValueError."""
+        ...
 
     def patch(self, patch: Object) -> Object:
         """A JSON merge patch, in the stored version. Raises: ValueError."""
+        ...
 
     def pointer(self, live: Resource, path: Sequence[str]) -> tuple[str, list[Object]]:
         """The JSON pointer of a field in the stored version, and the tests that it is still that field."""
+        ...
 
 
 def decode(

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from dynamo_operator import labels
-from dynamo_operator.admission.configuration import CONVERSION_PATH, path_of
+from dynamo_operator.admission.configuration import path_of
 from dynamo_operator.admission.review import request_in
 from dynamo_operator.admission.server import (
     ALL_BODIES,
@@ -31,6 +31,7 @@ from dynamo_operator.admission.server import (
 )
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from kube_runtime.client.client import Answer, Client, Request
+from kube_runtime.crd import CONVERSION_PATH
 from kube_runtime.errors import ConfigError, Unreachable
 from reviews.asking import review, verdict
 from reviews.mutation import mutated

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -153,6 +153,10 @@ class ServedVersion:
     deprecation: str = ""
 
 
+CONVERSION_PATH: Final = "/convert"
+"""The URL path of conversions, of every kind."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConversionWebhook:
     """What converts objects between versions: a Service, or a server at `url` beside the cluster.
@@ -162,7 +166,7 @@ class ConversionWebhook:
 
     namespace: str = ""
     service: str = ""
-    path: str = "/convert"
+    path: str = CONVERSION_PATH
     ca_bundle: str = ""
     url: str = ""
 

@@ -6,7 +6,6 @@ GitOps tool sets in the configuration stays as it is.
 
 import base64
 from dataclasses import dataclass
-from typing import Final
 from urllib.parse import urlsplit
 
 import structlog
@@ -39,10 +38,6 @@ LEGACY_REVIEWED: tuple[Kind, ...] = tuple(
     for name in ("DynamoDeployment", "DynamoNimDeployment", "DynamoNimRequest")
 )
 """The reviewed kinds of the older generation, whose entries follow. Their types are not imported here."""
-
-
-CONVERSION_PATH: Final = "/convert"
-"""The URL path of conversions, of every kind."""
 
 
 def path_of(kind: Kind) -> str:

@@ -24,7 +24,7 @@ from msgspec import Raw
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from dynamo_operator import METRICS_PREFIX, labels
-from dynamo_operator.admission.configuration import CONVERSION_PATH, path_of
+from dynamo_operator.admission.configuration import path_of
 from dynamo_operator.admission.decide import Rules
 from dynamo_operator.admission.review import Decisions, NotAReview, Request, answer, request_in
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -32,6 +32,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.problems import Problem, ProblemKind
 from kube_runtime.apply.suppression import Recent
 from kube_runtime.client.client import Client
+from kube_runtime.crd import CONVERSION_PATH
 from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.server import ClientShares, ConnectionLimit, ShareExhausted, client_of
 from kube_runtime.times import FairSemaphore, TokenBucket, loop_time

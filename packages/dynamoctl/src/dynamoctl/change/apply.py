@@ -18,10 +18,8 @@ from dynamo_graphs.history import Revision, numbered
 from dynamo_graphs.output import write_yaml
 from dynamo_graphs.ownership import Planned, applied, ensure_no_conflict, overwriting, planned
 from dynamo_graphs.reader import STATED, Namespace, Reading, Target
-from dynamo_graphs.versions import in_version
 from dynamo_operator.crds import is_later
 from dynamo_operator.shared.conditions import Stated, is_ready
-from dynamo_operator.versions.shapes import ConversionError
 from dynamoctl.authoring.manifest import Manifest
 from dynamoctl.options import Where
 from dynamoctl.screen import Styled, show, show_json, table
@@ -81,6 +79,9 @@ async def _served(reading: Reading, manifest: Manifest) -> tuple[Kind, Object]:
         return kind, manifest.value
     version, name = (manifest.value[field] for field in ("apiVersion", "kind"))
     if is_later(manifest.value):
+        from dynamo_graphs.versions import in_version  # most files are sent as they are
+        from dynamo_operator.versions.shapes import ConversionError
+
         try:
             earlier = in_version(manifest.value, "v1alpha1")
         except ConversionError as error:

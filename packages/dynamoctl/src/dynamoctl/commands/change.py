@@ -93,12 +93,11 @@ def convert(
     With `--to`, it prints graphs, components, requests and scaling adapters in that version,
     with their comments, and other objects as they are. Stderr names what the version has no
     field for; an annotation keeps it.
-    Example: dynamoctl convert -f graph.yaml --to v1beta1
 
     Without, it reads DynamoDeployments and DynamoNimDeployments. A DynamoNim or DynamoNimRequest says
     which image a tag has, a ConfigMap with `bento.yaml` which services. It prints the new
     objects, and on stderr each field that it dropped or guessed.
-    Example: dynamoctl convert -f old.yaml --graph-config bento.yaml > new.yaml
+    Example: dynamoctl convert -f graph.yaml --to v1beta1
 
     Parameters
     ----------

@@ -29,7 +29,6 @@ from devcluster.processes import ProcessError, first_ended, stop
 from devcluster.progress import SILENT, ProgressReporter
 from devcluster.startup import READY_SECONDS
 from dynamo_operator import labels, user_agent
-from dynamo_operator.admission.configuration import CONVERSION_PATH
 from dynamo_operator.admission.definitions import CONVERTED
 from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -45,7 +44,7 @@ from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
 from kube_runtime.commandline import application, execute
-from kube_runtime.crd import ConversionWebhook
+from kube_runtime.crd import CONVERSION_PATH, ConversionWebhook
 from kube_runtime.errors import ConfigError, NotFound, OperatorError
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Object

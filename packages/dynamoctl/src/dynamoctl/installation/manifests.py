@@ -13,12 +13,11 @@ from typing import Any
 import msgspec
 import yaml
 
-from dynamo_operator.admission.configuration import CONVERSION_PATH
 from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.process.flags import read_settings
 from dynamo_operator.settings import RenderSettings, fields
 from dynamo_operator.shared.problems import is_dns_label
-from kube_runtime.crd import ConversionWebhook
+from kube_runtime.crd import CONVERSION_PATH, ConversionWebhook
 from kube_runtime.errors import ConfigError
 from kube_runtime.types.meta import Object
 

@@ -17,7 +17,7 @@ from kube_runtime.types.meta import Object
 
 _TRAILING: Final = re.compile(r"[\s,\]}]*\s(#.*)")
 
-_KEY: Final = re.compile(r"\[([^]\d][^]]*)\]")
+_KEY: Final = re.compile(r"\[([^][\d][^][]*+)\]")
 
 
 def converted_text(text: str, before: Object, after: Object) -> str:

@@ -75,6 +75,7 @@ _PRESERVED: Final = {
     "spec.profilingConfig": "dgdr",
 }
 """Fields that v1beta1 does not have: the annotation `nvidia.com/…-spec` preserves them."""
+_LONGEST: Final = max(map(len, (*_COMPONENT, *_OTHERS, *_PRESERVED)))
 
 _PHRASES: Final = {
     " (between single-node and multi-node)": " between single-node and multi-node",
@@ -93,7 +94,7 @@ _PHRASES: Final = {
 """Words of messages in v1alpha1, and in v1beta1; a longer one comes before one that it contains."""
 
 _PHRASE: Final = re.compile("|".join(map(re.escape, _PHRASES)))
-_OWN_PATH: Final = re.compile(r"spec(?:\.[^\s:.\[]*|\[[^\]]*\])*(?:: | )")
+_OWN_PATH: Final = re.compile(r"spec(?:\.[^\s:.\[]*+|\[[^\]]*+\])*+(?:: | )")
 _PROSE: Final = re.compile(r'("[^"]*")|(?<!memory )\bservice(s?)\b')
 
 
@@ -139,7 +140,8 @@ class Written:
 
 def message(text: str) -> str:
     """The message of a problem in the words of v1beta1, without a path at its beginning."""
-    text = _OWN_PATH.sub("", text, count=1) if _OWN_PATH.match(text) else text
+    own = _OWN_PATH.match(text)
+    text = text[own.end() :] if own else text
     text = _PHRASE.sub(lambda match: _PHRASES[match[0]], text)
     return _PROSE.sub(lambda match: match[1] or f"component{match[2]}", text)
 
@@ -229,8 +231,12 @@ def _inside(value: Any, *fields: str) -> Any:
 
 
 def _prefixes(path: str) -> Iterator[str]:
-    """The path and its beginnings that end before a dot or a bracket, the longest first."""
-    yield path
-    for end in range(len(path) - 1, 0, -1):
+    """The path and its beginnings that end before a dot or a bracket, the longest first.
+
+    None that is longer than the fields of the tables: a path with the keys of users has any length.
+    """
+    if len(path) <= _LONGEST:
+        yield path
+    for end in range(min(len(path) - 1, _LONGEST), 0, -1):
         if path[end] in ".[":
             yield path[:end]

@@ -16,7 +16,7 @@ Typed: TypeAlias = str | int | float
 
 # Source: `https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/`
 _PARTS = re.compile(
-    r"(?P<sign>[+-]?)(?:(?P<whole>\d+)(?P<point>\.)?(?P<part>\d*)|\.(?P<only_part>\d+))"
+    r"(?P<sign>[+-]?)(?:(?P<whole>\d++)(?:(?P<point>\.)(?P<part>\d*+))?|\.(?P<only_part>\d+))"
     r"(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?",
     re.ASCII,
 )

@@ -151,7 +151,7 @@ ENGINEER = (
     ),
     Task("ask the model", "dynamoctl chat chat 'Hello'", r"\w", r"error|Traceback|denied"),
     Task("call its API", "dynamoctl curl chat /v1/models", r"Qwen/Qwen3-0\.6B", r"Traceback|denied"),
-    Task("its logs", "dynamoctl logs chat --tail=20", r"\w", r"no such host|error:|204"),
+    Task("its logs", "dynamoctl logs chat --tail=20", r"\w", r"no such host|(?m:^error:)|HTTP 204"),
     Task("what it does", "dynamoctl top chat", r"chat +2/2 .*\d\.\d"),
     Task("check a folder", "dynamoctl lint manifests", r"-R"),
     Task("check what is below", "dynamoctl lint -R manifests", r"below/wrong\.yaml"),

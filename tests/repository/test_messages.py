@@ -94,7 +94,7 @@ def test_only_one_module_makes_paths() -> None:
 
 
 def test_what_is_to_be_installed_is_a_folder_of_the_clone_or_in_the_lock() -> None:
-    """A package of this repository is in no index: whoever registers its name there would be installed."""
+    """A package of this repository is not in an index, where its name is free for other projects."""
     packages = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
     ours = {path.name for path in ROOT.glob("packages/*")}
     locked = {package["name"] for package in packages} - ours

@@ -28,7 +28,7 @@ def get(
     """List graphs and other objects, or those with a name.
 
     Kinds are dgd (graphs), dcd (components), dgdsa (scaling adapters), dm (models),
-    dgdr (requests) and all. What is no kind is the name of a graph.
+    dgdr (requests) and all. Any other word is the name of a graph.
     Example: dynamoctl get dgd,dm -A -o wide
 
     Parameters

@@ -145,7 +145,7 @@ async def _answer(at: Target[DynamoGraphDeployment], progress: ProgressReporter)
                 raise
             await asyncio.sleep(_BETWEEN_QUESTIONS_SECONDS)
         else:
-            if answer.tokens:  # the first random token may be one that ends the answer
+            if answer.text.strip():  # the first random token may be one that ends the answer, and it counts
                 return answer
 
 

@@ -82,7 +82,7 @@ async def print_list(targets: Sequence[str], where: Where, output: str, options:
             output,
             is_one=len(names) == 1,
         )
-    # A word that is no kind was taken as the name of a graph.
+    # A word other than a kind was taken as the name of a graph.
     kinds = "; the kinds are dgd, dcd, dgdsa, dm and dgdr" if targets and targets[0] in names else ""
     for absent in missing if not options.ignore_not_found else ():
         print(visible(f"Error from server (NotFound): {absent}{kinds}"), file=sys.stderr)

@@ -144,7 +144,9 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
         yield from graph_picker_problems(pickers, settings)
     if is_on_grove(graph):
         yield from _grove_problems(graph)
-    yield from topology_problems(graph)
+    uses_topology = any(one.topology_constraint or one.gpu_memory_service for one in spec.services.values())
+    if uses_topology or spec.topology_constraint or spec.experimental:
+        yield from topology_problems(graph)
     is_exposed = settings.ingress_class_name or settings.virtual_service_gateway
     for key, service in sorted(spec.services.items()):
         path = service_path(key)

@@ -1,10 +1,7 @@
 """Fields that this operator stores and does not act on. Acting on one removes its entry here."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from typing import Any, Final
-
-import msgspec
 
 from dynamo_operator.component.api import ComponentSpec
 from dynamo_operator.graph.api import DynamoGraphDeploymentSpec
@@ -21,6 +18,11 @@ INERT: Final[Mapping[type[Struct], tuple[str, ...]]] = {
     DynamoGraphDeploymentRequestSpec: ("runtimeVersionOverride",),
 }
 """The fields by the struct that has them, in v1alpha1. `docs/compatibility.md` lists them, too."""
+
+_ATTRIBUTES: Final = {
+    struct: dict(zip(struct.__struct_encode_fields__, struct.__struct_fields__, strict=True)) for struct in INERT
+}
+"""The attribute of each field by its name on the wire."""
 
 INERT_COMPONENT: Final = ("frontendSidecar", "experimental.grove.forceScalingGroup")
 """Such fields of a component that only v1beta1 has."""
@@ -39,7 +41,9 @@ def inert_warnings(spec: Struct, path: str) -> Iterator[Problem]:
     """Warn of each such field that the spec at `path` sets. One that is switched off is not reported."""
     for type_, fields in INERT.items():
         for field in fields if isinstance(spec, type_) else ():
-            value = _value(spec, field)
+            first, _, rest = field.partition(".")
+            value = getattr(spec, _ATTRIBUTES[type_][first])
+            value = inside(value, rest) if value and rest else value
             if value is None or (isinstance(value, Mapping) and value.get("enabled") is False):
                 continue
             yield inert(f"{path}.{field}")
@@ -62,15 +66,3 @@ def inside(value: Any, path: str) -> Any:
 def inert(path: str) -> Problem:
     """The warning about one such field."""
     return Problem(path, "is stored, but this operator does not act on it")
-
-
-def _value(spec: Struct, field: str) -> Any:
-    first, _, rest = field.partition(".")
-    value = getattr(spec, _attributes(type(spec))[first])
-    return inside(value, rest) if rest else value
-
-
-@cache
-def _attributes(struct: type[Struct]) -> dict[str, str]:
-    """The attribute of each field by its name on the wire."""
-    return {field.encode_name: field.name for field in msgspec.structs.fields(struct)}

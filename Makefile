@@ -6,7 +6,7 @@ REALNODE := PYTHONPATH=tests $(RUN) python -m realnode
 # The parts of the suite with one control plane each: the folders of a part share it, so they leave its CRDs and
 # webhooks as they were. `+` separates folders.
 PARTS := tests/cluster/charts tests/cluster/graph requests+profiler+scaling+rollout tests/adversary tests/faults \
-	tests/conformance takeover+tenancy+models+permissions journeys controlplane kube+legacy+api admission multinode epp+grove
+	tests/conformance takeover+tenancy+models+permissions journeys people controlplane kube+legacy+api admission multinode epp+grove
 # Of two parts that take long, what runs beside the rest of them.
 PIECES := $(addprefix packages/dynamo-operator/tests/,dynamo_operator admission features properties) tests/adversary/test_growth_of_documents.py
 # The parts that need no control plane.

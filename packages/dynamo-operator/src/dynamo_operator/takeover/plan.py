@@ -23,6 +23,7 @@ import msgspec
 
 from dynamo_operator import FIELD_MANAGER, labels
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.component.objects import SPLIT_TYPES, merged_environment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import LiveObjects
 from dynamo_operator.shared.templates import BESIDE_PODS, WORKLOADS, are_same, mapped, units, with_units
@@ -128,8 +129,11 @@ def _can_be_kept(ours: Object, theirs: Object) -> bool:
 
 
 def _selecting(template: Object) -> dict[str, str]:
-    template_labels: Mapping[str, str] = template.get("metadata", {}).get("labels", {})
-    return {name: value for name, value in template_labels.items() if name in _SELECTING}
+    of_pods: Mapping[str, str] = template.get("metadata", {}).get("labels", {})
+    # Services select no such pods by their type (`selected_type`).
+    is_split = of_pods.get(labels.SUB_COMPONENT_TYPE) in SPLIT_TYPES
+    selecting = _SELECTING - {labels.COMPONENT_TYPE} if is_split else _SELECTING
+    return {name: value for name, value in of_pods.items() if name in selecting}
 
 
 def _has_twice(value: object, field: FieldSchema) -> bool:
@@ -155,14 +159,59 @@ def spec_digest(spec: ComponentSpec) -> str:
     return _digest(_about_pods(spec))
 
 
+_ADDED = frozenset(
+    (
+        *("nvidia.com/dynamo-operator-origin-version", "nvidia.com/dynamo-kube-discovery-mode"),
+        *("nvidia.com/vllm-distributed-executor-backend", "nvidia.com/dynamo-component-class"),
+        *("sidecar.istio.io/inject", labels.DISCOVERY_BACKEND, labels.ENABLE_METRICS, *labels.SELECTING),
+    )
+)
+"""Labels and annotations that the Go operator of the 1.x line adds to the components of graphs."""
+_VARIABLES = ("DYN_KV_TRANSFER_", "DYN_TOPOLOGY_", "DYN_NAMESPACE_PREFIX", "DYN_NAMESPACE_WORKER_SUFFIX")
+"""How the names of variables begin that only one of the two operators writes into components."""
+_TOPOLOGY = "topology-labels"
+"""The volume that it adds for a graph's `kvTransferPolicy`."""
+
+
+# The Go operator of the 1.x line puts all variables of a pod into one list, and the labels and annotations of
+# a graph and of its services on the pods; some of its own are beside them.
 def has_same_pods(desired: ComponentSpec, live: ComponentSpec) -> bool:
     """Whether a component of an earlier operator matches the desired one in every field about pods.
 
-    Ignored are empty fields, and labels of the service, which the Go operator does not copy to components.
+    Ignored are empty fields, what that operator adds, and labels of the service, which the Go operator of the
+    0.9 line does not copy to components.
     """
-    ours, theirs = _about_pods(desired), _about_pods(live)
-    our_labels, their_labels = (dict(fields.pop("labels", {})) for fields in (ours, theirs))
+    ours, theirs = _comparable(desired), _comparable(live)
+    our_labels, their_labels = ours.pop("labels"), theirs.pop("labels")
+    if "backendFramework" not in ours:
+        theirs.pop("backendFramework", None)  # detected
     return ours == theirs and their_labels.items() <= our_labels.items()
+
+
+def _comparable(spec: ComponentSpec) -> Object:
+    fields = _about_pods(spec)
+    fields.pop("dynamoNamespace", None)
+    of_pods: Object = fields.pop("extraPodMetadata", {})
+    for name in ("labels", "annotations"):
+        both = fields.pop(name, {}) | of_pods.get(name, {})
+        fields[name] = {key: text for key, text in both.items() if key not in _ADDED}
+    pod: Object = fields.pop("extraPodSpec", {})
+    main: Object = pod.pop("mainContainer", {})
+    variables = merged_environment(fields.pop("envs", ()), main.pop("env", ()))
+    claims = [mount for mount in fields.pop("volumeMounts", ()) if mount.get("name") != _TOPOLOGY]
+    mounts = [mount for mount in main.pop("volumeMounts", ()) if mount.get("name") != _TOPOLOGY]
+    volumes = [volume for volume in pod.pop("volumes", ()) if volume.get("name") != _TOPOLOGY]
+    config: Object = {**fields.get("eppConfig", {}).get("config", {})}
+    for name in ("apiVersion", "kind"):
+        config.pop(name, None)
+    return fields | {
+        "pod": pod,
+        "main": main,
+        "variables": [it for it in variables if not it["name"].startswith(_VARIABLES)],
+        "mounts": [*mounts, *claims],
+        "volumes": volumes,
+        "eppConfig": {**fields.get("eppConfig", {}), "config": config},
+    }
 
 
 def _about_pods(spec: ComponentSpec) -> Object:

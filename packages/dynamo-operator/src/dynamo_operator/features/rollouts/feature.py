@@ -59,12 +59,11 @@ def _scale_and_record(decision: Decision) -> Decision:
     """Scale old components; when none is left, record on the graph the worker hash that serves now."""
     rollout, annotations = decision.rollout, decision.graph.metadata.annotations
     assert rollout is not None  # noqa: S101  # `_plan_rollout`
-    serves, closing = rollout.target_hash, dict[str, str | None]()
-    is_recorded = annotations.get(labels.CURRENT_WORKER_HASH, "") == serves
+    closing = dict[str, str | None]()
     # Removed with managed rollouts. One of another operator, which this one never managed, stays.
-    is_ours = bool(serves) or labels.WORKER_ROLLOUT in annotations
-    if not rollout.revisions.is_rolling_out and not is_recorded and is_ours:
-        closing = {labels.CURRENT_WORKER_HASH: serves or None}
+    is_ours = bool(rollout.target_hash) or labels.WORKER_ROLLOUT in annotations
+    if not rollout.revisions.is_rolling_out and not rollout.is_recorded(annotations) and is_ours:
+        closing = rollout.record
     writes = [
         # Without spec.replicas the API server serves no scale subresource.
         scaling(component, replicas, Cause.ROLLOUT, plan.ComponentScale)

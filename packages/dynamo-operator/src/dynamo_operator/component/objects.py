@@ -6,7 +6,13 @@ from typing import Any
 import msgspec
 
 from dynamo_operator import labels, names
-from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment, ResourceItem, Resources
+from dynamo_operator.component.api import (
+    SPLIT_TYPES,
+    ComponentSpec,
+    DynamoComponentDeployment,
+    ResourceItem,
+    Resources,
+)
 from dynamo_operator.component.framework import GPU
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
@@ -14,9 +20,6 @@ from kube_runtime.types.meta import Object, amount, decoder_of
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _DECODER = decoder_of(Object)
-
-SPLIT_TYPES = ("prefill", "decode")
-"""Sub types of workers that share the work on a request."""
 
 HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 """Handlers of a probe, which has exactly one."""
@@ -151,6 +154,12 @@ def is_adopted(component: DynamoComponentDeployment) -> bool:
         return False
     of_graph = names.dynamo_namespace(component.metadata.namespace, parent_graph(component))
     return own.get(labels.DYNAMO_NAMESPACE) in (of_graph, names.GLOBAL_DYNAMO_NAMESPACE)
+
+
+def restart_id(spec: ComponentSpec) -> str:
+    """The id of the restart in a component's pods; "" for none."""
+    of_pods = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
+    return spec.annotations.get(labels.RESTART_AT) or of_pods.get(labels.RESTART_AT, "")
 
 
 def selected_type(spec: ComponentSpec) -> dict[str, str]:

@@ -261,9 +261,7 @@ def revisions(
     prefix = _namespace_prefix(graph, components, groups)
     of_go = _is_adopted(groups.get(suffix, ()))
     services = _workers(graph) if of_go else revised_services(graph)
-    target = WorkerRevision(
-        suffix if services else "", desired if services else "", prefix, is_adopted=of_go
-    )
+    target = WorkerRevision(suffix if services else "", desired if services else "", prefix, is_adopted=of_go)
     left = graph.spec.services.keys() - services.keys()
     new = {
         member.name: member for member in workers if member.suffix == suffix and member.service not in left
@@ -278,12 +276,16 @@ def revisions(
 
 
 def unrecorded(graph: DynamoGraphDeployment, workers: Iterable[Member]) -> tuple[Member, ...]:
-    """Members without a hash that this operator can compute, such as those from before managed rollouts.
+    """Members without a hash that this operator can compute: of before managed rollouts, or adopted.
 
     Only comparing their specs shows whether they are up to date.
     """
-    workers = workers if is_managed(graph) else ()
-    return tuple(it for it in workers if not it.suffix and not it.content.startswith(_VERSION))
+    managed = is_managed(graph)
+    return tuple(
+        it
+        for it in workers
+        if (it.is_adopted or (managed and not it.suffix)) and not it.content.startswith(_VERSION)
+    )
 
 
 def _member(component: DynamoComponentDeployment) -> Member:

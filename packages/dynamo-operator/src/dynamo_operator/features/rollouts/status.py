@@ -10,6 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
+from dynamo_operator import labels
 from dynamo_operator.component.api import ServiceReplicaStatus
 from dynamo_operator.features.rollouts.plan import Rollout
 from dynamo_operator.features.rollouts.revisions import Member, digits

@@ -71,7 +71,8 @@ def decide_valid(
     """Decide what to write for a valid graph whose provider is available."""
     kinds = {kind for kind, _ in inputs.live}
     record = to_record(stored, inputs.provider, inputs.facts, settings, kinds)
-    if labels.WORKER_ROLLOUT not in stored.metadata.annotations and _has_adopted(stored, inputs):
+    is_chosen = labels.WORKER_ROLLOUT in stored.metadata.annotations
+    if inputs.components and not is_chosen and _has_adopted(stored, inputs):
         record[labels.WORKER_ROLLOUT] = MANAGED
     metadata = replace(stored.metadata, annotations={**stored.metadata.annotations, **record})
     graph = on_provider(replace(stored, metadata=metadata), inputs.provider, inputs.present_set)

@@ -437,7 +437,9 @@ class Controller:
 
     def _controlling_key(self, child: Resource) -> tuple[Key, ...]:
         owner = child.metadata.controller
-        if owner is None or not owner.names_kind(self.kind):
+        if owner is None or owner.kind != self.kind.name:
+            return ()
+        if owner.api_version.rpartition("/")[0] != self.kind.group:
             return ()
         return (Key(child.metadata.namespace if self.kind.namespaced else "", owner.name),)
 

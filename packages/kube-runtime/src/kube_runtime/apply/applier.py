@@ -153,7 +153,9 @@ def shared_watch(type_: type[Resource], owner: Kind) -> Watches:
 
     def keys(changed: Resource) -> Iterator[Key]:
         for reference in changed.metadata.owner_references:
-            if reference.names_kind(owner) and not reference.controller:
+            group = reference.api_version.rpartition("/")[0]
+            is_of_kind = (group, reference.kind) == (owner.group, owner.name)  # in any version
+            if is_of_kind and not reference.controller:
                 yield Key(changed.metadata.namespace, reference.name)
 
     return Watches(type_, keys)

@@ -18,7 +18,6 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as Req
 from dynamo_operator.requests.extras import SAVED, extras_in, extras_of, is_switched_on
 from dynamo_operator.requests.render import OUTPUT_FOLDER, profiler_config_bytes, section_of
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.inert import inert_warnings
 from dynamo_operator.shared.problems import MOST_PROBLEMS, Problem, ProblemKind, first_problems, name_problems
 from kube_runtime.types.meta import Object, from_json
 
@@ -82,10 +81,9 @@ def request_update_problems(old: Request, new: Request) -> Iterator[Problem]:
 
 
 def request_warnings(request: Request) -> Iterator[Problem]:
-    """Warn of fields without effect, and of values in the profiler's configuration that are overwritten."""
+    """Warn of a choice that profilers of Dynamo 0.9 cannot make, and of values that are overwritten."""
     if request.spec is None:
         return
-    yield from inert_warnings(request.spec, "spec")
     if request.spec.backend == "auto" and SAVED not in request.metadata.annotations:
         message = "requires a profiler of Dynamo 1.x: that of this operator needs vllm, sglang or trtllm"
         yield Problem("spec.backend", f'"auto" {message}')

@@ -253,7 +253,7 @@ def test_nested_fields_are_in_snake_case_or_as_in_the_api_and_keys_of_labels_sta
     snake = bare.service("Frontend", **given)
     as_in_api = bare.service("Frontend", **CAMEL)
     assert as_in_api == snake
-    service = snake.to_dict()["spec"]["services"]["Frontend"]
+    service = snake.to_dict("v1alpha1")["spec"]["services"]["Frontend"]
     assert {"my_label": "a", "nodeType": "b"} == service["extraPodSpec"]["nodeSelector"]
 
 
@@ -319,7 +319,7 @@ def test_none_takes_a_field_away_and_options_are_merged() -> None:
 
 
 def test_a_broken_graph_may_be_repaired_step_by_step() -> None:
-    document = GRAPH.to_dict()
+    document = GRAPH.to_dict("v1alpha1")
     document["spec"]["services"]["decode"].update(replicas="two", unknown=1)
     broken = Graph.from_dict(document)
     assert ["spec.services.decode.replicas", "spec.services.decode.unknown"] == [
@@ -334,7 +334,7 @@ def test_a_broken_graph_may_be_repaired_step_by_step() -> None:
 @pytest.mark.parametrize("part", ["spec", "metadata"])
 @pytest.mark.parametrize("value", [1, "text", [1], {"services": 1}, {"services": {"a": 1}}])
 def test_a_document_of_any_shape_is_an_error_not_a_crash(part: str, value: object) -> None:
-    broken = Graph.from_dict({**GRAPH.to_dict(), part: value})
+    broken = Graph.from_dict({**GRAPH.to_dict("v1alpha1"), part: value})
     assert broken.problems()
     with pytest.raises(InvalidObject):
         _ = broken.service("a", replicas=-1).name

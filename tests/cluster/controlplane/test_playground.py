@@ -58,13 +58,13 @@ def playground(state: Path) -> Instance:
 
 
 def ready(instance: Instance, kind: str, *, condition: str = "Ready") -> None:
-    instance.kubectl("wait", f"--for=condition={condition}", kind, "--all", "--timeout=180s")
+    instance.kubectl("wait", f"--for=condition={condition}", kind, "--all", "--timeout=500s")
 
 
 def test_a_model_is_loaded_into_the_workers(playground: Instance) -> None:
     playground.kubectl("apply", "--filename", EXAMPLES / "tasks" / "lora.yaml")
     playground.kubectl("apply", "--filename=-", stdin=MODEL)
-    playground.kubectl(*("wait", "--for=jsonpath={.status.readyEndpoints}=2", "dm/legal", "--timeout=180s"))
+    playground.kubectl(*("wait", "--for=jsonpath={.status.readyEndpoints}=2", "dm/legal", "--timeout=500s"))
     assert "LoRA call done" in playground.companion.log.read_text(encoding="utf-8")
 
 
@@ -72,7 +72,7 @@ def test_a_profiling_job_that_finds_nothing_fails_with_the_cause(playground: Ins
     text = (EXAMPLES / "request-analytic.yaml").read_text(encoding="utf-8")
     hopeless = text.replace("ttft: 500", "ttft: 0.001").replace("name: request-analytic", "name: hopeless")
     playground.kubectl("apply", "--filename=-", stdin=hopeless)
-    playground.kubectl(*("wait", "--for=jsonpath={.status.state}=Failed", "dgdr/hopeless", "--timeout=180s"))
+    playground.kubectl(*("wait", "--for=jsonpath={.status.state}=Failed", "dgdr/hopeless", "--timeout=500s"))
     playground.kubectl("delete", "dgdr/hopeless")
 
 

@@ -52,7 +52,7 @@ def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
 
 
 def await_ready(instance: Instance) -> None:
-    instance.kubectl("wait", "--for=condition=Ready", f"dgd/{GRAPH}", "--timeout=180s")
+    instance.kubectl("wait", "--for=condition=Ready", f"dgd/{GRAPH}", "--timeout=500s")
 
 
 def eventually(holds: Callable[[], bool], *, seconds: float = 60) -> None:
@@ -151,7 +151,7 @@ def test_a_process_that_dies_is_started_again_and_its_log_is_kept(playground: In
 
 def test_a_pod_that_is_deleted_ends_within_its_grace_period(playground: Instance) -> None:
     name = first(playground, FRONTEND, ".metadata.name")
-    playground.kubectl("delete", "pod", name, "--timeout=90s")
+    playground.kubectl("delete", "pod", name, "--timeout=300s")
     await_ready(playground)
     assert first(playground, FRONTEND, ".metadata.name") != name
 
@@ -175,7 +175,7 @@ def test_what_cannot_run_here_is_simulated_and_says_why(playground: Instance) ->
     metadata = {"name": "planner", "labels": {"nvidia.com/dynamo-component-type": "planner"}}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     playground.kubectl("create", "--filename=-", stdin=json.dumps(body))
-    playground.kubectl("wait", "--for=condition=Ready", "pod/planner", "--timeout=60s")
+    playground.kubectl("wait", "--for=condition=Ready", "pod/planner", "--timeout=300s")
     annotation = f"--output=jsonpath={{.metadata.annotations.{REASON}}}"
     assert "main runs no program of Dynamo" in playground.kubectl("get", "pod", "planner", annotation)
     for command in (("logs", "planner"), ("exec", "planner", "--", "true")):

@@ -73,7 +73,7 @@ SETUP = (
     "kubectl apply -n poor -f chat.yaml",
     "kubectl apply -n night -f faults.yaml",
     "kubectl apply -f chat.yaml",
-    "kubectl wait --for=condition=Ready dgd/chat --timeout=180s",
+    "kubectl wait --for=condition=Ready dgd/chat --timeout=500s",
 )
 KILLED = (
     "import os; from devcluster.instance import Instance; os.kill(Instance('default').companion.pid(), 9)"

@@ -82,7 +82,7 @@ def test_an_ml_engineer_from_a_clone_to_a_graph() -> None:
     page = (ROOT / "docs/local-control-plane.md").read_text(encoding="utf-8")
     (applied,) = re.findall(r"^\$ (kubectl apply -f examples/\S+)", page, re.MULTILINE)
     name = Path(applied).stem
-    waited = f"kubectl wait --for=condition=Ready dgd/{name} --timeout=5m"
+    waited = f"kubectl wait --for=condition=Ready dgd/{name} --timeout=8m"
     with timed("ML engineer"):
         shell(f"{playground()}{applied}\n{waited}")
     assert "has been ready since" in shell(f"{playground()}dynamoctl why {name}")

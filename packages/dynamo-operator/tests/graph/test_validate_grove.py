@@ -28,7 +28,7 @@ def annotated(**annotations: str) -> Object:
 @pytest.mark.parametrize(
     ("annotations", "why"),
     [
-        ({}, f"{G}, but Grove is disabled in the operator configuration"),
+        ({}, f'{G}, but workload provider "component" is selected'),
         ({"workload_provider": "component"}, f'{G}, but workload provider "component" is selected'),
         (
             {"workload_provider": "x"},
@@ -60,6 +60,32 @@ def test_admission_knows_whether_a_graph_is_on_grove_and_an_offline_check_does_n
     assert [f"spec.{path.rpartition('.')[2]}"] == [
         problem.path for problem in verdict(component(componentType="worker", minAvailable=1)).problems
     ]
+
+
+def on(provider: str, **fields: Any) -> Object:
+    """A graph that runs, or is to run, on that provider."""
+    new = graph({"w": worker(replicas=3, **fields)})
+    annotations = {"nvidia.com/workload-provider": provider}
+    return {**new, "metadata": {**new["metadata"], "annotations": annotations}}
+
+
+def test_a_provider_that_does_not_exist_is_refused_and_kept_where_it_is_stored() -> None:
+    (problem,) = verdict(on("slurm")).problems
+    assert "metadata.annotations[nvidia.com/workload-provider]" == problem.path
+    assert 'unsupported value "slurm" (expected "component" or "grove")' == problem.message
+    assert verdict(on("slurm"), on("slurm")).allowed
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_allowed"),
+    [({}, {"minAvailable": 2}, False), ({}, {"minAvailable": 1}, True), ({}, {}, True)],
+)
+def test_how_many_must_run_on_grove_stays_as_it_was_left_out(
+    before: Object, after: Object, is_allowed: bool
+) -> None:
+    decision = verdict(on("grove", **after), on("grove", **before))
+    assert is_allowed == decision.allowed
+    assert is_allowed or "spec.services.w.minAvailable" == decision.problems[0].path
 
 
 def reported(**spec: Any) -> list[str]:

@@ -19,7 +19,12 @@ from dynamo_operator.graph import validate as graphs
 from dynamo_operator.graph import warnings
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import with_provider
-from dynamo_operator.graph.validate_grove import grove_only_problems, min_available_problem
+from dynamo_operator.graph.validate_grove import (
+    grove_only_problems,
+    least_problems,
+    min_available_problem,
+    provider_problems,
+)
 from dynamo_operator.models import validate as models
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.names import is_on_grove
@@ -115,6 +120,7 @@ AnyRules: TypeAlias = Rules[Any]
 def _graph_problems(graph: DynamoGraphDeployment, context: ReviewContext) -> Iterator[Problem]:
     facts, written = Facts(grove_served=context.cluster.grove_served), graph
     graph = with_provider(graph, facts)  # as its controller validates it
+    yield from provider_problems(graph)
     yield from graphs.graph_problems(graph, context.settings, context.most)
     if any(graphs.graph_size_problems(graph)):
         return  # the other rules are skipped then
@@ -141,6 +147,8 @@ def _graph_changes(
     yield from graphs.graph_update_problems(old, new)
     if not graphs.may_scale(context.user, new.metadata.namespace, context.operator):
         yield from graphs.adapter_problems(old, new)
+    if is_on_grove(with_provider(old, Facts(grove_served=context.cluster.grove_served))):
+        yield from least_problems(old, new)
 
 
 # The rules themselves are in the `validate` modules, which the controllers use too.

@@ -9,8 +9,15 @@ from typing import Final
 from dynamo_operator import labels
 from dynamo_operator.component.validate_experimental import INTER_POD, mode, topology_problem
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import COMPONENT
-from dynamo_operator.shared.problems import Problem, ProblemKind, is_subdomain, name_problems, service_path
+from dynamo_operator.names import COMPONENT, GROVE
+from dynamo_operator.shared.problems import (
+    Problem,
+    ProblemKind,
+    is_subdomain,
+    name_problems,
+    service_path,
+    shown,
+)
 from kube_runtime.types.meta import Fields
 
 NOT_ON_GROVE: Final = "is currently supported only for Grove-backed DynamoGraphDeployment components"
@@ -45,7 +52,29 @@ def _why_not(graph: DynamoGraphDeployment) -> str:
         return f', but annotation "{labels.WORKLOAD_PROVIDER}" has unsupported value "{provider}"'
     if switch.lower() == "false":
         return f'; remove or unset annotation "{labels.ENABLE_GROVE}" (currently "{switch}")'
-    return ", but Grove is disabled in the operator configuration"
+    return f', but workload provider "{COMPONENT}" is selected'
+
+
+def provider_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Report a provider that does not exist, on which the graph would never run."""
+    provider = graph.metadata.annotations.get(labels.WORKLOAD_PROVIDER)
+    if provider not in (None, COMPONENT, GROVE):
+        message = f'unsupported value {shown(provider)} (expected "{COMPONENT}" or "{GROVE}")'
+        at = f"metadata.annotations[{labels.WORKLOAD_PROVIDER}]"
+        yield Problem(at, message, ProblemKind.NOT_SUPPORTED)
+
+
+def least_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Refuse another `minAvailable` than the default, 1, with which the set of a graph on Grove was created.
+
+    The schema refuses changes of one that is written.
+    """
+    for key, service in sorted(new.spec.services.items()):
+        before = old.spec.services.get(key)
+        if before is not None and before.min_available is None and (service.min_available or 1) != 1:
+            path = f"{service_path(key)}.minAvailable"
+            message = "minAvailable is immutable after creation; left out, it is 1"
+            yield Problem(path, message, ProblemKind.FORBIDDEN)
 
 
 def topology_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:

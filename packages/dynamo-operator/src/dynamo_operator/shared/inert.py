@@ -20,7 +20,8 @@ INERT: Final[Mapping[type[Struct], tuple[str, ...]]] = {
 """The fields by the struct that has them, in v1alpha1. `docs/compatibility.md` lists them, too."""
 
 _ATTRIBUTES: Final = {
-    struct: dict(zip(struct.__struct_encode_fields__, struct.__struct_fields__, strict=True)) for struct in INERT
+    struct: dict(zip(struct.__struct_encode_fields__, struct.__struct_fields__, strict=True))
+    for struct in INERT
 }
 """The attribute of each field by its name on the wire."""
 

@@ -64,6 +64,16 @@ def in_version(document: Object, version: Version) -> Object:
     return made
 
 
+def with_target(document: Object, version: Version) -> Object:
+    """An autoscaler with its scaling adapter in that version; the same object if it names none."""
+    spec = document.get("spec")
+    target = spec.get("scaleTargetRef") if isinstance(spec, dict) else None
+    wanted = f"{GROUP}/{version}"
+    if not isinstance(target, dict) or not has_versions(target) or target["apiVersion"] == wanted:
+        return document
+    return {**document, "spec": {**document["spec"], "scaleTargetRef": {**target, "apiVersion": wanted}}}
+
+
 def paths_of(value: object, path: str = "") -> Iterator[str]:
     """The paths of all values in an object, each before those inside it."""
     if path:

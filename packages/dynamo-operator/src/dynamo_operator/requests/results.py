@@ -17,7 +17,7 @@ from dynamo_operator.requests import api, extras
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.render import BASE_FILE, model_cache, placement, worker_variables
-from dynamo_operator.shared.problems import later_version
+from dynamo_operator.shared.problems import is_later_version
 from kube_runtime.errors import ConfigErrors, DecodeError
 from kube_runtime.types.meta import Key, Object
 from kube_runtime.wire import decode
@@ -105,7 +105,7 @@ def _no_graph(file: str, text: str) -> BadOutput:
 
 
 def _graph(file: str, document: Object, name: str) -> Object:
-    if later_version(document):
+    if is_later_version(document):
         document = _converted(file, document)
     metadata = document.get("metadata")
     given = metadata if isinstance(metadata, dict) else {}

@@ -18,6 +18,7 @@ from dynamo_graphs.history import Revision, numbered
 from dynamo_graphs.output import write_yaml
 from dynamo_graphs.ownership import Planned, applied, ensure_no_conflict, overwriting, planned
 from dynamo_graphs.reader import STATED, Missing, Namespace, Reading, Target, served_kind
+from dynamo_operator.component.api import GROUP, LATER, VERSION
 from dynamo_operator.shared.conditions import Stated, is_ready
 from dynamoctl.authoring.manifest import Manifest
 from dynamoctl.options import Where
@@ -74,7 +75,7 @@ async def _served(reading: Reading, manifest: Manifest) -> tuple[Kind, Object]:
     """
     _ensure_named(manifest)
     if kind := await served_kind(reading, manifest.value):  # most files are sent as they are
-        return kind, manifest.value
+        return kind, await _with_served_target(reading, manifest.value)
     from dynamo_graphs.served import in_served_version
     from dynamo_operator.versions.shapes import ConversionError
 
@@ -84,6 +85,18 @@ async def _served(reading: Reading, manifest: Manifest) -> tuple[Kind, Object]:
         raise manifest.problem("kind", str(error)) from None
     except ConversionError as error:
         raise manifest.problem(error.path or "spec", error.problem) from None
+
+
+async def _with_served_target(reading: Reading, value: Object) -> Object:
+    """An autoscaler with its scaling adapter in a version that is served; others as they are."""
+    spec = value.get("spec")
+    target = spec.get("scaleTargetRef") if isinstance(spec, dict) else None
+    if not isinstance(target, dict) or target.get("apiVersion") != f"{GROUP}/{LATER}":
+        return value
+    from dynamo_graphs.versions import has_versions, with_target
+
+    is_ours = has_versions(target)
+    return with_target(value, VERSION) if is_ours and not await served_kind(reading, target) else value
 
 
 def _ensure_named(manifest: Manifest) -> None:

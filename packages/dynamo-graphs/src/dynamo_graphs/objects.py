@@ -261,12 +261,17 @@ class OfflineObject:
             raise InvalidObject(problems or [Problem("document", str(error))]) from error
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are of one kind and have the same document."""
+        """Whether both are of one kind and have the same document, in either version."""
         from dynamo_graphs.yaml_editor import is_same
 
         if not isinstance(other, OfflineObject) or type(self) is not type(other):
             return False
-        return is_same(self._document, other._document)
+        if is_same(self._document, other._document):
+            return True
+        # In v1alpha1, the same pod can be written in several ways.
+        with suppress(InvalidObject):
+            return is_same(self.to_dict("v1beta1"), other.to_dict("v1beta1"))
+        return False
 
     __hash__ = None  # type: ignore[assignment]  # a document is compared by value, and may be large
 

@@ -21,6 +21,7 @@ from dynamo_graphs import (
 from dynamo_graphs.fields import Toleration
 from dynamo_graphs.objects import ServiceOptions
 from dynamo_graphs.spelling import snake
+from dynamo_graphs.versions import Version
 from dynamo_operator.component.api import SharedMemory, VolumeMount
 from dynamo_operator.crds import KINDS, whole_schema
 from dynamo_operator.documents import documents
@@ -83,7 +84,7 @@ BUILT: Mapping[str, Callable[[], ApiObject]] = {
         extra_pod_spec={"mainContainer": {"workingDir": "/workspace/examples/backends/trtllm"}},
     ),
     "tasks/lora": lambda: Graph("lora").frontend().worker(lora=True, replicas=2, **SMALL_ONE),
-    "tasks/model-cache": lambda: (
+    "v1alpha1/model-cache": lambda: (
         Graph("model-cache")
         .pvc("models", size="200Gi", storage_class="shared", retain=True)
         .pvc("kernels", size="20Gi", storage_class="shared", retain=True)
@@ -92,7 +93,7 @@ BUILT: Mapping[str, Callable[[], ApiObject]] = {
             **SMALL_ONE, replicas=2, env={"HF_HOME": "/models"}, mounts={"models": "/models"}, cache="kernels"
         )
     ),
-    "request-analytic": lambda: Request.for_latency(
+    "v1alpha1/request-analytic": lambda: Request.for_latency(
         "request-analytic",
         model="Qwen/Qwen3-32B",
         profiler_image="dynamo-operator:0.1.0",
@@ -114,7 +115,8 @@ def example(name: str) -> list[Object]:
 
 @pytest.mark.parametrize("name", BUILT)
 def test_an_example_is_what_the_builders_make(name: str) -> None:
-    assert example(name)[0] == BUILT[name]().to_dict()
+    version: Version = "v1alpha1" if name.startswith("v1alpha1/") else "v1beta1"
+    assert example(name)[0] == BUILT[name]().to_dict(version)
 
 
 def test_the_model_of_an_example_is_what_the_builders_make() -> None:
@@ -303,7 +305,7 @@ def test_a_graph_never_changes() -> None:
     GRAPH.service("decode", replicas=5, env={"A": "1"}, image="i").with_spec(replicas=2)
     GRAPH.with_metadata(labels={"a": "b"}, namespace="ml").without("decode")
     copy = GRAPH.to_dict()
-    copy["spec"]["services"].clear()
+    copy["spec"]["components"].clear()
     assert before == GRAPH.to_dict()
 
 

@@ -16,9 +16,9 @@ async def in_served_version(reading: Reading, document: Object) -> tuple[Kind, O
     if kind := await served_kind(reading, document):
         return kind, document
     own, name = document["apiVersion"], document["kind"]
-    others = [f"{GROUP}/{version}" for version in VERSIONS if has_versions(document)]
-    others = [version for version in others if version != own]
-    for other in others:
-        if kind := await served_kind(reading, {**document, "apiVersion": other}):
-            return kind, in_version(document, kind.version)
+    versions = [it for it in VERSIONS if has_versions(document) and f"{GROUP}/{it}" != own]
+    for version in versions:
+        if kind := await served_kind(reading, {**document, "apiVersion": f"{GROUP}/{version}"}):
+            return kind, in_version(document, version)
+    others = (f"{GROUP}/{version}" for version in versions)
     raise Missing(" nor ".join((f"{own} {name} is not served by the cluster", *others)))

@@ -366,10 +366,10 @@ def field_of(path: str, api_version: str = "") -> tuple[type[Resource], FieldSch
     for kind in in_api_versions([resource], api_version):
         schema, right = whole_schema(kind), 0
         # `spec` may be left out.
-        path = parts if not parts or parts[0] in schema["properties"] else ["spec", *parts]
+        steps = parts if not parts or parts[0] in schema["properties"] else ["spec", *parts]
         field = FieldSchema("", schema, is_required=True)
         try:
-            for part, following in zip_longest(path, path[1:], fillvalue=""):
+            for part, following in zip_longest(steps, steps[1:], fillvalue=""):
                 field = _below(field, part, following)
                 right += 1
         except CycloptsError as error:

@@ -18,7 +18,7 @@ from dynamo_graphs.history import Revision, numbered
 from dynamo_graphs.output import write_yaml
 from dynamo_graphs.ownership import Planned, applied, ensure_no_conflict, overwriting, planned
 from dynamo_graphs.reader import STATED, Missing, Namespace, Reading, Target, served_kind
-from dynamo_operator.component.api import GROUP, LATER, VERSION
+from dynamo_operator.component.api import GROUP, LATER
 from dynamo_operator.shared.conditions import Stated, is_ready
 from dynamoctl.authoring.manifest import Manifest
 from dynamoctl.options import Where
@@ -96,7 +96,7 @@ async def _with_served_target(reading: Reading, value: Object) -> Object:
     from dynamo_graphs.versions import has_versions, with_target
 
     is_ours = has_versions(target)
-    return with_target(value, VERSION) if is_ours and not await served_kind(reading, target) else value
+    return with_target(value, "v1alpha1") if is_ours and not await served_kind(reading, target) else value
 
 
 def _ensure_named(manifest: Manifest) -> None:

@@ -376,7 +376,7 @@ class RequestReader:
     async def _to_deploy(self, request: Request) -> decide.RequestInputs:
         graph_key, record = decide.target_of(request), api.recorded(request)
         is_created = record is None or record.created
-        is_ours = is_created or api.accepted_spec(request).auto_apply
+        is_ours = is_created or extras.applies(request)
         graph = await self.surely(DynamoGraphDeployment, graph_key) if is_ours else None
         if is_created:
             return decide.RequestInputs(graph=graph)

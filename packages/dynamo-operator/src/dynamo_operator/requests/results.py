@@ -218,7 +218,7 @@ def deployed(request: Request, spec: RequestSpec, at: Key) -> Object:
     generated = request.status.generated_deployment
     if generated is None:
         raise ValueError("status.generatedDeployment is not set")
-    if later_version(generated):
+    if is_later_version(generated):
         from dynamo_operator.shared.seen import seen  # with the conversion of versions
 
         generated = seen(generated)

@@ -263,12 +263,12 @@ def test_a_planner_needs_workers_for_both_halves() -> None:
         )
 
 
-@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("request-*.yaml")), ids=lambda it: it.stem)
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("**/request-*.yaml")), ids=lambda it: it.stem)
 def test_an_example_of_a_request_is_accepted_and_answered(file: Path) -> None:
     (manifest,) = read_manifests([str(file)])
     assert [] == list(findings_of(manifest, "default", RenderSettings()))
     assert file.stem == manifest.value["metadata"]["name"]
-    assert f"({file.name})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert f"{file.name})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
     if manifest.value["apiVersion"] == "nvidia.com/v1beta1":
         configuration = configuration_of(manifest.value["spec"])
         profile(read_configuration(configuration), Inputs(), lambda _: None)

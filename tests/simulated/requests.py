@@ -27,7 +27,7 @@ from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import Cache
 from kube_runtime.cache.watch import Changed, Removed
-from kube_runtime.client.client import Client
+from kube_runtime.client.client import Client, Transport
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import Job, Node, PersistentVolumeClaim, Pod
@@ -130,6 +130,17 @@ class WrittenLater(RequestWorld):
         else:
             request = convert(request, self.request_kind.api_version)
         self.server.storage.create(path_of(self.request_kind), request)
+
+    async def starts(self, transport: Transport | None = None) -> None:
+        """Continue with a new process, which has seen what exists, over the server or another transport."""
+        client = Client(transport or self.server, field_manager="m")
+        client.translations = self.client.translations
+        self.client, self.cache = client, a_cache(_TYPES)
+        self.controller = request_controller(client, self.cache, self.controller.reader.settings)
+        for type_ in _TYPES:
+            async for page in client.pages(type_):
+                for live in page.items:
+                    self.cache.store(type_).on_watch_event(Changed(live))
 
     def later(self) -> Object:
         """The request as a client of v1beta1 reads it."""

@@ -1,6 +1,7 @@
 """A request that was written in v1beta1, whichever version is stored."""
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,9 +11,12 @@ from dynamo_operator import names
 from dynamo_operator.requests.extras import in_v1beta1, last_in_v1beta1
 from dynamo_operator.requests.validate import request_update_problems
 from dynamo_operator.settings import RenderSettings
+from kube_runtime.client.client import Answer
+from kube_runtime.client.client import Request as ApiRequest
 from kube_runtime.types.kinds import Job
 from kube_runtime.types.meta import Object
 from simulated.requests import LATER, REQUEST, WrittenLater
+from simulated.server import Server
 
 SETTINGS = RenderSettings(operator_image="o:1", restricted_namespace=REQUEST.namespace)
 FOUND: Object = {"gpuSku": "h200_sxm", "vramMb": 143771, "numGpusPerNode": 8, "totalGpus": 8}
@@ -127,6 +131,11 @@ async def test_a_write_of_v1alpha1_is_carried_out_as_such(*, is_stored_later: bo
     assert LIST_NODES not in asked(world)
 
 
+async def test_a_problem_has_the_path_of_the_version() -> None:
+    world = WrittenLater({"model": "m", "modelCache": {"pvcName": "No"}}, SETTINGS)
+    assert "spec.modelCache.pvcName" in ((await world.reconciled()).status.message or "")
+
+
 async def test_a_thorough_search_needs_a_backend_also_without_webhooks() -> None:
     world = WrittenLater({"model": "m", "searchStrategy": "thorough"}, SETTINGS)
     world.has_gpu_node()
@@ -166,7 +175,7 @@ async def test_a_request_is_followed_in_the_words_of_its_version(*, is_stored_la
     assert ("Profiling", "Initializing") == tuple(
         world.later()["status"][field] for field in ("phase", "profilingPhase")
     )
-    assert ("False", "Initializing") == words(world)["Profiling"]
+    assert ("False", "ProfilingRunning") == words(world)["Profiling"]
     assert ("False", "Profiling") == words(world)["Succeeded"]
     await world.profiler_writes(
         profiler_status__yaml="status: running\nphase: SweepingDecode\nmessage: 2 of 5\n"
@@ -262,3 +271,59 @@ async def test_no_other_change_of_a_result_is_carried_out() -> None:
             await world.reconciled()
     assert "Ready" == world.later()["status"]["phase"]
     assert "SpecChangeRejected" in {log.get("reason") for log in logs}
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@dataclass
+class Killing:
+    """Ends the process at one write, which takes effect or not."""
+
+    server: Server
+    writes_before: int
+    has_effect: bool
+
+    async def send(self, request: ApiRequest) -> Answer:
+        if request.method == "GET":
+            return await self.server.send(request)
+        self.writes_before -= 1
+        if self.writes_before == -1 and not self.has_effect:
+            raise Killed
+        answer = await self.server.send(request)
+        if self.writes_before == -1:
+            raise Killed
+        return answer
+
+
+async def survived(world: WrittenLater) -> bool:
+    """Reconcile, again in a new process if it is killed, which is returned."""
+    try:
+        await world.reconciled()
+    except Killed:
+        await world.starts()
+        await world.reconciled()
+        return True
+    return False
+
+
+@pytest.mark.parametrize("is_stored_later", [True, False])
+@pytest.mark.parametrize("has_effect", [True, False])
+async def test_a_process_that_is_killed_at_any_write_changes_no_result(
+    *, is_stored_later: bool, has_effect: bool
+) -> None:
+    ends, killed, count = set[tuple[Any, ...]](), [True], 0
+    while any(killed):
+        world = WrittenLater({"model": "m"}, SETTINGS, is_stored_later=is_stored_later)
+        world.has_gpu_node()
+        await world.starts(Killing(world.server, count, has_effect))
+        killed = [await survived(world) for _ in range(4)]
+        await world.profiler_writes(final_config__yaml=json.dumps(RESULT))
+        await world.job_ends()
+        killed += [await survived(world) for _ in range(6)]
+        status, count = world.later()["status"], count + 1
+        assert FOUND == world.later()["spec"]["hardware"]
+        ends.add((status["phase"], status["dgdName"], *sorted(words(world).items())))
+    assert 1 == len(ends), ends
+    assert count > 9, "writes"

@@ -23,7 +23,10 @@ _PHASES: Final = (
 )
 """What a profiler reports, which is the reason of `Profiling` while it runs."""
 
-_NAMES: Final = {phase: "Completed" if phase == "Done" else phase for phase in _PHASES}
+_NAMES: Final = {phase: phase for phase in _PHASES} | {
+    "Initializing": str(Reason.PROFILING_RUNNING),
+    "Done": "Completed",
+}
 _FAILURES: Final = {phase: f"{phase}Failed" for phase in _PHASES}
 _DEPLOYMENT: Final[dict[str, str]] = {
     Reason.DEPLOYMENT_CREATED: "DeploymentInProgress",

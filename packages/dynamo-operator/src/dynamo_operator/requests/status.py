@@ -188,7 +188,8 @@ def generated(
     The request is ready for the user once the ConfigMaps that the graph mounts exist too.
     """
     event = "DynamoGraphDeployment spec generated successfully"
-    text = event if target else "Generated spec is available in status.generatedDeployment"
+    place = "status.profilingResults.selectedConfig" if in_v1beta1(request) else "status.generatedDeployment"
+    text = event if target else f"Generated spec is available in {place}"
     text = "; ".join((text, *result.warnings))
     planned = api.DeploymentStatus(target.name, target.namespace) if target else None
     return _reported(

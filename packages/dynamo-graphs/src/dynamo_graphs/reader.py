@@ -104,9 +104,9 @@ class Reading:
             kind for kind in self.later if entries[kind.plural].get("storageVersionHash") == _hash(kind)
         ]
         if stored:
-            from dynamo_operator.process.stored_versions import translations
+            from dynamo_operator.process.stored_versions import TwoVersions
 
-            self.client.translations = translations(stored)
+            self.client.translations = {kind: TwoVersions(kind) for kind in stored}
 
     async def all(
         self, type_: type[R], *, namespace: str = "", labels: str = "", fields: str = ""

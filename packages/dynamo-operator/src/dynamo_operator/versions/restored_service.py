@@ -75,8 +75,8 @@ def _is_same_memory(saved: Fields, live: str | float | None) -> bool:
 
 
 def _are_same_resources(saved: Object, main: Fields) -> bool:
-    converted = comparable_resources(container_resources(saved))
-    return converted == comparable_resources(main.get("resources", {}))
+    converted, live = container_resources(saved), main.get("resources", {})
+    return converted == live or comparable_resources(converted) == comparable_resources(live)
 
 
 def _restore_secret(service: Object, secret: str | None, *, has_main: bool) -> None:

@@ -23,7 +23,7 @@ from bench.user import connected_user, whole
 from cluster.graph.graphs import graph
 from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.process.stored_versions import translations
+from dynamo_operator.process.stored_versions import TwoVersions
 from kube_runtime.crd import ConversionWebhook
 from kube_runtime.types.meta import Object
 from reviews.serving import running
@@ -57,11 +57,11 @@ def main(graphs: Sequence[int], rounds: int) -> None:
 
 
 async def _created(count: int, stored: str) -> Figures:
-    figures = Figures(count)
+    figures, kind = Figures(count), DynamoGraphDeployment.KIND
     with plane(stored=stored) as fresh:
         async with connected_user(fresh.instance.kubeconfig) as user:
             if stored != VERSIONS[0]:
-                user.client.translations = translations([DynamoGraphDeployment.KIND])
+                user.client.translations[kind] = TwoVersions(kind)
             with operator(fresh) as running:
                 await running.ready()
                 await asyncio.sleep(2)

@@ -53,6 +53,7 @@ _TYPES = (
     *(Job, JobPod, Output, PersistentVolumeClaim),
 )
 _SETTINGS = RenderSettings()
+_COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
 
 
 def request_controller(
@@ -156,10 +157,22 @@ class WrittenLater(RequestWorld):
         """The graph of the request."""
         return await self.client.get(DynamoGraphDeployment, REQUEST)
 
-    async def graph_is(self, state: str) -> None:
-        """Report a state of the graph."""
+    async def graph_is(self, state: str, **replicas: int) -> None:
+        """Report a state of the graph, and the replicas of its services, which are available."""
         await self._watched(DynamoGraphDeployment, REQUEST)
-        self.server.storage.merge(self._graphs, REQUEST, {"status": {"state": state}}, "status")
+        is_later = bool(self.client.translations)
+        names_of: str = "componentNames" if is_later else "componentName"
+        counts = {
+            name: {
+                "componentKind": "Deployment",
+                names_of: [name] if is_later else name,
+                **dict.fromkeys(_COUNTS, count),
+            }
+            for name, count in replicas.items()
+        }
+        in_version = "components" if is_later else "services"
+        status = {"state": state, in_version: counts}
+        self.server.storage.merge(self._graphs, REQUEST, {"status": status}, "status")
         await self._watched(DynamoGraphDeployment, REQUEST)
 
     async def graph_is_gone(self) -> None:

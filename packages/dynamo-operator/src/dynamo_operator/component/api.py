@@ -337,7 +337,10 @@ LATER = "v1beta1"
 CATEGORIES = ("dynamo",)
 """`kubectl get dynamo` lists these kinds. Not `all`: `kubectl delete all --all` would delete graphs."""
 
-WORKER_TYPES = frozenset(("worker", "prefill", "decode"))
+SPLIT_TYPES = ("prefill", "decode")
+"""Sub types of workers that share the work on a request."""
+
+WORKER_TYPES = frozenset(("worker", *SPLIT_TYPES))
 """Values of `componentType` whose pods load a model."""
 
 

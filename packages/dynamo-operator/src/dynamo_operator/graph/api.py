@@ -14,7 +14,7 @@ from dynamo_operator.component.api import (
     ServiceReplicaStatus,
 )
 from dynamo_operator.features.experimental.api import CheckpointStatus
-from dynamo_operator.names import SUBDOMAIN_LIMIT, GroveNames, grove_names
+from dynamo_operator.names import SUBDOMAIN_LIMIT, GroveNames, grove_names, present_set
 from kube_runtime.crd import (
     AGE,
     Column,
@@ -376,6 +376,5 @@ class DynamoGraphDeployment(Resource):
 
 def grove_names_of(graph: DynamoGraphDeployment) -> GroveNames:
     """The names of a graph's PodCliqueSet and of the services within it."""
-    return grove_names(
-        graph.metadata.name, {key: service.nodes > 1 for key, service in graph.spec.services.items()}
-    )
+    are_multinode = {key: service.nodes > 1 for key, service in graph.spec.services.items()}
+    return grove_names(graph.metadata.name, are_multinode, present_set(graph))

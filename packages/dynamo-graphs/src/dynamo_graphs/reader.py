@@ -3,7 +3,7 @@
 import re
 import sys
 from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, get_args
 import msgspec
 
 from dynamo_operator import FIELD_MANAGER, user_agent
-from dynamo_operator.component.api import GROUP, LATER, VERSION, ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.component.api import GROUP, LATER, ComponentSpec, DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
@@ -24,20 +24,11 @@ from dynamo_operator.shared.problems import nearest
 from kube_runtime.client.client import APPLY_PATCH, Client, Request, Transport, once
 from kube_runtime.client.connect import connect
 from kube_runtime.client.kubeconfig import Overrides, default_namespace
-from kube_runtime.errors import (
-    ApiError,
-    DecodeError,
-    Forbidden,
-    NotFound,
-    OperatorError,
-    is_unconverted,
-    visible,
-)
+from kube_runtime.errors import ApiError, DecodeError, Forbidden, NotFound, OperatorError, visible
 from kube_runtime.types.meta import Key, Kind, Object, R, Resource, from_json, key_of
 from kube_runtime.wire import UNREADABLE, key_in, path_of
 
 S = TypeVar("S", bound=Stated)
-T = TypeVar("T")
 
 NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 """A name that the API server accepts."""
@@ -121,9 +112,6 @@ class Reading:
         self, type_: type[R], *, namespace: str = "", labels: str = "", fields: str = ""
     ) -> list[R]:
         """Every object of a kind that fits its type; an empty namespace means all."""
-        return await self._stored(lambda: self._all(type_, namespace, labels, fields))
-
-    async def _all(self, type_: type[R], namespace: str, labels: str, fields: str) -> list[R]:
         objects: list[R] = []
         async for page in self.client.pages(type_, namespace=namespace, labels=labels, fields=fields):
             objects += page.items
@@ -134,22 +122,9 @@ class Reading:
     async def one(self, type_: type[R], key: Key) -> R | None:
         """The object; None if it does not exist."""
         try:
-            return await self._stored(lambda: self.client.get(type_, key))
+            return await self.client.get(type_, key)
         except NotFound:
             return None
-
-    async def _stored(self, read: Callable[[], Awaitable[T]]) -> T:
-        """What is read; in the version in which it is stored if nothing converts, as without an operator."""
-        try:
-            return await read()
-        except ApiError as error:
-            if self.client.translations or not is_unconverted(error):
-                raise
-        from dynamo_operator.process.detection import adopt_stored, later_kinds, stored_later
-
-        earlier = await self.client.get_json("apis", GROUP, VERSION)
-        adopt_stored(self.client, stored_later(earlier, await later_kinds(self.client)))
-        return await read()
 
     async def all_raw(
         self, kind: Kind, namespace: str, *, labels: str = "", fields: str = ""

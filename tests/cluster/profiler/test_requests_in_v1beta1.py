@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from cluster.conftest import ControlPlane, definitions
+from cluster.guides import manifests
 from cluster.operator_process import OperatorProcess
 from cluster.profiler.kubelet import BY_HAND, Kubelet
 from cluster.world import World
@@ -19,11 +20,8 @@ pytestmark = pytest.mark.cluster
 REQUEST = Kind("nvidia.com", "v1beta1", "DynamoGraphDeploymentRequest")
 GRAPH = Kind("nvidia.com", "v1beta1", "DynamoGraphDeployment")
 RUN_BY_HAND = {"template": {"spec": {"containers": [{"name": "profiler", "resources": BY_HAND}]}}}
-SPEC: Object = {
-    "model": "Qwen/Qwen3-8B",
-    "features": {"mocker": {"enabled": True}},
-    "overrides": {"profilingJob": RUN_BY_HAND},
-}
+BESIDE: Object = {"features": {"mocker": {"enabled": True}}, "overrides": {"profilingJob": RUN_BY_HAND}}
+"""Of the page's request here: no node has its GPUs, and the test runs its pod."""
 
 
 @pytest.fixture(scope="module")
@@ -33,18 +31,31 @@ def operated(operated: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
     both = custom_resource_definitions(ConversionWebhook("default", "no-operator"))
     file.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": [*both]}))
     operated.install_crds(files=[file])
+    kubectl_knows(operated, is_later_served=True)
     yield operated
     status = '{"status": {"storedVersions": ["v1alpha1"]}}'  # no object is left
     for crd in (crd["metadata"]["name"] for crd in both if len(crd["spec"]["versions"]) > 1):
         operated.kubectl("patch", "crd", crd, "--subresource=status", "--type=merge", f"--patch={status}")
     operated.install_crds(files=[definitions(folder)])
+    kubectl_knows(operated, is_later_served=False)
+
+
+def kubectl_knows(control_plane: ControlPlane, *, is_later_served: bool) -> None:
+    """Wait until kubectl, which caches the served versions for hours, has read them again."""
+
+    def shown() -> str:
+        return control_plane.kubectl("api-resources", "--api-group=nvidia.com")
+
+    control_plane.world("default").until(lambda: is_later_served == ("v1beta1" in shown()), what=shown)
 
 
 @pytest.mark.usefixtures("operator")
 def test_the_name_of_a_model_becomes_a_graph(
     operator: OperatorProcess, world: World, kubelet: Kubelet, kubectl: Callable[..., str]
 ) -> None:
-    kubectl("apply", "--filename=-", input=json.dumps(REQUEST.manifest({"name": "chat"}, spec=SPEC)))
+    *_, written = manifests("requests.md")
+    written["spec"] |= BESIDE
+    kubectl("apply", "--filename=-", input=json.dumps(written))
     assert {"profiler": 0, "output-copier": 0} == kubelet.runs("profile-chat"), kubelet.log("profiler")
     world.until(
         lambda: world.read(REQUEST, "chat").get("status", {}).get("phase") == "Deployed",
@@ -65,11 +76,13 @@ def test_the_name_of_a_model_becomes_a_graph(
     assert request["status"]["deploymentInfo"]["availableReplicas"] > 1
     assert "nvidia.com/v1beta1" == request["status"]["profilingResults"]["selectedConfig"]["apiVersion"]
     (shown,) = kubectl("get", "dgdr/chat", "--no-headers").splitlines()
-    assert ["chat", "Qwen/Qwen3-8B", "auto", "Deployed"] == shown.split()[:4]
+    assert ["chat", "Qwen/Qwen3-0.6B", "auto", "Deployed"] == shown.split()[:4]
     assert "successful" == world.read(GRAPH, "chat")["status"]["state"]
     kubectl("delete", "dgd/chat")
     world.until(
         lambda: world.read(REQUEST, "chat")["status"]["phase"] == "Failed",
         what=lambda: kubectl("get", "dgdr", "--output=yaml"),
     )
+    kubectl("delete", "dgdr/chat")
+    world.gone(REQUEST, "chat")
     assert "conversion webhook" not in operator.log.read_text(encoding="utf-8")

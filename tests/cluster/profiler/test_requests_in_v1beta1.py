@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from cluster.conftest import ControlPlane, definitions
-from cluster.guides import manifests
+from cluster.guides import written
 from cluster.operator_process import OperatorProcess
 from cluster.profiler.kubelet import BY_HAND, Kubelet
 from cluster.world import World
@@ -53,9 +53,9 @@ def kubectl_knows(control_plane: ControlPlane, *, is_later_served: bool) -> None
 def test_the_name_of_a_model_becomes_a_graph(
     operator: OperatorProcess, world: World, kubelet: Kubelet, kubectl: Callable[..., str]
 ) -> None:
-    *_, written = manifests("requests.md")
-    written["spec"] |= BESIDE
-    kubectl("apply", "--filename=-", input=json.dumps(written))
+    *_, manifest = written("requests.md")
+    manifest["spec"] |= BESIDE
+    kubectl("apply", "--filename=-", input=json.dumps(manifest))
     assert {"profiler": 0, "output-copier": 0} == kubelet.runs("profile-chat"), kubelet.log("profiler")
     world.until(
         lambda: world.read(REQUEST, "chat").get("status", {}).get("phase") == "Deployed",

@@ -116,6 +116,31 @@ def test_a_refusal_names_the_field_in_either_version(world: World, kubectl: Call
         kubectl("apply", "--filename=-", input=json.dumps(body))
 
 
+def test_an_apply_of_what_is_stored_changes_nothing(world: World, kubectl: Callable[..., str]) -> None:
+    """Nothing is filled in, so a merge patch, which knows lists only as a whole, has nothing to write."""
+    written = {"apiVersion": LATER_GRAPH.api_version, "kind": GRAPH.name, **later_graph()}
+    apply = ("apply", "--filename=-")
+    assert "created" in kubectl(*apply, input=json.dumps(written))
+    assert "unchanged" in kubectl(*apply, input=json.dumps(written))
+    assert "" == kubectl("diff", "--filename=-", input=json.dumps(written))
+    assert written["spec"] == world.read(LATER_GRAPH, "chat")["spec"]
+    services = world.read(GRAPH, "chat")["spec"]["services"]
+    assert ["Decode", "Frontend"] == sorted(services)
+    assert not [name for name, service in services.items() if {"replicas", "minAvailable"} & service.keys()]
+
+
+def test_an_adapter_is_switched_off_by_server_side_apply(world: World) -> None:
+    """In the other version the field is absent then, which may not become null on its way."""
+    body = {"apiVersion": GRAPH.api_version, "kind": GRAPH.name, **idle("old")}
+    services = body["spec"]["services"]
+    for is_enabled in (True, False):
+        services["Decode"] = {**services["Decode"], "scalingAdapter": {"enabled": is_enabled}}
+        found = world.apply(GRAPH, body)["spec"]["services"]["Decode"]
+        assert {"enabled": is_enabled} == found["scalingAdapter"]
+        component = world.read(LATER_GRAPH, "old")["spec"]["components"][0]
+        assert is_enabled == ("scalingAdapter" in component)
+
+
 def test_many_graphs_are_listed_in_both_versions(
     kinds: ControlPlane, world: World, kubectl: Callable[..., str]
 ) -> None:

@@ -87,10 +87,11 @@ kernels: .venv/.synced ## The profiler with AI Configurator's measured kernels, 
 	@UV_PROJECT_ENVIRONMENT=.venv-kernels $(UV) sync --locked --all-packages --extra aiconfigurator
 	@.venv-kernels/bin/python -m pytest tests/kernels
 
-long: .venv/.synced ## All faults in full, a storm, 250 sequences of edits, 5000 odd manifests, every recorded case, real pods
+long: .venv/.synced ## All faults in full, a storm, 250 sequences of edits, 5000 odd manifests, 10000 conversions, every recorded case, real pods
 	@$(RUN) dynamoctl dev build
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 packages/dynamo-graphs/tests/dynamo_graphs/test_offline.py
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 tests/cluster/admission -k odd_manifests
+	@FUZZ_MANIFESTS=10000 $(RUN) pytest --timeout=0 packages/dynamo-operator/tests/versions -k without_a_difference
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest -m "long or not long" tests/faults $(ARGS)
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest -m long --timeout=0 tests/adversary
 	@$(RUN) pytest -m long tests/cluster

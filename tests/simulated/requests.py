@@ -4,6 +4,8 @@ from collections.abc import Container
 from typing import Any
 
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.process.stored_versions import translations
+from dynamo_operator.requests import hardware
 from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
@@ -15,6 +17,7 @@ from dynamo_operator.requests.controller import RequestController
 from dynamo_operator.requests.read import GpuDiscoveryRbac, RequestReader
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.report import Reporter
+from dynamo_operator.versions.conversion import convert
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import Writer
@@ -23,13 +26,14 @@ from kube_runtime.cache.watch import Changed
 from kube_runtime.client.client import Client
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.kinds import Job, PersistentVolumeClaim
+from kube_runtime.types.kinds import Job, Node, PersistentVolumeClaim
 from kube_runtime.types.meta import Key, Kind, Object
 from kube_runtime.wire import path_of
 from simulated.caches import a_cache
 from simulated.server import Server
 
 REQUEST = Key("lab", "r")
+LATER = "nvidia.com/v1beta1"
 
 
 def a_spec(**fields: Any) -> DynamoGraphDeploymentRequestSpec:
@@ -69,6 +73,9 @@ def request_controller(
 class RequestWorld:
     """A cluster whose request is `REQUEST`."""
 
+    request_kind = DynamoGraphDeploymentRequest.KIND
+    """The kind with the version in which it is stored."""
+
     def __init__(self, settings: RenderSettings = _SETTINGS) -> None:
         self.server = Server()
         self.client = Client(self.server, field_manager="m")
@@ -77,7 +84,7 @@ class RequestWorld:
 
     def add(self, kind: Kind, namespace: str, name: str, **fields: Any) -> None:
         """Create an object; some fields are of its metadata."""
-        of_metadata = ("labels", "annotations", "ownerReferences")
+        of_metadata = ("labels", "annotations", "ownerReferences", "managedFields")
         metadata = {field: fields.pop(field) for field in of_metadata if field in fields}
         metadata |= {"name": name, "namespace": namespace}
         self.server.storage.create(path_of(kind), kind.manifest(metadata, **fields))
@@ -88,7 +95,7 @@ class RequestWorld:
 
     def edit(self, patch: Object, subresource: str = "") -> None:
         """Merge a patch into the request."""
-        self.server.storage.merge(path_of(DynamoGraphDeploymentRequest.KIND), REQUEST, patch, subresource)
+        self.server.storage.merge(path_of(self.request_kind), REQUEST, patch, subresource)
 
     async def reconciled(self) -> DynamoGraphDeploymentRequest:
         await self.request()
@@ -100,3 +107,32 @@ class RequestWorld:
         request = await self.client.get(DynamoGraphDeploymentRequest, REQUEST)
         self.cache.store(DynamoGraphDeploymentRequest).on_watch_event(Changed(request))
         return request
+
+
+class WrittenLater(RequestWorld):
+    """A cluster whose request was written in v1beta1, and is stored in that version or in v1alpha1."""
+
+    def __init__(self, spec: Object, settings: RenderSettings, *, is_stored_later: bool = True) -> None:
+        super().__init__(settings)
+        kinds = (DynamoGraphDeploymentRequest.KIND, DynamoGraphDeployment.KIND)
+        stored = translations(kinds)
+        write = {"apiVersion": LATER, "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:spec": {"f:model": {}}}}
+        metadata = {**REQUEST._asdict(), "managedFields": [write]}
+        defaults = {"backend": "auto", "searchStrategy": "rapid", "autoApply": True}
+        request = stored[kinds[0]].stored.manifest(metadata, spec={**defaults, **spec})
+        if is_stored_later:
+            self.client.translations = stored
+            self.request_kind = stored[kinds[0]].stored
+        else:
+            request = convert(request, self.request_kind.api_version)
+        self.server.storage.create(path_of(self.request_kind), request)
+
+    def later(self) -> Object:
+        """The request as a client of v1beta1 reads it."""
+        whole = self.stored(self.request_kind, *REQUEST)
+        return whole if whole["apiVersion"] == LATER else convert(whole, LATER)
+
+    def has_gpu_node(self, name: str = "gpu") -> None:
+        """Add a node with 8 GPUs."""
+        labels = {hardware.PRODUCT: "NVIDIA-H200", hardware.MEMORY: "143771", hardware.COUNT: "8"}
+        self.server.storage.create(path_of(Node.KIND), Node.KIND.manifest({"name": name, "labels": labels}))

@@ -32,10 +32,15 @@ from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.requests.api import (
     ConfigMapReference,
     DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
     RequestState,
     accepted_spec,
+    annotation,
     as_text,
+    recorded,
+    with_spec,
 )
+from dynamo_operator.requests.extras import SAVED
 from dynamo_operator.requests.render import BASE_FILE, account_objects, missing_settings, profiling_job
 from dynamo_operator.requests.results import (
     BadOutput,
@@ -46,6 +51,7 @@ from dynamo_operator.requests.results import (
     read_output,
     target,
 )
+from dynamo_operator.requests.status import accepted
 from dynamo_operator.requests.validate import request_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
@@ -218,6 +224,7 @@ def _request(
         return Expansion()
     if problems := request_problems(request, settings):
         return Expansion(problems=problems)
+    request = _as_accepted(request, spec)
     if lacks := missing_settings(spec, settings):
         return Expansion(problems=(Problem("spec", lacks, ProblemKind.REQUIRED),))
     try:
@@ -233,6 +240,17 @@ def _request(
                 return Expansion(problems=(Problem("metadata.name", text),))
             objects += below.objects
     return Expansion(tuple(objects))
+
+
+def _as_accepted(
+    request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
+) -> DynamoGraphDeploymentRequest:
+    """The request as it is once it was accepted, if it is of v1beta1: its Job depends on the version."""
+    if SAVED not in request.metadata.annotations or recorded(request) is not None:
+        return request
+    accepted_ = replace(request, status=accepted(request, spec, is_later=True).status)
+    annotations = {**request.metadata.annotations, **annotation(with_spec(accepted_))}
+    return replace(accepted_, metadata=replace(request.metadata, annotations=annotations))
 
 
 def _request_objects(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_operator.requests import v1beta1
-from dynamo_operator.requests.hardware import Hardware, completed, missing, patch, problem, sku_of
+from dynamo_operator.requests.hardware import Hardware, added, completed, missing, problem, sku_of
 from kube_runtime.types.kinds import Node, NodeStatus
 from kube_runtime.types.meta import Metadata
 
@@ -103,8 +103,8 @@ def test_a_patch_has_what_was_discovered_only() -> None:
         "interconnect": "nvlink",
         "rdma": False,
     }
-    assert {"spec": {"hardware": discovered}} == patch(before, after)
-    assert {} == patch(after, after)
+    assert discovered == added(before, after)
+    assert {} == added(after, after)
 
 
 def test_the_fields_are_those_of_the_schema() -> None:
@@ -132,11 +132,9 @@ HARDWARE = st.builds(
 def test_discovery_only_adds_and_a_second_one_adds_nothing(before: Hardware, nodes: list[Node]) -> None:
     after = completed(before, nodes)
     assert after == completed(before, reversed(nodes))
-    assert {} == patch(after, completed(after, nodes))
+    assert {} == added(after, completed(after, nodes))
     assert {*missing(after)} <= {*missing(before)}
     assert before.total_gpus == after.total_gpus or (
         before.total_gpus is None and 0 < (after.total_gpus or 0) <= 32
     )
-    assert {*patch(before, after).get("spec", {}).get("hardware", {})} == {*missing(before)} - {
-        *missing(after)
-    }
+    assert {*added(before, after)} == {*missing(before)} - {*missing(after)}

@@ -119,7 +119,7 @@ def test_a_date_or_a_time_is_a_text_and_a_number_a_key() -> None:
         ("\t- a", "invalid YAML"),
         (stream({**GRAPH, "spec": {"services": []}}), "failed to convert"),
         (stream({**GRAPH, "spec": None}), "failed to convert"),
-        (stream({**GRAPH, "apiVersion": "nvidia.com/v1beta1"}), "a version of Dynamo 1.1"),
+        (stream({**GRAPH, "apiVersion": "nvidia.com/v1beta1", "spec": {"components": 1}}), "spec.components"),
         (merge_bomb(), "more than 200000 values"),
         ("kind: !!bool maybe", "1:7: cannot read 'maybe' as !!bool"),
         ("a: !!int x", "1:4: cannot read 'x' as !!int"),

@@ -19,12 +19,13 @@ import yaml
 from dynamo_graphs.output import write_yaml
 from dynamo_operator import user_agent
 from dynamo_operator.documents import ShallowLoader, documents
-from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
+from dynamo_operator.requests.api import FINAL_FILE, MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_profiler import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.choice import Answer, Choice
 from dynamo_profiler.client import Load
 from dynamo_profiler.configuration import Online, read_configuration, with_hardware
 from dynamo_profiler.online import Identity, measured_choice
+from dynamo_profiler.request import configuration_of, is_mocked
 from dynamo_profiler.run import Inputs, Phase, Progress, Results, SearchSpace, best, results, search
 from dynamo_profiler.shape import NodeGpus, best_nodes
 from kube_runtime.client.client import Client
@@ -37,24 +38,31 @@ from kube_runtime.types.meta import Fields, Object, fitted
 TERMINATION_LOG = Path("/dev/termination-log")
 """The kubelet creates this file, and reads the container's termination message from it."""
 
-_SOURCE = "--profile-config"
-
 
 def run(
     text: str,
     *,
     discovers: bool = False,
+    request_folder: str = "",
     environ: Mapping[str, str] = os.environ,
     termination_log: Path = TERMINATION_LOG,
 ) -> Results:
     """Profile by predictions, or by measuring if configured; write the files and return the results.
 
+    `text` is a configuration, or the spec of a request in v1beta1, whose results go to `request_folder`.
+
     Raises:
         OperatorError: there is no result; the failure is reported already.
     """
-    reporter = _Reporter(termination_log)
+    reporter = _Reporter(termination_log, Path(request_folder) if request_folder else None)
     try:
-        configuration = read_configuration(_configuration(text), discovers=discovers)
+        document = _document(text, "--config" if request_folder else "--profile-config")
+        final = ""
+        if request_folder:
+            final = MOCKED_RESULTS_FILE if is_mocked(document) else RESULTS_FILE
+            document = configuration_of(document, environ.get("DGDR_NAMESPACE") or "default")
+            document["outputDir"] = request_folder
+        configuration = read_configuration(document, discovers=discovers)
         folder = reporter.folder = Path(configuration.output_folder)
         _clear(folder)
         if configuration.discovers:
@@ -82,6 +90,8 @@ def run(
         # The file that others wait for comes last.
         for name in sorted(made.files, key=lambda name: name == RESULTS_FILE):
             _write(folder / name, made.files[name])
+        if final:
+            _write(folder / FINAL_FILE, made.files[final])
         reporter.report(Progress(Phase.DONE, outcome), "success")
     except OperatorError as error:
         reporter.report_failure(one_line(str(error)))
@@ -155,12 +165,12 @@ async def _nodes() -> list[NodeGpus]:
         ]
 
 
-def _configuration(text: str) -> object:
+def _document(text: str, source: str) -> object:
     try:  # PyYAML's types are those of Dynamo's profiler
         return yaml.load(text, Loader=ShallowLoader)  # noqa: S506  a safe loader
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
         # PyYAML does not wrap the errors of building a value, such as `!!bool maybe`.
-        raise ConfigError(_SOURCE, f"unreadable YAML: {one_line(str(error))}") from None
+        raise ConfigError(source, f"unreadable YAML: {one_line(str(error))}") from None
 
 
 def _documents(source: str, text: str) -> list[object]:
@@ -173,7 +183,7 @@ def _documents(source: str, text: str) -> list[object]:
 def _clear(folder: Path) -> None:
     # Results that an earlier run left on a persistent volume would look like ours.
     try:
-        for name in (RESULTS_FILE, MOCKED_RESULTS_FILE, STATUS_FILE):
+        for name in (RESULTS_FILE, MOCKED_RESULTS_FILE, FINAL_FILE, STATUS_FILE):
             (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(str(folder), str(error.strerror)) from None

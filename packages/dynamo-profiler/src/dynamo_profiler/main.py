@@ -6,12 +6,15 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from kube_runtime.commandline import application, execute
+from kube_runtime.errors import ConfigError
 
 
 def profiler(
     *,
-    profile_config: Annotated[str, Parameter(metavar="TEXT", allow_leading_hyphen=True)],
+    profile_config: Annotated[str, Parameter(metavar="TEXT", allow_leading_hyphen=True)] = "",
     enable_gpu_discovery: bool = False,
+    config: Annotated[str, Parameter(metavar="TEXT", allow_leading_hyphen=True)] = "",
+    output_dir: str = "/data",
 ) -> None:
     """Find a graph for a model and its latency targets.
 
@@ -26,10 +29,19 @@ def profiler(
         Configuration as YAML or JSON; docs/profiler.md lists its keys.
     enable_gpu_discovery
         Use the GPUs of the cluster's nodes instead of those in the configuration.
+    config
+        Spec of a request in v1beta1 as JSON, in place of a configuration.
+    output_dir
+        Folder of the results of such a request.
     """
     from dynamo_profiler import command
 
-    command.run(profile_config, discovers=enable_gpu_discovery)
+    if bool(config) == bool(profile_config):
+        raise ConfigError("--config", "expected either --config or --profile-config")
+    if config:
+        command.run(config, request_folder=output_dir)
+    else:
+        command.run(profile_config, discovers=enable_gpu_discovery)
 
 
 def app() -> App:

@@ -19,7 +19,12 @@ _BACKEND: Final = "vllm"
 _CACHE: Final = {"pvcName": "pvcName", "pvcModelPath": "pvcPath", "pvcMountPath": "mountPath"}
 
 
-def configuration_of(spec: Fields, namespace: str = "default") -> Object:
+def is_mocked(spec: object) -> bool:
+    """Whether the graph of the request gets simulated engines. Raises: Refusal."""
+    return _section(_section(_mapping(spec), "features"), "mocker").get("enabled") is True
+
+
+def configuration_of(spec: object, namespace: str = "default") -> Object:
     """The configuration, to be read by `read_configuration`.
 
     `rapid` predicts and `thorough` measures, in graphs in the namespace. A concurrency is a rate at which
@@ -28,6 +33,7 @@ def configuration_of(spec: Fields, namespace: str = "default") -> Object:
     Raises:
         Refusal: the spec names alternatives together, or has a section of the wrong form.
     """
+    spec = _mapping(spec)
     hardware, workload, sla, cache, features = (
         _section(spec, name) for name in ("hardware", "workload", "sla", "modelCache", "features")
     )
@@ -83,6 +89,12 @@ def _alternatives(section: str, given: Fields, one: Iterable[str], other: Iterab
     if first and second:
         names = " and ".join(f"spec.{section}.{name}" for name in (*first, *second))
         raise Refusal(f"{names} exclude each other: set one of them")
+
+
+def _mapping(spec: object) -> Fields:
+    if not isinstance(spec, dict):
+        raise Refusal("the spec of a request must be a mapping")
+    return spec
 
 
 def _section(parent: Fields, name: str) -> Object:

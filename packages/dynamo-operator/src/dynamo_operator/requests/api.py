@@ -58,6 +58,7 @@ class Output(Resource):
 # The names of files are also keys of the output ConfigMap.
 RESULTS_FILE = "config_with_planner.yaml"
 MOCKED_RESULTS_FILE = "mocker_config_with_planner.yaml"
+FINAL_FILE = "final_config.yaml"
 STATUS_FILE = "profiler_status.yaml"
 
 PROFILER, COPIER = "profiler", "output-copier"

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import ClassVar, TypeVar
 
+import msgspec
+
 from dynamo_operator import labels
 from dynamo_operator.documents import LARGE_TEXT, ONE_AT_A_TIME
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -36,6 +38,8 @@ from kube_runtime.types.meta import Key, Object, Resource, fitted
 
 T = TypeVar("T")
 _EVENT_CHARACTERS = 1000
+_HARDWARE_MANAGER = "dynamo-operator-dgdr"
+"""The field manager of hardware that was discovered. Source: Dynamo 1.x."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,9 @@ class RequestController:
             await self.gpu_rbac.withdraw()
         inputs, now = await self.reader.read(request), datetime.now(UTC)
         decision = decide.decide(request, inputs, now)
+        if decision.discovered:
+            await self._add_hardware(request, decision.discovered)
+            return DONE  # its new state is reconciled
         if decision.deletes and decision.report is None:
             await self.reporter.writer.ensure_newest(request)  # the decision depends on its present spec
         for gone in decision.deletes:
@@ -86,6 +93,22 @@ class RequestController:
             if not isinstance(outcome, results.ProfilingResult):
                 raise
             return await self._report(request, decide.after(request, inputs, refusal, now))
+
+    # Only the stored version is written: no request of the operator waits for its own webhook. A user may
+    # have changed the request meanwhile, so the patch names the version that was read.
+    async def _add_hardware(self, request: Request, discovered: Object) -> None:
+        metadata, writer = request.metadata, self.reporter.writer
+        version = {"resourceVersion": metadata.resource_version}
+        if Request.KIND in writer.client.translations:
+            patch: Object = {"metadata": version, "spec": {"hardware": discovered}}
+        else:
+            patch = {"metadata": {**version, "annotations": extras.with_hardware(metadata, discovered)}}
+        await writer.merge_patch(
+            *(Request, request.key, patch), uid=metadata.uid, field_manager=_HARDWARE_MANAGER
+        )
+        fields = (f"{name}: {msgspec.json.encode(value).decode()}" for name, value in discovered.items())
+        message = f"Discovered by the labels of nodes: {', '.join(fields)}"
+        self.reporter.recorder.event(request, reason="HardwareDiscovered", message=message)
 
     async def _work(self, request: Request, work: Work, inputs: RequestInputs) -> Outcome:
         try:

@@ -28,12 +28,17 @@ from kube_runtime.types.meta import Key, Kind, Object, Resource, Struct, from_js
 
 _MOST: Final = 1_048_576
 """Most bytes of a ConfigMap."""
-_RESULTS: Final = (RESULTS_FILE, MOCKED_RESULTS_FILE, STATUS_FILE)
 _MANAGER: Final = "output-copier"
 
 
 def copy_output(
-    namespace: str, configmap: str, metadata: str, folder: Path, container: str, fresh: str = ""
+    namespace: str,
+    configmap: str,
+    metadata: str,
+    folder: Path,
+    container: str,
+    fresh: str = "",
+    results: str = RESULTS_FILE,
 ) -> None:
     """Save a profiler's output as a ConfigMap. Profiling Jobs run this.
 
@@ -51,12 +56,15 @@ def copy_output(
         Name of the profiler's container in this pod.
     fresh
         `fresh` if the folder outlives the pod: older files do not count.
+    results
+        File that the profiler must have written.
     """
     try:
         described = from_json(metadata, dict[str, Object])["metadata"]
     except (msgspec.MsgspecError, KeyError) as error:
         raise ConfigError("METADATA", f"expected JSON with metadata: {error}") from error
-    sys.exit(asyncio.run(_copied(Key(namespace, configmap), described, folder, container, bool(fresh))))
+    output = Key(namespace, configmap)
+    sys.exit(asyncio.run(_copied(output, described, folder, container, results, is_fresh=bool(fresh))))
 
 
 class _PodStatus(Struct):
@@ -79,6 +87,7 @@ class _Copier:
     metadata: Object
     folder: Path
     container: str
+    results: str
     pod: Key
     pause_seconds: float
     tries: int
@@ -99,9 +108,9 @@ class _Copier:
         if code:
             _say(f"the profiler ended with exit code {code}: nothing is copied")
             return 0  # the profiler failed, and its container reports that
-        files = dict(self._files(_RESULTS))
-        if RESULTS_FILE not in files:
-            path = self.folder / RESULTS_FILE
+        files = dict(self._files((self.results, MOCKED_RESULTS_FILE, STATUS_FILE)))
+        if self.results not in files:
+            path = self.folder / self.results
             return _failed(f"the profiler ended with exit code 0 but did not write {path}")
         if (size := sum(map(len, files.values()))) > _MOST:
             text = f"the results have {size} bytes; a ConfigMap holds {_MOST}"
@@ -182,7 +191,9 @@ class _Copier:
         await self.client.apply(Output, body, force=True)
 
 
-async def _copied(output: Key, metadata: Object, folder: Path, container: str, is_fresh: bool) -> int:
+async def _copied(
+    output: Key, metadata: Object, folder: Path, container: str, results: str, *, is_fresh: bool
+) -> int:
     async with await connect(user_agent=user_agent()) as transport:
         copier = _Copier(
             Client(transport, field_manager=_MANAGER),
@@ -190,6 +201,7 @@ async def _copied(output: Key, metadata: Object, folder: Path, container: str, i
             metadata,
             folder,
             container,
+            results,
             pod=Key(output.namespace, os.environ.get("HOSTNAME", "")),
             pause_seconds=float(os.environ.get("COPIER_PAUSE_SECONDS", "5")),
             tries=int(os.environ.get("COPIER_TRIES", "60")),

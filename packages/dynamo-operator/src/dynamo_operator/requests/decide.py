@@ -86,6 +86,7 @@ class RequestInputs:
     earlier Job, `reports` those of the Job that wrote the results, `temporary` graphs that a failed
     profiler left. `config_maps` have the base graph, by name: the user's, and the operator's, completed.
     `missing_setting` is what the operator lacks to create the Job, `too_large` which object exceeds a limit.
+    `is_later`: the spec was written in v1beta1; `discovered` are fields of its hardware to be added.
     """
 
     problems: tuple[str, ...] = ()
@@ -100,6 +101,8 @@ class RequestInputs:
     destination: Destination = UNREAD
     missing_setting: str = ""
     too_large: str = ""
+    is_later: bool = False
+    discovered: Object = field(default_factory=dict[str, Any])
 
 
 def is_active(request: Request) -> bool:
@@ -220,7 +223,8 @@ class Decision:
     """What to do for a request now: first the deletions, then the work, or else the report.
 
     `record` returns the record to write after the report, for the request with the stored status. An
-    `may_wait` report is progress, which may wait. None as a report leaves the status as it is.
+    `may_wait` report is progress, which may wait. None as a report leaves the status as it is. If
+    hardware was `discovered`, only its fields are added to the spec, which is then validated again.
     """
 
     report: RequestReport | None = None
@@ -229,6 +233,7 @@ class Decision:
     deletes: tuple[Resource, ...] = ()
     requeue_after_seconds: float | None = None
     may_wait: bool = False
+    discovered: Object = field(default_factory=dict[str, Any])
 
 
 def held(report: RequestReport, retry_seconds: float = REJECTED_RETRY_SECONDS) -> Decision:
@@ -326,7 +331,9 @@ def _blocked(request: Request, blocked: ActionBlocked) -> Decision:
 def _validate(request: Request, inputs: RequestInputs) -> Decision:
     if inputs.problems or request.spec is None:
         return held(status.refused(request, inputs.problems))
-    return Decision(status.accepted(request, request.spec), api.with_spec)
+    if inputs.discovered:
+        return Decision(discovered=inputs.discovered)
+    return Decision(status.accepted(request, request.spec, is_later=inputs.is_later), api.with_spec)
 
 
 def _start(request: Request, inputs: RequestInputs, now: datetime) -> Decision:
@@ -452,7 +459,7 @@ def _create(request: Request, inputs: RequestInputs, now: datetime) -> Decision:
 
 
 _DIGEST_LENGTH = 64
-_SIGNED = (api.RESULTS_FILE, api.MOCKED_RESULTS_FILE)
+_SIGNED = (api.RESULTS_FILE, api.MOCKED_RESULTS_FILE, api.FINAL_FILE)
 _PROGRAM = ("image", "command", "args", "env", "envFrom", "workingDir", "lifecycle")
 """Fields of a container that decide what it runs."""
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")

@@ -3,12 +3,13 @@
 Conversion preserves it in an annotation, so it is in the request whichever version was read.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
-from dynamo_operator.component.api import GROUP
+from dynamo_operator.component.api import GROUP, LATER
 from dynamo_operator.requests import api
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
@@ -58,6 +59,10 @@ class Extras(Struct):
 
 class _Accepted(Struct):
     extras: Extras = Extras()
+    written_in: str = ""
+
+
+_LATER: Final = f"{GROUP}/{LATER}"
 
 
 def accepted(request: Request) -> Extras:
@@ -73,13 +78,65 @@ def extras_in(accepted_spec: msgspec.Raw) -> Extras:
     return Extras()
 
 
-def with_extras(spec: RequestSpec, metadata: Metadata) -> msgspec.Raw:
-    """The spec as it is accepted, with the extras beside its fields unless there are none."""
-    extras = extras_of(metadata)
-    if extras == Extras():
+def with_extras(spec: RequestSpec, metadata: Metadata, *, is_later: bool = False) -> msgspec.Raw:
+    """The spec as it is accepted, with the extras beside its fields unless there are none.
+
+    `is_later`: it was written in v1beta1.
+    """
+    extras, version = extras_of(metadata), {"writtenIn": _LATER} if is_later else {}
+    if extras == Extras() and not is_later:
         return api.as_text(spec)
     fields: Object = msgspec.json.decode(msgspec.json.encode(spec))
-    return api.as_text({**fields, "extras": extras})
+    return api.as_text({**fields, "extras": extras, **version})
+
+
+def in_v1beta1(request: Request) -> bool:
+    """Whether the request was accepted as one that was written in v1beta1."""
+    text = api.accepted_text(request)
+    with suppress(msgspec.ValidationError, RecursionError):
+        return text is not None and from_json(text, _Accepted).written_in == _LATER
+    return False
+
+
+# The API server records the version of each write. Nothing else in the object tells: what is stored, and what
+# an operator reads, may be another version than the one in which the user wrote.
+def last_in_v1beta1(managed_fields: Iterable[Any]) -> bool:
+    """Whether the last write of `spec.model` was in v1beta1, by `metadata.managedFields` of a request."""
+    writes = [entry for entry in managed_fields if _MODEL in (entry.get("fieldsV1") or {}).get(_SPEC, {})]
+    newest: Any = max(writes, key=lambda entry: str(entry.get("time") or ""), default={})
+    return bool(newest.get("apiVersion") == _LATER)
+
+
+_SPEC: Final = "f:spec"
+_MODEL: Final = "f:model"
+
+
+def with_hardware(metadata: Metadata, discovered: Object) -> dict[str, str]:
+    """The annotation of a request that is stored in v1alpha1, with fields of its hardware added."""
+    from dynamo_operator.versions.request import preserved_spec
+
+    saved = preserved_spec({"annotations": metadata.annotations})
+    return _annotation({**saved, "hardware": {**saved.get("hardware", {}), **discovered}})
+
+
+def written_spec(request: Request, spec: RequestSpec, image: str) -> Object:
+    """The accepted spec in v1beta1, for the profiler; `image` is the default of its own.
+
+    Without `overrides.dgd`, which the operator merges into the results: twice, arguments would be appended
+    twice.
+    """
+    from dynamo_operator.versions.request import to_v1beta1
+
+    extras = accepted(request)
+    saved = {**msgspec.to_builtins(extras), "searchStrategy": extras.search_strategy}
+    fields = msgspec.json.decode(msgspec.json.encode(spec))
+    written: Object = to_v1beta1({"metadata": {"annotations": _annotation(saved)}, "spec": fields})["spec"]
+    overrides = {name: value for name, value in written.pop("overrides", {}).items() if name != "dgd"}
+    return {"image": image, **written, **({"overrides": overrides} if overrides else {})}
+
+
+def _annotation(spec: Object) -> dict[str, str]:
+    return {SAVED: msgspec.json.encode({"version": 1, "spec": spec}).decode()}
 
 
 def extras_of(metadata: Metadata) -> Extras:

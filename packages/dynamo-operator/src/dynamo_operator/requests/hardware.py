@@ -88,12 +88,11 @@ def completed(hardware: Hardware, nodes: Iterable[Node]) -> Hardware:
     return replace(found, **set_fields)
 
 
-def patch(before: Hardware, after: Hardware) -> Object:
-    """The merge patch that adds what was discovered to a request in v1beta1; empty if nothing was."""
+def added(before: Hardware, after: Hardware) -> Object:
+    """The fields of a manifest that were discovered; empty if none was."""
     absent = missing(before)
-    added = {_NAMES[name]: value for name, value in asdict(after).items() if _NAMES[name] in absent}
-    found = {name: value for name, value in added.items() if value is not None}
-    return {"spec": {"hardware": found}} if found else {}
+    values = {_NAMES[name]: value for name, value in asdict(after).items() if value is not None}
+    return {name: value for name, value in values.items() if name in absent}
 
 
 @dataclass(frozen=True, slots=True)

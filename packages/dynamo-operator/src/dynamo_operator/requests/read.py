@@ -14,13 +14,14 @@ import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests import api, decide
+from dynamo_operator.requests import api, decide, extras, hardware
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.render import missing_settings, model_cache
 from dynamo_operator.requests.results import STATUS_LIMIT, named_config_maps, target
 from dynamo_operator.requests.status import taken_graph
 from dynamo_operator.requests.validate import request_problems
+from dynamo_operator.requests.validate_v1beta1 import search_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import is_subdomain
 from dynamo_operator.shared.transforms import slim, slimmed
@@ -33,6 +34,7 @@ from kube_runtime.errors import Forbidden, NotFound, TooLarge
 from kube_runtime.types.kinds import (
     ClusterRoleBinding,
     Job,
+    Node,
     PersistentVolumeClaim,
     Pod,
     Subject,
@@ -171,7 +173,7 @@ class RequestReader:
         try:
             match decide.stage(request):
                 case decide.Stage.VALIDATION:
-                    return decide.RequestInputs(problems=await self.problems(request))
+                    return await self._to_validate(request)
                 case decide.Stage.START:
                     return await self._to_start(request)
                 case decide.Stage.PROFILING:
@@ -306,17 +308,45 @@ class RequestReader:
             if pod := await self.live(type_, key, _POD_BYTES):
                 yield pod
 
+    async def _to_validate(self, request: Request) -> decide.RequestInputs:
+        problems = await self.problems(request)
+        if request.spec is None or not await self._is_later(request):
+            return decide.RequestInputs(problems=problems)
+        given = extras.extras_of(request.metadata)
+        nodes = await self._gpu_nodes() if hardware.missing(given.hardware) else ()
+        complete = hardware.completed(given.hardware, nodes)
+        own = map(str, search_problems(given.search_strategy, request.spec.backend))
+        problems = (*problems, *own, *filter(None, (hardware.problem(complete),)))
+        found = hardware.added(given.hardware, complete)
+        return decide.RequestInputs(problems=problems, is_later=True, discovered=found)
+
+    async def _is_later(self, request: Request) -> bool:
+        if extras.SAVED not in request.metadata.annotations:
+            return False  # conversion writes it for each request in v1beta1, as the search has a default
+        stored = await self.client.get_raw(Request.KIND, request.key)
+        return extras.last_in_v1beta1(stored["metadata"].get("managedFields") or ())
+
+    async def _gpu_nodes(self) -> list[Node]:
+        """The nodes with a label that says their GPUs; none if they may not be read."""
+        pages = self.client.pages(Node, labels=hardware.PRODUCT)
+        try:
+            return [node async for page in pages for node in page.items]
+        except Forbidden:
+            return []
+
     async def _to_start(self, request: Request) -> decide.RequestInputs:
         job = await self.live(Job, job_key(request))
         is_edited = request.metadata.generation != api.accepted_generation(request)
-        problems = await self.problems(request) if job is None and is_edited else ()
+        inputs = decide.RequestInputs()
+        if job is None and is_edited:
+            inputs = await self._to_validate(request)
         running = sorted(
             pod.metadata.name
             for pod in self._pods(request)
             if pod.status.phase not in ("Succeeded", "Failed")
         )
         if job is not None or is_edited or running:
-            return decide.RequestInputs(problems=problems, job=job, pods_left=tuple(running))
+            return replace(inputs, job=job, pods_left=tuple(running))
         output = await self.live(api.Output, output_key(request))
         spec, metadata = api.accepted_spec(request), request.metadata
         given, own = spec.profiling_config.config_map_ref, names.profiling_base(metadata.name, metadata.uid)

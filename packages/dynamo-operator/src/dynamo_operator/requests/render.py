@@ -8,7 +8,7 @@ import yaml
 from dynamo_operator import labels, names
 from dynamo_operator.documents import is_deep
 from dynamo_operator.graph.render import cluster_role_objects
-from dynamo_operator.requests import api
+from dynamo_operator.requests import api, extras
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.settings import RenderSettings
@@ -221,6 +221,8 @@ def missing_settings(spec: RequestSpec, settings: RenderSettings) -> str:
     if not (settings.operator_image or settings.profiling_copier_image):
         text = "missing image of the container that saves the results (expected "
         return f"{text}--operator-image or --profiling-copier-image)"
+    if not (settings.operator_image or spec.profiling_config.profiler_image):
+        return "missing image of the profiler (expected spec.image, or --operator-image)"
     is_given = settings.restricted_namespace or spec.profiling_config.service_account_name
     if not (is_given or settings.dgdr_profiling_cluster_role_name):
         text = "cluster role name is required: the operator has no "
@@ -262,10 +264,14 @@ def _pod(
 
 
 def _profiler(request: Request, spec: RequestSpec, settings: RenderSettings) -> Object:
-    profiling = spec.profiling_config
+    profiling, is_later = spec.profiling_config, extras.in_v1beta1(request)
+    image, module = profiling.profiler_image or settings.operator_image, "benchmarks.profiler.profile_sla"
     args = ["--profile-config", profiler_config_text(spec, request.metadata.namespace)]
     if spec.enable_gpu_discovery:
         args.append("--enable-gpu-discovery")
+    if is_later:
+        text = msgspec.json.encode(extras.written_spec(request, spec, image)).decode()
+        module, args = "dynamo.profiler", ["--config", text, "--output-dir", OUTPUT_FOLDER]
     mounts: list[Object] = [{"name": _OUTPUT, "mountPath": OUTPUT_FOLDER}]
     if profiling.config_map_ref is not None:
         mounts.append({"name": _BASE, "mountPath": BASE_FOLDER, "readOnly": True})
@@ -275,8 +281,8 @@ def _profiler(request: Request, spec: RequestSpec, settings: RenderSettings) -> 
         mounts.append(_TOKEN_MOUNT)
     return {
         "name": api.PROFILER,
-        "image": profiling.profiler_image,
-        "command": ["python", "-m", "benchmarks.profiler.profile_sla"],
+        "image": image,
+        "command": ["python", "-m", module],
         "args": args,
         "env": _variables(request, profiling, settings),
         **_present(envFrom=list(profiling.env_from), resources=profiling.resources),
@@ -309,6 +315,8 @@ def _copier(request: Request, settings: RenderSettings, *, is_kept: bool) -> Obj
     output = names.profiling_output(request.metadata.name)
     values = [request.metadata.namespace, output, metadata, OUTPUT_FOLDER, api.PROFILER]
     values += ["fresh"] if is_kept else []
+    if extras.in_v1beta1(request):
+        values += [*([] if is_kept else [""]), api.FINAL_FILE]
     image, command, first = settings.operator_image, ["dynamo-operator"], ["copy-output"]
     if settings.profiling_copier_image:
         image, command = settings.profiling_copier_image, ["/bin/sh", "-c"]

@@ -75,10 +75,11 @@ def progress(data: Mapping[str, str]) -> ProfilingProgress:
             status = next(iter(_documents(api.STATUS_FILE, text, STATUS_LIMIT)), None)
     if not isinstance(status, dict):
         return ProfilingProgress()
+    has_failed = status.get("status") == "failed"
     return ProfilingProgress(
         phase=_line(status.get("phase")),
-        message=_line(status.get("message")),
-        has_failed=status.get("status") == "failed",
+        message=_line((has_failed and status.get("error")) or status.get("message")),
+        has_failed=has_failed,
     )
 
 
@@ -104,8 +105,8 @@ def _no_graph(file: str, text: str) -> BadOutput:
 
 
 def _graph(file: str, document: Object, name: str) -> Object:
-    if later := later_version(document):
-        raise _no_graph(file, str(later))
+    if later_version(document):
+        document = _converted(file, document)
     metadata = document.get("metadata")
     given = metadata if isinstance(metadata, dict) else {}
     kept = {name: given[name] for name in ("name", "labels", "annotations") if given.get(name)}
@@ -126,6 +127,17 @@ def _graph(file: str, document: Object, name: str) -> Object:
     if not read.spec.services:
         raise _no_graph(file, "failed to convert to DynamoGraphDeployment: spec.services is empty")
     return graph
+
+
+def _converted(file: str, document: Object) -> Object:
+    # With the conversion of versions, which most operators do not need.
+    from dynamo_operator.shared.seen import seen
+    from dynamo_operator.versions.shapes import ConversionError
+
+    try:
+        return seen(document)
+    except ConversionError as error:
+        raise _no_graph(file, f"failed to convert to DynamoGraphDeployment: {error}") from error
 
 
 def _name(document: Object) -> str:
@@ -309,6 +321,8 @@ def _of_form(form: type[Form], parent: Object, name: str, path: str) -> Form:
 
 def _service(service_name: str, service: Object, spec: RequestSpec, *, is_scaled: bool) -> Object:
     result, is_worker = dict(service), service.get("componentType") in WORKER_TYPES
+    if spec.runtime_version_override:
+        result.setdefault("runtimeVersionOverride", spec.runtime_version_override)
     if is_scaled and is_worker and "scalingAdapter" not in result:
         result["scalingAdapter"] = {"enabled": True}
     if is_worker:
@@ -351,6 +365,8 @@ def read_output(request: Request, spec: RequestSpec, data: Mapping[str, str]) ->
         BadOutput: there is no usable graph, or its ConfigMaps do not fit into the status.
     """
     name, file = request.metadata.name, api.MOCKED_RESULTS_FILE if spec.use_mocker else api.RESULTS_FILE
+    if extras.in_v1beta1(request):
+        file = api.FINAL_FILE
     if file not in data:
         raise BadOutput(f"key {file} not found in ConfigMap {names.profiling_output(name)}")
     graphs: list[Object] = []

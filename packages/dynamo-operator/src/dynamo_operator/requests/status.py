@@ -108,8 +108,8 @@ def refused(request: Request, problems: tuple[str, ...]) -> RequestReport:
     return _failed(request, Type.VALIDATION, reason, text, "ValidationFailed", observed_generation=0)
 
 
-def accepted(request: Request, spec: RequestSpec) -> RequestReport:
-    """The spec is accepted; results of an earlier spec are dropped."""
+def accepted(request: Request, spec: RequestSpec, *, is_later: bool = False) -> RequestReport:
+    """The spec is accepted; results of an earlier spec are dropped. `is_later`: written in v1beta1."""
     steps = [(Type.VALIDATION, "True", Reason.ACCEPTED, "The spec is valid")]
     steps += [
         (type_, "Unknown", Reason.STARTED_ANEW, "The spec has changed")
@@ -117,7 +117,8 @@ def accepted(request: Request, spec: RequestSpec) -> RequestReport:
         if condition(request.status.conditions, type_)
     ]
     conditions = [request_condition(request, *step) for step in steps]
-    generation, accepted_spec = request.metadata.generation, with_extras(spec, request.metadata)
+    generation = request.metadata.generation
+    accepted_spec = with_extras(spec, request.metadata, is_later=is_later)
     status = RequestStatus(observed_generation=generation, backend=spec.backend, accepted_spec=accepted_spec)
     anew, message = replace(request, status=status), "Profiling is about to start"
     status = request_status(anew, State.PENDING, *conditions, message=message)

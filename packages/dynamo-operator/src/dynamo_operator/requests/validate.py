@@ -14,7 +14,7 @@ from dynamo_operator.documents import DEPTH_LIMIT, is_deep
 from dynamo_operator.requests.api import OWN_VARIABLES, DeploymentOverrides, is_variable
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
-from dynamo_operator.requests.extras import extras_in, extras_of
+from dynamo_operator.requests.extras import SAVED, extras_in, extras_of
 from dynamo_operator.requests.render import OUTPUT_FOLDER, profiler_config_bytes, section_of
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.inert import inert_warnings
@@ -85,7 +85,7 @@ def request_warnings(request: Request) -> Iterator[Problem]:
     if request.spec is None:
         return
     yield from inert_warnings(request.spec, "spec")
-    if request.spec.backend == "auto":
+    if request.spec.backend == "auto" and SAVED not in request.metadata.annotations:
         message = "requires a profiler of Dynamo 1.x: that of this operator needs vllm, sglang or trtllm"
         yield Problem("spec.backend", f'"auto" {message}')
     config = request.spec.profiling_config.config or {}
@@ -122,7 +122,8 @@ def _problems(request: Request, settings: RenderSettings) -> Iterator[Problem]:
         yield Problem("spec", "spec is required", ProblemKind.REQUIRED)
         return
     profiling = spec.profiling_config
-    if not profiling.profiler_image:
+    # v1beta1 has a default, and in v1alpha1 the API server requires it.
+    if not profiling.profiler_image and SAVED not in request.metadata.annotations:
         message = f"{PROFILING}.profilerImage is required"
         yield Problem(f"{PROFILING}.profilerImage", message, ProblemKind.REQUIRED)
     yield from _config_problems(profiling.config or {})

@@ -11,7 +11,12 @@ from kube_runtime.types.meta import Object
 def written_request_problems(document: Object) -> Iterator[Problem]:
     """Problems of a request in v1beta1."""
     spec = document.get("spec") or {}
-    if spec.get("searchStrategy") == "thorough" and spec.get("backend", "auto") == "auto":
+    yield from search_problems(spec.get("searchStrategy"), spec.get("backend", "auto"))
+
+
+def search_problems(strategy: str | None, backend: str) -> Iterator[Problem]:
+    """Problems of a search for a backend that the profiler chooses."""
+    if strategy == "thorough" and backend == "auto":
         message = (
             'is incompatible with spec.backend "auto"; set spec.backend to a specific backend (sglang, '
             "trtllm, or vllm)"

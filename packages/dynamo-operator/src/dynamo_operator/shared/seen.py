@@ -1,12 +1,15 @@
 """An object of v1beta1 as the operator computes with it: in v1alpha1, and complete."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from dynamo_operator.shared.problems import SERVED
 from dynamo_operator.shared.written import MAIN
 from dynamo_operator.versions.conversion import convert
 from kube_runtime.types.meta import Fields, Object
+
+_OF_REQUESTS: Final[Fields] = {"backend": "auto", "searchStrategy": "rapid"}
+"""Defaults of the schema, which no API server has added to a file."""
 
 
 # In v1alpha1 a mount of a service is that of a PVC and has two fields. Conversion makes one of each mount of
@@ -17,6 +20,8 @@ def seen(document: Object) -> Object:
 
     Raises ConversionError.
     """
+    if document.get("kind") == "DynamoGraphDeploymentRequest" and isinstance(document.get("spec"), dict):
+        document = {**document, "spec": {**_OF_REQUESTS, **document["spec"]}}
     converted = convert(document, SERVED)
     spec, written = converted.get("spec") or {}, document.get("spec") or {}
     if converted["kind"] == "DynamoComponentDeployment":

@@ -75,8 +75,7 @@ def _components(services: Fields, earlier: Payload | None) -> tuple[list[Object]
         component = component_of(service, name, at.get(name))
         components.append(component)
         kept = saved_service(service, saves_origins=earlier is None)
-        if service.get("serviceName", name) != name:
-            kept["serviceName"] = service["serviceName"]
+        kept |= some(service, ["serviceName"])
         if kept:
             saved[name] = kept
     return components, saved
@@ -106,8 +105,7 @@ def _services(components: list[Object], saved: Fields, *, is_first: bool) -> tup
         saved_one = saved.get(name) or {}
         service = services[name] = service_of(component, saved_one)
         kept = saved_component(component, service)
-        if saved_one.get("serviceName", name) != name:
-            service["serviceName"] = saved_one["serviceName"]
+        service |= some(saved_one, ["serviceName"])
         if kept or keeps_order or (is_first and "podTemplate" in component):
             remainder.append({"name": name, **kept})
     nulls = {name: None for name, service in saved.items() if service is None}

@@ -125,17 +125,16 @@ def saved_split(entries: list[Object], component: Fields, main: Fields, saved: F
     if saved_places == [*map(place_of, mounts)] and cache_of(saved) == cache_place(component):
         return Split(saved_entries, mounts[: len(saved_inner)])
     has_container = "mainContainer" in saved.get("extraPodSpec", {})
-    if has_container and _plain_places([], entries) == _plain_places(saved_inner, saved_entries):
+    if has_container and _plain(map(place_of, mounts), entries) == _plain(saved_places, saved_entries):
         live = {place_of(mount): mount for mount in reversed(mounts)}
         inner = [live.get(place_of(mount), mount) for mount in saved_inner]
         return Split(_of_both(saved_entries, entries, {*map(place_of, inner)}), inner)
     return None
 
 
-def _plain_places(inner: Iterable[Object], entries: Sequence[Object]) -> list[Place]:
-    """Where `main` mounts anything but a compilation cache."""
+def _plain(places: Iterable[Place], entries: Sequence[Object]) -> list[Place]:
+    """The places without those where an entry is a compilation cache."""
     caches = {entry_place(entry) for entry in entries if is_cache(entry)}
-    places = [*map(place_of, inner), *map(entry_place, entries)]
     return [place for place in places if place not in caches]
 
 

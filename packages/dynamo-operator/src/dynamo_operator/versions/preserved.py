@@ -37,7 +37,7 @@ def keys_of(short: str, *retired: str) -> Keys:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A saved spec, and the paths of texts that were empty before a default replaced them."""
+    """A saved spec, and the paths of fields that had no value before a default gave them one."""
 
     spec: Object
     empty_paths: frozenset[str] = frozenset()

@@ -8,6 +8,16 @@ from kube_runtime.types.meta import Fields, Object
 _MODEL_CACHE: Final = {"pvcName": "pvcName", "modelPathInPvc": "pvcModelPath", "pvcMountPath": "pvcMountPath"}
 _OPTIMIZATIONS: Final = ("latency", "throughput")
 _MOST_TOKENS: Final = (1 << 31) - 1
+_DEFAULTS: Final = {
+    "profilingConfig.config.sla.isl": ("workload", "isl", 4000),
+    "profilingConfig.config.sla.osl": ("workload", "osl", 1000),
+    "profilingConfig.config.deployment.modelCache.pvcMountPath": (
+        "model_cache",
+        "pvcMountPath",
+        "/opt/model-cache",
+    ),
+}
+"""Leaves for which the schema of v1beta1 has a default, beside other fields: part, name, default."""
 
 
 class Leaves(NamedTuple):
@@ -48,6 +58,25 @@ def put_together(leaves: Leaves, rest: Fields) -> Object:
     if leaves.planner:
         config["planner"] = leaves.planner
     return config
+
+
+def without_value(leaves: Leaves) -> frozenset[str]:
+    """The paths in v1alpha1 of leaves that the API server will give a default in v1beta1."""
+    return frozenset(
+        path
+        for path, (part, name, _) in _DEFAULTS.items()
+        if getattr(leaves, part) and name not in getattr(leaves, part)
+    )
+
+
+def without_defaults(leaves: Leaves, paths: frozenset[str]) -> Leaves:
+    """The leaves without those at these paths that have their default."""
+    for path in paths & _DEFAULTS.keys():
+        part, name, default = _DEFAULTS[path]
+        fields = getattr(leaves, part)
+        if fields.get(name) == default:
+            leaves = leaves._replace(**{part: without(fields, name)})
+    return leaves
 
 
 def _object_in(source: Fields, name: str) -> Object:

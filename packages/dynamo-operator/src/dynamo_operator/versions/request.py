@@ -6,7 +6,13 @@ from dynamo_operator.versions import common_fields as common
 from dynamo_operator.versions import preserved, request_status, v1alpha1, v1beta1
 from dynamo_operator.versions.parts import present, some, without
 from dynamo_operator.versions.preserved import Payload
-from dynamo_operator.versions.profiling_config import Leaves, put_together, taken_apart
+from dynamo_operator.versions.profiling_config import (
+    Leaves,
+    put_together,
+    taken_apart,
+    without_defaults,
+    without_value,
+)
 from dynamo_operator.versions.shapes import invalid
 from kube_runtime.types.meta import Fields, Object
 
@@ -37,8 +43,7 @@ def to_v1beta1(request: Fields) -> Object:
     earlier = preserved.saved_spec(metadata, _KEYS, v1beta1.REQUEST_SPEC)
     earlier_status = preserved.saved_status(metadata, _KEYS, v1beta1.REQUEST_STATUS)
     status, saved_status = request_status.to_v1beta1(request.get("status", {}), earlier_status)
-    converted, saved = _spec_to_v1beta1(spec, earlier.spec if earlier else {})
-    payload = Payload(saved) if saved else None
+    converted, payload = _spec_to_v1beta1(spec, earlier.spec if earlier else {})
     metadata = preserved.with_payloads(metadata, _KEYS, spec=payload, status=saved_status)
     return {"metadata": metadata, "spec": converted, "status": status}
 
@@ -49,7 +54,7 @@ def to_v1alpha1(request: Fields) -> Object:
     saved = preserved.saved_spec(metadata, _KEYS, v1alpha1.REQUEST_SPEC)
     saved_status = preserved.saved_status(metadata, _KEYS, v1alpha1.REQUEST_STATUS)
     status, remaining_status = request_status.to_v1alpha1(request.get("status", {}), saved_status)
-    converted = _spec_to_v1alpha1(spec, saved.spec if saved else {})
+    converted = _spec_to_v1alpha1(spec, saved or Payload({}))
     remainder = _remainder(spec)
     payload = Payload(remainder) if remainder else None
     metadata = preserved.with_payloads(metadata, _KEYS, spec=payload, status=remaining_status)
@@ -62,7 +67,7 @@ def preserved_spec(metadata: Fields) -> Object:
     return earlier.spec if earlier else {}
 
 
-def _spec_to_v1beta1(request: Fields, earlier: Fields) -> tuple[Object, Object]:
+def _spec_to_v1beta1(request: Fields, earlier: Fields) -> tuple[Object, Payload | None]:
     profiling = request.get("profilingConfig", {})
     config = profiling.get("config")
     if not isinstance(config, dict | None):
@@ -94,7 +99,8 @@ def _spec_to_v1beta1(request: Fields, earlier: Fields) -> tuple[Object, Object]:
         **some(request, ["enableGpuDiscovery"]),
         **present(profilingConfig=profiling_rest, deploymentOverrides=request.get("deploymentOverrides")),
     }
-    return spec, saved
+    empty_paths = without_value(leaves)
+    return spec, Payload(saved, empty_paths) if saved or empty_paths else None
 
 
 def _unused(request: Fields) -> Object | None:
@@ -117,7 +123,8 @@ def _job(profiling: Fields, earlier: Fields) -> Object:
     return {**job, "template": {**template, "spec": spec}}
 
 
-def _spec_to_v1alpha1(request: Fields, saved: Fields) -> Object:
+def _spec_to_v1alpha1(request: Fields, payload: Payload) -> Object:
+    saved = payload.spec
     features, saved_profiling = request.get("features", {}), saved.get("profilingConfig", {})
     planner, saved_config = features.get("planner"), saved_profiling.get("config")
     pod = request.get("overrides", {}).get("profilingJob", {}).get("template", {}).get("spec", {})
@@ -128,6 +135,7 @@ def _spec_to_v1alpha1(request: Fields, saved: Fields) -> Object:
         request.get("modelCache", {}),
         planner if isinstance(planner, dict) else {},
     )
+    leaves = without_defaults(leaves, payload.empty_paths)
     config = put_together(leaves, saved_config if isinstance(saved_config, dict) else {})
     profiling = {
         **without(saved_profiling, *_CONVERTED),

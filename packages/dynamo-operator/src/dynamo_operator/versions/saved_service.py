@@ -39,8 +39,9 @@ def saved_service(service: Fields, *, saves_origins: bool) -> Object:
 
 def _comes_back(memory: Fields) -> bool:
     """Whether shared memory has either a size or `disabled`, of which v1beta1 makes a size."""
-    has_size = "size" in memory and not is_zero(memory["size"])
-    return has_size is not memory.get("disabled", False)
+    if memory.get("disabled"):
+        return "size" not in memory
+    return not is_zero(memory.get("size", 0))
 
 
 def _is_rebuilt(service: Fields) -> bool:

@@ -182,13 +182,16 @@ async def _outcome(client: Client, pod: JobPodInFull) -> Object:
     arguments = containers[PROFILER]["args"]
     variables = {variable["name"]: variable.get("value", "") for variable in containers[PROFILER]["env"]}
     with tempfile.TemporaryDirectory(prefix="dynamo-profiling-") as folder:
-        configuration = yaml.safe_load(arguments[1]) | {"output_dir": folder}
+        is_later = arguments[0] == "--config"
+        given = yaml.safe_load(arguments[1])
+        text = yaml.safe_dump(given if is_later else given | {"output_dir": folder})
         log = Path(folder, "termination-log")
         try:
             await asyncio.to_thread(
                 command.run,
-                yaml.safe_dump(configuration),
+                text,
                 discovers="--enable-gpu-discovery" in arguments,
+                request_folder=folder if is_later else "",
                 environ=variables,
                 termination_log=log,
             )

@@ -1,14 +1,15 @@
 # Writes what the profiler leaves in a folder into a ConfigMap: its status while it runs, its results at the end.
 #
-#   sh -c "$(cat copy_profiling_output.sh)" output-copier NAMESPACE CONFIGMAP METADATA FOLDER CONTAINER [FRESH]
+#   sh -c "$(cat copy_profiling_output.sh)" output-copier NAMESPACE CONFIGMAP METADATA FOLDER CONTAINER [FRESH [RESULTS]]
 #
 # METADATA is a JSON patch with the labels and the owner of the ConfigMap. FRESH: the folder outlives the pod, so a
-# file counts only if it was written after the pod began. The pod is $HOSTNAME. It needs a POSIX shell and kubectl.
+# file counts only if it was written after the pod began. RESULTS is the file that the profiler must have written.
+# The pod is $HOSTNAME. It needs a POSIX shell and kubectl.
 # It ends with 0 when the profiler has failed, because then the profiler is what went wrong, and with 1, saying
 # why, when it cannot do its own work. It waits for the profiler as long as that runs, and for nothing else.
 set -u
 namespace=$1 configmap=$2 metadata=$3 folder=$4 container=$5 fresh=${6:-}
-results=config_with_planner.yaml
+results=${7:-config_with_planner.yaml}
 mocked=mocker_config_with_planner.yaml
 progress=profiler_status.yaml
 most=1048576 # bytes of a ConfigMap's values

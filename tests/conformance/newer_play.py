@@ -23,7 +23,7 @@ from conformance.deviations import rows as older_rows
 from conformance.modes import MODES
 from conformance.newer import revisions_left_out, rows
 from conformance.newer_recordings import SOURCES, NewerCase, newer_cases
-from conformance.normal import without_times
+from conformance.normal import normal
 from conformance.play import Quiet, cluster, kind_of
 from devcluster.instance import Instance
 from devcluster.layout import free_ports
@@ -186,12 +186,18 @@ def status_differences(case: NewerCase, mode: str, number: int, ours: Seen) -> I
             version = body["apiVersion"].rpartition("/")[2]
             theirs[f"{version} {body['kind']}/{body['metadata']['name']}"] = _status(body)
     theirs = revisions_left_out(theirs, recorded)
-    mine = {f"{version} {kind}/{name}": _status(body) for (version, kind, name), body in ours.objects.items()}
+    mine = {
+        f"{version} {kind}/{name}": _status({"kind": kind, **body})
+        for (version, kind, name), body in ours.objects.items()
+    }
     yield from differences(theirs, mine)
 
 
 def _status(body: Object) -> Object:
-    return {"status": without_times(body["status"])} if body.get("status") else {}
+    """The status without times and what differs from pod to pod."""
+    status = {name: value for name, value in (body.get("status") or {}).items() if name != "lastScaleTime"}
+    plain = normal({"kind": body["kind"], "metadata": {}, "status": status})
+    return {"status": plain["status"]} if "status" in plain else {}
 
 
 def judged(case: NewerCase, mode: str, number: int, ours: Seen) -> Iterator[tuple[Difference, Row | None]]:
@@ -199,10 +205,18 @@ def judged(case: NewerCase, mode: str, number: int, ours: Seen) -> Iterator[tupl
     for difference in status_differences(case, mode, number, ours):
         named = replace(difference, object=f"status {difference.object}")
         row = explanation(named, case.name, mode, rows())
-        if row is None and difference.object.startswith("v1alpha1 "):
-            plain = replace(difference, object=difference.object.removeprefix("v1alpha1 "))
-            row = explanation(plain, case.name, mode, older_rows())
-        yield difference, row
+        yield difference, row or explanation(_as_older(difference), case.name, mode, older_rows())
+
+
+def _as_older(difference: Difference) -> Difference:
+    """The difference as it is in v1alpha1, without the version: for rows of `deviations.yaml`."""
+    version, _, name = difference.object.partition(" ")
+    path = difference.path
+    if version == STORED:
+        path = path.replace("status.components", "status.services").replace(
+            "status.component.", "status.service."
+        )
+    return replace(difference, object=name or version, path=path)
 
 
 @dataclass(frozen=True, slots=True)

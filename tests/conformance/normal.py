@@ -71,7 +71,7 @@ def normal(body: Object) -> Object:
         body = _without_shell(body)
     kept = {name: value for name, value in body.items() if name not in ("metadata", "status")}
     if body["kind"] in OURS and body.get("status"):
-        kept["status"] = without_times(body["status"])
+        kept["status"] = _without_times(body["status"])
     if body["kind"] == "DynamoModel" and body.get("status", {}).get("endpoints"):
         kept["status"]["endpoints"] = [_endpoint(each) for each in body["status"]["endpoints"]]
     if body["kind"] == "Service":
@@ -164,11 +164,10 @@ def _without_addresses(spec: Object) -> Object:
     return replaced
 
 
-def without_times(value: Any) -> Any:
-    """The value without the times of its fields."""
+def _without_times(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: without_times(each) for name, each in value.items() if name not in _TIMES}
-    return [without_times(each) for each in value] if isinstance(value, list) else value
+        return {name: _without_times(each) for name, each in value.items() if name not in _TIMES}
+    return [_without_times(each) for each in value] if isinstance(value, list) else value
 
 
 def _without_nulls(value: Any) -> Any:

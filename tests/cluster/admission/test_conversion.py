@@ -129,14 +129,14 @@ def test_an_apply_of_what_is_stored_changes_nothing(world: World, kubectl: Calla
     assert not [name for name, service in services.items() if {"replicas", "minAvailable"} & service.keys()]
 
 
-def test_an_adapter_is_switched_off_by_server_side_apply(world: World) -> None:
-    """In the other version the field is absent then, which may not become null on its way."""
+def test_what_is_switched_off_by_server_side_apply_becomes_no_null(world: World) -> None:
+    """In the other version the field is absent then, and comes back from there."""
     body = {"apiVersion": GRAPH.api_version, "kind": GRAPH.name, **idle("old")}
-    services = body["spec"]["services"]
+    frontend = body["spec"]["services"]["Frontend"]
     for is_enabled in (True, False):
-        services["Decode"] = {**services["Decode"], "scalingAdapter": {"enabled": is_enabled}}
-        found = world.apply(GRAPH, body)["spec"]["services"]["Decode"]
-        assert {"enabled": is_enabled} == found["scalingAdapter"]
+        host = {"host": "chat"} if is_enabled else {}
+        frontend |= {"scalingAdapter": {"enabled": is_enabled}, "ingress": {"enabled": is_enabled, **host}}
+        assert frontend.items() <= world.apply(GRAPH, body)["spec"]["services"]["Frontend"].items()
         component = world.read(LATER_GRAPH, "old")["spec"]["components"][0]
         assert is_enabled == ("scalingAdapter" in component)
 

@@ -32,6 +32,10 @@ from dynamo_operator.versions.shapes import (
 
 API_VERSION = "nvidia.com/v1alpha1"
 
+# Server-side apply compares a configuration with what comes back from the stored version. Of an object whose
+# only field does not, it would make null, which no schema allows.
+_SWITCH = KEPT_FLAG
+
 _ITEM = pointer(cpu=TEXT, memory=TEXT, gpu=TEXT, gpuType=TEXT, custom=TEXT_MAP)
 _SERVICE: Fields = {
     **common.COMPONENT,
@@ -47,7 +51,7 @@ _SERVICE: Fields = {
     "envFromSecret": KEPT_TEXT,
     "volumeMounts": items(name=TEXT, mountPoint=TEXT, useAsCompilationCache=FLAG),
     "ingress": pointer(
-        enabled=FLAG,
+        enabled=_SWITCH,
         host=TEXT,
         hostPrefix=KEPT_TEXT,
         hostSuffix=KEPT_TEXT,
@@ -63,7 +67,7 @@ _SERVICE: Fields = {
     "extraPodSpec": open_pointer({**POD_SPEC, "mainContainer": open_pointer(CONTAINER_FIELDS)}),
     "livenessProbe": PROBE,
     "readinessProbe": PROBE,
-    "scalingAdapter": pointer(enabled=FLAG),
+    "scalingAdapter": pointer(enabled=_SWITCH),
     "frontendSidecar": pointer(image=TEXT, args=TEXTS, envFromSecret=KEPT_TEXT, envs=ENVS),
     "gpuMemoryService": pointer(enabled=KEPT_FLAG, **common.GPU_MEMORY_SERVICE),
     "failover": pointer(enabled=KEPT_FLAG, **common.FAILOVER),

@@ -6,7 +6,7 @@ objects: done by a running operator on a simulated API server, since writes and 
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -44,11 +44,11 @@ from simulated.server import Server
 
 _ANY_ORDER = ("cliques", "podCliqueScalingGroups")
 _GRAPH = "DynamoGraphDeployment"
-_TYPES = {each.KIND.name: each for each in READ if each is not PullSecret}
+TYPES = {each.KIND.name: each for each in READ if each is not PullSecret}
 STORED: Mapping[str, Kind] = {
     informer.type_.KIND.name: informer.type_.KIND for informer in informers(RenderSettings())
 }
-_INSTALLED: Mapping[str, tuple[type[Resource], ...]] = {
+INSTALLED: Mapping[str, tuple[type[Resource], ...]] = {
     "grove": (PodCliqueSet, PodClique, PodCliqueScalingGroup),
     "lws": (LeaderWorkerSet,),
     "podgroup": (PodGroup,),
@@ -66,14 +66,14 @@ def taken_over(
     mode: Mode, case: Case, stage: int, found: Recorded, *, edit: Mapping[str, Any] | None = None
 ) -> Iterator[Foreseen]:
     """What becomes of each unit of pods of a case. `edit` is laid over each service beforehand."""
-    bodies = [_in_other_order(each) for each in found.objects if each["kind"] in _TYPES]
+    bodies = [in_other_order(each) for each in found.objects if each["kind"] in TYPES]
     objects = [_decoded(each, case, edit) for each in bodies]
     inputs = [each for earlier in range(stage + 1) for each in case.input(earlier)]
     objects += filter(None, map(_pull_secret, inputs, [case] * len(inputs)))
     # What managed fields would show, which were not recorded.
     origin = Origin.OUTDATED if edit else Origin.CURRENT
     sets = {each.key: origin for each in objects if isinstance(each, PodCliqueSet)}
-    return foreseen(_cache(mode, objects), settings_of(mode), sets)
+    return foreseen(cache_of(mode, objects), settings_of(mode), sets)
 
 
 def paths(each: Foreseen) -> set[str]:
@@ -89,7 +89,7 @@ def orders(workload: Object) -> dict[str, list[str]]:
     return {field: [entry["name"] for entry in template[field]] for field in _ANY_ORDER if field in template}
 
 
-def _in_other_order(body: Object) -> Object:
+def in_other_order(body: Object) -> Object:
     """A recorded object with its lists in an order that the Go operator may have written as well.
 
     It iterates over maps and over its cache, and the recordings are sorted.
@@ -118,12 +118,17 @@ def cluster(mode: Mode) -> Server:
     for case in cases(mode):
         recorded = case.recorded(mode, 0)
         assert recorded is not None
-        for body in sorted(recorded.objects, key=_rank):
-            if body["kind"] in STORED:
-                _store(server, _in_other_order(body), case)
-            if body["kind"] == Deployment.KIND.name:
-                _store(server, _pod_of(body), case)
+        store(server, recorded.objects, case.namespace)
     return server
+
+
+def store(server: Server, objects: Iterable[Object], namespace: str) -> None:
+    """Store what an earlier operator left in a namespace, and a pod of each Deployment."""
+    for body in sorted(objects, key=_rank):
+        if body["kind"] in STORED:
+            _store(server, in_other_order(body), namespace)
+        if body["kind"] == Deployment.KIND.name:
+            _store(server, _pod_of(body), namespace)
 
 
 @asynccontextmanager
@@ -131,7 +136,7 @@ async def taking_over(server: Server, mode: Mode, *, lag_seconds: float) -> Asyn
     """Run an operator on the server of `cluster`, whose watches lag from then on."""
     server.STREAMS_LISTS = False  # whose lines would lag, too
     server.lag_seconds = lag_seconds
-    kinds = [type_.KIND for crds in mode.crds for type_ in _INSTALLED.get(crds, ())]
+    kinds = [type_.KIND for crds in mode.crds for type_ in INSTALLED.get(crds, ())]
     async with running(server=server, installed=kinds, render=settings_of(mode)):
         await asyncio.sleep(2 * REST_SECONDS)
         yield
@@ -157,10 +162,10 @@ def _rank(body: Object) -> int:
     return kinds.index(body["kind"]) if body["kind"] in kinds else len(kinds)
 
 
-def _store(server: Server, body: Object, case: Case) -> None:
+def _store(server: Server, body: Object, namespace: str) -> None:
     references = []
     for reference in body["metadata"].get("ownerReferences", ()):
-        owner = Key(case.namespace, reference["name"])
+        owner = Key(namespace, reference["name"])
         found = (
             server.storage.objects.get(path_of(STORED[reference["kind"]]), {})
             if reference["kind"] in STORED
@@ -168,7 +173,7 @@ def _store(server: Server, body: Object, case: Case) -> None:
         )
         uid = found[owner]["metadata"]["uid"] if owner in found else "gone"
         references.append({**reference, "uid": uid})
-    metadata = {**body["metadata"], "namespace": case.namespace, "ownerReferences": references}
+    metadata = {**body["metadata"], "namespace": namespace, "ownerReferences": references}
     # With its managed fields upgraded, which is what ours does first where they were recorded.
     server.storage.apply(path_of(STORED[body["kind"]]), {**body, "metadata": metadata}, FIELD_MANAGER)
 
@@ -181,9 +186,9 @@ def stored(server: Server, kind: Kind) -> dict[str, Object]:
     }
 
 
-def _cache(mode: Mode, objects: list[Resource]) -> Cache:
-    served = {type_ for crds in mode.crds for type_ in _INSTALLED.get(crds, ())}
-    optional = {type_ for types in _INSTALLED.values() for type_ in types}
+def cache_of(mode: Mode, objects: list[Resource]) -> Cache:
+    served = {type_ for crds in mode.crds for type_ in INSTALLED.get(crds, ())}
+    optional = {type_ for types in INSTALLED.values() for type_ in types}
     stores = [a_store(each, objects) for each in READ]
     for store in stores:
         if store.type_ in optional - served:
@@ -198,10 +203,10 @@ def _decoded(body: Object, case: Case, edit: Mapping[str, Any] | None) -> Resour
         services = body["spec"].get("services", {})
         edited = {key: {**each, **edit} for key, each in services.items()}
         found["spec"] = {**body["spec"], "services": edited}
-    return _identified(found)
+    return identified(found)
 
 
-def _identified(body: Object) -> Resource:
+def identified(body: Object) -> Resource:
     """The object as the cache holds it, with kind and name in place of uids."""
     metadata = dict(body["metadata"])
     metadata |= {"resourceVersion": "1", "uid": f"{body['kind']}/{metadata['name']}"}
@@ -209,7 +214,7 @@ def _identified(body: Object) -> Resource:
         {**each, "uid": f"{each['kind']}/{each['name']}"} for each in metadata.get("ownerReferences", ())
     ]
     found = {**body, "metadata": metadata}
-    return msgspec.json.decode(msgspec.json.encode(defaulted(found)), type=_TYPES[body["kind"]])
+    return msgspec.json.decode(msgspec.json.encode(defaulted(found)), type=TYPES[body["kind"]])
 
 
 def _pull_secret(body: Object, case: Case) -> PullSecret | None:

@@ -1,12 +1,16 @@
 """A cluster with the controller of requests, which a test reconciles by hand."""
 
+import hashlib
 from collections.abc import Container
 from typing import Any
 
+from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.process.stored_versions import translations
 from dynamo_operator.requests import hardware
 from dynamo_operator.requests.api import (
+    COPIER,
+    FINAL_FILE,
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     JobPod,
@@ -18,16 +22,16 @@ from dynamo_operator.requests.read import GpuDiscoveryRbac, RequestReader
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.report import Reporter
 from dynamo_operator.versions.conversion import convert
-from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.applier import Applier, controller_reference
 from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import Cache
-from kube_runtime.cache.watch import Changed
-from kube_runtime.client.client import Client
+from kube_runtime.cache.watch import Changed, Removed
+from kube_runtime.client.client import Client, Transport
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.kinds import Job, Node, PersistentVolumeClaim
-from kube_runtime.types.meta import Key, Kind, Object
+from kube_runtime.types.kinds import Job, Node, PersistentVolumeClaim, Pod
+from kube_runtime.types.meta import Key, Kind, Object, R
 from kube_runtime.wire import path_of
 from simulated.caches import a_cache
 from simulated.server import Server
@@ -127,6 +131,17 @@ class WrittenLater(RequestWorld):
             request = convert(request, self.request_kind.api_version)
         self.server.storage.create(path_of(self.request_kind), request)
 
+    async def starts(self, transport: Transport | None = None) -> None:
+        """Continue with a new process, which has seen what exists, over the server or another transport."""
+        client = Client(transport or self.server, field_manager="m")
+        client.translations = self.client.translations
+        self.client, self.cache = client, a_cache(_TYPES)
+        self.controller = request_controller(client, self.cache, self.controller.reader.settings)
+        for type_ in _TYPES:
+            async for page in client.pages(type_):
+                for live in page.items:
+                    self.cache.store(type_).on_watch_event(Changed(live))
+
     def later(self) -> Object:
         """The request as a client of v1beta1 reads it."""
         whole = self.stored(self.request_kind, *REQUEST)
@@ -134,5 +149,59 @@ class WrittenLater(RequestWorld):
 
     def has_gpu_node(self, name: str = "gpu") -> None:
         """Add a node with 8 GPUs."""
-        labels = {hardware.PRODUCT: "NVIDIA-H200", hardware.MEMORY: "143771", hardware.COUNT: "8"}
-        self.server.storage.create(path_of(Node.KIND), Node.KIND.manifest({"name": name, "labels": labels}))
+        of_gpus = {hardware.PRODUCT: "NVIDIA-H200", hardware.MEMORY: "143771", hardware.COUNT: "8"}
+        self.server.storage.create(path_of(Node.KIND), Node.KIND.manifest({"name": name, "labels": of_gpus}))
+
+    async def graph(self) -> DynamoGraphDeployment:
+        """The graph of the request."""
+        return await self.client.get(DynamoGraphDeployment, REQUEST)
+
+    async def graph_is(self, state: str) -> None:
+        """Report a state of the graph."""
+        await self._watched(DynamoGraphDeployment, REQUEST)
+        self.server.storage.merge(self._graphs, REQUEST, {"status": {"state": state}}, "status")
+        await self._watched(DynamoGraphDeployment, REQUEST)
+
+    async def graph_is_gone(self) -> None:
+        """Delete the graph."""
+        graph = await self.graph()
+        self.server.storage.delete(self._graphs, graph.key, {})
+        self.cache.store(DynamoGraphDeployment).on_watch_event(Removed(graph.key, graph.metadata.uid))
+
+    @property
+    def _graphs(self) -> str:
+        translation = self.client.translations.get(DynamoGraphDeployment.KIND)
+        return path_of(translation.stored if translation else DynamoGraphDeployment.KIND)
+
+    async def job_ends(self, end: str = "Complete") -> None:
+        """End the Job, as if its pod had copied what the request's ConfigMap has."""
+        namespace, name = key = Key(REQUEST.namespace, names.profiling_job(REQUEST.name))
+        await self._watched(Job, key)
+        status: Object = {"conditions": [{"type": end, "status": "True"}]}
+        self.server.storage.merge(path_of(Job.KIND), key, {"status": status}, "status")
+        job = await self._watched(Job, key)
+        data = self.stored(Output.KIND, namespace, names.profiling_output(REQUEST.name))["data"]
+        results = data.get(FINAL_FILE, "").encode()
+        text = f"{hashlib.sha256(results).hexdigest()}  {FINAL_FILE}\n"
+        ended: Object = {"name": COPIER, "state": {"terminated": {"exitCode": 0, "message": text}}}
+        spec = self.stored(Job.KIND, namespace, name)["spec"]["template"]["spec"]
+        fields: Object = {"spec": spec, "status": {"containerStatuses": [ended]}}
+        fields |= {"labels": {"job-name": name}, "ownerReferences": [controller_reference(job)]}
+        self.add(Pod.KIND, namespace, "p", **fields)
+
+    async def profiler_writes(self, **files: str) -> None:
+        """Write files of the profiler; `__` in a name is a dot."""
+        key = Key(REQUEST.namespace, names.profiling_output(REQUEST.name))
+        data = {name.replace("__", "."): text for name, text in files.items()}
+        if self.stored(Output.KIND, *key) is None:
+            owners = [controller_reference(await self.request())]
+            marks = {labels.REQUEST: REQUEST.name}
+            self.add(Output.KIND, *key, labels=marks, ownerReferences=owners, data=data)
+        self.server.storage.merge(path_of(Output.KIND), key, {"data": data})
+        await self._watched(Output, key)
+
+    async def _watched(self, type_: type[R], key: Key) -> R:
+        """The object, which the watch has brought."""
+        live = await self.client.get(type_, key)
+        self.cache.store(type_).on_watch_event(Changed(live))
+        return live

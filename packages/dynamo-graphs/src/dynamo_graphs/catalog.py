@@ -10,6 +10,7 @@ from importlib.resources import files
 from dynamo_operator.component.api import BlockedPod
 from dynamo_operator.component.diagnosis import UNSCHEDULABLE, UNSTARTED
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.requests.conditions_v1beta1 import to_v1alpha1
 from dynamo_operator.shared.conditions import GraphReason
 from kube_runtime.types.meta import Condition
 
@@ -74,10 +75,14 @@ def pod_advice(reason: str, pod: BlockedPod) -> str:
 def meaning(kind: str, condition: Condition) -> Meaning | None:
     """The row of a condition of that kind; None if this version does not know its reason.
 
-    `Succeeded` of a request repeats the reason of the step that failed: then the row is that of the step.
+    `Succeeded` of a request repeats the reason of the step that failed: then the row is that of the step. One
+    that was written in v1beta1 has reasons of that version.
     """
     row = _ROWS.get((kind, condition.type, condition.status, condition.reason))
     if row is not None or kind != _REQUEST:
         return row
+    (own,) = to_v1alpha1((condition,))
+    if own != condition:
+        return meaning(kind, own)
     same = (kind, condition.status, condition.reason)
     return next((row for row in MEANINGS if same == (row.kind, row.status, row.reason)), None)

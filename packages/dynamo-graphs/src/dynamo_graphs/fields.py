@@ -15,6 +15,13 @@ Json = Mapping[str, Any]
 """JSON with the names of the API, or with names in snake case."""
 
 
+class DisruptionBudget(TypedDict, total=False):
+    """How many pods of a component an eviction, such as the drain of a node, may take at a time."""
+
+    min_available: int | str
+    max_unavailable: int | str
+
+
 class ResourceItem(TypedDict, total=False):
     """Requests or limits of a component."""
 
@@ -205,13 +212,6 @@ class ScalingAdapterSwitch(TypedDict, total=False):
     enabled: bool
 
 
-class DisruptionBudget(TypedDict, total=False):
-    """How many pods of a component an eviction, such as the drain of a node, may take at a time."""
-
-    min_available: int | str
-    max_unavailable: int | str
-
-
 class EppConfig(TypedDict, total=False):
     """Configuration of an endpoint picker: a ConfigMap or the document itself, not both."""
 
@@ -222,13 +222,17 @@ class EppConfig(TypedDict, total=False):
 class ComponentFields(TypedDict, total=False):
     """Fields of `ComponentSpec`; None removes a field."""
 
+    runtime_version_override: str | None
+    global_dynamo_namespace: bool | None
+    replicas: int | None
+    min_available: int | None
+    disruption_budget: "DisruptionBudget | dynamo_operator.component.api.DisruptionBudget | None"
     annotations: Mapping[str, str] | None
     labels: Mapping[str, str] | None
     service_name: str | None
     component_type: str | None
     sub_component_type: str | None
     dynamo_namespace: str | None
-    global_dynamo_namespace: bool | None
     resources: "Resources | dynamo_operator.component.api.Resources | None"
     autoscaling: Json | None
     envs: Sequence[EnvVar | Json] | None
@@ -241,13 +245,9 @@ class ComponentFields(TypedDict, total=False):
     extra_pod_spec: Json | None
     liveness_probe: Probe | Json | None
     readiness_probe: Probe | Json | None
-    replicas: int | None
     multinode: "Multinode | dynamo_operator.component.api.Multinode | None"
     scaling_adapter: "ScalingAdapterSwitch | dynamo_operator.component.api.ScalingAdapterSwitch | None"
-    disruption_budget: "DisruptionBudget | dynamo_operator.component.api.DisruptionBudget | None"
     epp_config: "EppConfig | dynamo_operator.component.api.EppConfig | None"
-    min_available: int | None
-    runtime_version_override: str | None
     frontend_sidecar: Json | None
     topology_constraint: Json | None
     gpu_memory_service: Json | None
@@ -283,15 +283,15 @@ class Restart(TypedDict, total=False):
 class GraphFields(TypedDict, total=False):
     """Fields of `DynamoGraphDeploymentSpec`; None removes a field."""
 
+    backend_framework: str | None
+    priority_class_name: str | None
+    progress_deadline_seconds: int | None
     pvcs: "Sequence[PersistentVolumeClaim | dynamo_operator.graph.api.PersistentVolumeClaimSpec] | None"
     envs: Sequence[EnvVar | Json] | None
-    backend_framework: str | None
     restart: "Restart | dynamo_operator.graph.api.Restart | None"
     replicas: int | None
     labels: Mapping[str, str] | None
     annotations: Mapping[str, str] | None
-    progress_deadline_seconds: int | None
-    priority_class_name: str | None
     topology_constraint: Json | None
     experimental: Json | None
 

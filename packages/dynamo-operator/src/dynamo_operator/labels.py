@@ -40,6 +40,7 @@ GROUP_NAME = "scheduling.k8s.io/group-name"
 GROUP_HASH = "nvidia.com/group-hash"
 BASE_MODEL = "nvidia.com/dynamo-base-model"
 CURRENT_WORKER_HASH = "nvidia.com/current-worker-hash"
+CURRENT_WORKER_HASH_V2 = "nvidia.com/current-worker-hash-v2"
 WORKER_CONTENT = "nvidia.com/worker-content"
 GRAPH_REVISION = "nvidia.com/graph-revision"
 REVISION_HISTORY_LIMIT = "nvidia.com/revision-history-limit"
@@ -87,7 +88,15 @@ LABELS = SELECTING.union(
 )
 ANNOTATIONS = SWITCHES.union(
     BOOKKEEPING,
-    (PAUSED, SUSPEND, WORKER_ROLLOUT, CURRENT_WORKER_HASH, WORKER_CONTENT, REVISION_HISTORY_LIMIT),
+    (
+        PAUSED,
+        SUSPEND,
+        WORKER_ROLLOUT,
+        CURRENT_WORKER_HASH,
+        CURRENT_WORKER_HASH_V2,
+        WORKER_CONTENT,
+        REVISION_HISTORY_LIMIT,
+    ),
     (WORKLOAD_PROVIDER, KAI_QUEUE, GROUP_NAME, GROUP_HASH, BASE_MODEL, INSTALLATION),
     (REQUEST_UID, REQUEST_RECORD, REQUEST_GENERATION),
 )

@@ -204,21 +204,27 @@ class GroveNames:
         return f"{self.set}-0-{self.services[service]}"
 
 
-def grove_names(graph: str, services: Mapping[str, bool]) -> GroveNames:
+def grove_names(graph: str, services: Mapping[str, bool], present: str = "") -> GroveNames:
     """The names for a graph with these services; the values are whether each is multinode.
+
+    `present` is the name of its set, if another operator has chosen it. It stays while all services fit.
 
     Grove joins the names of set, scaling group and clique in pod names, and limits their sum. Names must
     never change later: names that fit stay, services are shortened before the set, and the set only if a
     service could not fit beside it.
     """
     whole = dns_label(graph, COMBINED_LIMIT)
-    fits = all(
-        room >= _SHORTEST or len(dns_label(key, COMBINED_LIMIT)) <= room
-        for key, room in _room(whole, services).items()
-    )
-    set_name = whole if fits else dns_label(graph, _SET_LIMIT)
+    fitting = (name for name in (present, whole) if name and _fits(name, services))
+    set_name = next(fitting, dns_label(graph, _SET_LIMIT))
     return GroveNames(
         set_name, {key: dns_label(key, room) for key, room in _room(set_name, services).items()}
+    )
+
+
+def _fits(set_name: str, services: Mapping[str, bool]) -> bool:
+    return all(
+        room >= _SHORTEST or len(dns_label(key, COMBINED_LIMIT)) <= room
+        for key, room in _room(set_name, services).items()
     )
 
 
@@ -240,10 +246,25 @@ def is_on_grove(graph: Resource) -> bool:
     return graph.metadata.annotations.get(labels.WORKLOAD_PROVIDER) == GROVE
 
 
-def on_provider(graph: R, provider: str) -> R:
-    """Return the graph with its provider in the annotation, which is stored only if there is a choice."""
-    annotations = {**graph.metadata.annotations, labels.WORKLOAD_PROVIDER: provider}
+_PRESENT_SET = "pod-clique-set"
+"""An annotation that is never stored."""
+
+
+def on_provider(graph: R, provider: str, present_set: str = "") -> R:
+    """Return the graph with its provider in the annotation, which is stored only if there is a choice.
+
+    Beside it is the name of its PodCliqueSet, if another operator has chosen that.
+    """
+    added = {labels.WORKLOAD_PROVIDER: provider, _PRESENT_SET: present_set}
+    annotations = {**graph.metadata.annotations, **added}
+    if not present_set:
+        del annotations[_PRESENT_SET]
     return replace(graph, metadata=replace(graph.metadata, annotations=annotations))
+
+
+def present_set(graph: Resource) -> str:
+    """The name of the graph's PodCliqueSet that another operator has chosen; "" if there is none."""
+    return graph.metadata.annotations.get(_PRESENT_SET, "")
 
 
 def kai_queue(graph: Resource) -> str:

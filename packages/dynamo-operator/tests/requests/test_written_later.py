@@ -1,16 +1,22 @@
 """A request that was written in v1beta1, whichever version is stored."""
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from dynamo_operator import names
 from dynamo_operator.requests.extras import in_v1beta1, last_in_v1beta1
+from dynamo_operator.requests.validate import request_update_problems
 from dynamo_operator.settings import RenderSettings
+from kube_runtime.client.client import Answer
+from kube_runtime.client.client import Request as ApiRequest
 from kube_runtime.types.kinds import Job
 from kube_runtime.types.meta import Object
 from simulated.requests import LATER, REQUEST, WrittenLater
+from simulated.server import Server
 
 SETTINGS = RenderSettings(operator_image="o:1", restricted_namespace=REQUEST.namespace)
 FOUND: Object = {"gpuSku": "h200_sxm", "vramMb": 143771, "numGpusPerNode": 8, "totalGpus": 8}
@@ -125,7 +131,199 @@ async def test_a_write_of_v1alpha1_is_carried_out_as_such(*, is_stored_later: bo
     assert LIST_NODES not in asked(world)
 
 
+async def test_a_problem_has_the_path_of_the_version() -> None:
+    world = WrittenLater({"model": "m", "modelCache": {"pvcName": "No"}}, SETTINGS)
+    assert "spec.modelCache.pvcName" in ((await world.reconciled()).status.message or "")
+
+
 async def test_a_thorough_search_needs_a_backend_also_without_webhooks() -> None:
     world = WrittenLater({"model": "m", "searchStrategy": "thorough"}, SETTINGS)
     world.has_gpu_node()
     assert "is incompatible with spec.backend" in ((await world.reconciled()).status.message or "")
+
+
+def words(world: WrittenLater) -> dict[str, tuple[str, str]]:
+    """Status and reason of each condition, as a client of v1beta1 reads them."""
+    conditions = world.later()["status"]["conditions"]
+    return {each["type"]: (each["status"], each["reason"]) for each in conditions}
+
+
+COMPONENTS = [
+    {"name": "Frontend", "type": "frontend", "podTemplate": {"spec": {"containers": [{"name": "main"}]}}},
+    {"name": "W", "type": "worker", "podTemplate": {"spec": {"containers": [{"name": "main"}]}}},
+]
+RESULT: Object = {
+    "apiVersion": LATER,
+    "kind": "DynamoGraphDeployment",
+    "metadata": {"name": "generated"},
+    "spec": {"components": COMPONENTS},
+}
+
+
+@pytest.mark.parametrize("is_stored_later", [True, False])
+async def test_a_request_is_followed_in_the_words_of_its_version(*, is_stored_later: bool) -> None:
+    spec = {"model": "m", "runtimeVersionOverride": "1.5.0"}
+    world = WrittenLater(spec, SETTINGS, is_stored_later=is_stored_later)
+    await world.reconciled()
+    assert ("False", "ValidationFailed") == words(world)["Succeeded"] == words(world)["Validation"]
+    assert world.later()["status"]["conditions"][-1]["message"].startswith("Validation failed: GPU hardware")
+    world.has_gpu_node()
+    await world.reconciled()
+    await world.reconciled()
+    assert {"Validation": ("True", "ValidationPassed"), "Succeeded": ("False", "Pending")} == words(world)
+    await world.reconciled()
+    assert ("Profiling", "Initializing") == tuple(
+        world.later()["status"][field] for field in ("phase", "profilingPhase")
+    )
+    assert ("False", "ProfilingRunning") == words(world)["Profiling"]
+    assert ("False", "Profiling") == words(world)["Succeeded"]
+    await world.profiler_writes(
+        profiler_status__yaml="status: running\nphase: SweepingDecode\nmessage: 2 of 5\n"
+    )
+    await world.reconciled()
+    assert ("False", "SweepingDecode") == words(world)["Profiling"]
+    await world.profiler_writes(final_config__yaml=json.dumps(RESULT))
+    await world.job_ends()
+    await world.reconciled()
+    status = world.later()["status"]
+    assert "Deploying" == status["phase"]
+    assert "profilingPhase" not in status
+    assert ("True", "ProfilingCompleted") == words(world)["Profiling"]
+    assert LATER == status["profilingResults"]["selectedConfig"]["apiVersion"]
+    await world.reconciled()
+    graph = await world.graph()
+    assert {"1.5.0"} == {service.runtime_version_override for service in graph.spec.services.values()}
+    await world.reconciled()
+    assert ("False", "DeploymentInProgress") == words(world)["DeploymentReady"]
+    await world.graph_is("successful")
+    await world.reconciled()
+    assert "Deployed" == world.later()["status"]["phase"]
+    assert {("True", "Deployed"), ("True", "DeploymentReady")} < {*words(world).values()}
+    written = len(world.server.requests)
+    await world.reconciled()
+    assert [] == [each for each in asked(world)[written:] if not each.startswith("GET")]
+    await world.graph_is("pending")
+    await world.reconciled()
+    assert "Deploying" == world.later()["status"]["phase"]
+    assert ("False", "DeploymentDegraded") == words(world)["DeploymentReady"]
+    await world.graph_is_gone()
+    for _ in range(2):
+        await world.reconciled()
+    status = world.later()["status"]
+    assert ("Failed", None) == (status["phase"], status.get("dgdName"))
+    assert ("False", "DeploymentDeleted") == words(world)["DeploymentReady"] == words(world)["Succeeded"]
+    written = len(world.server.requests)
+    await world.reconciled()
+    assert [] == [each for each in asked(world)[written:] if not each.startswith("GET")]
+
+
+async def test_a_failure_names_the_phase_in_which_it_happened() -> None:
+    world = WrittenLater({"model": "m"}, SETTINGS)
+    world.has_gpu_node()
+    for _ in range(3):
+        await world.reconciled()
+    text = "status: failed\nphase: SweepingPrefill\nmessage: sweeping\nerror: out of memory\n"
+    await world.profiler_writes(profiler_status__yaml=text)
+    await world.job_ends()
+    await world.reconciled()
+    assert ("False", "SweepingPrefillFailed") == words(world)["Profiling"] == words(world)["Succeeded"]
+    status = world.later()["status"]
+    assert ("Failed", "SweepingPrefill") == (status["phase"], status["profilingPhase"])
+    (message,) = (it["message"] for it in status["conditions"] if it["type"] == "Succeeded")
+    assert "Profiling failed: the profiler reports a failure: out of memory" == message
+
+
+async def ready(world: WrittenLater) -> None:
+    """Bring a request that creates no graph to its end."""
+    world.has_gpu_node()
+    for _ in range(3):
+        await world.reconciled()
+    await world.profiler_writes(final_config__yaml=json.dumps(RESULT))
+    await world.job_ends()
+    await world.reconciled()
+    assert ("True", "SpecGenerated") == words(world)["Succeeded"]
+
+
+async def test_a_result_is_deployed_when_that_is_switched_on() -> None:
+    world = WrittenLater({"model": "m", "autoApply": False}, SETTINGS)
+    await ready(world)
+    old = await world.request()
+    world.edit({"spec": {"autoApply": True}})
+    assert [] == [*request_update_problems(old, await world.request())]
+    with capture_logs() as logs:
+        for _ in range(2):
+            await world.reconciled()
+    assert "generated" != (await world.graph()).metadata.name
+    status = world.later()["status"]
+    assert ("Deploying", "r") == (status["phase"], status["dgdName"])
+    assert world.later()["metadata"]["generation"] == status["observedGeneration"]
+    assert "SpecChangeRejected" not in {log.get("reason") for log in logs}
+
+
+async def test_no_other_change_of_a_result_is_carried_out() -> None:
+    world = WrittenLater({"model": "m", "autoApply": False}, SETTINGS)
+    await ready(world)
+    old = await world.request()
+    world.edit({"spec": {"autoApply": True, "model": "other"}})
+    assert ["spec"] == [it.path for it in request_update_problems(old, await world.request())]
+    with capture_logs() as logs:
+        for _ in range(2):
+            await world.reconciled()
+    assert "Ready" == world.later()["status"]["phase"]
+    assert "SpecChangeRejected" in {log.get("reason") for log in logs}
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@dataclass
+class Killing:
+    """Ends the process at one write, which takes effect or not."""
+
+    server: Server
+    writes_before: int
+    has_effect: bool
+
+    async def send(self, request: ApiRequest) -> Answer:
+        if request.method == "GET":
+            return await self.server.send(request)
+        self.writes_before -= 1
+        if self.writes_before == -1 and not self.has_effect:
+            raise Killed
+        answer = await self.server.send(request)
+        if self.writes_before == -1:
+            raise Killed
+        return answer
+
+
+async def survived(world: WrittenLater) -> bool:
+    """Reconcile, again in a new process if it is killed, which is returned."""
+    try:
+        await world.reconciled()
+    except Killed:
+        await world.starts()
+        await world.reconciled()
+        return True
+    return False
+
+
+@pytest.mark.parametrize("is_stored_later", [True, False])
+@pytest.mark.parametrize("has_effect", [True, False])
+async def test_a_process_that_is_killed_at_any_write_changes_no_result(
+    *, is_stored_later: bool, has_effect: bool
+) -> None:
+    ends, killed, count = set[tuple[Any, ...]](), [True], 0
+    while any(killed):
+        world = WrittenLater({"model": "m"}, SETTINGS, is_stored_later=is_stored_later)
+        world.has_gpu_node()
+        await world.starts(Killing(world.server, count, has_effect))
+        killed = [await survived(world) for _ in range(4)]
+        await world.profiler_writes(final_config__yaml=json.dumps(RESULT))
+        await world.job_ends()
+        killed += [await survived(world) for _ in range(6)]
+        status, count = world.later()["status"], count + 1
+        assert FOUND == world.later()["spec"]["hardware"]
+        ends.add((status["phase"], status["dgdName"], *sorted(words(world).items())))
+    assert 1 == len(ends), ends
+    assert count > 9, "writes"

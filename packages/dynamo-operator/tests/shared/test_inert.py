@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dynamo_operator.component.api import ComponentSpec
-from dynamo_operator.shared.inert import INERT, INERT_COMPONENT, INERT_REQUEST, inert_warnings
+from dynamo_operator.shared.inert import INERT, INERT_COMPONENT, inert_warnings
 from kube_runtime.types.meta import from_plain
 
 PAGE = Path(__file__).parents[4] / "docs/compatibility.md"
@@ -30,5 +30,5 @@ def test_a_field_is_reported_where_it_is_set_and_not_switched_off(spec: Any, pat
 def test_the_page_lists_exactly_these_fields() -> None:
     section = PAGE.read_text(encoding="utf-8").partition("## Fields that are stored only")[2]
     rows = re.findall(r"^\| a .*?\| (.*) \|$", section, re.MULTILINE)
-    listed = (*INERT.values(), INERT_COMPONENT, INERT_REQUEST)
+    listed = (*INERT.values(), INERT_COMPONENT)
     assert [list(fields) for fields in listed] == [re.findall("`(.*?)`", row) for row in rows]

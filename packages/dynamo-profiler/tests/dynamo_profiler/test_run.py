@@ -18,9 +18,11 @@ from dynamo_operator.shared.cluster import Facts
 from dynamo_profiler import Refusal
 from dynamo_profiler import kernels as sources
 from dynamo_profiler.base import BACKENDS
+from dynamo_profiler.configuration import read_configuration
 from dynamo_profiler.engine import Engine, Layout
 from dynamo_profiler.planner import planner_service
-from dynamo_profiler.run import Inputs
+from dynamo_profiler.request import configuration_of
+from dynamo_profiler.run import Inputs, profile
 from dynamoctl.authoring.lint import findings_of
 from dynamoctl.authoring.manifest import read_manifests
 from kube_runtime.types.meta import Object
@@ -250,6 +252,10 @@ def test_an_example_of_a_request_is_accepted_and_answered(file: Path) -> None:
     assert [] == list(findings_of(manifest, "default", RenderSettings()))
     assert file.stem == manifest.value["metadata"]["name"]
     assert f"({file.name})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    if manifest.value["apiVersion"] == "nvidia.com/v1beta1":
+        configuration = configuration_of(manifest.value["spec"])
+        profile(read_configuration(configuration), Inputs(), lambda _: None)
+        return
     request = msgspec.convert(manifest.value, DynamoGraphDeploymentRequest)
     assert request.spec is not None
     config = request.spec.profiling_config.config or {}

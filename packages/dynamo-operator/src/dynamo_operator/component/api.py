@@ -337,7 +337,10 @@ LATER = "v1beta1"
 CATEGORIES = ("dynamo",)
 """`kubectl get dynamo` lists these kinds. Not `all`: `kubectl delete all --all` would delete graphs."""
 
-WORKER_TYPES = frozenset(("worker", "prefill", "decode"))
+SPLIT_TYPES = ("prefill", "decode")
+"""Sub types of workers that share the work on a request."""
+
+WORKER_TYPES = frozenset(("worker", *SPLIT_TYPES))
 """Values of `componentType` whose pods load a model."""
 
 
@@ -365,7 +368,44 @@ MIN_AVAILABLE_RULES: Rules = (
 )
 
 
-class ComponentSpec(Struct):
+class SharedComponentSpec(Struct):
+    """Fields of a component that are the same in both versions."""
+
+    runtime_version_override: Annotated[
+        str | None,
+        Field(
+            "Version of the Dynamo runtime in the main image, if the image's tag is not a version.",
+            pattern=RUNTIME_VERSION_PATTERN,
+        ),
+    ] = None
+    global_dynamo_namespace: Annotated[
+        bool, Field("Put the component into the Dynamo namespace that all graphs share, `dynamo`.")
+    ] = False
+    replicas: Annotated[
+        int | None,
+        Field(
+            "Number of replicas; of pods, unless the component spans several nodes. Left out, it "
+            "is 1. A scaling adapter, if there is one, owns this field.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
+    min_available: Annotated[
+        int | None,
+        Field(
+            "Replicas that must run for the component to work; of graphs on Grove.", minimum=1, format="int32"
+        ),
+    ] = None
+    disruption_budget: Annotated[
+        DisruptionBudget | None,
+        Field(
+            "How many pods an eviction may take at a time; for components that run as a Deployment. "
+            "`{}` means no limit, whatever the operator's default."
+        ),
+    ] = None
+
+
+class ComponentSpec(SharedComponentSpec):
     """The spec of one component, as a graph's service or as a DynamoComponentDeployment."""
 
     RULES: ClassVar[Rules] = MIN_AVAILABLE_RULES
@@ -396,9 +436,6 @@ class ComponentSpec(Struct):
             "of the graph."
         ),
     ] = None
-    global_dynamo_namespace: Annotated[
-        bool, Field("Put the component into the Dynamo namespace that all graphs share, `dynamo`.")
-    ] = False
     resources: Annotated[
         Resources | None, Field("Requests, limits and resource claims of the main container.")
     ] = None
@@ -450,42 +487,13 @@ class ComponentSpec(Struct):
             embeds="Probe",
         ),
     ] = None
-    replicas: Annotated[
-        int | None,
-        Field(
-            "Number of replicas; of pods, unless the component spans several nodes. Left out, it "
-            "is 1. While `scalingAdapter` is enabled the adapter owns this field.",
-            minimum=0,
-            format="int32",
-        ),
-    ] = None
     multinode: Annotated[Multinode | None, Field("Spreads each replica over several nodes.")] = None
     scaling_adapter: Annotated[
         ScalingAdapterSwitch | None,
         Field("Whether an autoscaler may set the replicas through the scale subresource."),
     ] = None
-    disruption_budget: Annotated[
-        DisruptionBudget | None,
-        Field(
-            "How many pods an eviction may take at a time; for components that run as a Deployment. "
-            "`{}` means no limit, whatever the operator's default."
-        ),
-    ] = None
     epp_config: Annotated[
         EppConfig | None, Field("Configuration of an endpoint picker; needed when `componentType` is `epp`.")
-    ] = None
-    min_available: Annotated[
-        int | None,
-        Field(
-            "Replicas that must run for the component to work; of graphs on Grove.", minimum=1, format="int32"
-        ),
-    ] = None
-    runtime_version_override: Annotated[
-        str | None,
-        Field(
-            "Version of the Dynamo runtime in the main image, if the image's tag is not a version.",
-            pattern=RUNTIME_VERSION_PATTERN,
-        ),
     ] = None
     frontend_sidecar: Annotated[
         Object | None, Field("Frontend that runs beside the main container.", shape=FrontendSidecar)
@@ -661,6 +669,23 @@ class DynamoComponentDeploymentStatus(Status):
     ] = None
 
 
+def component_definition(counts: str, *first: Column) -> Definition:
+    """How a version declares components. `counts` is the field of its status with the replica counts."""
+    return Definition(
+        short_names=("dcd",),
+        categories=CATEGORIES,
+        columns=(
+            *first,
+            Column("Available", '.status.conditions[?(@.type=="Available")].status'),
+            Column("Backend", ".status.backendFramework"),
+            AGE,
+            Column("Reason", '.status.conditions[?(@.type=="Available")].reason', priority=1),
+            Column("Message", '.status.conditions[?(@.type=="Available")].message', priority=1),
+        ),
+        scale=Scale(".spec.replicas", f".status.{counts}.replicas", ".status.selector"),
+    )
+
+
 class DynamoComponentDeployment(Resource):
     """One component: a workload and the objects around it.
 
@@ -668,19 +693,7 @@ class DynamoComponentDeployment(Resource):
     """
 
     KIND = Kind(GROUP, VERSION, "DynamoComponentDeployment", "dynamocomponentdeployments")
-    DEFINITION: ClassVar = Definition(
-        short_names=("dcd",),
-        categories=CATEGORIES,
-        columns=(
-            Column("DynamoComponent", ".spec.serviceName"),
-            Column("Available", ".status.conditions[?(@.type=='Available')].status"),
-            Column("Backend", ".status.backendFramework"),
-            AGE,
-            Column("Reason", '.status.conditions[?(@.type=="Available")].reason', priority=1),
-            Column("Message", '.status.conditions[?(@.type=="Available")].message', priority=1),
-        ),
-        scale=Scale(".spec.replicas", ".status.service.replicas", ".status.selector"),
-    )
+    DEFINITION: ClassVar = component_definition("service", Column("DynamoComponent", ".spec.serviceName"))
 
     spec: Annotated[DynamoComponentDeploymentSpec, Field("Desired state of the component.")] = (
         DynamoComponentDeploymentSpec()

@@ -6,7 +6,13 @@ from typing import Any
 import msgspec
 
 from dynamo_operator import labels, names
-from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment, ResourceItem, Resources
+from dynamo_operator.component.api import (
+    SPLIT_TYPES,
+    ComponentSpec,
+    DynamoComponentDeployment,
+    ResourceItem,
+    Resources,
+)
 from dynamo_operator.component.framework import GPU
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
@@ -137,6 +143,41 @@ def object_metadata(
     return {"name": name, "namespace": namespace, **{key: texts for key, texts in maps.items() if texts}}
 
 
+def is_adopted(component: DynamoComponentDeployment) -> bool:
+    """Whether a component belongs to a revision of workers that the Go operator of the 1.x line created.
+
+    Its pods have the Dynamo namespace of the graph in their label, to which only their processes append the
+    revision. Ours have it in the label, too.
+    """
+    own = component.metadata.labels
+    if not own.get(labels.WORKER_HASH):
+        return False
+    of_graph = names.dynamo_namespace(component.metadata.namespace, parent_graph(component))
+    return own.get(labels.DYNAMO_NAMESPACE) in (of_graph, names.GLOBAL_DYNAMO_NAMESPACE)
+
+
+def restart_id(spec: ComponentSpec) -> str:
+    """The id of the restart in a component's pods; "" for none."""
+    of_pods = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
+    return spec.annotations.get(labels.RESTART_AT) or of_pods.get(labels.RESTART_AT, "")
+
+
+def selected_type(spec: ComponentSpec) -> dict[str, str]:
+    """The label with the component's type, if Services select by it.
+
+    Pods of workers that prefill or decode have it from the Go operator of the 1.x line, or `worker` from that
+    of the 0.9 line and from us. The name of the component selects them as well.
+    """
+    has_both = spec.sub_component_type in SPLIT_TYPES
+    return {labels.COMPONENT_TYPE: spec.component_type} if spec.component_type and not has_both else {}
+
+
+def runtime_namespace(component: DynamoComponentDeployment) -> str:
+    """The Dynamo namespace in which the processes of a component register."""
+    label = component_labels(component, parent_graph(component))[labels.DYNAMO_NAMESPACE]
+    return f"{label}-{component.metadata.labels[labels.WORKER_HASH]}" if is_adopted(component) else label
+
+
 def component_labels(component: DynamoComponentDeployment, graph: str) -> dict[str, str]:
     """The labels that identify the component's objects and pods."""
     spec = component.spec
@@ -145,7 +186,8 @@ def component_labels(component: DynamoComponentDeployment, graph: str) -> dict[s
     if graph:
         own[labels.GRAPH] = names.label_value(graph)
         revision = component.metadata.labels.get(labels.WORKER_HASH, "")
-        namespace = names.dynamo_namespace(component.metadata.namespace, graph, revision)
+        of_namespace = "" if is_adopted(component) else revision
+        namespace = names.dynamo_namespace(component.metadata.namespace, graph, of_namespace)
         if revision:
             own[labels.WORKER_HASH] = revision
     is_global = spec.global_dynamo_namespace
@@ -242,14 +284,17 @@ def parent_graph(component: DynamoComponentDeployment) -> str:
 
     A component that outlives its graph keeps the graph's label, so that its pods run unchanged.
     """
-    kind, metadata = DynamoGraphDeployment.KIND, component.metadata
+    metadata = component.metadata
     for owner in metadata.owner_references:
-        if owner.kind == kind.name and owner.api_version.partition("/")[0] == kind.group:
+        if owner.names_kind(DynamoGraphDeployment.KIND):
             return owner.name
     return metadata.labels.get(labels.GRAPH) or component.spec.labels.get(labels.GRAPH, "")
 
 
 def group_names(component: DynamoComponentDeployment) -> list[str]:
-    """The names of the groups: of their LeaderWorkerSets, and of their PodGroups."""
-    replicas = range(component.spec.desired_replicas)
+    """The names of the groups: of their LeaderWorkerSets, and of their PodGroups.
+
+    The groups of an adopted component are the replicas of one LeaderWorkerSet.
+    """
+    replicas = range(1 if is_adopted(component) else component.spec.desired_replicas)
     return [names.group_name(component.metadata.name, index) for index in replicas]

@@ -26,12 +26,14 @@ from dynamo_operator.component.objects import (
     canonical,
     component_labels,
     discovery_backend,
+    is_adopted,
     object_metadata,
     parent_graph,
     pod_annotations,
     pod_labels,
     pruned,
     resources,
+    selected_type,
     user_labels,
 )
 from dynamo_operator.component.plan import Backend, ComponentPlan, Mount, Orchestrator, Rendered
@@ -96,13 +98,9 @@ DEPLOYMENT = Orchestrator(_deployments, serving_labels={})
 # its own name.
 # All groups share the pod templates, which are nearly all of their size.
 def _groups(plan: ComponentPlan) -> Iterator[Object]:
-    group_hosts = hosts(plan.nodes)
-    leader = _template(plan, GroupNode(is_leader=True, hosts=group_hosts))
-    worker = _template(plan, GroupNode(is_leader=False, hosts=group_hosts))
-    both = canonical({"size": plan.nodes, "leader": leader, "worker": worker})
-    digest = names.short_hash(msgspec.json.encode(both).decode())
+    both, digest = _templates(plan, {"schedulerName": _SCHEDULER})
     # In order as by `canonical`, but the texts are shared: there may be a thousand groups.
-    own_annotations = dict(sorted((plan.annotations | pod.namespace_defaults_record(plan)).items()))
+    own_annotations = _group_annotations(plan)
     for index, name in enumerate(names.group_name(plan.name, n) for n in range(plan.replicas)):
         own, place = {labels.INSTANCE: str(index)}, {labels.GROUP_NAME: name}
         identity: Object = {"name": name, "namespace": plan.namespace}
@@ -117,6 +115,39 @@ def _groups(plan: ComponentPlan) -> Iterator[Object]:
         }
         spec = {"leaderWorkerTemplate": template, "replicas": 1, "startupPolicy": "LeaderCreated"}
         yield from (pod_group, LeaderWorkerSet.KIND.manifest(metadata, spec=spec))
+
+
+# As the Go operator of the 1.x line has created it. To divide it would restart pods.
+def _one_set(plan: ComponentPlan) -> Iterator[Object]:
+    """The LeaderWorkerSet of an adopted component, whose replicas are the groups."""
+    both, digest = _templates(plan, {})
+    metadata: Object = {
+        "labels": dict(sorted((plan.labels | {labels.INSTANCE: "0"}).items())),  # the watch selects by it
+        "name": names.group_name(plan.name, 0),
+        "namespace": plan.namespace,
+    }
+    if annotations := _group_annotations(plan):
+        metadata["annotations"] = annotations
+    template = {
+        "leaderTemplate": _marked(both["leader"], {}, {labels.GROUP_HASH: digest}),
+        "size": plan.nodes,
+        "workerTemplate": both["worker"],
+    }
+    spec = {"leaderWorkerTemplate": template, "replicas": plan.replicas, "startupPolicy": "LeaderCreated"}
+    yield canonical(LeaderWorkerSet.KIND.manifest(metadata, spec=spec))
+
+
+def _templates(plan: ComponentPlan, more: Object) -> tuple[Object, str]:
+    """The pod templates of a group, with `more` in their specs, and their digest."""
+    group_hosts = hosts(plan.nodes)
+    leader = _template(plan, GroupNode(is_leader=True, hosts=group_hosts), more)
+    worker = _template(plan, GroupNode(is_leader=False, hosts=group_hosts), more)
+    both = canonical({"size": plan.nodes, "leader": leader, "worker": worker})
+    return both, names.short_hash(msgspec.json.encode(both).decode())
+
+
+def _group_annotations(plan: ComponentPlan) -> dict[str, str]:
+    return dict(sorted((plan.annotations | pod.namespace_defaults_record(plan)).items()))
 
 
 def is_surplus_group(component: DynamoComponentDeployment, live: Resource) -> bool:
@@ -142,13 +173,13 @@ def hosts(nodes: int) -> Hosts:
     )
 
 
-def _template(plan: ComponentPlan, node: GroupNode) -> Object:
+def _template(plan: ComponentPlan, node: GroupNode, more: Object) -> Object:
     template = pod.pod_template(plan, plan.name, node=node)
     users = {k: v for k, v in template["metadata"]["labels"].items() if k != labels.SELECTOR}
     role = {labels.ROLE: "leader" if node.is_leader else "worker"}
     return {
         "metadata": {"labels": users | plan.labels | role, "annotations": plan.pod_annotations},
-        "spec": {**template["spec"], "schedulerName": _SCHEDULER},
+        "spec": template["spec"] | more,
     }
 
 
@@ -165,6 +196,9 @@ LEADER_WORKER_SETS = Orchestrator(
     lambda plan: Rendered(partial(_groups, plan)), serving_labels={labels.ROLE: "leader"}
 )
 """Only leaders receive requests, which they serve together with their workers."""
+ONE_LEADER_WORKER_SET = Orchestrator(
+    lambda plan: Rendered(partial(_one_set, plan)), serving_labels={labels.ROLE: "leader"}
+)
 
 
 BACKENDS: dict[str, Backend] = {
@@ -194,8 +228,6 @@ def component_plan(
         defaults = replace(defaults, image_pull_secrets=None)
     all_labels = user_labels(component) | own
     selector = {key: own[key] for key in (labels.COMPONENT, labels.DYNAMO_NAMESPACE)}
-    if spec.component_type:
-        selector[labels.COMPONENT_TYPE] = spec.component_type
     is_discovered = discovery_backend(spec.annotations, settings) == "kubernetes"
     probes = {"livenessProbe": spec.liveness_probe, "readinessProbe": spec.readiness_probe}
     account = defaults.service_account_name or "default"
@@ -212,8 +244,8 @@ def component_plan(
         nodes=spec.nodes,
         role=pod.ROLES.get(spec.component_type or "", pod.DEFAULT_ROLE),
         backend=BACKENDS[detected.name],
-        orchestrator=LEADER_WORKER_SETS if spec.nodes > 1 else DEPLOYMENT,
-        selector=selector,
+        orchestrator=_orchestrator(component),
+        selector=selector | selected_type(spec),
         workload_label=labels.SELECTOR,
         labels=all_labels,
         annotations=annotations(spec),
@@ -234,6 +266,12 @@ def component_plan(
         knows_istio=bool(settings.virtual_service_gateway) or facts.istio_served,
         settings=settings,
     )
+
+
+def _orchestrator(component: DynamoComponentDeployment) -> Orchestrator:
+    if component.spec.nodes == 1:
+        return DEPLOYMENT
+    return ONE_LEADER_WORKER_SET if is_adopted(component) else LEADER_WORKER_SETS
 
 
 def _mounts(spec: DynamoComponentDeploymentSpec, backend: str) -> tuple[Mount, ...]:

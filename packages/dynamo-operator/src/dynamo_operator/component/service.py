@@ -268,13 +268,19 @@ class WorkerRevision:
     `suffix` distinguishes it in names; "" for the plain names of graphs without managed rollouts. `content`
     is the versioned hash to record on the components, if any. `namespace_prefix` is that of the workers'
     Dynamo namespaces; "" if frontends look in the graph's own only. `replicas` override those of the graph
-    while a rollout is in progress, by service.
+    while a rollout is in progress, by service. An `is_adopted` one was created by the Go operator of the 1.x
+    line: all workers have it, and only their processes append it to the Dynamo namespace.
     """
 
     suffix: str = ""
     content: str = ""
     namespace_prefix: str = ""
     replicas: Mapping[str, int] = field(default_factory=dict[str, int])
+    is_adopted: bool = False
+
+    def has(self, service: ComponentSpec) -> bool:
+        """Whether the component of a service belongs to it."""
+        return is_worker(service) if self.is_adopted else has_revisions(service)
 
 
 PLAIN = WorkerRevision()
@@ -290,7 +296,7 @@ def has_revisions(service: ComponentSpec) -> bool:
 
 def worker_component_name(graph: DynamoGraphDeployment, key: str, revision: WorkerRevision) -> str:
     """The name of a service's component; it contains the revision if the service has revisions."""
-    if revision.suffix and has_revisions(graph.spec.services[key]):
+    if revision.suffix and revision.has(graph.spec.services[key]):
         return names.revision_component_name(graph.metadata.name, key, revision.suffix)
     return names.component_name(graph.metadata.name, key)
 
@@ -309,12 +315,12 @@ def component_resource(
 ) -> Object:
     """Return the component of a service. On Grove it is never applied: pods are rendered from it."""
     service = as_configured(graph, key)
-    is_revised = revision is not PLAIN and has_revisions(service)
+    is_revised = revision is not PLAIN and revision.has(service)
     suffix = revision.suffix if is_revised else ""
     annotations = service_annotations(graph, service) | {
         name: graph.metadata.annotations[name] for name in _INHERITED if name in graph.metadata.annotations
     }
-    dynamo_namespace = service_dynamo_namespace(graph, service, suffix)
+    dynamo_namespace = service_dynamo_namespace(graph, service, "" if revision.is_adopted else suffix)
     system = {
         labels.COMPONENT: names.label_value(key),
         labels.DYNAMO_NAMESPACE: dynamo_namespace,
@@ -358,7 +364,11 @@ def _namespace_variables(
 ) -> list[Object]:
     # They place workers in the Dynamo namespace of their revision, and let others find them there.
     variables: dict[str, str] = {}
-    if revision.suffix and has_revisions(service):
+    if revision.is_adopted and is_worker(service):
+        variables = {"DYN_NAMESPACE_WORKER_SUFFIX": revision.suffix}
+    elif revision.is_adopted and service.component_type in _FINDS_WORKERS:
+        variables = {NAMESPACE_PREFIX_VARIABLE: service_dynamo_namespace(graph, service)}
+    elif revision.suffix and has_revisions(service):
         base = names.revisions_namespace_prefix(graph.metadata.namespace, graph.metadata.name)
         variables = {"DYN_NAMESPACE": base, "DYN_NAMESPACE_WORKER_SUFFIX": revision.suffix}
     elif revision.namespace_prefix and service.component_type in _FINDS_WORKERS:

@@ -16,7 +16,7 @@ from dynamo_operator.component.api import (
 )
 from dynamo_operator.component.diagnosis import UNKNOWN, Diagnosis, diagnose
 from dynamo_operator.component.framework import declared_or_detected
-from dynamo_operator.component.objects import component_labels, group_names, parent_graph
+from dynamo_operator.component.objects import component_labels, group_names, parent_graph, runtime_namespace
 from dynamo_operator.component.plan import ComponentInputs
 from dynamo_operator.labels import GROUP_HASH
 from dynamo_operator.shared.cluster import (
@@ -337,8 +337,7 @@ def _service(
     replicas: ServiceReplicaStatus,
     diagnosis: Diagnosis,
 ) -> ServiceReplicaStatus:
-    runtime = _labels(component)[labels.DYNAMO_NAMESPACE]
-    counts = replace(diagnosed(replicas, diagnosis), runtime_namespace=runtime)
+    counts = replace(diagnosed(replicas, diagnosis), runtime_namespace=runtime_namespace(component))
     if readiness.is_ready:
         return counts.of_ready_service()
     status = component.status

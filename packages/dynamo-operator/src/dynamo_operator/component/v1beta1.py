@@ -3,15 +3,7 @@
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from dynamo_operator.component import api
-from dynamo_operator.component.api import (
-    CATEGORIES,
-    FRAMEWORKS,
-    GROUP,
-    KEEPS_MIN_AVAILABLE,
-    LATER,
-    MIN_AVAILABLE_RULES,
-    RUNTIME_VERSION_PATTERN,
-)
+from dynamo_operator.component.api import FRAMEWORKS, GROUP, KEEPS_MIN_AVAILABLE, LATER, MIN_AVAILABLE_RULES
 from dynamo_operator.features.experimental.api import (
     CheckpointIdentity,
     CheckpointSource,
@@ -19,7 +11,7 @@ from dynamo_operator.features.experimental.api import (
     gpu_memory_rules,
 )
 from dynamo_operator.names import LABEL_LIMIT
-from kube_runtime.crd import AGE, Column, Definition, Field, Quantity, Rule, Rules, Scale, Transitions
+from kube_runtime.crd import Field, Quantity, Rule, Rules, Transitions
 from kube_runtime.types.meta import Condition, Kind, Object, Resource, Status, Struct
 
 VERSION: Final = LATER
@@ -191,7 +183,7 @@ class Experimental(Struct):
     checkpoint: Annotated[Checkpoint | None, Field("Checkpoint from which the pods start.")] = None
 
 
-class ComponentSpec(Struct):
+class ComponentSpec(api.SharedComponentSpec):
     """One component, in a graph or as a DynamoComponentDeployment."""
 
     RULES: ClassVar[Rules] = (
@@ -217,16 +209,6 @@ class ComponentSpec(Struct):
         Literal["frontend", "worker", "prefill", "decode", "planner", "epp"] | None,
         Field("Role of the component, which decides on ports, probes and environment."),
     ] = None
-    runtime_version_override: Annotated[
-        str | None,
-        Field(
-            "Version of the Dynamo runtime in the main image, if the image's tag is not a version.",
-            pattern=RUNTIME_VERSION_PATTERN,
-        ),
-    ] = None
-    global_dynamo_namespace: Annotated[
-        bool, Field("Put the component into the Dynamo namespace that all graphs share, `dynamo`.")
-    ] = False
     pod_template: Annotated[
         Object | None,
         Field(
@@ -234,21 +216,6 @@ class ComponentSpec(Struct):
             "`kubectl explain pod.spec` documents each field.",
             embeds="PodTemplateSpec",
             adds=_POD_TEMPLATE,
-        ),
-    ] = None
-    replicas: Annotated[
-        int | None,
-        Field(
-            "Number of replicas; of pods, unless the component spans several nodes. Left out, it "
-            "is 1. A scaling adapter, if there is one, owns this field.",
-            minimum=0,
-            format="int32",
-        ),
-    ] = None
-    min_available: Annotated[
-        int | None,
-        Field(
-            "Replicas that must run for the component to work; of graphs on Grove.", minimum=1, format="int32"
         ),
     ] = None
     multinode: Annotated[Multinode | None, Field("Spreads each replica over several nodes.")] = None
@@ -277,13 +244,6 @@ class ComponentSpec(Struct):
         api.TopologyConstraint | None, Field("Topology domain into which each replica is packed.")
     ] = None
     experimental: Annotated[Experimental | None, Field("Experimental features.")] = None
-    disruption_budget: Annotated[
-        api.DisruptionBudget | None,
-        Field(
-            "How many pods an eviction may take at a time; for components that run as a Deployment. "
-            "`{}` means no limit, whatever the operator's default."
-        ),
-    ] = None
 
 
 class ReplicaStatus(Struct):
@@ -357,18 +317,7 @@ class DynamoComponentDeployment(Resource):
     """
 
     KIND = Kind(GROUP, VERSION, "DynamoComponentDeployment", "dynamocomponentdeployments")
-    DEFINITION: ClassVar = Definition(
-        short_names=("dcd",),
-        categories=CATEGORIES,
-        columns=(
-            Column("Available", '.status.conditions[?(@.type=="Available")].status'),
-            Column("Backend", ".status.backendFramework"),
-            AGE,
-            Column("Reason", '.status.conditions[?(@.type=="Available")].reason', priority=1),
-            Column("Message", '.status.conditions[?(@.type=="Available")].message', priority=1),
-        ),
-        scale=Scale(".spec.replicas", ".status.component.replicas", ".status.selector"),
-    )
+    DEFINITION: ClassVar = api.component_definition("component")
 
     spec: Annotated[DynamoComponentDeploymentSpec, Field("Desired state of the component.")] = (
         DynamoComponentDeploymentSpec()

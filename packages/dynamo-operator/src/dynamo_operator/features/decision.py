@@ -47,9 +47,9 @@ class GraphInputs(msgspec.Struct, frozen=True):
 
     `live` are the objects that the graph owns, `components` its DynamoComponentDeployments, `former` its
     ControllerRevisions, `services` the observed state of its services. `leaving` counts the pods that have
-    not ended, by component. `members` and `pods` are its services on Grove and their pods, by service, and
-    `set_origin` is that of an earlier operator's PodCliqueSet. `ssh_keys` are the copies that it needs, of
-    `ssh_key_types`.
+    not ended, by component. `members` and `pods` are its services on Grove and their pods, by service.
+    `set_origin` is that of an earlier operator's PodCliqueSet, and `present_set` its name if it is not ours.
+    `ssh_keys` are the copies that it needs, of `ssh_key_types`.
     """
 
     facts: Facts
@@ -63,6 +63,7 @@ class GraphInputs(msgspec.Struct, frozen=True):
     members: Mapping[str, GroveMember] = msgspec.field(default_factory=dict[str, GroveMember])
     pods: Mapping[str, tuple[Pod, ...]] = msgspec.field(default_factory=dict[str, tuple[Pod, ...]])
     set_origin: Origin = Origin.OUTDATED
+    present_set: str = ""
     ssh_keys: tuple[Object, ...] = ()
     ssh_key_types: tuple[type[Resource], ...] = ()
 

@@ -2,7 +2,12 @@
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import ComponentSpec
-from dynamo_operator.component.objects import object_metadata, service_annotations, service_labels
+from dynamo_operator.component.objects import (
+    object_metadata,
+    selected_type,
+    service_annotations,
+    service_labels,
+)
 from dynamo_operator.component.render import budget_limit, budget_object
 from dynamo_operator.component.service import as_configured
 from dynamo_operator.features.decision import Feature
@@ -30,9 +35,7 @@ def _budget(graph: DynamoGraphDeployment, key: str, service: ComponentSpec, limi
         service_labels(graph, service) | selected,
         service_annotations(graph, service),
     )
-    if service.component_type:
-        selected = {**selected, labels.COMPONENT_TYPE: service.component_type}
-    return budget_object(metadata, selected, limit)
+    return budget_object(metadata, selected | selected_type(service), limit)
 
 
 BUDGETS = Feature(

@@ -14,7 +14,7 @@ from dynamo_operator.component.api import (
     ServiceReplicaStatus,
 )
 from dynamo_operator.features.experimental.api import CheckpointStatus
-from dynamo_operator.names import SUBDOMAIN_LIMIT, GroveNames, grove_names
+from dynamo_operator.names import SUBDOMAIN_LIMIT, GroveNames, grove_names, present_set
 from kube_runtime.crd import (
     AGE,
     Column,
@@ -180,7 +180,29 @@ class GraphExperimental(Struct):
     ] = None
 
 
-class DynamoGraphDeploymentSpec(Struct):
+class SharedGraphSpec(Struct):
+    """Fields of a graph that are the same in both versions."""
+
+    backend_framework: Annotated[
+        str | None,
+        Field(
+            "Backend that the workers run. Left out, it is read from each worker's command.",
+            options=FRAMEWORKS,
+        ),
+    ] = None
+    priority_class_name: Annotated[str | None, Field("PriorityClass of the pods; of graphs on Grove.")] = None
+    progress_deadline_seconds: Annotated[
+        int | None,
+        Field(
+            "Seconds without a newly ready replica before the graph is reported as stalled. Nothing "
+            "is rolled back. Left out, it is 7800.",
+            minimum=1,
+            format="int32",
+        ),
+    ] = None
+
+
+class DynamoGraphDeploymentSpec(SharedGraphSpec):
     """The services of a graph and what they share."""
 
     TRANSITIONS: ClassVar[Transitions] = (immutable("backendFramework", "spec.backendFramework"),)
@@ -198,13 +220,6 @@ class DynamoGraphDeploymentSpec(Struct):
             "Environment variables of every service; a variable of the service itself wins.", embeds="EnvVar"
         ),
     ] = ()
-    backend_framework: Annotated[
-        str | None,
-        Field(
-            "Backend that the workers run. Left out, it is read from each worker's command.",
-            options=FRAMEWORKS,
-        ),
-    ] = None
     restart: Annotated[Restart | None, Field("Restarts the services on demand.")] = None
     replicas: Annotated[
         int | None,
@@ -229,16 +244,6 @@ class DynamoGraphDeploymentSpec(Struct):
             "on pods those of `extraPodMetadata`."
         ),
     ] = {}
-    progress_deadline_seconds: Annotated[
-        int | None,
-        Field(
-            "Seconds without a newly ready replica before the graph is reported as stalled. Nothing "
-            "is rolled back. Left out, it is 7800.",
-            minimum=1,
-            format="int32",
-        ),
-    ] = None
-    priority_class_name: Annotated[str | None, Field("PriorityClass of the pods; of graphs on Grove.")] = None
     topology_constraint: Annotated[
         Object | None, Field("Topology domain into which the graph is packed.", shape=GraphTopologyConstraint)
     ] = None
@@ -283,9 +288,12 @@ class PlacementStatus(Struct):
     ] = None
 
 
-class OwnGraphStatus(Status):
-    """Fields of a graph's status that the Go operator does not have, in either version."""
+class SharedGraphStatus(Status):
+    """Fields of a graph's status that are the same in both versions; the Go operator has the first only."""
 
+    observed_generation: Annotated[
+        int, Field("Generation of the spec that this status describes.", format="int64")
+    ] = 0
     progress: Annotated[
         ProgressStatus | None, Field("Progress of the current rollout; removed when the graph is ready.")
     ] = None
@@ -314,12 +322,9 @@ class OwnGraphStatus(Status):
     ] = None
 
 
-class DynamoGraphDeploymentStatus(OwnGraphStatus):
+class DynamoGraphDeploymentStatus(SharedGraphStatus):
     """Observed state of a graph."""
 
-    observed_generation: Annotated[
-        int, Field("Generation of the spec that this status describes.", format="int64")
-    ] = 0
     state: Annotated[
         str | None, Field("Summary in one word: `initializing`, `pending`, `successful` or `failed`.")
     ] = None
@@ -371,6 +376,5 @@ class DynamoGraphDeployment(Resource):
 
 def grove_names_of(graph: DynamoGraphDeployment) -> GroveNames:
     """The names of a graph's PodCliqueSet and of the services within it."""
-    return grove_names(
-        graph.metadata.name, {key: service.nodes > 1 for key, service in graph.spec.services.items()}
-    )
+    are_multinode = {key: service.nodes > 1 for key, service in graph.spec.services.items()}
+    return grove_names(graph.metadata.name, are_multinode, present_set(graph))

@@ -121,8 +121,9 @@ class GraphController:
 
     async def _patched(self, decision: Decision, change: Object) -> Decision:
         # With resourceVersion: the response must not contain a newer spec than the one that was decided on.
+        inputs = decision.inputs
         written = await patch_metadata(decision.graph, change, self.writer)
-        return decision.as_written(on_provider(written, decision.inputs.provider).metadata)
+        return decision.as_written(on_provider(written, inputs.provider, inputs.present_set).metadata)
 
     async def _apply(self, decision: Decision) -> Applied:
         graph, inputs = decision.graph, decision.inputs

@@ -10,9 +10,15 @@ from itertools import chain
 from msgspec.structs import replace
 
 from dynamo_operator import labels, names
-from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.objects import discovery_backend, graph_controlled
-from dynamo_operator.component.service import PLAIN, component_object, effective_replicas, sized
+from dynamo_operator.component.api import DynamoComponentDeployment, is_worker
+from dynamo_operator.component.objects import discovery_backend, graph_controlled, is_adopted
+from dynamo_operator.component.service import (
+    PLAIN,
+    component_object,
+    effective_replicas,
+    has_revisions,
+    sized,
+)
 from dynamo_operator.component.status import NO_ORCHESTRATOR
 from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.features.decision import Decision, Delete, Feature, GraphInputs, Provider
@@ -35,7 +41,7 @@ from dynamo_operator.shared import cluster
 from dynamo_operator.shared.cluster import Facts, PodCliqueSet
 from dynamo_operator.shared.conditions import GraphReason, GraphState, Stop, stop_of_problems
 from dynamo_operator.shared.problems import Problem
-from dynamo_operator.takeover.plan import adopted_components, is_taken_over
+from dynamo_operator.takeover.plan import adopted_components, hindrance, is_taken_over
 from kube_runtime.apply.result import Cause, Change, Verb, controls
 from kube_runtime.types.meta import Object, Resource, condition
 
@@ -48,7 +54,7 @@ def decide(
     problems_of: Callable[[DynamoGraphDeployment], tuple[Problem, ...]],
 ) -> Decision:
     """Decide what to write for a stored graph. `problems_of` validates it, as it runs on its provider."""
-    graph = on_provider(stored, inputs.provider)
+    graph = on_provider(stored, inputs.provider, inputs.present_set)
     stop = graph_stop(graph, inputs.facts, problems_of(graph))
     if stop is None:
         return decide_valid(stored, inputs, settings, now)
@@ -65,9 +71,11 @@ def decide_valid(
     """Decide what to write for a valid graph whose provider is available."""
     kinds = {kind for kind, _ in inputs.live}
     record = to_record(stored, inputs.provider, inputs.facts, settings, kinds)
-    annotations = {**stored.metadata.annotations, labels.WORKLOAD_PROVIDER: inputs.provider, **record}
-    metadata = replace(stored.metadata, annotations=annotations)
-    graph = replace(stored, metadata=metadata)
+    is_chosen = labels.WORKER_ROLLOUT in stored.metadata.annotations
+    if inputs.components and not is_chosen and _has_adopted(stored, inputs):
+        record[labels.WORKER_ROLLOUT] = MANAGED
+    metadata = replace(stored.metadata, annotations={**stored.metadata.annotations, **record})
+    graph = on_provider(replace(stored, metadata=metadata), inputs.provider, inputs.present_set)
     provider = PROVIDERS.get(inputs.provider, COMPONENTS)
     decision = Decision(graph, inputs, settings, now, provider, record=record)
     features = tuple(feature for feature in FEATURES if feature.applies(decision))
@@ -176,6 +184,12 @@ def to_record(
     return record
 
 
+def _has_adopted(graph: DynamoGraphDeployment, inputs: GraphInputs) -> bool:
+    """Whether the Go operator of the 1.x line has managed the rollouts of the graph's workers."""
+    workers = filter(is_worker, graph.spec.services.values())
+    return any(map(is_adopted, inputs.components)) and all(map(has_revisions, workers))
+
+
 def with_provider(graph: DynamoGraphDeployment, facts: Facts) -> DynamoGraphDeployment:
     """Return a graph that has no objects yet, on the provider that it would get."""
     return on_provider(graph, workload_provider(graph, facts))
@@ -202,6 +216,17 @@ def _render_components(decision: Decision) -> Decision:
 COMPONENTS = Provider(_render_components, applied_views, replaces=PodCliqueSet)
 PROVIDERS = {names.COMPONENT: COMPONENTS, names.GROVE: ON_GROVE}
 """By the value of the annotation that records the choice."""
+
+
+def _taken_over(decision: Decision) -> Decision:
+    graph, live = decision.graph, decision.inputs.live
+    objects = adopted_components(decision.objects, live)
+    if not (why := hindrance(objects, decision.spared, live, graph.spec.services)):
+        return replace(decision, objects=objects)
+    text = f"not taken over from another operator: {why}, and its pods would be replaced; they keep running"
+    status = stopped_status(graph, GraphState.FAILED, GraphReason.FAILED, text)
+    return replace(decision, stop=Stop(status, "TakeoverRefused", [text]))
+
 
 DISCOVERY = Feature(
     lambda it: any(
@@ -232,12 +257,7 @@ SSH_KEYS = Feature(
     lambda it: bool(it.inputs.ssh_keys),
     adjust=lambda decision: replace(decision, accounts=(*decision.accounts, *decision.inputs.ssh_keys)),
 )
-TAKEOVER = Feature(
-    lambda it: any(map(is_taken_over, it.inputs.live.values())),
-    adjust=lambda decision: replace(
-        decision, objects=adopted_components(decision.objects, decision.inputs.live)
-    ),
-)
+TAKEOVER = Feature(lambda it: any(map(is_taken_over, it.inputs.live.values())), adjust=_taken_over)
 FEATURES = (
     HISTORY,  # all graphs
     ROLLOUTS,  # with `worker-rollout: managed`, or with revisions of workers

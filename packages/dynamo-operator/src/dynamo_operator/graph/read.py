@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment, has_adapter
 from dynamo_operator.component.framework import needs_ssh_keys
+from dynamo_operator.component.objects import restart_id
 from dynamo_operator.component.read import PodIndex, is_edited, live_objects, read_facts, serves, service_of
 from dynamo_operator.component.service import Observed, ServiceObserved
 from dynamo_operator.features.decision import AdapterInputs, GraphInputs
-from dynamo_operator.features.grove.read import grove_members, live_templates
+from dynamo_operator.features.grove.read import adopted_set, grove_members, live_templates
 from dynamo_operator.features.grove.status import GroveMember, is_settled
 from dynamo_operator.features.rollouts.revisions import is_managed
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
@@ -67,7 +68,6 @@ async def read_graph(
             (PersistentVolumeClaim,),
             lambda: frozenset(it.metadata.name for it in cache.list(PersistentVolumeClaim, namespace)),
         ),
-        live_templates=live_templates(graph, cache) if grove_served else {},
     )
     if settings.mpi_secret_name and needs_ssh_keys(graph):
         absent = missing_ssh_keys(graph, cache, settings)
@@ -76,7 +76,10 @@ async def read_graph(
         text = refusal.message if refusal else ""
         facts = replace(facts, missing_ssh_keys=absent, ssh_keys_refusal=text)
     provider = workload_provider(graph, facts, {kind for kind, _ in live})
-    graph = on_provider(graph, provider)
+    set_name = adopted_set(graph, live) if grove_served else ""
+    graph = on_provider(graph, provider, set_name)
+    if grove_served:
+        facts = replace(facts, live_templates=live_templates(graph, cache))
     grove: dict[str, GroveMember] = {}
     services: Observed = {}
     components: tuple[DynamoComponentDeployment, ...] = ()
@@ -101,6 +104,7 @@ async def read_graph(
         pods={key: pods.of_service(*graph.key, key) for key in grove},
         ssh_keys=ssh_key_copies(graph, cache, settings) if settings.mpi_secret_name else (),
         ssh_key_types=ssh_key_types(cache) if settings.mpi_secret_name else (),
+        present_set=set_name,
     )
     if not grove:
         return inputs
@@ -145,7 +149,7 @@ def components_of(
 
 def _observed(components: Sequence[DynamoComponentDeployment]) -> ServiceObserved:
     """The state of a service; it has several components while its workers are replaced."""
-    restarts = {component.spec.annotations.get(labels.RESTART_AT, "") for component in components}
+    restarts = {restart_id(component.spec) for component in components}
     counts = [count for component in components if (count := component.status.service) is not None]
     return ServiceObserved(
         exists=True,

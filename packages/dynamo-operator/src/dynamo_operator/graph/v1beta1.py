@@ -3,17 +3,17 @@
 from collections import Counter
 from typing import Annotated, Any, ClassVar, Literal
 
-from dynamo_operator.component.api import FRAMEWORKS, GROUP, TOPOLOGY_DOMAIN_PATTERN
+from dynamo_operator.component.api import GROUP, TOPOLOGY_DOMAIN_PATTERN
 from dynamo_operator.component.v1beta1 import VERSION, ComponentSpec, ReplicaStatus
 from dynamo_operator.features.experimental.api import CheckpointStatus
 from dynamo_operator.graph import api
 from dynamo_operator.graph.api import (
     MOST_SERVICES,
     GraphExperimental,
-    OwnGraphStatus,
     PlacementStatus,
     Restart,
     RestartStatus,
+    SharedGraphStatus,
 )
 from dynamo_operator.names import LABEL_LIMIT
 from kube_runtime.crd import Field, Rule, Rules, Transition, Transitions
@@ -78,21 +78,13 @@ RESTART_ON_CREATE = Transition(
 )
 
 
-class DynamoGraphDeploymentSpec(Struct):
+class DynamoGraphDeploymentSpec(api.SharedGraphSpec):
     """The components of a graph and what they share."""
 
     TRANSITIONS: ClassVar[Transitions] = (RESTART_ON_CREATE,)
 
     annotations: Annotated[dict[str, str], Field("Annotations of every object of the graph.")] = {}
     labels: Annotated[dict[str, str], Field("Labels of every object of the graph.")] = {}
-    priority_class_name: Annotated[str | None, Field("PriorityClass of the pods; of graphs on Grove.")] = None
-    backend_framework: Annotated[
-        str | None,
-        Field(
-            "Backend that the workers run. Left out, it is read from each worker's command.",
-            options=FRAMEWORKS,
-        ),
-    ] = None
     components: Annotated[
         tuple[Component, ...],
         Field(
@@ -124,15 +116,6 @@ class DynamoGraphDeploymentSpec(Struct):
             format="int32",
         ),
     ] = None
-    progress_deadline_seconds: Annotated[
-        int | None,
-        Field(
-            "Seconds without a newly ready replica before the graph is reported as stalled. Nothing "
-            "is rolled back. Left out, it is 7800.",
-            minimum=1,
-            format="int32",
-        ),
-    ] = None
 
 
 class RollingUpdateStatus(Struct):
@@ -150,12 +133,9 @@ class RollingUpdateStatus(Struct):
     to_hash: Annotated[str | None, Field("Revision of the workers that is rolled out.")] = None
 
 
-class DynamoGraphDeploymentStatus(OwnGraphStatus):
+class DynamoGraphDeploymentStatus(SharedGraphStatus):
     """Observed state of a graph."""
 
-    observed_generation: Annotated[
-        int, Field("Generation of the spec that this status describes.", format="int64")
-    ] = 0
     state: Annotated[
         Literal["initializing", "pending", "successful", "failed"],
         Field("Summary in one word.", default="initializing", required=True),

@@ -296,7 +296,23 @@ def as_text(value: object) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(value))
 
 
-class DynamoGraphDeploymentRequestStatus(Status):
+class SharedRequestStatus(Status):
+    """Fields of a request's status that are the same in both versions."""
+
+    observed_generation: Annotated[
+        int, Field("Generation of the spec that the request was accepted with.", format="int64")
+    ] = 0
+    message: Annotated[str | None, Field("Current step, or the cause of the failure, in one sentence.")] = (
+        None
+    )
+    profiling_job_name: Annotated[str | None, Field("Name of the Job that profiles.")] = None
+    start_time: Annotated[str | None, Field("When profiling was requested.", format="date-time")] = None
+    completion_time: Annotated[
+        str | None, Field("When profiling succeeded or failed.", format="date-time")
+    ] = None
+
+
+class DynamoGraphDeploymentRequestStatus(SharedRequestStatus):
     """Progress of a request."""
 
     state: Annotated[
@@ -307,9 +323,6 @@ class DynamoGraphDeploymentRequestStatus(Status):
         ),
     ] = None
     backend: Annotated[str | None, Field("Copy of `spec.backend`, for `kubectl get`.")] = None
-    observed_generation: Annotated[
-        int, Field("Generation of the spec that the request was accepted with.", format="int64")
-    ] = 0
     conditions: Annotated[
         tuple[Condition, ...],
         Field(
@@ -333,20 +346,12 @@ class DynamoGraphDeploymentRequestStatus(Status):
         Field("The ConfigMaps that profiling found for the graph, which mounts them.", free_form=True),
     ] = msgspec.field(name="additionalResources", default=NONE_FOUND)
     deployment: Annotated[DeploymentStatus | None, Field("The graph created because of `autoApply`.")] = None
-    message: Annotated[str | None, Field("Current step, or the cause of the failure, in one sentence.")] = (
-        None
-    )
     profiling_phase: Annotated[
         str | None,
         Field(
             "Phase that the profiler reports: `Initializing`, `SweepingPrefill`, `SweepingDecode`, "
             "`SelectingConfig`, `BuildingCurves`, `GeneratingDGD` or `Done`."
         ),
-    ] = None
-    profiling_job_name: Annotated[str | None, Field("Name of the Job that profiles.")] = None
-    start_time: Annotated[str | None, Field("When profiling was requested.", format="date-time")] = None
-    completion_time: Annotated[
-        str | None, Field("When profiling succeeded or failed.", format="date-time")
     ] = None
     accepted_spec: Annotated[
         msgspec.Raw,

@@ -1,4 +1,4 @@
-"""Conditions of a request in the words of v1beta1, and back.
+"""The status of a request that was written in v1beta1, in the words of that version, and back.
 
 The operator decides by its own reasons, so both directions are needed: it reads what it wrote.
 """
@@ -7,10 +7,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from dynamo_operator.requests.api import HELD
+from dynamo_operator.requests.api import HELD, RequestState
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.api import RequestConditionType as Type
 from dynamo_operator.requests.api import RequestReason as Reason
-from kube_runtime.types.meta import Condition
+from dynamo_operator.requests.extras import is_text_in_v1beta1
+from kube_runtime.types.meta import Condition, condition
 
 Conditions = tuple[Condition, ...]
 
@@ -20,7 +23,10 @@ _PHASES: Final = (
 )
 """What a profiler reports, which is the reason of `Profiling` while it runs."""
 
-_NAMES: Final = {phase: "Completed" if phase == "Done" else phase for phase in _PHASES}
+_NAMES: Final = {phase: phase for phase in _PHASES} | {
+    "Initializing": str(Reason.PROFILING_RUNNING),
+    "Done": "Completed",
+}
 _FAILURES: Final = {phase: f"{phase}Failed" for phase in _PHASES}
 _DEPLOYMENT: Final[dict[str, str]] = {
     Reason.DEPLOYMENT_CREATED: "DeploymentInProgress",
@@ -38,6 +44,33 @@ _PREFIXES: Final = {
     Type.DEPLOYED: "Deployment failed: ",
 }
 """How the message of a failed request begins, by the condition that says why."""
+
+
+def written(status: RequestStatus, *, is_later: bool) -> RequestStatus:
+    """The status as it is written. `is_later`: in the words of v1beta1, also before the spec is accepted."""
+    if not (is_later or is_text_in_v1beta1(status.accepted_spec)):
+        return status
+    phase, deployment, profiling_phase = status.state or "", status.deployment, status.profiling_phase
+    if phase == RequestState.READY and deployment and deployment.created:
+        phase = "Deployed"
+    conditions = to_v1beta1(status.conditions, phase, profiling_phase or "")
+    if phase == RequestState.DELETED:
+        status = replace(status, state=RequestState.FAILED.value, deployment=None)
+    if phase not in (RequestState.PROFILING, RequestState.FAILED):
+        status = replace(status, profiling_phase=None)
+    return replace(status, conditions=conditions)
+
+
+def read(request: Request) -> Request:
+    """The request with its status in the words by which the operator decides."""
+    status = request.status
+    if not is_text_in_v1beta1(status.accepted_spec):
+        return request
+    conditions, state = to_v1alpha1(status.conditions), status.state
+    deployed = condition(conditions, Type.DEPLOYED)
+    if state == RequestState.FAILED and deployed and deployed.reason == Reason.DEPLOYMENT_DELETED:
+        state = RequestState.DELETED.value
+    return replace(request, status=replace(status, conditions=conditions, state=state))
 
 
 def to_v1beta1(conditions: Conditions, phase: str, profiling_phase: str) -> Conditions:

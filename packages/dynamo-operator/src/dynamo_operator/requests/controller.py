@@ -17,7 +17,7 @@ import msgspec
 from dynamo_operator import labels
 from dynamo_operator.documents import LARGE_TEXT, ONE_AT_A_TIME
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests import api, decide, extras, read, render, results, status
+from dynamo_operator.requests import api, conditions_v1beta1, decide, extras, read, render, results, status
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.decide import ActionBlocked, Outcome, RequestInputs, Work
 from dynamo_operator.requests.job_override import overridden_job
@@ -70,7 +70,8 @@ class RequestController:
         if request is None:
             await self.gpu_rbac.withdraw()
             return DONE
-        request = await without_finalizer(request, self.reporter.writer)
+        live = await without_finalizer(request, self.reporter.writer)
+        request = conditions_v1beta1.read(live)
         if request.metadata.deletion_timestamp:
             return DONE  # owner references: the API server deletes the rest
         if read.has_searched(request):
@@ -85,14 +86,14 @@ class RequestController:
         for gone in decision.deletes:
             await self.reporter.writer.delete(gone)
         if decision.work is None:
-            return await self._report(request, decision)
+            return await self._report(live, decision, is_later=inputs.is_later)
         outcome = await self._work(request, decision.work, inputs)
         try:
-            return await self._report(request, decide.after(request, inputs, outcome, now))
+            return await self._report(live, decide.after(request, inputs, outcome, now))
         except Invalid as refusal:
             if not isinstance(outcome, results.ProfilingResult):
                 raise
-            return await self._report(request, decide.after(request, inputs, refusal, now))
+            return await self._report(live, decide.after(request, inputs, refusal, now))
 
     # Only the stored version is written: no request of the operator waits for its own webhook. A user may
     # have changed the request meanwhile, so the patch names the version that was read.
@@ -124,7 +125,7 @@ class RequestController:
                         return unusable
                 case Work.CREATE:
                     graph = inputs.graph
-                    if graph is None and api.accepted_spec(request).auto_apply:
+                    if graph is None and extras.applies(request):
                         key = Key(inputs.destination.namespace, decide.target_of(request).name)
                         body = results.deployed(request, api.accepted_spec(request), key)
                         with self._creating(request, DynamoGraphDeployment.KIND.name, key, body):
@@ -245,19 +246,23 @@ class RequestController:
         except NotFound as error:
             raise ActionBlocked(error.message) from error
 
-    async def _report(self, request: Request, decision: decide.Decision) -> Result:
-        """Write the status, queue the events, and extend the record; nothing of it if it is unchanged."""
+    async def _report(self, live: Request, decision: decide.Decision, *, is_later: bool = False) -> Result:
+        """Write the status, queue the events, and extend the record; nothing of it if it is unchanged.
+
+        `live` is the request as it is stored; `is_later`: it was written in v1beta1, and is not accepted yet.
+        """
         report = decision.report
         if report is None:
             return DONE
+        desired = conditions_v1beta1.written(report.status, is_later=is_later)
         limit = self.reporter.limit if decision.may_wait else None
-        if limit and (wait := limit.wait(request, report.status)):
+        if limit and (wait := limit.wait(live, desired)):
             return Result(wait)
-        stored = await patch_status(self.reporter.writer, request, report.status, limit=limit)
-        self.reporter.record(request, *status.events_of(request, stored, report))
+        stored = await patch_status(self.reporter.writer, live, desired, limit=limit)
+        self.reporter.record(live, *status.events_of(live, stored, report))
         # The record has digests of values as stored: the API server may have changed their form.
-        if decision.record is not None and (desired := decision.record(stored)) != api.recorded(stored):
-            await patch_metadata(stored, {"annotations": api.annotation(desired)}, self.reporter.writer)
+        if decision.record is not None and (record := decision.record(stored)) != api.recorded(stored):
+            await patch_metadata(stored, {"annotations": api.annotation(record)}, self.reporter.writer)
         return Result(decision.requeue_after_seconds)
 
 

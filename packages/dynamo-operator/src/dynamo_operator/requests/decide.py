@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests import api, results, status
+from dynamo_operator.requests import api, extras, results, status
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.render import uses_ai_configurator
@@ -156,7 +156,7 @@ def _due(request: Request, record: api.Record) -> Stage:
     if was_interrupted:  # after the status of a newer spec, before its record
         return Stage.VALIDATION
     if api.has_results(request):
-        is_due = status.state == api.RequestState.DEPLOYING or api.accepted_spec(request).auto_apply
+        is_due = status.state == api.RequestState.DEPLOYING or extras.applies(request)
         return Stage.DEPLOYMENT if is_due else Stage.NOTHING
     return Stage.PROFILING if record.job or record.results else Stage.START
 
@@ -452,7 +452,7 @@ def _create(request: Request, inputs: RequestInputs, now: datetime) -> Decision:
     refusal, graph = inputs.destination.refusal, inputs.graph
     if not refusal:
         return Decision(work=Work.CREATE)
-    if graph is None and api.accepted_spec(request).auto_apply:
+    if graph is None and extras.applies(request):
         return _blocked(request, ActionBlocked(refusal))
     config_maps = [*results.named_config_maps(request.status.additional_resources)]
     return after(request, inputs, Created(graph, {refusal: True} if config_maps else {}), now)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from dynamo_operator.component.api import GROUP, LATER
 from dynamo_operator.requests import api
@@ -63,6 +64,7 @@ class _Accepted(Struct):
 
 
 _LATER: Final = f"{GROUP}/{LATER}"
+_MARK: Final = b'"writtenIn"'
 
 
 def accepted(request: Request) -> Extras:
@@ -92,9 +94,34 @@ def with_extras(spec: RequestSpec, metadata: Metadata, *, is_later: bool = False
 
 def in_v1beta1(request: Request) -> bool:
     """Whether the request was accepted as one that was written in v1beta1."""
-    text = api.accepted_text(request)
+    is_later = is_text_in_v1beta1(request.status.accepted_spec)
+    return is_later and api.accepted_text(request) is not None
+
+
+def applies(request: Request) -> bool:
+    """Whether the operator creates the graph: as the accepted spec says, or as it is requested later."""
+    return api.accepted_spec(request).auto_apply or is_switched_on(request)
+
+
+def is_switched_on(request: Request) -> bool:
+    """Whether nothing but `autoApply` was changed in a spec of v1beta1, after its results were found."""
+    spec, before = request.spec, api.accepted_spec(request)
+    return (
+        in_v1beta1(request)
+        and api.has_results(request)
+        and not before.auto_apply
+        and spec is not None
+        and spec == replace(before, auto_apply=True)
+        and extras_of(request.metadata) == accepted(request)
+    )
+
+
+def is_text_in_v1beta1(accepted_spec: msgspec.Raw) -> bool:
+    """Whether an accepted spec, of which others may have written the text, is of v1beta1."""
+    if _MARK not in bytes(accepted_spec):
+        return False
     with suppress(msgspec.ValidationError, RecursionError):
-        return text is not None and from_json(text, _Accepted).written_in == _LATER
+        return from_json(accepted_spec, _Accepted).written_in == _LATER
     return False
 
 

@@ -185,12 +185,17 @@ class RequestReader:
         except TooLarge as error:
             return decide.RequestInputs(too_large=str(error))
 
-    async def problems(self, request: Request) -> tuple[str, ...]:
-        """Problems of the spec, and of the objects that it names."""
+    async def problems(self, request: Request, *, is_later: bool = False) -> tuple[str, ...]:
+        """Problems of the spec, with the paths of v1beta1 if `is_later`, and of the objects that it names."""
         spec = request.spec
         if spec is None:
             return ("spec is required",)
-        problems = tuple(map(str, request_problems(request, self.settings)))
+        found = request_problems(request, self.settings)
+        if is_later:
+            from dynamo_operator.shared.written import Written  # only for clusters with two versions
+
+            found = tuple(map(Written({}, {}).problem, found))
+        problems = tuple(map(str, found))
         graph_key = target(request, spec)
         if refusal := await self.refusal(request, graph_key.namespace):
             return (*problems, refusal)  # more would reveal what is in that namespace
@@ -309,9 +314,9 @@ class RequestReader:
                 yield pod
 
     async def _to_validate(self, request: Request) -> decide.RequestInputs:
-        problems = await self.problems(request)
         if request.spec is None or not await self._is_later(request):
-            return decide.RequestInputs(problems=problems)
+            return decide.RequestInputs(problems=await self.problems(request))
+        problems = await self.problems(request, is_later=True)
         given = extras.extras_of(request.metadata)
         nodes = await self._gpu_nodes() if hardware.missing(given.hardware) else ()
         complete = hardware.completed(given.hardware, nodes)
@@ -376,7 +381,7 @@ class RequestReader:
     async def _to_deploy(self, request: Request) -> decide.RequestInputs:
         graph_key, record = decide.target_of(request), api.recorded(request)
         is_created = record is None or record.created
-        is_ours = is_created or api.accepted_spec(request).auto_apply
+        is_ours = is_created or extras.applies(request)
         graph = await self.surely(DynamoGraphDeployment, graph_key) if is_ours else None
         if is_created:
             return decide.RequestInputs(graph=graph)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import structs
 
 from dynamo_operator import labels, names
-from dynamo_operator.component.api import GROUP, VERSION, WORKER_TYPES
+from dynamo_operator.component.api import GROUP, LATER, VERSION, WORKER_TYPES
 from dynamo_operator.documents import VALUES_LIMIT, documents
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests import api, extras
@@ -39,9 +39,10 @@ class BadOutput(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ProfilingResult:
-    """A graph and its ConfigMaps; `ignored` are the other documents, as `Kind name`.
+    """A graph, in the version of its request, and its ConfigMaps.
 
-    `without_effect` are warnings about parts of `spec.overrides.dgd`.
+    `ignored` are the other documents, as `Kind name`. `without_effect` are warnings about parts of
+    `spec.overrides.dgd`.
     """
 
     graph: Object
@@ -121,9 +122,7 @@ def _graph(file: str, document: Object, name: str) -> Object:
         read = decode(DynamoGraphDeployment, encoded)
     except DecodeError as error:
         raise _no_graph(file, f"failed to convert to DynamoGraphDeployment: {error.message}") from error
-    if len(encoded) > _GRAPH_LIMIT_BYTES:
-        limit = f"(limit {_GRAPH_LIMIT_BYTES}, so that it fits in the status)"
-        raise _no_graph(file, f"it has {len(encoded)} bytes as JSON {limit}")
+    _require_size(file, encoded)
     if not read.spec.services:
         raise _no_graph(file, "failed to convert to DynamoGraphDeployment: spec.services is empty")
     return graph
@@ -211,7 +210,7 @@ def _with_model_cache(body: Object, services: dict[str, Object], spec: RequestSp
 
 
 def deployed(request: Request, spec: RequestSpec, at: Key) -> Object:
-    """Return the graph to create.
+    """Return the graph to create, in v1alpha1.
 
     Raises:
         ValueError: the request has no graph in its status.
@@ -219,6 +218,10 @@ def deployed(request: Request, spec: RequestSpec, at: Key) -> Object:
     generated = request.status.generated_deployment
     if generated is None:
         raise ValueError("status.generatedDeployment is not set")
+    if later_version(generated):
+        from dynamo_operator.shared.seen import seen  # with the conversion of versions
+
+        generated = seen(generated)
     overrides = spec.deployment_overrides or api.DeploymentOverrides()
     metadata = _metadata(request, generated.get("metadata") or {}, at, overrides)
     version, kind = generated["apiVersion"], generated["kind"]
@@ -391,7 +394,27 @@ def read_output(request: Request, spec: RequestSpec, data: Mapping[str, str]) ->
             f"ConfigMaps of the graph have {size} bytes as JSON (limit {ADDITIONAL_LIMIT_BYTES}, "
             "so that they fit in the status): reduce them, or store them separately"
         )
+    if extras.in_v1beta1(request):
+        graph = _in_v1beta1(file, graph)
     return ProfilingResult(graph, tuple(config_maps), tuple(ignored), without_effect)
+
+
+def _in_v1beta1(file: str, graph: Object) -> Object:
+    from dynamo_operator.versions.conversion import convert
+    from dynamo_operator.versions.shapes import ConversionError
+
+    try:
+        later = convert(graph, f"{GROUP}/{LATER}")
+    except ConversionError as error:
+        raise _no_graph(file, f"failed to convert to {LATER}: {error}") from error
+    _require_size(file, msgspec.json.encode(later))
+    return later
+
+
+def _require_size(file: str, encoded: bytes) -> None:
+    if len(encoded) > _GRAPH_LIMIT_BYTES:
+        limit = f"(limit {_GRAPH_LIMIT_BYTES}, so that it fits in the status)"
+        raise _no_graph(file, f"it has {len(encoded)} bytes as JSON {limit}")
 
 
 def _overridden(file: str, graph: Object, override: Object) -> tuple[Object, tuple[str, ...]]:

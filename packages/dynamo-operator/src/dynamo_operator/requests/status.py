@@ -21,7 +21,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as R
 from dynamo_operator.requests.api import RequestConditionType as Type
 from dynamo_operator.requests.api import RequestReason as Reason
 from dynamo_operator.requests.api import RequestState as State
-from dynamo_operator.requests.extras import with_extras
+from dynamo_operator.requests.extras import in_v1beta1, is_switched_on, with_extras
 from dynamo_operator.requests.results import ProfilingProgress, ProfilingResult
 from dynamo_operator.shared.conditions import POD_REASONS, GraphReason, GraphState, StatusEvent
 from kube_runtime.types.kinds import ContainerStatus, Job
@@ -71,6 +71,9 @@ def request_condition(request: Request, type_: Type, value: str, reason: str, te
         generation = request.status.observed_generation or generation
     return Condition(type_, value, str(reason), text[:MESSAGE_LIMIT], observed_generation=generation)
 
+
+INITIALIZING = "Initializing"
+"""The first phase of a profiler."""
 
 _RUNNING = "Profiling is in progress"
 _NO_RESULTS = {"graph_text": api.ABSENT, "config_maps_text": api.NONE_FOUND}
@@ -140,6 +143,7 @@ def begun(request: Request, now: str, *, is_offline: bool) -> RequestReport:
         StatusEvent("ProfilingJobCreated", f"{'AIC profiling' if is_offline else 'Profiling'} job created"),
         profiling_job_name=names.profiling_job(request.metadata.name),
         start_time=request.status.start_time or now,
+        profiling_phase=INITIALIZING if in_v1beta1(request) else request.status.profiling_phase,
     )
 
 
@@ -184,7 +188,8 @@ def generated(
     The request is ready for the user once the ConfigMaps that the graph mounts exist too.
     """
     event = "DynamoGraphDeployment spec generated successfully"
-    text = event if target else "Generated spec is available in status.generatedDeployment"
+    place = "status.profilingResults.selectedConfig" if in_v1beta1(request) else "status.generatedDeployment"
+    text = event if target else f"Generated spec is available in {place}"
     text = "; ".join((text, *result.warnings))
     planned = api.DeploymentStatus(target.name, target.namespace) if target else None
     return _reported(
@@ -219,6 +224,8 @@ def change_rejected(request: Request) -> tuple[StatusEvent, ...]:
     succeeded = condition(status.conditions, Type.SUCCEEDED)
     is_reported = succeeded is not None and succeeded.observed_generation == generation
     if is_reported or status.state not in api.FIXED or generation == status.observed_generation:
+        return ()
+    if is_switched_on(request):
         return ()
     text = (
         f"Cannot modify spec in state '{status.state}'. DynamoGraphDeploymentRequest is immutable once "
@@ -288,6 +295,9 @@ def created(
     at, reason = graph.key, Reason.DEPLOYMENT_CREATED if is_complete else Reason.DEPLOYMENT_CREATION_FAILED
     text = f"DGD {at.name} created, waiting for Ready"
     message = "; ".join((text, *warnings))
+    if is_switched_on(request):  # the change is carried out
+        observed = replace(request.status, observed_generation=request.metadata.generation)
+        request = replace(request, status=observed)
     return _reported(
         request,
         State.DEPLOYING,

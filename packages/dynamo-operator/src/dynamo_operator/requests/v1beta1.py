@@ -4,8 +4,9 @@ from typing import Annotated, ClassVar, Literal
 
 from dynamo_operator.component.api import CATEGORIES, GROUP, RUNTIME_VERSION_PATTERN
 from dynamo_operator.component.v1beta1 import EMBEDDED_METADATA, VERSION
+from dynamo_operator.requests import api
 from kube_runtime.crd import AGE, Column, Definition, Field
-from kube_runtime.types.meta import Condition, Kind, Object, Resource, Status, Struct
+from kube_runtime.types.meta import Condition, Kind, Object, Resource, Struct
 
 GPU_MODELS = (
     *("gb200_sxm", "gb10", "b200_sxm", "h200_sxm", "h100_sxm", "h100_pcie", "a100_sxm", "a100_pcie"),
@@ -142,7 +143,7 @@ class DeploymentInfo(Struct):
     available_replicas: Annotated[int | None, Field("Available replicas.", format="int32")] = None
 
 
-class DynamoGraphDeploymentRequestStatus(Status):
+class DynamoGraphDeploymentRequestStatus(api.SharedRequestStatus):
     """Progress of a request."""
 
     phase: Annotated[
@@ -163,23 +164,12 @@ class DynamoGraphDeploymentRequestStatus(Status):
         Field("Phase that the profiler reports."),
     ] = None
     dgd_name: Annotated[str | None, Field("Name of the graph.")] = None
-    profiling_job_name: Annotated[str | None, Field("Name of the Job that profiles.")] = None
     conditions: Annotated[
         tuple[Condition, ...],
         Field("Current conditions of the request, one entry per type.", list_keys=("type",)),
     ] = ()
     profiling_results: Annotated[ProfilingResults | None, Field("What profiling found.")] = None
     deployment_info: Annotated[DeploymentInfo | None, Field("Replicas of the graph.")] = None
-    observed_generation: Annotated[
-        int, Field("Generation of the spec that the request was accepted with.", format="int64")
-    ] = 0
-    message: Annotated[str | None, Field("Current step, or the cause of the failure, in one sentence.")] = (
-        None
-    )
-    start_time: Annotated[str | None, Field("When profiling was requested.", format="date-time")] = None
-    completion_time: Annotated[
-        str | None, Field("When profiling succeeded or failed.", format="date-time")
-    ] = None
     accepted_spec: Annotated[
         Object | None,
         Field("The spec that the request was accepted with, in the form of v1alpha1.", free_form=True),

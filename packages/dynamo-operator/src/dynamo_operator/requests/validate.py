@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import msgspec
+from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.component.validate_pod import placeholder_problems
@@ -14,10 +15,9 @@ from dynamo_operator.documents import DEPTH_LIMIT, is_deep
 from dynamo_operator.requests.api import OWN_VARIABLES, DeploymentOverrides, is_variable
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
-from dynamo_operator.requests.extras import SAVED, extras_in, extras_of
+from dynamo_operator.requests.extras import SAVED, extras_in, extras_of, is_switched_on
 from dynamo_operator.requests.render import OUTPUT_FOLDER, profiler_config_bytes, section_of
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.inert import inert_warnings
 from dynamo_operator.shared.problems import MOST_PROBLEMS, Problem, ProblemKind, first_problems, name_problems
 from kube_runtime.types.meta import Object, from_json
 
@@ -67,7 +67,7 @@ def request_update_problems(old: Request, new: Request) -> Iterator[Problem]:
     state = old.status.state or ""
     extras = extras_of(new.metadata)
     is_same = old.spec == new.spec and extras_of(old.metadata) == extras
-    if is_same or state in _CHANGEABLE:
+    if is_same or state in _CHANGEABLE or is_switched_on(replace(old, spec=new.spec, metadata=new.metadata)):
         return
     accepted = None  # none yet, or a user has edited the status
     with suppress(msgspec.ValidationError):
@@ -81,10 +81,9 @@ def request_update_problems(old: Request, new: Request) -> Iterator[Problem]:
 
 
 def request_warnings(request: Request) -> Iterator[Problem]:
-    """Warn of fields without effect, and of values in the profiler's configuration that are overwritten."""
+    """Warn of a choice that profilers of Dynamo 0.9 cannot make, and of values that are overwritten."""
     if request.spec is None:
         return
-    yield from inert_warnings(request.spec, "spec")
     if request.spec.backend == "auto" and SAVED not in request.metadata.annotations:
         message = "requires a profiler of Dynamo 1.x: that of this operator needs vllm, sglang or trtllm"
         yield Problem("spec.backend", f'"auto" {message}')

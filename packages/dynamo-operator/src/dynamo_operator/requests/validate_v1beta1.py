@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dynamo_operator.component.validate_pod import has_version
-from dynamo_operator.shared.inert import INERT_REQUEST, inside, written_inert_warnings
+from dynamo_operator.shared.inert import inside
 from dynamo_operator.shared.problems import Problem, shown
 from kube_runtime.types.meta import Object
 
@@ -25,9 +25,8 @@ def search_problems(strategy: str | None, backend: str) -> Iterator[Problem]:
 
 
 def written_request_warnings(document: Object) -> Iterator[Problem]:
-    """Warn of fields that the operator does not act on, and of an image whose version no tag says."""
+    """Warn of an image whose version no tag says."""
     spec = document.get("spec") or {}
-    yield from written_inert_warnings(spec, INERT_REQUEST, "spec")
     image = inside(spec, "image")
     if image and not has_version(image) and not spec.get("runtimeVersionOverride"):
         message = f"is required by operators of Dynamo 1.x: the tag of image {shown(image)} is not a version"

@@ -64,9 +64,10 @@ class CliqueTemplate(Struct):
 
 
 class ScalingGroupTemplate(Struct):
-    """The size of one scaling group in the template of a set."""
+    """One scaling group in the template of a set: its size, and the names of its cliques."""
 
     name: str
+    clique_names: tuple[str, ...] = ()
     replicas: int = 1
     min_available: int | None = None
 

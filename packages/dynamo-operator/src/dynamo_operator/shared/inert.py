@@ -5,17 +5,12 @@ from typing import Any, Final
 
 from dynamo_operator.component.api import ComponentSpec
 from dynamo_operator.graph.api import DynamoGraphDeploymentSpec
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.types.meta import Fields, Struct
-
-DEFAULT_STRATEGY: Final = "rapid"
-"""The search strategy of a request that names none."""
 
 INERT: Final[Mapping[type[Struct], tuple[str, ...]]] = {
     ComponentSpec: ("checkpoint", "failover", "frontendSidecar", "gpuMemoryService", "topologyConstraint"),
     DynamoGraphDeploymentSpec: ("experimental.kvTransferPolicy", "topologyConstraint"),
-    DynamoGraphDeploymentRequestSpec: ("runtimeVersionOverride",),
 }
 """The fields by the struct that has them, in v1alpha1. `docs/compatibility.md` lists them, too."""
 
@@ -27,15 +22,6 @@ _ATTRIBUTES: Final = {
 
 INERT_COMPONENT: Final = ("frontendSidecar", "experimental.grove.forceScalingGroup")
 """Such fields of a component that only v1beta1 has."""
-
-INERT_REQUEST: Final = (
-    "hardware",
-    "searchStrategy",
-    "sla.e2eLatency",
-    "workload.concurrency",
-    "workload.requestRate",
-)
-"""Such fields of a request that only v1beta1 has."""
 
 
 def inert_warnings(spec: Struct, path: str) -> Iterator[Problem]:
@@ -53,7 +39,7 @@ def inert_warnings(spec: Struct, path: str) -> Iterator[Problem]:
 def written_inert_warnings(spec: Fields, fields: Iterable[str], path: str) -> Iterator[Problem]:
     """Warn of each of these fields that the spec at `path`, in v1beta1, sets."""
     for field in fields:
-        if inside(spec, field) not in (None, False, DEFAULT_STRATEGY):
+        if inside(spec, field) not in (None, False):
             yield inert(f"{path}.{field}")
 
 

@@ -13,7 +13,7 @@ Every decision follows from the desired and the live object, so a pass can be re
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
@@ -22,12 +22,12 @@ from typing import Any
 import msgspec
 
 from dynamo_operator import FIELD_MANAGER, labels
-from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.component.api import SPLIT_TYPES, ComponentSpec, DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.shared.cluster import LiveObjects
+from dynamo_operator.shared.cluster import LiveObjects, PodCliqueSet, PodCliqueSetSpec
 from dynamo_operator.shared.templates import BESIDE_PODS, WORKLOADS, are_same, mapped, units, with_units
 from kube_runtime.apply.drift import FieldSchema, identity, type_field
-from kube_runtime.types.meta import Object, Resource, content_of, from_plain, key_of
+from kube_runtime.types.meta import Key, Object, Resource, content_of, from_json, from_plain, key_of
 
 _UNDECIDED = "undecided"
 _DIGEST_BYTES = 8
@@ -73,7 +73,7 @@ def with_kept_templates(desired: Object, live: Object, origin: Origin) -> Object
     new_records: dict[str, _Record] = {}
     for name, ours in units(desired).items():
         unit = _without_annotations_of_kubectl(theirs.get(name, {}))
-        if not unit or are_same(desired["kind"], ours, unit) or not _can_be_kept(ours, unit):
+        if not unit or are_same(desired["kind"], ours, unit) or not _can_be_kept(desired["kind"], ours, unit):
             continue
         record = _Record(_digest(ours), _digest(unit))
         if _stays(records.get(name), record, origin, is_earlier=is_earlier):
@@ -118,18 +118,23 @@ def _without_annotations_of_kubectl(unit: Object) -> Object:
     return mapped(unit, change)
 
 
-def _can_be_kept(ours: Object, theirs: Object) -> bool:
+def _can_be_kept(kind: str, ours: Object, theirs: Object) -> bool:
     field = type_field("PodTemplateSpec")
     return not any(_has_twice(template, field) for template in theirs.values()) and all(
-        _selecting(theirs.get(name, {})).items() >= _selecting(template).items()
+        _selecting(kind, theirs.get(name, {})).items() >= _selecting(kind, template).items()
         for name, template in ours.items()
         if isinstance(template, dict)
     )
 
 
-def _selecting(template: Object) -> dict[str, str]:
-    template_labels: Mapping[str, str] = template.get("metadata", {}).get("labels", {})
-    return {name: value for name, value in template_labels.items() if name in _SELECTING}
+def _selecting(kind: str, template: Object) -> dict[str, str]:
+    of_pods: Mapping[str, str] = template.get("metadata", {}).get("labels", {})
+    unselecting = set[str]()
+    if of_pods.get(labels.SUB_COMPONENT_TYPE) in SPLIT_TYPES:
+        unselecting.add(labels.COMPONENT_TYPE)  # as in `selected_type`
+    if kind == PodCliqueSet.KIND.name:
+        unselecting.add(labels.SELECTOR)
+    return {name: value for name, value in of_pods.items() if name in _SELECTING - unselecting}
 
 
 def _has_twice(value: object, field: FieldSchema) -> bool:
@@ -155,14 +160,59 @@ def spec_digest(spec: ComponentSpec) -> str:
     return _digest(_about_pods(spec))
 
 
+_ADDED = frozenset(
+    (
+        *("nvidia.com/dynamo-operator-origin-version", "nvidia.com/dynamo-kube-discovery-mode"),
+        *("nvidia.com/vllm-distributed-executor-backend", "nvidia.com/dynamo-component-class"),
+        *("sidecar.istio.io/inject", labels.DISCOVERY_BACKEND, labels.ENABLE_METRICS, *labels.SELECTING),
+    )
+)
+"""Labels and annotations that the Go operator of the 1.x line adds to the components of graphs."""
+_VARIABLES = ("DYN_KV_TRANSFER_", "DYN_TOPOLOGY_", "DYN_NAMESPACE_PREFIX", "DYN_NAMESPACE_WORKER_SUFFIX")
+"""How the names of variables begin that only one of the two operators writes into components."""
+_TOPOLOGY = "topology-labels"
+"""The volume that it adds for a graph's `kvTransferPolicy`."""
+
+
+# The Go operator of the 1.x line puts all variables of a pod into one list, and the labels and annotations of
+# a graph and of its services on the pods; some of its own are beside them.
 def has_same_pods(desired: ComponentSpec, live: ComponentSpec) -> bool:
     """Whether a component of an earlier operator matches the desired one in every field about pods.
 
-    Ignored are empty fields, and labels of the service, which the Go operator does not copy to components.
+    Ignored are empty fields, what that operator adds, and labels of the service, which the Go operator of the
+    0.9 line does not copy to components.
     """
-    ours, theirs = _about_pods(desired), _about_pods(live)
-    our_labels, their_labels = (dict(fields.pop("labels", {})) for fields in (ours, theirs))
+    ours, theirs = _comparable(desired), _comparable(live)
+    our_labels, their_labels = ours.pop("labels"), theirs.pop("labels")
+    if "backendFramework" not in ours:
+        theirs.pop("backendFramework", None)  # detected
     return ours == theirs and their_labels.items() <= our_labels.items()
+
+
+def _comparable(spec: ComponentSpec) -> Object:
+    fields = _about_pods(spec)
+    fields.pop("dynamoNamespace", None)
+    of_pods: Object = fields.pop("extraPodMetadata", {})
+    for name in ("labels", "annotations"):
+        both = fields.pop(name, {}) | of_pods.get(name, {})
+        fields[name] = {key: text for key, text in both.items() if key not in _ADDED}
+    pod: Object = fields.pop("extraPodSpec", {})
+    main: Object = pod.pop("mainContainer", {})
+    variables = {it["name"]: it for it in (*fields.pop("envs", ()), *main.pop("env", ()))}
+    claims = [mount for mount in fields.pop("volumeMounts", ()) if mount.get("name") != _TOPOLOGY]
+    mounts = [mount for mount in main.pop("volumeMounts", ()) if mount.get("name") != _TOPOLOGY]
+    volumes = [volume for volume in pod.pop("volumes", ()) if volume.get("name") != _TOPOLOGY]
+    config: Object = {**fields.get("eppConfig", {}).get("config", {})}
+    for name in ("apiVersion", "kind"):
+        config.pop(name, None)
+    return fields | {
+        "pod": pod,
+        "main": main,
+        "variables": {name: it for name, it in variables.items() if not name.startswith(_VARIABLES)},
+        "mounts": [*mounts, *claims],
+        "volumes": volumes,
+        "eppConfig": {**fields.get("eppConfig", {}), "config": config},
+    }
 
 
 def _about_pods(spec: ComponentSpec) -> Object:
@@ -238,10 +288,44 @@ def as_running(
 
 
 def is_taken_over(live: Resource) -> bool:
-    """Whether an object is a component of an earlier operator, or one that was taken over unchanged."""
+    """Whether an object is a component or a set of an earlier operator, or was taken over unchanged."""
     annotations = live.metadata.annotations
-    is_marked = is_of_earlier_operator(annotations) or labels.ADOPTED_SPEC in annotations
-    return is_marked and isinstance(live, DynamoComponentDeployment)
+    if is_of_earlier_operator(annotations):
+        return isinstance(live, DynamoComponentDeployment | PodCliqueSet)
+    return labels.ADOPTED_SPEC in annotations and isinstance(live, DynamoComponentDeployment)
+
+
+def hindrance(
+    desired: Iterable[Object],
+    spared: Container[tuple[str, Key]],
+    live: LiveObjects,
+    services: Container[str | None],
+) -> str:
+    """Why what an earlier operator left behind cannot be taken over without replacing pods; "" if it can.
+
+    `spared` are objects that stay although they are not `desired`, `services` the names of the graph's.
+    """
+    wanted = {(body["kind"], key_of(body)): body for body in desired}
+    for place, running in live.items():
+        if not is_of_earlier_operator(running.metadata.annotations):
+            continue
+        name = running.metadata.name
+        if isinstance(running, DynamoComponentDeployment):
+            # Those of revisions are replaced by rollouts.
+            is_kept = place in wanted or place in spared or labels.WORKER_HASH in running.metadata.labels
+            if running.spec.service_name in services and not is_kept:
+                return f"DynamoComponentDeployment {name} would get another name"
+        elif isinstance(running, PodCliqueSet) and place in wanted:
+            template = wanted[place]["spec"]["template"]
+            groups = {
+                group["name"]: group["cliqueNames"] for group in template.get("podCliqueScalingGroups", ())
+            }
+            cliques = {clique["name"] for clique in template["cliques"]}
+            for group in from_json(running.spec, PodCliqueSetSpec).template.pod_clique_scaling_groups:
+                is_other = group.name in groups and set(groups[group.name]) != set(group.clique_names)
+                if is_other or group.name in cliques:
+                    return f"scaling group {group.name} of PodCliqueSet {name} would get other cliques"
+    return ""
 
 
 def adopted_components(desired: Sequence[Object], live: LiveObjects) -> tuple[Object, ...]:

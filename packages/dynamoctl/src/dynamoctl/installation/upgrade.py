@@ -28,7 +28,7 @@ from dynamo_operator.component.service import component_of
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.crds import custom_resource_definitions, defaulted
 from dynamo_operator.features.decision import GraphInputs
-from dynamo_operator.features.grove.read import live_templates
+from dynamo_operator.features.grove.read import adopted_set, live_templates
 from dynamo_operator.graph import decide as graphs
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import components_of, service_snapshot
@@ -159,11 +159,12 @@ def _of_graph(
         read_facts(stored.metadata.namespace, cache),
         grove_served=serves(cache, cluster.GROVE),
         kai_served=serves(cache, cluster.KAI),
-        live_templates=live_templates(stored, cache),
     )
     live = live_objects(stored, cache, (DynamoComponentDeployment, cluster.PodCliqueSet))
     provider = graphs.workload_provider(stored, facts, {kind for kind, _ in live})
-    graph = on_provider(stored, provider)
+    set_name = adopted_set(stored, live) if facts.grove_served else ""
+    graph = on_provider(stored, provider, set_name)
+    facts = replace(facts, live_templates=live_templates(graph, cache))
     inputs = GraphInputs(
         replace(prepared(stored, facts, provider), grove_served=facts.grove_served),
         live,
@@ -171,6 +172,7 @@ def _of_graph(
         services=service_snapshot(graph, cache),
         components=tuple(chain.from_iterable(components_of(graph, cache).values())),
         pods=dict.fromkeys(graph.spec.services, _ASSUMED),
+        present_set=set_name,
         set_origin=next(filter(None, (origins.get(key) for _, key in live)), Origin.OUTDATED),
     )
     find = partial(graph_problems, settings=settings)

@@ -153,7 +153,8 @@ def shared_watch(type_: type[Resource], owner: Kind) -> Watches:
 
     def keys(changed: Resource) -> Iterator[Key]:
         for reference in changed.metadata.owner_references:
-            is_of_kind = (reference.api_version, reference.kind) == (owner.api_version, owner.name)
+            group = reference.api_version.rpartition("/")[0]
+            is_of_kind = (group, reference.kind) == (owner.group, owner.name)  # in any version
             if is_of_kind and not reference.controller:
                 yield Key(changed.metadata.namespace, reference.name)
 
@@ -333,7 +334,7 @@ class Applier:
         if self.take_over is None or live is None or not self.take_over.is_due(live):
             return None
         controller = live.metadata.controller
-        if controller is None or controller.api_version != owner.KIND.api_version:
+        if controller is None or controller.group != owner.KIND.group:
             return None
         return self.take_over if policy.is_marked(live) else None
 

@@ -234,8 +234,7 @@ def controls(owner: Resource, live: Resource) -> bool:
 def name_conflict(live: Resource, owner: Resource) -> Blocked:
     """The name is taken by another object, or by one of an earlier owner that is being deleted."""
     kind, name, controller = live.KIND.name, live.metadata.name, live.metadata.controller
-    own = (owner.KIND.api_version, owner.KIND.name, owner.metadata.name)
-    if controller and (controller.api_version, controller.kind, controller.name) == own:
+    if controller and controller.names_kind(owner.KIND) and controller.name == owner.metadata.name:
         text = f"{kind} {name} belongs to an earlier {controller.kind} {controller.name} and is being deleted"
         return Blocked(Obstacle.PREDECESSOR, kind, name, text)
     holder = (

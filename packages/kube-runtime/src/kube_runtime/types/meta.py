@@ -116,6 +116,15 @@ class OwnerReference(Struct):
     controller: bool | None = None
     block_owner_deletion: bool | None = None
 
+    @property
+    def group(self) -> str:
+        """The API group of the owner. References may name another version of its kind than ours."""
+        return self.api_version.rpartition("/")[0]
+
+    def names_kind(self, kind: Kind) -> bool:
+        """Whether the owner is of that kind, in any version."""
+        return (self.group, self.kind) == (kind.group, kind.name)
+
 
 class Metadata(Struct):
     """The part of ObjectMeta that is decoded. `ScaledMetadata` has `managedFields`, too."""

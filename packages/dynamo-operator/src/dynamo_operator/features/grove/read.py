@@ -7,6 +7,7 @@ from dynamo_operator.features.grove.status import GroveMember
 from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.names import is_on_grove, kai_queue
 from dynamo_operator.shared import cluster
+from kube_runtime.apply.result import controls
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.types.meta import Key, Resource, from_json
@@ -29,6 +30,17 @@ def grove_members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, Grove
         )
         by_service[key] = GroveMember(name, is_group, live, service.replicas)
     return by_service
+
+
+def adopted_set(graph: DynamoGraphDeployment, live: cluster.LiveObjects) -> str:
+    """The name of the set that the graph controls, if another operator has chosen it; else ""."""
+    own = grove_names_of(graph).set
+    present = [
+        running.metadata.name
+        for running in live.values()
+        if isinstance(running, cluster.PodCliqueSet) and controls(graph, running)
+    ]
+    return "" if own in present else min(present, default="")
 
 
 def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, cluster.LiveTemplate]:

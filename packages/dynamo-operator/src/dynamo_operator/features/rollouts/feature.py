@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.objects import restart_id
 from dynamo_operator.component.service import component_object
 from dynamo_operator.features.decision import Decision, Feature, scaling
 from dynamo_operator.features.rollouts import plan, revisions
@@ -13,10 +14,11 @@ from dynamo_operator.features.rollouts.status import rolling_update
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.templates import BESIDE_PODS
+from dynamo_operator.takeover.plan import has_same_pods
 from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.apply.result import Cause
 from kube_runtime.times import rfc3339
-from kube_runtime.types.meta import Object, content_of
+from kube_runtime.types.meta import Object, content_of, from_plain
 
 
 def observed_revisions(
@@ -32,10 +34,16 @@ def observed_revisions(
 # In both directions, since an edit may also remove something. Defaults are no difference: the graph's CRD has
 # those of the component's.
 def _is_unchanged(graph: DynamoGraphDeployment, member: revisions.Member, settings: RenderSettings) -> bool:
-    """Whether a component under its plain name already matches the graph in every field about pods."""
+    """Whether a component already matches the graph in every field about pods."""
     if member.service not in graph.spec.services:
         return False
-    desired = _about_pods(component_object(graph, member.service, settings))
+    component = component_object(graph, member.service, settings)
+    if member.is_adopted:
+        spec, running = from_plain(component, DynamoComponentDeployment).spec, member.component.spec
+        if restart := restart_id(running):
+            spec = replace(spec, annotations=spec.annotations | {labels.RESTART_AT: restart})
+        return has_same_pods(spec, running)
+    desired = _about_pods(component)
     live = _about_pods(content_of(member.component))
     return has_no_drift(desired, live) and has_no_drift(live, desired)
 
@@ -59,12 +67,13 @@ def _scale_and_record(decision: Decision) -> Decision:
     """Scale old components; when none is left, record on the graph the worker hash that serves now."""
     rollout, annotations = decision.rollout, decision.graph.metadata.annotations
     assert rollout is not None  # noqa: S101  # `_plan_rollout`
-    serves, closing = rollout.target_hash, dict[str, str | None]()
-    is_recorded = annotations.get(labels.CURRENT_WORKER_HASH, "") == serves
+    closing = dict[str, str | None]()
     # Removed with managed rollouts. One of another operator, which this one never managed, stays.
-    is_ours = bool(serves) or labels.WORKER_ROLLOUT in annotations
-    if not rollout.revisions.is_rolling_out and not is_recorded and is_ours:
-        closing = {labels.CURRENT_WORKER_HASH: serves or None}
+    is_ours = bool(rollout.target_hash) or labels.WORKER_ROLLOUT in annotations
+    if not rollout.revisions.is_rolling_out and not rollout.is_recorded(annotations) and is_ours:
+        closing = rollout.record
+        if not rollout.workers.is_adopted and labels.CURRENT_WORKER_HASH_V2 in annotations:
+            closing[labels.CURRENT_WORKER_HASH_V2] = None  # that revision of the Go operator is gone
     writes = [
         # Without spec.replicas the API server serves no scale subresource.
         scaling(component, replicas, Cause.ROLLOUT, plan.ComponentScale)

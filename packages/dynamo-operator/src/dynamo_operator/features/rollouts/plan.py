@@ -150,6 +150,23 @@ class Rollout:
         """The hash of the desired revision; "" without revisions."""
         return digits(self.workers.content)
 
+    @property
+    def record(self) -> dict[str, str | None]:
+        """The annotation of the graph that names the revision that serves when it is through, or its removal.
+
+        For an adopted revision that is the annotation by which the Go operator finds it again.
+        """
+        workers = self.workers
+        if workers.is_adopted:
+            return {labels.CURRENT_WORKER_HASH_V2: workers.suffix}
+        return {labels.CURRENT_WORKER_HASH: self.target_hash or None}
+
+    def is_recorded(self, annotations: Mapping[str, str]) -> bool:
+        """Whether the annotations of the graph name that revision."""
+        if self.workers.is_adopted and annotations.get(labels.CURRENT_WORKER_HASH) == self.workers.suffix:
+            return True  # as before release 1.3 of the Go operator
+        return all(annotations.get(key) == value for key, value in self.record.items())
+
 
 @dataclass(frozen=True, slots=True)
 class _Planned:

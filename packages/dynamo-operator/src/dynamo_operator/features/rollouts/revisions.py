@@ -8,6 +8,7 @@ import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment, is_worker
+from dynamo_operator.component.objects import is_adopted
 from dynamo_operator.component.service import NAMESPACE_PREFIX_VARIABLE, PLAIN, WorkerRevision, has_revisions
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import is_on_grove
@@ -57,6 +58,11 @@ def revised_services(graph: DynamoGraphDeployment) -> dict[str, ComponentSpec]:
     """The services of a graph whose pods belong to revisions, by name."""
     services = sorted(graph.spec.services.items())
     return {key: service for key, service in services if has_revisions(service)}
+
+
+def _workers(graph: DynamoGraphDeployment) -> dict[str, ComponentSpec]:
+    """The services of a graph that belong to an adopted revision, by name."""
+    return {key: service for key, service in sorted(graph.spec.services.items()) if is_worker(service)}
 
 
 def first_revision(graph: DynamoGraphDeployment) -> WorkerRevision:
@@ -148,11 +154,15 @@ NOTHING = RevisionScale(0)
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An existing component: one service in one revision. `content` is "" if it records none."""
+    """An existing component: one service in one revision. `content` is "" if it records none.
+
+    The Go operator of the 1.x line created those that are adopted.
+    """
 
     component: DynamoComponentDeployment
     suffix: str
     content: str
+    is_adopted: bool = False
 
     @property
     def name(self) -> str:
@@ -249,8 +259,9 @@ def revisions(
     }
     suffix = _target(graph, contents, current, desired)
     prefix = _namespace_prefix(graph, components, groups)
-    services = revised_services(graph)
-    target = WorkerRevision(suffix if services else "", desired if services else "", prefix)
+    of_go = _is_adopted(groups.get(suffix, ()))
+    services = _workers(graph) if of_go else revised_services(graph)
+    target = WorkerRevision(suffix if services else "", desired if services else "", prefix, is_adopted=of_go)
     left = graph.spec.services.keys() - services.keys()
     new = {
         member.name: member for member in workers if member.suffix == suffix and member.service not in left
@@ -265,23 +276,32 @@ def revisions(
 
 
 def unrecorded(graph: DynamoGraphDeployment, workers: Iterable[Member]) -> tuple[Member, ...]:
-    """Members without a hash that this operator can compute, such as those from before managed rollouts.
+    """Members without a hash that this operator can compute: of before managed rollouts, or adopted.
 
     Only comparing their specs shows whether they are up to date.
     """
-    workers = workers if is_managed(graph) else ()
-    return tuple(it for it in workers if not it.suffix and not it.content.startswith(_VERSION))
+    managed = is_managed(graph)
+    return tuple(
+        it
+        for it in workers
+        if (it.is_adopted or (managed and not it.suffix)) and not it.content.startswith(_VERSION)
+    )
 
 
 def _member(component: DynamoComponentDeployment) -> Member:
     metadata = component.metadata
     content = metadata.annotations.get(labels.WORKER_CONTENT, "")
-    return Member(component, metadata.labels.get(labels.WORKER_HASH, ""), content)
+    suffix = metadata.labels.get(labels.WORKER_HASH, "")
+    return Member(component, suffix, content, is_adopted(component))
 
 
 def _age(member: Member) -> tuple[str, str]:
     metadata = member.component.metadata
     return metadata.creation_timestamp or "", metadata.name
+
+
+def _is_adopted(group: Iterable[Member]) -> bool:
+    return any(member.is_adopted for member in group)
 
 
 def _content(group: Iterable[Member]) -> str:
@@ -291,10 +311,11 @@ def _content(group: Iterable[Member]) -> str:
 
 def _current(graph: DynamoGraphDeployment, groups: Mapping[str, list[Member]]) -> str:
     """The suffix of the serving revision: the recorded one, else the most available, then the newest."""
-    if recorded := graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH):
-        for suffix, group in groups.items():
-            if recorded == (digits(_content(group)) or suffix):
-                return suffix
+    annotations = graph.metadata.annotations
+    recorded = [annotations.get(key) for key in (labels.CURRENT_WORKER_HASH, labels.CURRENT_WORKER_HASH_V2)]
+    for suffix, group in groups.items():
+        if (suffix if _is_adopted(group) else digits(_content(group)) or suffix) in recorded:
+            return suffix
 
     def rank(suffix: str) -> tuple[int, tuple[str, str]]:
         group = groups[suffix]
@@ -325,7 +346,7 @@ def _namespace_prefix(
 ) -> str:
     """The prefix that frontends look for. A wide prefix stays wide while rollouts are managed."""
     wide, narrow = (namespace_prefix(graph, finds_plain=finds_plain) for finds_plain in (True, False))
-    if "" in groups or narrow == wide:
+    if "" in groups or any(map(_is_adopted, groups.values())) or narrow == wide:
         return wide
     prefixes = {
         entry.get("value")

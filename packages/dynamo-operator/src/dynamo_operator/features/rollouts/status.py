@@ -33,7 +33,7 @@ def rolling_update(graph: DynamoGraphDeployment, rollout: Rollout, now: str) -> 
         # target may never have had a pod, so no service counts as updated.
         return msgspec.structs.replace(stored, phase=COMPLETED, end_time=now, to_hash="", updated_services=())
     ongoing = stored if stored is not None and is_open and stored.to_hash == to else None
-    is_recorded = graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH, "") == to
+    is_recorded = rollout.is_recorded(graph.metadata.annotations)
     is_over = not rollout.revisions.is_rolling_out and is_recorded
     revisions = rollout.revisions
     has_started = is_over or bool(revisions.new or revisions.successors)

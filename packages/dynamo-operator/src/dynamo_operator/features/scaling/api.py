@@ -39,7 +39,7 @@ class DynamoGraphDeploymentScalingAdapterSpec(Struct):
 class DynamoGraphDeploymentScalingAdapterStatus(Status):
     """Observed scale of the service, for the scale subresource."""
 
-    replicas: Annotated[int | None, Field("Observed replicas of the service.", format="int32")] = None
+    replicas: Annotated[int | None, Field("Observed replicas of the component.", format="int32")] = None
     desired_replicas: Annotated[
         int | None, Field("Replicas that the adapter last wrote to the graph.", minimum=0, format="int32")
     ] = None
@@ -50,11 +50,29 @@ class DynamoGraphDeploymentScalingAdapterStatus(Status):
         tuple[Condition, ...], Field("Current conditions of the adapter, one entry per type.")
     ] = ()
     selector: Annotated[
-        str | None, Field("Label selector of the service's pods, as text, for a HorizontalPodAutoscaler.")
+        str | None, Field("Label selector of the component's pods, as text, for a HorizontalPodAutoscaler.")
     ] = None
     last_scale_time: Annotated[
-        str | None, Field("When the adapter last changed the replicas of the service.", format="date-time")
+        str | None, Field("When the adapter last changed the replicas of the component.", format="date-time")
     ] = None
+
+
+def adapter_definition(target: Column) -> Definition:
+    """How a version declares adapters. `target` is the column of the service or component."""
+    return Definition(
+        short_names=("dgdsa",),
+        categories=CATEGORIES,
+        columns=(
+            Column("DGD", ".spec.dgdRef.name"),
+            target,
+            Column("REPLICAS", ".status.replicas", "integer"),
+            Column("AGE", ".metadata.creationTimestamp", "date"),
+            Column("DESIRED", ".spec.replicas", "integer", priority=1),
+            Column("READY", '.status.conditions[?(@.type=="Ready")].status', priority=1),
+            Column("REASON", '.status.conditions[?(@.type=="Ready")].reason', priority=1),
+        ),
+        scale=Scale(".spec.replicas", ".status.replicas", ".status.selector"),
+    )
 
 
 class DynamoGraphDeploymentScalingAdapter(Resource):
@@ -64,20 +82,7 @@ class DynamoGraphDeploymentScalingAdapter(Resource):
     """
 
     KIND = Kind(GROUP, VERSION, "DynamoGraphDeploymentScalingAdapter", "dynamographdeploymentscalingadapters")
-    DEFINITION: ClassVar = Definition(
-        short_names=("dgdsa",),
-        categories=CATEGORIES,
-        columns=(
-            Column("DGD", ".spec.dgdRef.name"),
-            Column("SERVICE", ".spec.dgdRef.serviceName"),
-            Column("REPLICAS", ".status.replicas", "integer"),
-            Column("AGE", ".metadata.creationTimestamp", "date"),
-            Column("DESIRED", ".spec.replicas", "integer", priority=1),
-            Column("READY", '.status.conditions[?(@.type=="Ready")].status', priority=1),
-            Column("REASON", '.status.conditions[?(@.type=="Ready")].reason', priority=1),
-        ),
-        scale=Scale(".spec.replicas", ".status.replicas", ".status.selector"),
-    )
+    DEFINITION: ClassVar = adapter_definition(Column("SERVICE", ".spec.dgdRef.serviceName"))
 
     metadata: ScaledMetadata = ScaledMetadata()
     spec: Annotated[

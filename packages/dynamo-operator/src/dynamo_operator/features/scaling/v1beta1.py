@@ -2,10 +2,11 @@
 
 from typing import Annotated, ClassVar
 
-from dynamo_operator.component.api import CATEGORIES, GROUP
+from dynamo_operator.component.api import GROUP
 from dynamo_operator.component.v1beta1 import VERSION
-from kube_runtime.crd import Column, Definition, Field, Scale
-from kube_runtime.types.meta import Condition, Kind, Resource, Status, Struct
+from dynamo_operator.features.scaling import api
+from kube_runtime.crd import Column, Field
+from kube_runtime.types.meta import Condition, Kind, Resource, Struct
 
 
 class ComponentReference(Struct):
@@ -32,22 +33,10 @@ class DynamoGraphDeploymentScalingAdapterSpec(Struct):
     dgd_ref: Annotated[ComponentReference, Field("Graph and component to scale.")]
 
 
-class DynamoGraphDeploymentScalingAdapterStatus(Status):
+class DynamoGraphDeploymentScalingAdapterStatus(api.DynamoGraphDeploymentScalingAdapterStatus):
     """Observed scale of the component, for the scale subresource."""
 
     replicas: Annotated[int, Field("Observed replicas of the component.", format="int32", required=True)] = 0
-    selector: Annotated[
-        str | None, Field("Label selector of the component's pods, as text, for a HorizontalPodAutoscaler.")
-    ] = None
-    last_scale_time: Annotated[
-        str | None, Field("When the adapter last changed the replicas of the component.", format="date-time")
-    ] = None
-    desired_replicas: Annotated[
-        int | None, Field("Replicas that the adapter last wrote to the graph.", minimum=0, format="int32")
-    ] = None
-    observed_generation: Annotated[
-        int, Field("Generation of the spec that this status describes.", format="int64")
-    ] = 0
     conditions: Annotated[
         tuple[Condition, ...],
         Field("Current conditions of the adapter, one entry per type.", list_keys=("type",)),
@@ -61,20 +50,7 @@ class DynamoGraphDeploymentScalingAdapter(Resource):
     """
 
     KIND = Kind(GROUP, VERSION, "DynamoGraphDeploymentScalingAdapter", "dynamographdeploymentscalingadapters")
-    DEFINITION: ClassVar = Definition(
-        short_names=("dgdsa",),
-        categories=CATEGORIES,
-        columns=(
-            Column("DGD", ".spec.dgdRef.name"),
-            Column("COMPONENT", ".spec.dgdRef.componentName"),
-            Column("REPLICAS", ".status.replicas", "integer"),
-            Column("AGE", ".metadata.creationTimestamp", "date"),
-            Column("DESIRED", ".spec.replicas", "integer", priority=1),
-            Column("READY", '.status.conditions[?(@.type=="Ready")].status', priority=1),
-            Column("REASON", '.status.conditions[?(@.type=="Ready")].reason', priority=1),
-        ),
-        scale=Scale(".spec.replicas", ".status.replicas", ".status.selector"),
-    )
+    DEFINITION: ClassVar = api.adapter_definition(Column("COMPONENT", ".spec.dgdRef.componentName"))
 
     spec: Annotated[
         DynamoGraphDeploymentScalingAdapterSpec | None, Field("Desired replicas of the component.")

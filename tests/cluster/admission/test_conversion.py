@@ -116,6 +116,18 @@ def test_a_refusal_names_the_field_in_either_version(world: World, kubectl: Call
         kubectl("apply", "--filename=-", input=json.dumps(body))
 
 
+def test_rules_are_those_of_the_version_in_which_a_graph_is_written(world: World) -> None:
+    """The volume of a pod is not that of a PVC, which every mount of v1alpha1 is."""
+    body = {"apiVersion": LATER_GRAPH.api_version, "kind": GRAPH.name, **later_graph()}
+    pod = body["spec"]["components"][1]["podTemplate"]["spec"]
+    pod["volumes"] = [{"name": "dshm", "emptyDir": {"medium": "Memory"}}]
+    pod["containers"][0]["volumeMounts"] = [{"name": "dshm", "mountPath": "/dev/shm"}]  # noqa: S108
+    world.apply(LATER_GRAPH, body)
+    del pod["containers"][0]["image"]
+    with pytest.raises(Refused, match=r"spec\.components\[1\]\.podTemplate\.spec\.containers\[0\]\.image: "):
+        world.apply(LATER_GRAPH, body)
+
+
 def test_an_apply_of_what_is_stored_changes_nothing(world: World, kubectl: Callable[..., str]) -> None:
     """Nothing is filled in, so a merge patch, which knows lists only as a whole, has nothing to write."""
     written = {"apiVersion": LATER_GRAPH.api_version, "kind": GRAPH.name, **later_graph()}

@@ -103,6 +103,16 @@ def test_with_a_conversion_four_kinds_serve_two_versions_and_store_the_later_one
         assert (kind != "DynamoGraphDeploymentRequest") == ("scale" in later["subresources"])
 
 
+def test_without_a_conversion_only_the_stored_version_is_served() -> None:
+    for definition in custom_resource_definitions(stored="v1beta1"):
+        kind, spec = definition["spec"]["names"]["kind"], definition["spec"]
+        (only,) = spec["versions"]
+        expected = "v1beta1" if kind in LATER else "v1alpha1"
+        assert (expected, True, True) == (only["name"], only["served"], only["storage"])
+        assert "deprecated" not in only
+        assert "conversion" not in spec
+
+
 def test_a_conversion_is_named_by_its_service_and_certificate_authority() -> None:
     (graph, *_) = custom_resource_definitions(WEBHOOK, stored="v1alpha1")
     assert {

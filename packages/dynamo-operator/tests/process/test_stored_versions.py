@@ -5,7 +5,7 @@ import msgspec
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.process.stored_versions import StoredInV1beta1
+from dynamo_operator.process.stored_versions import TwoVersions
 from dynamo_operator.versions.conversion import convert
 from kube_runtime.types.meta import Object, Resource
 from kube_runtime.wire import decode
@@ -54,8 +54,8 @@ def stored_graph(**changes: Object) -> bytes:
     return msgspec.json.encode({**convert(GRAPH, NEW), **changes})
 
 
-def of(type_: type[Resource]) -> StoredInV1beta1:
-    return StoredInV1beta1(type_.KIND)
+def of(type_: type[Resource]) -> TwoVersions:
+    return TwoVersions(type_.KIND)
 
 
 def test_a_graph_that_was_written_in_v1alpha1_is_read_as_it_was_written() -> None:

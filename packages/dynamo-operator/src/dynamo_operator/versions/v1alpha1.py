@@ -32,10 +32,6 @@ from dynamo_operator.versions.shapes import (
 
 API_VERSION = "nvidia.com/v1alpha1"
 
-# Server-side apply compares a configuration with what comes back from the stored version. Of an object whose
-# only field does not, it would make null, which no schema allows.
-_SWITCH = KEPT_FLAG
-
 _ITEM = pointer(cpu=TEXT, memory=TEXT, gpu=TEXT, gpuType=TEXT, custom=TEXT_MAP)
 _SERVICE: Fields = {
     **common.COMPONENT,
@@ -49,25 +45,25 @@ _SERVICE: Fields = {
     "resources": pointer(requests=_ITEM, limits=_ITEM, claims=OBJECTS),
     "envs": ENVS,
     "envFromSecret": KEPT_TEXT,
-    "volumeMounts": items(name=TEXT, mountPoint=TEXT, useAsCompilationCache=FLAG),
+    "volumeMounts": items(name=TEXT, mountPoint=TEXT, useAsCompilationCache=KEPT_FLAG),
     "ingress": pointer(
-        enabled=_SWITCH,
+        enabled=KEPT_FLAG,
         host=TEXT,
         hostPrefix=KEPT_TEXT,
         hostSuffix=KEPT_TEXT,
-        useVirtualService=FLAG,
+        useVirtualService=KEPT_FLAG,
         virtualServiceGateway=KEPT_TEXT,
         annotations=TEXT_MAP,
         labels=TEXT_MAP,
         tls=pointer(secretName=TEXT),
         ingressControllerClassName=KEPT_TEXT,
     ),
-    "sharedMemory": pointer(disabled=FLAG, size=QUANTITY),
+    "sharedMemory": pointer(disabled=KEPT_FLAG, size=QUANTITY),
     "extraPodMetadata": pointer(annotations=TEXT_MAP, labels=TEXT_MAP),
     "extraPodSpec": open_pointer({**POD_SPEC, "mainContainer": open_pointer(CONTAINER_FIELDS)}),
     "livenessProbe": PROBE,
     "readinessProbe": PROBE,
-    "scalingAdapter": pointer(enabled=_SWITCH),
+    "scalingAdapter": pointer(enabled=KEPT_FLAG),
     "frontendSidecar": pointer(image=TEXT, args=TEXTS, envFromSecret=KEPT_TEXT, envs=ENVS),
     "gpuMemoryService": pointer(enabled=KEPT_FLAG, **common.GPU_MEMORY_SERVICE),
     "failover": pointer(enabled=KEPT_FLAG, **common.FAILOVER),
@@ -112,7 +108,7 @@ ADAPTER = value(
 REQUEST_SPEC = value(
     **common.REQUEST,
     autoApply=FLAG,
-    useMocker=FLAG,
+    useMocker=KEPT_FLAG,
     enableGpuDiscovery=KEPT_FLAG,
     profilingConfig=Struct(
         {
@@ -136,7 +132,14 @@ REQUEST_STATUS = value(
     backend=TEXT,
     profilingResults=TEXT,
     generatedDeployment=ANYTHING,
-    deployment=pointer(name=TEXT, namespace=TEXT, state=TEXT, created=FLAG),
+    deployment=pointer(
+        name=TEXT,
+        namespace=TEXT,
+        state=TEXT,
+        created=FLAG,
+        replicas=KEPT_INTEGER,  # ours
+        availableReplicas=KEPT_INTEGER,  # ours
+    ),
     profilingPhase=TEXT,  # ours
     profilingJobName=TEXT,  # ours
 )

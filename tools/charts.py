@@ -21,7 +21,8 @@ def files() -> dict[Path, str]:
 
 
 def _definitions() -> Iterable[tuple[Path, str]]:
-    both = custom_resource_definitions(ConversionWebhook("service-namespace", "service-name", ca_bundle="ca"))
+    webhook = ConversionWebhook("service-namespace", "service-name", ca_bundle="ca")
+    both = custom_resource_definitions(webhook, warns=True)
     for definition, with_both in zip(custom_resource_definitions(), both, strict=True):
         is_one = "conversion" not in with_both["spec"]
         yield _template(definition), _plain(definition) if is_one else _choosing(with_both)
@@ -39,7 +40,10 @@ _CHOSEN: Mapping[str, tuple[str, ...]] = {
         "    cert-manager.io/inject-ca-from: {{ . | quote }}",
         f"    {_END}",
     ),
-    "    deprecated: true": (f"    {_BOTH}", "    deprecated: true"),
+    "    deprecated: true": (
+        "    {{- if and .Values.conversion.enabled .Values.conversion.deprecationWarning }}",
+        "    deprecated: true",
+    ),
     "  conversion:": (f"  {_END}", f"  {_BOTH}", "  conversion:"),
     "          namespace: service-namespace": (
         "          namespace: {{ .Values.conversion.service.namespace }}",

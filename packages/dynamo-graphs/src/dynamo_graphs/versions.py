@@ -1,7 +1,7 @@
 """The versions in which people write an object: `v1alpha1`, with which we compute, and `v1beta1`."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from dynamo_graphs.objects import InvalidObject
 from dynamo_graphs.offline import expanded, installed_settings
@@ -16,6 +16,7 @@ from dynamo_operator.versions.conversion import convert
 from kube_runtime.types.meta import Object
 
 Version: TypeAlias = Literal["v1alpha1", "v1beta1"]
+VERSIONS: Final[tuple[Version, ...]] = get_args(Version)
 
 LATER: Final = f"{GROUP}/v1beta1"
 _PRESERVING: Final = tuple(f"{GROUP}/{kind}-spec" for kind in ("dgd", "dcd", "dgdr", "dgdsa"))
@@ -63,6 +64,16 @@ def in_version(document: Object, version: Version) -> Object:
     return made
 
 
+def with_target(document: Object, version: Version) -> Object:
+    """An autoscaler with its scaling adapter in that version; the same object if it names none."""
+    spec = document.get("spec")
+    target = spec.get("scaleTargetRef") if isinstance(spec, dict) else None
+    wanted = f"{GROUP}/{version}"
+    if not isinstance(target, dict) or not has_versions(target) or target["apiVersion"] == wanted:
+        return document
+    return {**document, "spec": {**document["spec"], "scaleTargetRef": {**target, "apiVersion": wanted}}}
+
+
 def paths_of(value: object, path: str = "") -> Iterator[str]:
     """The paths of all values in an object, each before those inside it."""
     if path:
@@ -90,6 +101,7 @@ def notes_of(document: Object) -> tuple[str, ...]:
 
 _FIRST: Final = ("apiVersion", "kind", "metadata", "spec")
 _FIRST_OF_PART: Final = ("name", "type", "componentType", "subComponentType", "replicas")
+_FIRST_OF_CONTAINER: Final = ("name", "image", "workingDir", "command", "args", "env", "envFrom", "resources")
 
 
 def _in_order(converted: Object, source: Object) -> Object:
@@ -101,20 +113,22 @@ def _in_order(converted: Object, source: Object) -> Object:
         spec["services"] = {name: services[name] and _sorted(services[name]) for name in names}
     elif "components" in spec:
         names = list((source.get("spec") or {}).get("services") or ())
-        components = map(_sorted, map(_with_whole_mounts, spec["components"]))
+        components = map(_sorted, map(_with_written_containers, spec["components"]))
         spec["components"] = sorted(components, key=lambda it: names.index(it["name"]))
     return _sorted({**converted, "spec": spec}, _FIRST)
 
 
 # Conversion also makes a mount of a compilation cache that has no path, which no file may have.
-def _with_whole_mounts(component: Object) -> Object:
+def _with_written_containers(component: Object) -> Object:
+    """With containers as a person would write them."""
     pod: Object = (component.get("podTemplate") or {}).get("spec") or {}
     containers = []
     for container in pod.get("containers") or ():
         mounts = [mount for mount in container.get("volumeMounts") or () if mount.get("mountPath")]
-        rest = {name: value for name, value in container.items() if name != "volumeMounts" or mounts}
-        containers.append({**rest, "volumeMounts": mounts} if mounts else rest)
-    if not containers or containers == pod["containers"]:
+        rest = {name: value for name, value in container.items() if name != "volumeMounts"}
+        whole = {**rest, "volumeMounts": mounts} if mounts else rest
+        containers.append(_sorted(whole, _FIRST_OF_CONTAINER))
+    if not containers:
         return component
     return {
         **component,

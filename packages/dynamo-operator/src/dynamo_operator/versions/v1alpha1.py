@@ -132,7 +132,14 @@ REQUEST_STATUS = value(
     backend=TEXT,
     profilingResults=TEXT,
     generatedDeployment=ANYTHING,
-    deployment=pointer(name=TEXT, namespace=TEXT, state=TEXT, created=FLAG),
+    deployment=pointer(
+        name=TEXT,
+        namespace=TEXT,
+        state=TEXT,
+        created=FLAG,
+        replicas=KEPT_INTEGER,  # ours
+        availableReplicas=KEPT_INTEGER,  # ours
+    ),
     profilingPhase=TEXT,  # ours
     profilingJobName=TEXT,  # ours
 )

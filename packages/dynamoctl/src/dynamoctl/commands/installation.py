@@ -87,6 +87,7 @@ def _crds(
     legacy: bool = False,
     conversion: Annotated[str, Parameter(metavar="ADDRESS", show_default=False)] = "",
     stored: Annotated[_Version | None, Parameter(show_default=False)] = None,
+    deprecation_warning: bool = False,
     output: YamlOutput = "yaml",
 ) -> None:
     """Print the CustomResourceDefinitions for `kubectl apply --server-side -f -`.
@@ -104,6 +105,8 @@ def _crds(
         Without it only the stored version is served.
     stored
         Version in which objects are stored (default: v1beta1 with --conversion, v1alpha1 without).
+    deprecation_warning
+        Mark v1alpha1 as deprecated, with --conversion: the API server sends a warning with each answer in it.
     output
         Output format: `yaml` prints one document per object, `json` one List.
     """
@@ -118,7 +121,10 @@ def _crds(
 
         webhook = conversion_at(conversion)
     chosen = dict.fromkeys((*selected(kinds), *(LEGACY if legacy else ())))
-    definitions = [custom_resource_definition(resource, webhook, stored or "") for resource in chosen]
+    warns = deprecation_warning
+    definitions = [
+        custom_resource_definition(resource, webhook, stored or "", warns=warns) for resource in chosen
+    ]
     (write_yaml if output == "yaml" else write_json)(definitions, sys.stdout)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 import structlog
@@ -40,6 +40,9 @@ from kube_runtime.tls import Certificate
 from kube_runtime.types.kinds import ConfigMap, SubjectAccessReview, question, subject
 from kube_runtime.types.meta import Object, Struct, decoder_of
 from kube_runtime.wire import UNREADABLE
+
+if TYPE_CHECKING:
+    from dynamo_operator.versions.review import Converter
 
 LARGEST_BODY: Final = 7 * 1024 * 1024
 """In bytes. The API server accepts objects of 3 MiB, and an update contains two."""
@@ -331,7 +334,8 @@ class WebhookServer:
         self._admissions = Limits(LARGEST_BODY, REVIEW_SECONDS, ClientShares(ALL_BODIES))
         self._conversions = Limits(LARGEST_CONVERSION, CONVERSION_SECONDS, ClientShares(ALL_CONVERSIONS))
         # One thread for all conversions, which take turns in it: the event loop never waits for a long list.
-        self._converter = ThreadPoolExecutor(1, "conversion")
+        self._thread = ThreadPoolExecutor(1, "conversion")
+        self._converter: Converter | None = None
         self._is_ending = False
         self.listening = asyncio.Event()
         self.port = address[1]
@@ -367,7 +371,7 @@ class WebhookServer:
                     await asyncio.sleep(self._drain_seconds)
             finally:
                 await listener.close()
-                self._converter.shutdown(wait=False, cancel_futures=True)
+                self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _handler(
         self, respond: Callable[[bytes, str], Awaitable[web.Response]], limits: Limits
@@ -401,13 +405,15 @@ class WebhookServer:
 
     async def _convert(self, body: bytes, client: str) -> web.Response:  # noqa: ARG002  # any client may
         # Not imported where one version is served: it would be a tenth of the lines of a running operator.
-        from dynamo_operator.versions.review import Conversion, NotAConversion, conversion_in
+        from dynamo_operator.versions.review import Conversion, Converter, NotAConversion, conversion_in
 
+        self._converter = self._converter or Converter()
         try:
-            conversion, loop = Conversion(conversion_in(body)), asyncio.get_running_loop()
+            conversion = Conversion(conversion_in(body), self._converter)
         except NotAConversion as error:
             raise NotAReview(str(error)) from error
-        while (answer := await loop.run_in_executor(self._converter, conversion.answer)) is None:
+        loop = asyncio.get_running_loop()
+        while (answer := await loop.run_in_executor(self._thread, conversion.answer)) is None:
             pass
         if conversion.failure:
             _log.warning("conversion failed", error=conversion.failure)

@@ -4,7 +4,8 @@ The operator computes with v1alpha1. A request in the other version than the sto
 webhook, which is the operator itself: it could not start without another one that runs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 import msgspec
@@ -14,6 +15,7 @@ from dynamo_operator.component.api import GROUP, LATER
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.seen import seen
+from dynamo_operator.versions import component_deployment, graph
 from dynamo_operator.versions.conversion import convert
 from kube_runtime.apply.suppression import Recent
 from kube_runtime.types.meta import Fields, Kind, Object, Resource, Struct, from_json
@@ -26,6 +28,19 @@ _SAVED: Final = tuple(f"{GROUP}/{short}-" for short in ("dgd", "dcd", "dgdr"))
 
 _RENAMED: Final[Object] = {"dgdRef": {"serviceName": "componentName"}}
 """The field of merge patches that has another name in v1beta1."""
+
+
+class _Statuses(NamedTuple):
+    to_v1beta1: Callable[[Object], tuple[Object, Object]]
+    to_v1alpha1: Callable[[Object, Object], Object]
+
+
+_STATUSES: Final = {
+    "DynamoGraphDeployment": _Statuses(graph.status_to_v1beta1, graph.status_to_v1alpha1),
+    "DynamoComponentDeployment": _Statuses(
+        component_deployment.status_to_v1beta1, component_deployment.status_to_v1alpha1
+    ),
+}
 
 
 class _Metadata(Struct):
@@ -87,9 +102,7 @@ class TwoVersions:
         if document.spec:
             parts += b',"spec":', self._spec(document, metadata)
         if document.status:
-            whole = self._whole(metadata, status=from_json(document.status, Object))
-            status = convert(whole, self._kind.api_version).get("status", {})
-            parts += b',"status":', msgspec.json.encode(status)
+            parts += b',"status":', msgspec.json.encode(self._status(document, metadata))
         return b"".join((*parts, b"}"))
 
     def _spec(self, document: _Document, metadata: _Metadata) -> bytes:
@@ -102,6 +115,17 @@ class TwoVersions:
         self._specs.put(metadata.uid, _Spec(metadata.generation, saved, text))
         return text
 
+    # Most changes are of a status, whose names differ in few places. The schema and our own types hold the
+    # rest to its types.
+    def _status(self, document: _Document, metadata: _Metadata) -> Object:
+        status = from_json(document.status, Object)
+        if self._kind.name in _STATUSES and not any(key.endswith("-status") for key in metadata.annotations):
+            with suppress(AttributeError, TypeError, LookupError):  # of another type: conversion says where
+                return _STATUSES[self._kind.name].to_v1alpha1(status, {})
+        whole = convert(self._whole(metadata, status=status), self._kind.api_version)
+        converted: Object = whole.get("status", {})
+        return converted
+
     def _whole(self, metadata: _Metadata, **fields: Object) -> Object:
         kept = {"name": metadata.name, "annotations": dict(_saved(metadata.annotations))}
         return self._later.manifest(kept, **fields)
@@ -110,6 +134,9 @@ class TwoVersions:
         """An object in the stored version, with annotations for what v1beta1 cannot express."""
         if not self.is_later:
             return body
+        if "spec" not in body and self._kind.name in _STATUSES:
+            status, _ = _STATUSES[self._kind.name].to_v1beta1(body.get("status", {}))
+            return {**body, "apiVersion": self._later.api_version, "status": status}
         # As JSON: what renders and reports makes tuples, too.
         return convert(from_json(msgspec.json.encode(body), Object), self._later.api_version)
 

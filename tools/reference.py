@@ -63,8 +63,8 @@ def index() -> str:
         for resource in RESOURCES
     ]
     intro = (
-        f"Every kind below belongs to `{RESOURCES[0].KIND.group}` and lives in a namespace. New manifests are of "
-        "the first version; the operator [converts](../v1beta1.md) between both."
+        f"Every kind below belongs to `{RESOURCES[0].KIND.group}` and lives in a namespace. New manifests "
+        "are of the first version; the operator [converts](../v1beta1.md) between both."
     )
     return "\n".join(
         [

@@ -21,8 +21,13 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 def manifests(page: str) -> list[Any]:
     """In v1alpha1, which every API server of a test serves."""
+    return [in_v1alpha1(document) for document in written(page)]
+
+
+def written(page: str) -> list[Any]:
+    """The manifests as the page has them."""
     texts = (text for language, text in blocks(page) if language == "yaml")
-    return [in_v1alpha1(document) for text in texts for document in yaml.safe_load_all(text)]
+    return [document for text in texts for document in yaml.safe_load_all(text)]
 
 
 def in_v1alpha1(document: Object) -> Object:

@@ -65,6 +65,7 @@ class Fault:
     is_watch: bool | None = None
     after: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
+    message: str = ""
 
     def matches(self, request: Request) -> bool:
         is_watch = "watch" in request.query
@@ -367,7 +368,7 @@ def _fail(fault: Fault) -> Answer:
         raise Unreachable("connection refused")
     reason = {403: "Forbidden", 404: "NotFound", 410: "Expired", 429: "TooManyRequests"}
     text = reason.get(fault.code, "InternalError")
-    return _answer(fault.code, status(fault.code, text, text), fault.headers)
+    return _answer(fault.code, status(fault.code, text, fault.message or text), fault.headers)
 
 
 def _answer(code: int, body: Object, headers: Mapping[str, str] | None = None) -> Answer:

@@ -150,6 +150,43 @@ def test_a_refusal_names_the_field_in_either_version(world: World, kubectl: Call
         kubectl("apply", "--filename=-", input=json.dumps(body))
 
 
+def test_rules_are_those_of_the_version_in_which_a_graph_is_written(world: World) -> None:
+    """The volume of a pod is not that of a PVC, which every mount of v1alpha1 is."""
+    body = {"apiVersion": LATER_GRAPH.api_version, "kind": GRAPH.name, **later_graph()}
+    pod = body["spec"]["components"][1]["podTemplate"]["spec"]
+    pod["volumes"] = [{"name": "dshm", "emptyDir": {"medium": "Memory"}}]
+    pod["containers"][0]["volumeMounts"] = [{"name": "dshm", "mountPath": "/dev/shm"}]  # noqa: S108
+    world.apply(LATER_GRAPH, body)
+    del pod["containers"][0]["image"]
+    with pytest.raises(Refused, match=r"spec\.components\[1\]\.podTemplate\.spec\.containers\[0\]\.image: "):
+        world.apply(LATER_GRAPH, body)
+
+
+def test_an_apply_of_what_is_stored_changes_nothing(world: World, kubectl: Callable[..., str]) -> None:
+    """Nothing is filled in, so a merge patch, which knows lists only as a whole, has nothing to write."""
+    written = {"apiVersion": LATER_GRAPH.api_version, "kind": GRAPH.name, **later_graph()}
+    apply = ("apply", "--filename=-")
+    assert "created" in kubectl(*apply, input=json.dumps(written))
+    assert "unchanged" in kubectl(*apply, input=json.dumps(written))
+    assert "" == kubectl("diff", "--filename=-", input=json.dumps(written))
+    assert written["spec"] == world.read(LATER_GRAPH, "chat")["spec"]
+    services = world.read(GRAPH, "chat")["spec"]["services"]
+    assert ["Decode", "Frontend"] == sorted(services)
+    assert not [name for name, service in services.items() if {"replicas", "minAvailable"} & service.keys()]
+
+
+def test_what_is_switched_off_by_server_side_apply_becomes_no_null(world: World) -> None:
+    """In the other version the field is absent then, and comes back from there."""
+    body = {"apiVersion": GRAPH.api_version, "kind": GRAPH.name, **idle("old")}
+    frontend = body["spec"]["services"]["Frontend"]
+    for is_enabled in (True, False):
+        host = {"host": "chat"} if is_enabled else {}
+        frontend |= {"scalingAdapter": {"enabled": is_enabled}, "ingress": {"enabled": is_enabled, **host}}
+        assert frontend.items() <= world.apply(GRAPH, body)["spec"]["services"]["Frontend"].items()
+        component = world.read(LATER_GRAPH, "old")["spec"]["components"][0]
+        assert is_enabled == ("scalingAdapter" in component)
+
+
 def test_many_graphs_are_listed_in_both_versions(
     kinds: ControlPlane, world: World, kubectl: Callable[..., str]
 ) -> None:

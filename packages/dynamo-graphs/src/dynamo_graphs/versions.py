@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias, get_args
 
+import msgspec
+
 from dynamo_graphs.objects import InvalidObject
 from dynamo_graphs.offline import expanded, installed_settings
 from dynamo_graphs.schema import schema_problems
@@ -55,10 +57,12 @@ def in_version(document: Object, version: Version) -> Object:
     made = converted
     if plain is not converted:
         if is_later_wanted:
-            is_same = not any(unplaced(document, converted)) and _renders_same(converted, plain)
+            lost = [*unplaced(document, converted)]
+            shorter = _with_fewer_notes(converted, lost) if lost else plain
+            is_same = _renders_same(converted, shorter)
         else:
-            is_same = _converts_same(converted, plain)
-        made = plain if is_same else converted
+            shorter, is_same = plain, _converts_same(converted, plain)
+        made = shorter if is_same else converted
     if lacks := schema_problems(made):
         raise InvalidObject(Problem("spec", f"has no form in {version}: {lack}") for lack in lacks)
     return made
@@ -154,6 +158,27 @@ def _without_notes(converted: Object, source: Object) -> Object:
         return converted
     metadata = {name: value for name, value in converted["metadata"].items() if name != "annotations"}
     return {**converted, "metadata": {**metadata, **({"annotations": left} if left else {})}}
+
+
+def _with_fewer_notes(converted: Object, lost: Iterable[str]) -> Object:
+    """With notes of the fields at these paths in v1alpha1 only."""
+    notes = {}
+    for name in notes_of(converted):
+        note: Object = msgspec.json.decode(converted["metadata"]["annotations"][name])
+        saved: Object = note.get("spec") or {}
+        kept = {field: value for field, value in saved.items() if f"spec.{field}" in lost}
+        services = {
+            service: {field: value for field, value in fields.items() if f"{path}.{field}" in lost}
+            for service, fields in (saved.get("services") or {}).items()
+            if (path := f"spec.services.{service}") and isinstance(fields, dict)
+        }
+        if services := {service: fields for service, fields in services.items() if fields}:
+            kept["services"] = services
+        if kept:
+            notes[name] = msgspec.json.encode({**note, "spec": kept}).decode()
+    plain = _without_notes(converted, {})
+    metadata = {**plain["metadata"], "annotations": {**_annotations(plain), **notes}}
+    return {**plain, "metadata": metadata} if notes else converted
 
 
 def _converts_same(first: Object, second: Object) -> bool:

@@ -163,3 +163,23 @@ def test_a_status_is_read_and_written_as_conversion_does(
         {"name": "x"}, status=from_json(msgspec.json.encode(status_of(expected)), Object)
     )
     assert convert(part, NEW).get("status", {}) == translation.written(part)["status"]
+
+
+def test_an_object_says_itself_in_which_version_it_is() -> None:
+    """A watch may bring the former version for a while."""
+    translation = of(DynamoGraphDeployment)
+    expected = decode(DynamoGraphDeployment, msgspec.json.encode(GRAPH))
+    assert expected == decode(DynamoGraphDeployment, msgspec.json.encode(GRAPH), translation=translation)
+    translation.is_later = False
+    graph = decode(DynamoGraphDeployment, stored_graph(), translation=translation)
+    assert expected.spec.services == {name: graph.spec.services[name] for name in expected.spec.services}
+
+
+def test_what_is_stored_in_v1alpha1_again_is_written_as_it_is() -> None:
+    translation = TwoVersions(DynamoGraphDeployment.KIND, is_later=False)
+    graph = decode(DynamoGraphDeployment, msgspec.json.encode(GRAPH))
+    assert DynamoGraphDeployment.KIND == translation.stored
+    assert GRAPH == translation.written(GRAPH)
+    assert {"spec": {"a": 1}} == translation.patch({"spec": {"a": 1}})
+    path = ("spec", "services", "Decode", "replicas")
+    assert ("/spec/services/Decode/replicas", []) == translation.pointer(graph, path)

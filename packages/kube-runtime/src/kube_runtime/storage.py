@@ -5,7 +5,8 @@ the versions in which there may be some; such a version cannot be removed from t
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,22 +49,33 @@ class StorageMigration:
     per_second: float = PER_SECOND
     settle_seconds: float = SETTLE_SECONDS
 
-    async def run(self, name: str, report: Callable[[Progress], None] = lambda _: None) -> Progress | None:
-        """Rewrite the objects of a CRD, and remove the former versions from its status.
+    async def due(self, names: Iterable[str]) -> list[Definition]:
+        """Those of these CRDs that list another version than the one they store.
 
-        Returns None if no other version was listed. If objects were refused, the versions stay.
+        If there are any, it waits until other API servers store in it, too.
+
+        Raises: OperatorError: a request failed.
+        """
+        found: list[Definition] = []
+        for name in names:
+            with suppress(NotFound):  # not installed
+                definition = await self.client.get(Definition, Key("", name))
+                found += [definition] if definition.former else []
+        if found:
+            await asyncio.sleep(self.settle_seconds)
+        return found
+
+    async def run(self, before: Definition, report: Callable[[Progress], None] = lambda _: None) -> Progress:
+        """Rewrite the objects of a CRD that is due, and remove the former versions from its status.
+
+        If objects were refused, the versions stay.
 
         Raises:
-            NotFound: there is no such CRD.
             Conflict: the CRD has changed meanwhile, so that a new run is needed.
             OperatorError: a request failed. What has been rewritten stays so.
         """
-        before = await self.client.get(Definition, Key("", name))
-        if not before.former:
-            return None
         names = before.spec.names
         kind = Kind(before.spec.group, before.stored, names.kind, names.plural)
-        await asyncio.sleep(self.settle_seconds)
         keys = [key async for key in self._keys(kind)]
         done, refused = 0, list[Refused]()
         report(Progress(kind, len(keys)))
@@ -79,7 +91,7 @@ class StorageMigration:
             report(Progress(kind, len(keys), done, refused))
             due = max(due, loop_time() - 1.0) + 1 / self.per_second
             await asyncio.sleep(max(0.0, due - loop_time()))
-        after = await self.client.get(Definition, Key("", name))
+        after = await self.client.get(Definition, before.key)
         if (
             before.metadata.generation != after.metadata.generation
             or before.metadata.uid != after.metadata.uid

@@ -1,12 +1,13 @@
 """Objects that are stored in a former version: each is rewritten, whatever interrupts that."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from kube_runtime.client.client import Answer, Client, Request
-from kube_runtime.errors import Conflict, NotFound, OperatorError
+from kube_runtime.client.client import Answer, Client, Request, Transport
+from kube_runtime.errors import Conflict, OperatorError
 from kube_runtime.storage import SETTLE_SECONDS, Progress, StorageMigration
 from kube_runtime.types.kinds import CustomResourceDefinition
 from kube_runtime.types.meta import Key, Object
@@ -77,8 +78,14 @@ class Killing:
         return await self.server.send(request)
 
 
-def migration(server: Server, **options: float) -> StorageMigration:
-    return StorageMigration(Client(server, field_manager="gadgets"), **options)
+async def migrated(
+    transport: Transport, report: Callable[[Progress], None] = lambda _: None, **options: float
+) -> Progress | None:
+    """The result; None if nothing was due."""
+    migration = StorageMigration(Client(transport, field_manager="gadgets"), **options)
+    for definition in await migration.due([NAME]):
+        return await migration.run(definition, report)
+    return None
 
 
 @pytest.mark.parametrize("stored", [OLD, NEW])
@@ -86,20 +93,20 @@ def migration(server: Server, **options: float) -> StorageMigration:
 async def test_each_object_is_written_once_and_then_one_version_is_listed(stored: str) -> None:
     server = Cluster(stored)
     seen: list[Progress] = []
-    result = await migration(server).run(NAME, seen.append)
+    result = await migrated(server, seen.append)
     assert result is not None
     assert (5, 5, []) == (result.total, result.done, list(result.refused))
     assert ([stored], 5) == (server.listed(), server.writes)
     assert [0, 1, 2, 3, 4, 5] == [progress.done for progress in seen]
     before = len(server.requests)
-    assert await migration(server).run(NAME) is None
+    assert await migrated(server) is None
     assert 1 == len(server.requests) - before
 
 
 @on_simulated_clock
 async def test_objects_are_written_at_a_bounded_rate() -> None:
     server = Cluster(objects=40, page=500)
-    await migration(server, per_second=10.0).run(NAME)
+    await migrated(server, per_second=10.0)
     assert SETTLE_SECONDS + 3.9 <= now() < SETTLE_SECONDS + 5.0
 
 
@@ -107,12 +114,12 @@ async def test_objects_are_written_at_a_bounded_rate() -> None:
 @on_simulated_clock
 async def test_a_kill_at_any_request_is_harmless(has_effect: bool) -> None:
     server = Cluster()
-    await migration(server).run(NAME)
+    await migrated(server)
     for survived in range(len(server.requests)):
         killed = Cluster()
         with pytest.raises(Killed):
-            await StorageMigration(Client(Killing(killed, survived, has_effect))).run(NAME)
-        result = await migration(killed).run(NAME)
+            await migrated(Killing(killed, survived, has_effect))
+        result = await migrated(killed)
         assert (result is None) == (has_effect and survived == len(server.requests) - 1)
         assert ([NEW], 5) == (killed.listed(), killed.writes)
 
@@ -122,9 +129,9 @@ async def test_a_failure_ends_the_run_and_the_next_one_completes_it() -> None:
     server = Cluster()
     server.faults = [Fault(500, times=4, method="PATCH", collection=GADGETS.format(NEW))]
     with pytest.raises(OperatorError):
-        await migration(server).run(NAME)
+        await migrated(server)
     assert [OLD, NEW] == server.listed()
-    assert await migration(server).run(NAME)
+    assert await migrated(server)
     assert [NEW] == server.listed()
 
 
@@ -133,7 +140,7 @@ async def test_an_object_that_is_refused_keeps_the_former_version_and_stops_no_o
     server = Cluster()
     refusal = status(422, "Invalid", "spec.a: Invalid value")
     server.refuse = lambda _, target: refusal if target.name == "g1" else None
-    result = await migration(server).run(NAME)
+    result = await migrated(server)
     assert result is not None
     assert (4, ["spec.a: Invalid value"]) == (result.done, [error.message for error in result.refused])
     assert ([OLD, NEW], 4) == (server.listed(), server.writes)
@@ -148,7 +155,7 @@ async def test_an_object_that_is_deleted_meanwhile_is_done() -> None:
             server.storage.delete(GADGETS.format(NEW), Key("n1", "g3"), {})
             del server.versions[Key("n1", "g3")]
 
-    await migration(server).run(NAME, deleting)
+    await migrated(server, deleting)
     assert ([NEW], 4) == (server.listed(), server.writes)
 
 
@@ -162,11 +169,10 @@ async def test_a_crd_that_changes_meanwhile_keeps_its_versions() -> None:
             server.storage.merge(DEFINITIONS, Key("", NAME), patch)
 
     with pytest.raises(Conflict, match="changed meanwhile"):
-        await migration(server).run(NAME, changing)
+        await migrated(server, changing)
     assert [OLD, NEW] == server.listed()
 
 
 @on_simulated_clock
-async def test_a_crd_that_is_absent_is_not_found() -> None:
-    with pytest.raises(NotFound):
-        await migration(Server()).run(NAME)
+async def test_a_crd_that_is_absent_is_not_due() -> None:
+    assert await migrated(Server()) is None

@@ -181,10 +181,10 @@ class AccessReviews:
         Updates that change neither the spec nor the operator's record of what it has done are not checked:
         other users may label the request.
         """
-        deciding = _deciding(request.new)
+        deciding = _deciding(request.new, request)
         overrides = (deciding[0] or {}).get("deploymentOverrides") if deciding else None
         namespace = overrides.get("namespace") if isinstance(overrides, dict) else None
-        if namespace in (None, "", request.namespace) or deciding == _deciding(request.old):
+        if namespace in (None, "", request.namespace) or deciding == _deciding(request.old, request):
             return ()
         for type_ in (DynamoGraphDeployment, ConfigMap):
             kind = type_.KIND
@@ -201,13 +201,17 @@ class AccessReviews:
         return ()
 
 
-def _deciding(text: Raw | None) -> tuple[Object | None, object] | None:
+def _deciding(text: Raw | None, request: Request) -> tuple[Object | None, object] | None:
     """What decides which objects are created: the spec, and the record of what was done."""
     if text is None:
         return None
     try:
+        if request.is_later:  # there, an annotation has the namespace
+            from dynamo_operator.admission.written import in_v1alpha1
+
+            text = in_v1alpha1(text)
         reviewed = _REVIEWED.decode(text)
-    except UNREADABLE:
+    except (*UNREADABLE, ValueError):  # of conversion
         return None
     annotations = reviewed.metadata.get("annotations") or {}
     return reviewed.spec, annotations.get(labels.REQUEST_RECORD)

@@ -65,16 +65,24 @@ def log_served(earlier: Object, later: Object) -> None:
         _log.info("webhooks are off, so one version is served", version=LATER if served else VERSION)
 
 
-def adopt_stored(client: Client, later: Collection[Kind]) -> None:
-    """Have the client read and write these kinds in v1beta1, and the others in v1alpha1."""
+def adopt_stored(client: Client, later: Collection[Kind]) -> bool:
+    """Have the client read and write these kinds in v1beta1, and the others in v1alpha1.
+
+    Returns whether that is a change.
+    """
     changed = {kind for kind in CONVERTED.values() if _is_later(client, kind) != (kind in later)}
     if not changed:
-        return
+        return False
     # Not imported where v1alpha1 is stored: conversion would be a tenth of the lines of a running operator.
     from dynamo_operator.process.stored_versions import TwoVersions
 
     for kind in changed:
         client.translations[kind] = TwoVersions(kind, is_later=kind in later)
+    return True
+
+
+def log_stored(later: Collection[Kind]) -> None:
+    """Log which kinds are stored in the later version."""
     _log.info("stored in v1beta1", kinds=sorted(map(str, later)))
 
 
@@ -135,4 +143,5 @@ class StoredVersions:
                 later = later - {CONVERTED[name]} | (
                     {CONVERTED[name]} if definition.stored == LATER else set()
                 )
-        adopt_stored(self._client, later)
+        if adopt_stored(self._client, later):
+            log_stored(later)

@@ -9,10 +9,10 @@ import structlog
 from dynamo_operator.process.detection import CONVERTED, is_new_definition
 from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import Client
-from kube_runtime.errors import NotFound, OperatorError
+from kube_runtime.errors import OperatorError
 from kube_runtime.storage import Progress, StorageMigration
 from kube_runtime.times import Backoff, loop_time
-from kube_runtime.types.kinds import CustomResourceDefinition
+from kube_runtime.types.kinds import CustomResourceDefinition, Definition
 
 _RETRIES: Final = Backoff(first_seconds=10.0, limit_seconds=600.0)
 _REPORT_SECONDS: Final = 30.0
@@ -37,8 +37,7 @@ class StoredObjects:
         failures = 0
         while True:
             self._wake.clear()
-            for name in sorted(self._changed):
-                await self._migrate(name)
+            await self._migrate_changed()
             failures = failures + 1 if self._changed else 0
             with suppress(TimeoutError):
                 async with asyncio.timeout(_RETRIES.seconds(failures) if failures else None):
@@ -49,18 +48,24 @@ class StoredObjects:
             self._changed.add(change.new.metadata.name)
             self._wake.set()
 
-    async def _migrate(self, name: str) -> None:
-        started = loop_time()
-        self._changed.discard(name)
+    async def _migrate_changed(self) -> None:
+        names, self._changed = sorted(self._changed), set()
         try:
-            result = await self._migration.run(name, self._report)
-        except NotFound:
-            return  # not installed
+            due = await self._migration.due(names)
+        except OperatorError as error:
+            self._changed.update(names)
+            _log.warning("migration of stored objects failed", definition=names[0], error=str(error))
+            return
+        for definition in due:
+            await self._migrate(definition)
+
+    async def _migrate(self, definition: Definition) -> None:
+        started, name = loop_time(), definition.metadata.name
+        try:
+            result = await self._migration.run(definition, self._report)
         except OperatorError as error:
             self._changed.add(name)
             _log.warning("migration of stored objects failed", definition=name, error=str(error))
-            return
-        if result is None:
             return
         if result.refused:
             self._changed.add(name)

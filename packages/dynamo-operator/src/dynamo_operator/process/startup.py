@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from dynamo_operator.admission.identity import account_of, own_user, subject_of
 from dynamo_operator.component.api import GROUP, VERSION
-from dynamo_operator.process.detection import adopt_stored, later_kinds, log_served, stored_later
+from dynamo_operator.process.detection import adopt_stored, later_kinds, log_served, log_stored, stored_later
 from dynamo_operator.process.observability import health_server
 from dynamo_operator.process.scope import Scope, scope_of
 from dynamo_operator.settings import Settings, listen_address
@@ -53,7 +53,8 @@ async def prepared(client: Client, settings: Settings, authorization: str) -> tu
     """
     earlier = await retried_until_reachable(lambda: require_crds(client))
     later = await retried_until_reachable(lambda: later_kinds(client))
-    adopt_stored(client, stored_later(earlier, later))
+    if adopt_stored(client, stored := stored_later(earlier, later)):
+        log_stored(stored)
     if not settings.webhooks.enabled:
         log_served(earlier, later)
     user = await retried_until_reachable(lambda: _user(client, authorization))

@@ -9,7 +9,7 @@ from dynamo_operator.crds import LATER_RESOURCES
 from dynamoctl.options import Where
 from dynamoctl.target import cluster
 from kube_runtime.commandline import ExitCode
-from kube_runtime.errors import NotFound, visible
+from kube_runtime.errors import visible
 from kube_runtime.storage import Progress, StorageMigration
 
 _EVERY = 100
@@ -24,23 +24,18 @@ async def migrate(where: Where, per_second: float) -> ExitCode:
     code = ExitCode.OK
     async with cluster(where) as at:
         migration = StorageMigration(at.reading.client, per_second)
-        for type_ in LATER_RESOURCES:
-            name = str(type_.KIND)
-            try:
-                result = await migration.run(name, _print_progress)
-            except NotFound:
-                print(f"{name}: not installed")
-                continue
-            if result is None:
-                print(f"{name}: nothing to migrate")
-                continue
+        due = await migration.due(str(type_.KIND) for type_ in LATER_RESOURCES)
+        if not due:
+            print("nothing to migrate")
+        for definition in due:
+            result = await migration.run(definition, _print_progress)
             for error in result.refused:
                 print(visible(f"error: {error}"), file=sys.stderr)
+            outcome = f"{result.done} of {result.total} objects stored in {result.kind.version}"
             if result.refused:
                 code = ExitCode.PROBLEMS
-                print(f"{name}: {len(result.refused)} of {result.total} objects refused; both versions stay")
-            else:
-                print(f"{name}: {result.total} objects stored in {result.kind.version}")
+                outcome += f"; the CRD keeps {', '.join(definition.former)}"
+            print(f"{result.kind}: {outcome}")
     return code
 
 

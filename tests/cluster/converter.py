@@ -14,7 +14,7 @@ from pathlib import Path
 from cluster.conftest import ControlPlane
 from dynamo_operator.admission.definitions import CONVERTED
 from dynamo_operator.crds import custom_resource_definitions
-from dynamo_operator.versions.review import Conversion, conversion_in
+from dynamo_operator.versions.review import Conversion, Converter, conversion_in
 from kube_runtime.crd import ConversionWebhook
 from kube_runtime.tls import new_authority
 from kube_runtime.types.meta import Object
@@ -26,7 +26,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer a ConversionReview."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        conversion = Conversion(conversion_in(body))
+        conversion = Conversion(conversion_in(body), Converter())
         while (answer := conversion.answer()) is None:
             pass
         self.send_response(200)

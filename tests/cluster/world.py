@@ -174,6 +174,11 @@ class World:
         path = path_of(kind, self.namespace, name, subresource)
         return self._request("PATCH", path, patch, "application/merge-patch+json")
 
+    def replace(self, kind: Kind, body: Object) -> Object:
+        """Write a whole object, as it was read; return it."""
+        path = path_of(kind, self.namespace, body["metadata"]["name"])
+        return self._request("PUT", path, body, "application/json")
+
     def delete(self, kind: Kind, name: str, propagation: str = "Background") -> None:
         """Request the deletion, without waiting for it."""
         body = {"propagationPolicy": propagation}

@@ -28,7 +28,7 @@ from devcluster.layout import free_ports
 from dynamo_operator import labels
 from dynamo_operator.admission.definitions import CONVERTED
 from dynamo_operator.crds import custom_resource_definitions
-from dynamo_operator.shared.cluster import GROVE, PodCliqueSet
+from dynamo_operator.shared.cluster import GROVE, LeaderWorkerSet, PodCliqueSet, PodGroup
 from kube_runtime.crd import ConversionWebhook
 from kube_runtime.types.kinds import CustomResourceDefinition, Deployment
 from kube_runtime.types.meta import Kind, Object
@@ -39,6 +39,12 @@ pytestmark = pytest.mark.cluster
 DEFINITION = CustomResourceDefinition.KIND
 NAMES = [str(type_.KIND) for type_ in CONVERTED]
 OF_VERSION = {"v1alpha1": (GRAPH, COMPONENT), "v1beta1": (newer.GRAPH, newer.COMPONENT)}
+OF_MODE: Mapping[str, tuple[Kind, tuple[str, ...], tuple[Kind, ...]]] = {
+    "none": (Deployment.KIND, (), ()),
+    "lws": (LeaderWorkerSet.KIND, ("lws", "podgroup"), (LeaderWorkerSet.KIND, PodGroup.KIND)),
+    "grove": (PodCliqueSet.KIND, ("grove",), GROVE.kinds),
+}
+"""The kind of the workloads, and the CRDs with their kinds; without controllers of these there are no pods."""
 WRITTEN = "example.com/written-in-"
 
 
@@ -161,13 +167,20 @@ class State:
     @classmethod
     def of(cls, world: World, kind: Kind, name: str) -> "State":
         workloads = [*world.list(Deployment.KIND)]
-        with suppress(Refused):
-            workloads += world.list(PodCliqueSet.KIND)
+        for workload in (LeaderWorkerSet.KIND, PodCliqueSet.KIND):
+            with suppress(Refused):  # not installed
+                workloads += world.list(workload)
         return cls(
             {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.list(PODS)},
-            {body["metadata"]["name"]: _without_empty(body["spec"]["template"]) for body in workloads},
+            {body["metadata"]["uid"]: _without_empty(_of_pods(body["spec"])) for body in workloads},
             world.read(kind, name)["spec"],
         )
+
+
+def _of_pods(spec: Object) -> Object:
+    """What pods are made from: templates and their number."""
+    names = ("replicas", "template", "leaderWorkerTemplate")
+    return {name: spec[name] for name in names if name in spec}
 
 
 def _without_empty(value: Any) -> Any:
@@ -199,16 +212,20 @@ def converts(world: World) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("mode", "pods"), [("none", 3), ("grove", 0)], ids=["components", "grove"])
+@pytest.mark.parametrize(
+    ("mode", "case", "pods"),
+    [("none", "disagg-vllm", 3), ("lws", "multinode-scale-down", 0), ("grove", "disagg-vllm", 0)],
+    ids=["components", "groups", "grove"],
+)
 def test_from_the_1x_line_with_either_version_stored(
-    served: Cluster, world: World, install: Install, mode: str, pods: int
+    served: Cluster, world: World, install: Install, mode: str, case: str, pods: int
 ) -> None:
     with ExitStack() as stack:
-        workload = Deployment.KIND if mode == "none" else PodCliqueSet.KIND
-        if mode == "grove":
-            stack.enter_context(installed(served.control_plane, ("grove",), GROVE.kinds))
+        workload, crds, others = OF_MODE[mode]
+        if crds:
+            stack.enter_context(installed(served.control_plane, crds, others))
         served.serves("v1beta1", "v1alpha1")
-        newer.NewerGoOperator(served.control_plane, world, newer.case_of("disagg-vllm"), mode).has_run()
+        newer.NewerGoOperator(served.control_plane, world, newer.case_of(case), mode).has_run()
         pods_run(world, pods)
         before = State.of(world, newer.GRAPH, "g")
         recorded = world.read(newer.GRAPH, "g")["metadata"]["annotations"]
@@ -217,7 +234,7 @@ def test_from_the_1x_line_with_either_version_stored(
         world.until(lambda: converts(world))
         client = Client(world, "g", ("v1alpha1", "v1beta1"))
         with client.writing():
-            children = (workload, SERVICE, *((newer.COMPONENT,) if mode == "none" else ()))
+            children = (workload, SERVICE, *((newer.COMPONENT,) if mode != "grove" else ()))
             world.until(lambda: is_taken_over(world, *children))
             client.has_written()
             assert before == State.of(world, newer.GRAPH, "g")
@@ -237,7 +254,7 @@ def test_from_the_1x_line_with_either_version_stored(
 
 
 def _is_settled(world: World, mode: str) -> bool:
-    return mode == "grove" or is_ready(world.read(newer.GRAPH, "g"))
+    return mode != "none" or is_ready(world.read(newer.GRAPH, "g"))
 
 
 def test_from_the_0_9_line_with_v1beta1_stored(served: Cluster, world: World, install: Install) -> None:

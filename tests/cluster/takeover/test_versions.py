@@ -44,7 +44,7 @@ OF_MODE: Mapping[str, tuple[Kind, tuple[str, ...], tuple[Kind, ...]]] = {
     "lws": (LeaderWorkerSet.KIND, ("lws", "podgroup"), (LeaderWorkerSet.KIND, PodGroup.KIND)),
     "grove": (PodCliqueSet.KIND, ("grove",), GROVE.kinds),
 }
-"""The kind of the workloads, and the CRDs with their kinds; without controllers of these there are no pods."""
+"""The kind of the workloads, and CRDs of others with their kinds, whose controllers do not run."""
 WRITTEN = "example.com/written-in-"
 
 

@@ -10,7 +10,7 @@ from statistics import median
 
 import msgspec
 
-from bench import foreign, legacy, memory, micro, models, page, reviews, soak
+from bench import foreign, legacy, memory, micro, models, page, reviews, soak, versions
 from bench.plane import plane
 from bench.scale import Figures, measured, measured_bare, measured_floor
 
@@ -22,6 +22,7 @@ SCENARIOS = {
     "foreign": "CPU and memory that other people's objects cost",
     "legacy": "a service of a DynamoDeployment, beside one of a graph",
     "scale": "graphs from creation to ready, changes, idle, a restart; beside the floor",
+    "versions": "what v1beta1 costs: graphs stored in it, lists through conversion",
     "soak": "growth of memory while graphs are created and deleted (not in the default)",
 }
 DEFAULT = tuple(name for name in SCENARIOS if name != "soak")
@@ -44,6 +45,8 @@ def main() -> None:
                 foreign.main(options.foreign)
             case "legacy":
                 legacy.main()
+            case "versions":
+                versions.main(options.graphs[:1], options.rounds[0])
             case "scale":
                 runs = zip(options.graphs, cycle(options.rounds), strict=False)
                 results = [scale(graphs, rounds) for graphs, rounds in runs]

@@ -82,7 +82,7 @@ async def measured(plane: Plane, graphs: int) -> tuple[Figures, Statuses]:
             await running.ready()
             await asyncio.sleep(2)
             figures.start_mib = running.process.resident_mib()
-            await _creation(plane, running, user, figures)
+            await creation(plane, running, user, figures)
             template = await statuses_of(user.client, "g0")
             await _changes(plane, running, user, figures)
             await _idle(plane, running, figures)
@@ -92,7 +92,8 @@ async def measured(plane: Plane, graphs: int) -> tuple[Figures, Statuses]:
     return figures, template
 
 
-async def _creation(plane: Plane, running: Operator, user: User, figures: Figures) -> None:
+async def creation(plane: Plane, running: Operator, user: User, figures: Figures) -> None:
+    """Create the graphs, and measure until all of them are successful and the operator is idle."""
     server = plane.process("kube-apiserver")
     since, started = now(), monotonic()
     cpu, server_cpu = running.process.cpu_seconds(), server.cpu_seconds()

@@ -1,7 +1,7 @@
 """The generated files of the charts: the CRDs and the list of permissions."""
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from dynamo_graphs.output import write_yaml
@@ -21,49 +21,61 @@ def files() -> dict[Path, str]:
 
 
 def _definitions() -> Iterable[tuple[Path, str]]:
-    both = custom_resource_definitions(ConversionWebhook(*_SERVICE))
+    webhook = ConversionWebhook("service-namespace", "service-name", ca_bundle="ca")
+    both = custom_resource_definitions(webhook, warns=True)
     for definition, with_both in zip(custom_resource_definitions(), both, strict=True):
-        yield _template(definition), _choosing(_plain(definition), _plain(with_both))
+        is_one = "conversion" not in with_both["spec"]
+        yield _template(definition), _plain(definition) if is_one else _choosing(with_both)
     for definition in map(custom_resource_definition, LEGACY):
         text = f"{{{{- if .Values.legacyKinds.enabled }}}}\n{_plain(definition)}{{{{- end }}}}\n"
         yield _template(definition), text
 
 
-_SERVICE = ("service-namespace", "service-name")
-_CONDITION = "  {{- if .Values.conversion.enabled }}"
-_STORED = ".Values.conversion.storedVersion"
-_CHOSEN = {
-    ("v1alpha1", "    storage: false"): (
-        f'    storage: {{{{ or (not .Values.conversion.enabled) (eq "v1alpha1" {_STORED}) }}}}'
+_END = "{{- end }}"
+_BOTH = "{{- if .Values.conversion.enabled }}"
+_CHOSEN: Mapping[str, tuple[str, ...]] = {
+    "    helm.sh/resource-policy: keep": (
+        "    helm.sh/resource-policy: keep",
+        "    {{- with and .Values.conversion.enabled .Values.conversion.injectCaFrom }}",
+        "    cert-manager.io/inject-ca-from: {{ . | quote }}",
+        f"    {_END}",
     ),
-    ("v1beta1", "    storage: true"): f'    storage: {{{{ eq "v1beta1" {_STORED} }}}}',
-    ("v1beta1", f"          namespace: {_SERVICE[0]}"): (
-        "          namespace: {{ default .Release.Namespace .Values.conversion.service.namespace }}"
+    "    deprecated: true": (
+        "    {{- if and .Values.conversion.enabled .Values.conversion.deprecationWarning }}",
+        "    deprecated: true",
     ),
-    ("v1beta1", f"          name: {_SERVICE[1]}"): "          name: {{ .Values.conversion.service.name }}",
+    "  conversion:": (f"  {_END}", f"  {_BOTH}", "  conversion:"),
+    "          namespace: service-namespace": (
+        "          namespace: {{ .Values.conversion.service.namespace }}",
+    ),
+    "          name: service-name": ("          name: {{ .Values.conversion.service.name }}",),
+    "        caBundle: ca": (
+        "        {{- with .Values.conversion.caBundle }}",
+        "        caBundle: {{ . | quote }}",
+        f"        {_END}",
+    ),
 }
-"""What values decide, by the version and the line."""
+"""What values decide, by the line of the CRD."""
+_DEPRECATION = "    deprecationWarning: "
+_VERSION = "  - name: v1"
+_STORAGE = "    storage: "
 
 
-# Schemas have thousands of lines, and a Helm release has a limit of bytes: so the lines of a second version,
-# and of the conversion, are added to those of the first.
-def _choosing(plain: str, both: str) -> str:
-    """The template of a kind that serves what its values say."""
-    if plain == both:
-        return plain
-    text, version, is_optional = [], "", False
-    known = set(plain.splitlines())
-    for line in both.splitlines():
-        if line.startswith("  - name: v1"):
+# Schemas have thousands of lines, and a Helm release has a limit of bytes: so each version is there once.
+def _choosing(definition: Object) -> str:
+    """The template of a kind with two versions, which serves what its values say."""
+    name = definition["metadata"]["name"]
+    text, version = [f'{{{{- $stored := include "dynamo-crds.stored" (list . "{name}") }}}}'], ""
+    for line in _plain(definition).splitlines():
+        if line.startswith(_VERSION):
+            text += [f"  {_END}"] if version else []
             version = line.rpartition(" ")[2]
-        if line.startswith(("  - name: v1", "  conversion:", "    deprecat")) and line not in known:
-            text += [] if is_optional else [_CONDITION]
-            is_optional = True
-        elif is_optional and version == "v1alpha1" and line in known:
-            text.append("  {{- end }}")
-            is_optional = False
-        text.append(_CHOSEN.get((version, line), line))
-    return "\n".join([*text, *(["  {{- end }}"] if is_optional else []), ""])
+            text.append(f'  {{{{- if or .Values.conversion.enabled (eq $stored "{version}") }}}}')
+        stored = (f'{_STORAGE}{{{{ eq $stored "{version}" }}}}',)
+        text += stored if line.startswith(_STORAGE) else _CHOSEN.get(line, (line,))
+        if line.startswith(_DEPRECATION):
+            text.append(f"    {_END}")
+    return "\n".join([*text, f"  {_END}", ""])
 
 
 def _template(definition: Object) -> Path:

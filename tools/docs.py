@@ -86,7 +86,7 @@ def main() -> None:
         if old:
             raise SystemExit(f"not up to date, run `make docs`: {' '.join(old)}")
         return
-    for template in (charts.CHARTS / "dynamo-crds/templates").iterdir():
+    for template in (charts.CHARTS / "dynamo-crds/templates").glob("*.yaml"):
         if template not in texts:
             template.unlink()
     for path, text in texts.items():

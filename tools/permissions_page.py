@@ -18,7 +18,8 @@ runs the operator with a ServiceAccount that has exactly these permissions. It c
 A rule with a feature exists only if the feature is enabled: `grove`, `kai`, `leaderWorkerSet`, `istio` and
 `inferencePool` unless `optionalApis` in the values withholds them, `webhooks` by `webhook.enabled`,
 `ownCertificate` if neither cert-manager nor you issue the webhook certificate, `ownBundle` if the operator
-writes the `caBundle`, `conversion` if it also writes that of CRDs (`webhook.conversion.enabled`),
+writes the `caBundle`, `conversion` if it also writes that of CRDs (`webhook.conversion.enabled`, without
+`webhook.clientCA`), `migration` if it rewrites stored objects (`webhook.conversion.migration`),
 `metricsCertificate` and `metricsReview` by `metricsService.secure` and `metricsService.access`, `sshKeys`
 unless `dynamo.mpiRun.secretName` is empty, `legacyKinds` by `legacyKinds.enabled`.
 `clusterWide` and `restricted` are the two modes.

@@ -10,7 +10,7 @@ import yaml
 from dynamo_legacy.api import RESOURCES as LEGACY
 from dynamo_legacy.settings import IGNORED, LegacySettings
 from dynamo_legacy.settings import rows as legacy_rows
-from dynamo_operator.crds import RESOURCES
+from dynamo_operator.crds import LATER_RESOURCES, RESOURCES
 from kube_runtime.crd import Definition, Field, IntOrText
 from kube_runtime.schema import (
     SHAPES,
@@ -35,22 +35,37 @@ OUR_OWN = {"ExtraPodSpec": "PodSpec with `mainContainer`"}
 
 def pages() -> dict[str, str]:
     """The content of every page by its file name."""
-    by_name = {f"{resource.KIND.name.lower()}.md": page(resource) for resource in RESOURCES}
+    by_name = {file_name(resource): page(resource) for resource in (*LATER_RESOURCES, *RESOURCES)}
     return {"README.md": index(), **by_name, "legacy.md": legacy()}
+
+
+def file_name(resource: type[Resource]) -> str:
+    """The file of the page of a kind, with its version if that is not the first one."""
+    is_later = resource in LATER_RESOURCES
+    return f"{resource.KIND.name.lower()}{f'-{resource.KIND.version}' if is_later else ''}.md"
+
+
+def versions(name: str) -> str:
+    """Links to the pages of a kind by its name, the newest version first."""
+    kinds = (resource for resource in (*LATER_RESOURCES, *RESOURCES) if resource.KIND.name == name)
+    return ", ".join(f"[`{kind.KIND.version}`]({file_name(kind)})" for kind in kinds)
 
 
 def index() -> str:
     """The page that lists the kinds."""
     rows = [
         (
-            f"[{resource.KIND.name}]({resource.KIND.name.lower()}.md)",
+            resource.KIND.name,
+            versions(resource.KIND.name),
             ", ".join(f"`{name}`" for name in definition_of(resource).short_names),
             summary(resource),
         )
         for resource in RESOURCES
     ]
-    group = RESOURCES[0].KIND.api_version
-    intro = f"Every kind below belongs to `{group}` and lives in a namespace."
+    intro = (
+        f"Every kind below belongs to `{RESOURCES[0].KIND.group}` and lives in a namespace. New manifests "
+        "are of the first version; the operator [converts](../v1beta1.md) between both."
+    )
     return "\n".join(
         [
             HEAD,
@@ -58,7 +73,7 @@ def index() -> str:
             "",
             f"{intro} `kubectl explain dgd.spec` shows the same texts.",
             "",
-            *table(("Kind", "Short names", "What it is"), rows),
+            *table(("Kind", "Versions", "Short names", "What it is"), rows),
             "",
         ]
     )
@@ -99,7 +114,8 @@ def legacy() -> str:
 def page(resource: type[Resource]) -> str:
     """The page of one kind: how to list it, then one table for each type."""
     definition = definition_of(resource)
-    lines = [HEAD, f"# {resource.KIND.name}", "", summary(resource), ""]
+    title = f"# {resource.KIND.name}{' in v1beta1' if resource in LATER_RESOURCES else ''}"
+    lines = [HEAD, title, "", summary(resource), ""]
     lines += facts(resource, definition)
     for struct in reachable(resource):
         lines += section(struct, title="The object" if struct is resource else name_of(struct))
@@ -112,6 +128,7 @@ def facts(resource: type[Resource], definition: Definition) -> list[str]:
     columns = (f"{column.name} (`{escaped(column.path)}`)" for column in definition.columns)
     rows = (
         ("`apiVersion`", f"`{resource.KIND.api_version}`"),
+        ("Versions", versions(resource.KIND.name)),
         ("Plural", f"`{resource.KIND.plural}`"),
         ("Short names", ", ".join(f"`{name}`" for name in definition.short_names)),
         ("Subresources", ", ".join(subresources) or "none"),

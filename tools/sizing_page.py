@@ -33,7 +33,7 @@ def page() -> str:
         engine="formulas",
     )
     with redirect_stdout(StringIO()) as printed:
-        print_profile(options, "table", plot=None, report=None)
+        print_profile(options, "table", "", plot=None, report=None)
     table = printed.getvalue().split("\n\n")[1]
     text, count = re.subn(
         r"(?<=```text\n)CHOICE .*?(?=\n```)",

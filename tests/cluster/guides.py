@@ -7,6 +7,9 @@ from typing import Any
 
 import yaml
 
+from dynamo_graphs.versions import has_versions, in_version, with_target
+from kube_runtime.types.meta import Object
+
 _BLOCK = re.compile(r"```(yaml|console)\n(.*?)```", re.DOTALL)
 
 
@@ -17,8 +20,21 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 
 def manifests(page: str) -> list[Any]:
+    """In v1alpha1, which every API server of a test serves."""
+    return [in_v1alpha1(document) for document in written(page)]
+
+
+def written(page: str) -> list[Any]:
+    """The manifests as the page has them."""
     texts = (text for language, text in blocks(page) if language == "yaml")
     return [document for text in texts for document in yaml.safe_load_all(text)]
+
+
+def in_v1alpha1(document: Object) -> Object:
+    """What `dynamoctl convert --to v1alpha1` makes of a document."""
+    if has_versions(document):
+        return in_version(document, "v1alpha1")
+    return with_target(document, "v1alpha1")
 
 
 def command(line: str) -> list[str]:

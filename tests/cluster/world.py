@@ -174,10 +174,10 @@ class World:
         path = path_of(kind, self.namespace, name, subresource)
         return self._request("PATCH", path, patch, "application/merge-patch+json")
 
-    def replace(self, kind: Kind, body: Object) -> Object:
-        """Write a whole object, as it was read; return it."""
-        path = path_of(kind, self.namespace, body["metadata"]["name"])
-        return self._request("PUT", path, body, "application/json")
+    def json_patch(self, kind: Kind, name: str, operations: object) -> Object:
+        """Apply a JSON patch; return the object."""
+        path = path_of(kind, self.namespace, name)
+        return self._request("PATCH", path, operations, "application/json-patch+json")
 
     def delete(self, kind: Kind, name: str, propagation: str = "Background") -> None:
         """Request the deletion, without waiting for it."""
@@ -237,7 +237,7 @@ class World:
             pause = min(1.2 * pause, 0.25)  # each poll costs the API server a request
         return value
 
-    def _request(self, method: str, path: str, body: Object | None = None, content_type: str = "") -> Object:
+    def _request(self, method: str, path: str, body: object = None, content_type: str = "") -> Object:
         with self._answer(method, path, body, content_type) as answer:
             result: Object = json.loads(answer.read())
             return result
@@ -250,7 +250,7 @@ class World:
 
     @contextmanager
     def _answer(
-        self, method: str, path: str, body: Object | None = None, content_type: str = ""
+        self, method: str, path: str, body: object = None, content_type: str = ""
     ) -> Iterator[HTTPResponse]:
         idle = _IDLE[self.server, self.tls]
         connection = _usable(idle) or self._connection()

@@ -33,7 +33,9 @@ _ZEROS = {"divisor": ("0", 0), "metricsStalenessThreshold": ("0s",), "size": ("0
 """Values that the Go types write for an absent field."""
 _VALUE_TYPED = frozenset(
     (
-        *("created", "enabled", "ready"),
+        *("created", "disabled", "enabled", "forceScalingGroup", "globalDynamoNamespace", "ready"),
+        *("useAsCompilationCache", "useMocker", "useVirtualService"),
+        *("initialDelaySeconds", "periodSeconds", "successThreshold", "timeoutSeconds"),
         *("chapAuthDiscovery", "chapAuthSession", "hostIPC", "hostNetwork", "hostPID", "readOnly"),
         *("sslEnabled", "stdin", "stdinOnce", "tty"),
         *("failureThreshold", "hostPort", "maxReplicas", "minReplicas", "nodeCount"),

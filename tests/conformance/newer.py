@@ -5,6 +5,7 @@ of pods differ between the lines.
 """
 
 import argparse
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -211,7 +212,7 @@ def names(case: NewerCase, mode: str, number: int) -> Iterator[Difference]:
         expanded(_placed(document, case), FACTS[mode], settings_of(MODES[mode])) for document in documents
     ]
     given = {_name(document) for document in case.inputs[0]}
-    theirs = {_plain_name(each, recorded) for each in recorded.objects} - given
+    theirs = {*revisions_left_out([_name(each) for each in recorded.objects], recorded)} - given
     ours = {_name(each) for expansion in expansions for each in expansion.objects} - given
     for name in sorted(theirs ^ ours):
         yield Difference(name, "", *((name, ABSENT) if name in theirs else (ABSENT, name)))
@@ -221,13 +222,17 @@ def _name(body: Object) -> str:
     return f"{body.get('kind')}/{(body.get('metadata') or {}).get('name')}"
 
 
-def _plain_name(body: Object, recorded: Recorded) -> str:
-    """The name without the hash of the workers' revision."""
-    name = _name(body)
-    for each in recorded.objects:
-        if digest := (each["metadata"].get("labels") or {}).get("nvidia.com/dynamo-worker-hash"):
-            name = name.replace(f"-{digest}", "")
-    return name
+def revisions_left_out(value: Any, recorded: Recorded) -> Any:
+    """The value with names as they are without the hash of the workers' revision."""
+    digests = {
+        digest
+        for body in recorded.objects
+        if (digest := (body["metadata"].get("labels") or {}).get("nvidia.com/dynamo-worker-hash"))
+    }
+    text = json.dumps(value)
+    for digest in sorted(digests):
+        text = text.replace(f"-{digest}", "")
+    return json.loads(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from conformance.newer_recordings import SOURCES, NewerCase, newer_cases
 from conformance.takeover import TYPES, cache_of, identified, in_other_order, settings_of
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.process.stored_versions import StoredInV1beta1
+from dynamo_operator.process.stored_versions import TwoVersions
 from dynamo_operator.shared.cluster import PodCliqueSet
 from dynamo_operator.takeover.plan import Origin
 from dynamo_operator.versions.conversion import convert
@@ -57,7 +57,7 @@ def _read(body: Object, namespace: str, stored: Version, edit: Mapping[str, Any]
     document = {**body, "metadata": {**metadata, "generation": generation}}
     if stored == "v1beta1":
         kind = TWO_VERSIONS[body["kind"]].KIND
-        read: Object = msgspec.json.decode(StoredInV1beta1(kind).read(msgspec.json.encode(document)))
+        read: Object = msgspec.json.decode(TwoVersions(kind).read(msgspec.json.encode(document)))
     else:
         read = convert(document, "nvidia.com/v1alpha1")
     if edit and body["kind"] == DynamoGraphDeployment.KIND.name:

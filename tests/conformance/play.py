@@ -162,9 +162,12 @@ def _sound(operator: OperatorProcess) -> None:
 
 
 @contextmanager
-def cluster(mode: Mode, folder: Path) -> Iterator[tuple[Instance, World]]:
-    """A control plane with what is installed in a mode, and all of it as its administrator sees it."""
-    file = definitions(folder, *(LEGACY_RESOURCES if mode.is_legacy else ()))
+def cluster(mode: Mode, folder: Path, crds: Path | None = None) -> Iterator[tuple[Instance, World]]:
+    """A control plane with what is installed in a mode, and all of it as its administrator sees it.
+
+    `crds` is a file with our CRDs, if they are not those with one version.
+    """
+    file = crds or definitions(folder, *(LEGACY_RESOURCES if mode.is_legacy else ()))
     instance = Instance(f"conformance-{mode.name}", folder)
     try:
         instance.up(crds=mode.crds, crd_files=[file])
@@ -262,6 +265,11 @@ def _played(world: World, case: Case, stage: int) -> list[str]:
         within_seconds=_SETTLING_SECONDS,
     )
     return errors
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of a document, in the version of the recordings of v0.9."""
+    return _PLURALS[name]
 
 
 def _apply(world: World, documents: Sequence[Object]) -> list[str]:

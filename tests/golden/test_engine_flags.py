@@ -128,7 +128,7 @@ def library_graphs() -> Iterator[Object]:
     ):
         graph = Graph("g", namespace="n").frontend(routing="kv", backend=backend)
         graph = graph.worker(model="m", role=role, backend=backend, lora=lora, gpus=gpus, nodes=nodes)
-        yield graph.planner(backend=backend).to_dict()
+        yield graph.planner(backend=backend).to_dict("v1alpha1")
 
 
 def profiler_graphs() -> Iterator[Object]:

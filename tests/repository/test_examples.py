@@ -8,7 +8,7 @@ import yaml
 from lupa import LuaRuntime
 
 from dynamo_graphs.offline import expanded
-from dynamo_graphs.versions import in_version
+from dynamo_graphs.versions import Version, in_version, notes_of
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamoctl.authoring.manifest import read_manifests
@@ -17,7 +17,7 @@ from kube_runtime.types.meta import Object
 FOLDER = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(
     each
-    for folder in (FOLDER, FOLDER / "tasks")
+    for folder in (FOLDER, FOLDER / "tasks", FOLDER / "v1alpha1")
     for each in folder.glob("*.yaml")
     if not each.stem.startswith("request-")
 )
@@ -41,13 +41,23 @@ def test_an_example_renders_and_what_is_beside_its_graph_refers_to_it(example: P
     expansion = expanded(document, WITH_OTHERS, CHART)
     assert () == expansion.problems
     workloads = [each for each in expansion.objects if each["kind"] in WORKLOADS]
-    assert len(document["spec"]["services"]) == len(workloads)
+    assert len(in_version(document, "v1alpha1")["spec"]["services"]) == len(workloads)
+    version = "v1alpha1" if example.parent.name == "v1alpha1" else "v1beta1"
+    assert f"nvidia.com/{version}" == document["apiVersion"]
+    assert not notes_of(document)
     made = {(each["kind"], each["metadata"]["name"]) for each in expansion.objects}
     for each in documents(example):
         match each["kind"]:
             case "HorizontalPodAutoscaler" | "ScaledObject":
                 target = each["spec"]["scaleTargetRef"]
                 assert (target["kind"], target["name"]) in made
+                assert document["apiVersion"] == target["apiVersion"]
+            case "Ingress":
+                (rule,) = each["spec"]["rules"]
+                (path,) = rule["http"]["paths"]
+                assert ("Service", path["backend"]["service"]["name"]) in made
+            case "PersistentVolumeClaim":
+                assert f"claimName: {each['metadata']['name']}" in yaml.safe_dump([*expansion.objects])
             case "HTTPRoute":
                 (rule,) = each["spec"]["rules"]
                 assert {(to["kind"], to["name"]) for to in rule["backendRefs"]} <= made
@@ -59,15 +69,18 @@ def test_an_example_renders_and_what_is_beside_its_graph_refers_to_it(example: P
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_creates_the_same_in_v1beta1_and_on_the_way_back(example: Path) -> None:
+def test_an_example_creates_the_same_in_the_other_version_and_on_the_way_back(example: Path) -> None:
     (document,) = (each for each in documents(example) if each["kind"] == GRAPH)
-    later = in_version(document, "v1beta1")
+    versions: tuple[Version, ...] = ("v1beta1", "v1alpha1", "v1beta1")
+    written = [document]
+    for version in versions:
+        written.append(in_version(written[-1], version))
     created = [
         [body for body in expanded(each, WITH_OTHERS, CHART).objects if body["kind"] != COMPONENT]
-        for each in (document, later, in_version(later, "v1alpha1"))
+        for each in written
     ]
     assert created[0]
-    assert created[0] == created[1] == created[2]
+    assert all(created[0] == objects for objects in created)
 
 
 def applied(state: str, reason: str, status: str = "False", observed: int = 2) -> Object:

@@ -30,7 +30,8 @@ SHOWN = [
 """Pages whose examples are tried here. Those of other pages have a test of their own."""
 COMMAND = re.compile(r"^ *(?:[$#] )?(?:\.venv/bin/)?dynamoctl (\S.*)$", re.MULTILINE)
 FENCE = re.compile(r"^ *```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-GRAPH_HEAD = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment"}
+GRAPH_HEAD = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment"}
+WORKER = {"name": "Worker"}
 CONTAINER = {
     "image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.0",
     "command": ["python3", "-m", "dynamo.vllm"],
@@ -47,18 +48,25 @@ def fenced(language: str) -> Iterator[tuple[str, str]]:
 
 def a_graph(part: Object) -> Object | None:
     """The graph around a part of one; None if it is a part of something else."""
-    if "services" in part:
+    if "env" in part:
+        container = {"name": "main", **part}
+        part = {"components": [{"name": "Worker", "podTemplate": {"spec": {"containers": [container]}}}]}
+    if "components" in part:
         part = {"spec": part}
-    if "envs" in part:
-        part = {"spec": {"services": {"Worker": part}}}
     if not part.keys() <= {"metadata", "spec"}:
         return None
-    services = part.get("spec", {}).get("services", {"Worker": {}})
-    for service in services.values():
-        service.setdefault("componentType", "worker")
-        service.setdefault("extraPodSpec", {"mainContainer": CONTAINER})
+    components = [whole(component) for component in part.get("spec", {}).get("components", [WORKER])]
     metadata = {"name": "chat", **part.get("metadata", {})}
-    return {**GRAPH_HEAD, "metadata": metadata, "spec": {**part.get("spec", {}), "services": services}}
+    return {**GRAPH_HEAD, "metadata": metadata, "spec": {**part.get("spec", {}), "components": components}}
+
+
+def whole(component: Object) -> Object:
+    """The component with a type, and with a container that runs an engine."""
+    template: Object = component.get("podTemplate", {})
+    pod: Object = template.get("spec", {})
+    containers = [{**CONTAINER, **container} for container in pod.get("containers", [{"name": "main"}])]
+    template = {**template, "spec": {**pod, "containers": containers}}
+    return {"type": "worker", **component, "podTemplate": template}
 
 
 @pytest.mark.parametrize(("page", "text"), list(fenced("yaml")))

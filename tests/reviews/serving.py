@@ -49,6 +49,7 @@ class Running:
     registry: CollectorRegistry
     http: aiohttp.ClientSession
     task: asyncio.Task[None]
+    authorities: bytes
 
     async def post(self, path: str, body: bytes, content_type: str = "application/json") -> tuple[int, bytes]:
         """Status and body of the answer."""
@@ -95,7 +96,7 @@ async def running(
     connector = aiohttp.TCPConnector(ssl=trust)
     try:
         async with aiohttp.ClientSession(base, connector=connector) as http:
-            yield Running(server, certificate, registry, http, task)
+            yield Running(server, certificate, registry, http, task, stored.authorities)
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):

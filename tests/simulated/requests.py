@@ -6,7 +6,7 @@ from typing import Any
 
 from dynamo_operator import labels, names
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.process.stored_versions import translations
+from dynamo_operator.process.stored_versions import TwoVersions
 from dynamo_operator.requests import hardware
 from dynamo_operator.requests.api import (
     COPIER,
@@ -53,6 +53,7 @@ _TYPES = (
     *(Job, JobPod, Output, PersistentVolumeClaim),
 )
 _SETTINGS = RenderSettings()
+_COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
 
 
 def request_controller(
@@ -119,15 +120,15 @@ class WrittenLater(RequestWorld):
     def __init__(self, spec: Object, settings: RenderSettings, *, is_stored_later: bool = True) -> None:
         super().__init__(settings)
         kinds = (DynamoGraphDeploymentRequest.KIND, DynamoGraphDeployment.KIND)
-        stored = translations(kinds)
+        stored = {kind: TwoVersions(kind, is_later=is_stored_later) for kind in kinds}
+        later = TwoVersions(kinds[0]).stored
         write = {"apiVersion": LATER, "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:spec": {"f:model": {}}}}
         metadata = {**REQUEST._asdict(), "managedFields": [write]}
         defaults = {"backend": "auto", "searchStrategy": "rapid", "autoApply": True}
-        request = stored[kinds[0]].stored.manifest(metadata, spec={**defaults, **spec})
-        if is_stored_later:
-            self.client.translations = stored
-            self.request_kind = stored[kinds[0]].stored
-        else:
+        request = later.manifest(metadata, spec={**defaults, **spec})
+        self.client.translations = {**stored}
+        self.request_kind = stored[kinds[0]].stored
+        if not is_stored_later:
             request = convert(request, self.request_kind.api_version)
         self.server.storage.create(path_of(self.request_kind), request)
 
@@ -156,10 +157,22 @@ class WrittenLater(RequestWorld):
         """The graph of the request."""
         return await self.client.get(DynamoGraphDeployment, REQUEST)
 
-    async def graph_is(self, state: str) -> None:
-        """Report a state of the graph."""
+    async def graph_is(self, state: str, **replicas: int) -> None:
+        """Report a state of the graph, and the replicas of its services, which are available."""
         await self._watched(DynamoGraphDeployment, REQUEST)
-        self.server.storage.merge(self._graphs, REQUEST, {"status": {"state": state}}, "status")
+        is_later = self.request_kind != DynamoGraphDeploymentRequest.KIND
+        names_of: str = "componentNames" if is_later else "componentName"
+        counts = {
+            name: {
+                "componentKind": "Deployment",
+                names_of: [name] if is_later else name,
+                **dict.fromkeys(_COUNTS, count),
+            }
+            for name, count in replicas.items()
+        }
+        in_version = "components" if is_later else "services"
+        status = {"state": state, in_version: counts}
+        self.server.storage.merge(self._graphs, REQUEST, {"status": status}, "status")
         await self._watched(DynamoGraphDeployment, REQUEST)
 
     async def graph_is_gone(self) -> None:

@@ -36,14 +36,19 @@ class Target:
         parts = path.strip("/").split("/")
         root, rest = (parts[:2], parts[2:]) if parts[0] == "api" else (parts[:3], parts[3:])
         namespace = ""
-        if rest[0] == "namespaces" and len(rest) > 2:
+        if len(rest) > 2 and rest[0] == "namespaces":
             namespace, rest = rest[1], rest[2:]
-        plural, name, subresource = (*rest, "", "")[:3]
+        plural, name, subresource = (*rest, "", "", "")[:3]
         return cls("/".join(("", *root, plural)), namespace, name, subresource)
 
     @property
     def key(self) -> Key:
         return Key(self.namespace, self.name)
+
+    @property
+    def is_version(self) -> bool:
+        """Whether it is a version of an API, whose kinds a client asks for: none is listed."""
+        return self.collection.endswith("/")
 
 
 @dataclass
@@ -60,6 +65,7 @@ class Fault:
     is_watch: bool | None = None
     after: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
+    message: str = ""
 
     def matches(self, request: Request) -> bool:
         is_watch = "watch" in request.query
@@ -256,6 +262,8 @@ class Server:
         body: Any = msgspec.json.decode(request.body) if request.body else None
         if request.method != "GET" and (refusal := self.refuse(request, target)):
             return _answer(refusal["code"], refusal)
+        if target.is_version:
+            raise Refused(404, "NotFound", "the server could not find the requested resource")
         if request.method == "GET" and not target.name:
             return (
                 self._watch(target, request.query)
@@ -360,7 +368,7 @@ def _fail(fault: Fault) -> Answer:
         raise Unreachable("connection refused")
     reason = {403: "Forbidden", 404: "NotFound", 410: "Expired", 429: "TooManyRequests"}
     text = reason.get(fault.code, "InternalError")
-    return _answer(fault.code, status(fault.code, text, text), fault.headers)
+    return _answer(fault.code, status(fault.code, text, fault.message or text), fault.headers)
 
 
 def _answer(code: int, body: Object, headers: Mapping[str, str] | None = None) -> Answer:

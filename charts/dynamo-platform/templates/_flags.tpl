@@ -80,6 +80,9 @@ built as data and written by `toYaml`, so that users cannot inject YAML.
   (printf "--webhook-secret-name=%s" $webhook.certificateSecret.name)
   (printf "--webhook-service-name=%s" (include "dynamo.webhookService" .))
   (printf "--webhook-configuration-name=%s" (include "dynamo.webhookConfiguration" .))) }}
+{{- if include "dynamo.migrates" . }}
+{{- $flags = append $flags "--migrate-stored-objects" }}
+{{- end }}
 {{- with $webhook.clientCA }}
 {{- if .configMap }}
 {{- $flags = append $flags "--webhook-client-ca=/etc/dynamo-operator/webhook-client-ca/ca.crt" }}

@@ -156,6 +156,17 @@ control-plane: controller-manager
 {{- if and (include "dynamo.wantsWebhooks" .) (not (and $certifiesItself (include "dynamo.isRestricted" .))) }}true{{ end }}
 {{- end }}
 
+{{- /* Whether the API server can have the operator convert objects: it presents no client certificate to conversion webhooks. */ -}}
+{{- define "dynamo.converts" -}}
+{{- $webhook := index .Values "dynamo-operator" "webhook" }}
+{{- if and (include "dynamo.servesWebhooks" .) $webhook.conversion.enabled (not $webhook.clientCA.configMap) }}true{{ end }}
+{{- end }}
+
+{{- /* Whether the operator rewrites stored objects. A restricted one sees only those of its namespace. */ -}}
+{{- define "dynamo.migrates" -}}
+{{- if and (include "dynamo.converts" .) (index .Values "dynamo-operator").webhook.conversion.migration (not (include "dynamo.isRestricted" .)) }}true{{ end }}
+{{- end }}
+
 {{- /* Whether the operator authorizes readers of metrics with the API server. */ -}}
 {{- define "dynamo.reviewsMetrics" -}}
 {{- $metrics := index .Values "dynamo-operator" "metricsService" }}

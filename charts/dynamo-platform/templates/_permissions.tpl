@@ -12,7 +12,8 @@ restricted: {{ $isRestricted }}
 webhooks: {{ $servesWebhooks }}
 ownCertificate: {{ $makesCertificate }}
 ownBundle: {{ and $makesCertificate (not $isRestricted) }}
-conversion: {{ and $operator.webhook.conversion.enabled $makesCertificate (not $isRestricted) }}
+conversion: {{ and (include "dynamo.converts" .) $makesCertificate (not $isRestricted) | not | not }}
+migration: {{ include "dynamo.migrates" . | not | not }}
 metricsCertificate: {{ and (include "dynamo.servesMetrics" . | not | not) $metrics.secure }}
 metricsReview: {{ include "dynamo.reviewsMetrics" . | not | not }}
 sshKeys: {{ $operator.dynamo.mpiRun.secretName | not | not }}

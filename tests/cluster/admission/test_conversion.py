@@ -6,20 +6,23 @@ from contextlib import suppress
 
 import pytest
 
+from cluster.admission.clients import Kubectl, applied, appliers, argo_cd, flux, watched
 from cluster.admission.conftest import NAMESPACE, SECRET_NAME, Install, Installation
 from cluster.admission.front import front
+from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
-from cluster.graph.graphs import graph, worker
+from cluster.graph.graphs import graph, service, worker
 from cluster.world import ADAPTER, GRAPH, Refused, World
 from devcluster.components import KubectlError
 from dynamo_operator.admission.definitions import CONVERTED
 from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.features.scaling import v1beta1 as adapter
 from dynamo_operator.graph import v1beta1 as later
+from dynamo_operator.labels import SUSPEND
 from dynamo_operator.shared.cluster import ServingSecret
 from kube_runtime.crd import ConversionWebhook
 from kube_runtime.types.kinds import CustomResourceDefinition
-from kube_runtime.types.meta import Object
+from kube_runtime.types.meta import Kind, Object
 from kube_runtime.wire import path_of
 
 LATER_GRAPH = later.DynamoGraphDeployment.KIND
@@ -29,6 +32,9 @@ GRAPHS = "dynamographdeployments"
 NAMES = [str(type_.KIND) for type_ in CONVERTED]
 VERSIONS = ("v1alpha1", "v1beta1")
 MANY = 60
+KINDS = {kind.version: kind for kind in (GRAPH, LATER_GRAPH)}
+AUTOSCALER = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+EVERY_VERSION = pytest.mark.parametrize("version", VERSIONS)
 
 
 def component(name: str, type_: str, **fields: object) -> Object:
@@ -44,6 +50,34 @@ def idle(name: str) -> Object:
 def later_graph(name: str = "chat", **fields: object) -> Object:
     components = [component("Frontend", "frontend"), component("Decode", "decode", **fields)]
     return {"metadata": {"name": name}, "spec": {"components": components}}
+
+
+def manifest_of(kind: Kind, body: Object) -> Object:
+    return {"apiVersion": kind.api_version, "kind": kind.name, **body}
+
+
+MANIFESTS = {
+    "v1alpha1": manifest_of(
+        GRAPH,
+        graph(
+            Frontend=service(
+                "frontend", serviceName="Frontend", sharedMemory={"disabled": True, "size": "0"}
+            ),
+            Decode=worker(
+                "decode",
+                labels={"a": "b"},
+                ingress={"enabled": False, "host": "chat"},
+                envs=[{"name": "B", "value": "x"}],
+                resources={"limits": {"gpu": "1", "cpu": "1000m"}},
+            ),
+        ),
+    ),
+    "v1beta1": manifest_of(
+        LATER_GRAPH,
+        later_graph(experimental={"grove": {"forceScalingGroup": True}}, sharedMemorySize="1024Mi"),
+    ),
+}
+"""Graphs with fields that the other version does not have."""
 
 
 def apply(kinds: ControlPlane, *items: Object) -> None:
@@ -116,6 +150,43 @@ def test_a_refusal_names_the_field_in_either_version(world: World, kubectl: Call
         kubectl("apply", "--filename=-", input=json.dumps(body))
 
 
+def test_rules_are_those_of_the_version_in_which_a_graph_is_written(world: World) -> None:
+    """The volume of a pod is not that of a PVC, which every mount of v1alpha1 is."""
+    body = {"apiVersion": LATER_GRAPH.api_version, "kind": GRAPH.name, **later_graph()}
+    pod = body["spec"]["components"][1]["podTemplate"]["spec"]
+    pod["volumes"] = [{"name": "dshm", "emptyDir": {"medium": "Memory"}}]
+    pod["containers"][0]["volumeMounts"] = [{"name": "dshm", "mountPath": "/dev/shm"}]  # noqa: S108
+    world.apply(LATER_GRAPH, body)
+    del pod["containers"][0]["image"]
+    with pytest.raises(Refused, match=r"spec\.components\[1\]\.podTemplate\.spec\.containers\[0\]\.image: "):
+        world.apply(LATER_GRAPH, body)
+
+
+def test_an_apply_of_what_is_stored_changes_nothing(world: World, kubectl: Callable[..., str]) -> None:
+    """Nothing is filled in, so a merge patch, which knows lists only as a whole, has nothing to write."""
+    written = {"apiVersion": LATER_GRAPH.api_version, "kind": GRAPH.name, **later_graph()}
+    apply = ("apply", "--filename=-")
+    assert "created" in kubectl(*apply, input=json.dumps(written))
+    assert "unchanged" in kubectl(*apply, input=json.dumps(written))
+    assert "" == kubectl("diff", "--filename=-", input=json.dumps(written))
+    assert written["spec"] == world.read(LATER_GRAPH, "chat")["spec"]
+    services = world.read(GRAPH, "chat")["spec"]["services"]
+    assert ["Decode", "Frontend"] == sorted(services)
+    assert not [name for name, service in services.items() if {"replicas", "minAvailable"} & service.keys()]
+
+
+def test_what_is_switched_off_by_server_side_apply_becomes_no_null(world: World) -> None:
+    """In the other version the field is absent then, and comes back from there."""
+    body = {"apiVersion": GRAPH.api_version, "kind": GRAPH.name, **idle("old")}
+    frontend = body["spec"]["services"]["Frontend"]
+    for is_enabled in (True, False):
+        host = {"host": "chat"} if is_enabled else {}
+        frontend |= {"scalingAdapter": {"enabled": is_enabled}, "ingress": {"enabled": is_enabled, **host}}
+        assert frontend.items() <= world.apply(GRAPH, body)["spec"]["services"]["Frontend"].items()
+        component = world.read(LATER_GRAPH, "old")["spec"]["components"][0]
+        assert is_enabled == ("scalingAdapter" in component)
+
+
 def test_many_graphs_are_listed_in_both_versions(
     kinds: ControlPlane, world: World, kubectl: Callable[..., str]
 ) -> None:
@@ -126,20 +197,124 @@ def test_many_graphs_are_listed_in_both_versions(
         assert MANY == len(listed.split())
 
 
-def test_two_managers_apply_in_two_versions(world: World) -> None:
-    whole = {"apiVersion": LATER_GRAPH.api_version, "kind": GRAPH.name, **later_graph()}
-    world.apply(LATER_GRAPH, whole, "team")
-    replicas = {"services": {"Decode": {"replicas": 3}}}
-    part = {
-        "apiVersion": GRAPH.api_version,
-        "kind": GRAPH.name,
-        "metadata": {"name": "chat"},
-        "spec": replicas,
-    }
-    found = world.apply(GRAPH, part, "autoscaler")["spec"]["services"]["Decode"]
+def test_two_managers_apply_in_two_versions(world: World, kubectl: Kubectl) -> None:
+    whole = {**MANIFESTS["v1beta1"], **later_graph()}
+    part = {**MANIFESTS["v1alpha1"], "metadata": {"name": "chat"}}
+    part["spec"] = {"services": {"Decode": {"replicas": 3, "ingress": {"host": "chat"}}}}
+    applied(kubectl, whole, "team")
+    found = applied(kubectl, part, "autoscaler")["spec"]["services"]["Decode"]
     assert (3, IMAGE) == (found["replicas"], found["extraPodSpec"]["mainContainer"]["image"])
-    (_, decode) = world.apply(LATER_GRAPH, whole, "team")["spec"]["components"]
+    again = applied(kubectl, whole, "team")
+    generation, decode = again["metadata"]["generation"], again["spec"]["components"][1]
     assert (3, IMAGE) == (decode["replicas"], decode["podTemplate"]["spec"]["containers"][0]["image"])
+    assert generation == applied(kubectl, part, "autoscaler")["metadata"]["generation"]
+    for kind in (GRAPH, LATER_GRAPH):
+        managers = {"team": LATER_GRAPH.api_version, "autoscaler": GRAPH.api_version}
+        assert managers == appliers(world.read(kind, "chat"))
+    assert "chat" == world.read(GRAPH, "chat")["spec"]["services"]["Decode"]["ingress"]["host"]
+    with pytest.raises(KubectlError, match=r"autoscaler.*\s.*replicas"):
+        applied(kubectl, {**whole, **later_graph(replicas=5)}, "team")
+    taken = {"Decode": {"extraPodSpec": {"mainContainer": {"image": "other:1"}}}}
+    with pytest.raises(KubectlError, match=r"team.*\s.*image"):
+        applied(kubectl, {**part, "spec": {"services": taken}}, "autoscaler")
+    part["spec"] = {"services": {"Decode": {"ingress": {"host": "chat"}}}}
+    assert "replicas" not in applied(kubectl, part, "autoscaler")["spec"]["services"]["Decode"]
+    assert generation + 1 == world.read(LATER_GRAPH, "chat")["metadata"]["generation"]
+
+
+@EVERY_VERSION
+def test_a_graph_is_ready_and_what_was_applied_does_not_differ(
+    world: World, kubectl: Kubectl, version: str
+) -> None:
+    text = json.dumps(MANIFESTS[version])
+    for flags in ((), ("--server-side", "--force-conflicts")):
+        kubectl("apply", "--filename=-", *flags, input=text)
+        world.eventually(GRAPH, "chat", is_ready)
+        before = world.read(GRAPH, "chat")["metadata"]["generation"]
+        kubectl("diff", "--filename=-", *flags, input=text)
+        assert "unchanged" in kubectl("apply", "--filename=-", input=text) or flags
+        assert before == world.read(GRAPH, "chat")["metadata"]["generation"]
+
+
+def test_tools_of_gitops_read_the_same_health_in_both_versions(world: World, kubectl: Kubectl) -> None:
+    kubectl("apply", "--filename=-", input=json.dumps(MANIFESTS["v1beta1"]))
+    for kind in (GRAPH, LATER_GRAPH):
+        world.eventually(kind, "chat", lambda body: (argo_cd(body), flux(body)) == ("Healthy", "Current"))
+    kubectl("annotate", f"{GRAPHS}.v1beta1.nvidia.com/chat", f"{SUSPEND}=true")
+    for kind in (GRAPH, LATER_GRAPH):
+        world.eventually(kind, "chat", lambda body: argo_cd(body) == "Suspended")
+
+
+def _scale(replicas: int) -> str:
+    return json.dumps({"spec": {"replicas": replicas}})
+
+
+@EVERY_VERSION
+def test_an_edit_in_one_version_keeps_the_fields_of_the_other(
+    world: World, kubectl: Kubectl, version: str
+) -> None:
+    (other,) = {*VERSIONS} - {version}
+    kubectl("apply", "--filename=-", input=json.dumps(MANIFESTS[other]))
+    before = world.eventually(KINDS[other], "chat", is_ready)["spec"]
+    body = json.loads(kubectl("get", f"{GRAPHS}.{version}.nvidia.com", "chat", "--output=json"))
+    body["spec"]["progressDeadlineSeconds"] = 77
+    kubectl("replace", "--filename=-", input=json.dumps(body))
+    assert {**before, "progressDeadlineSeconds": 77} == world.read(KINDS[other], "chat")["spec"]
+
+
+def test_patches_in_both_versions(world: World, kubectl: Kubectl) -> None:
+    kubectl("apply", "--filename=-", input=json.dumps(MANIFESTS["v1beta1"]))
+    later, old = (f"{GRAPHS}.{version}.nvidia.com/chat" for version in ("v1beta1", "v1alpha1"))
+    decode = "/spec/components/1"
+    test = {"op": "test", "path": f"{decode}/name", "value": "Decode"}
+    replicas = {"op": "add", "path": f"{decode}/replicas", "value": 2}
+    kubectl("patch", later, "--type=json", f"--patch={json.dumps([test, replicas])}")
+    assert 2 == world.read(GRAPH, "chat")["spec"]["services"]["Decode"]["replicas"]
+    patch = {"spec": {"services": {"Decode": {"replicas": 3, "envs": [{"name": "A", "value": "1"}]}}}}
+    kubectl("patch", old, "--type=merge", f"--patch={json.dumps(patch)}")
+    found = world.read(LATER_GRAPH, "chat")["spec"]["components"][1]
+    assert (3, "A") == (found["replicas"], found["podTemplate"]["spec"]["containers"][0]["env"][0]["name"])
+    path = "/spec/services/Decode/envs/0/value"
+    change = [{"op": "replace", "path": path, "value": "2"}]
+    kubectl("patch", old, "--type=json", f"--patch={json.dumps(change)}")
+    kubectl("patch", later, "--type=merge", f"--patch={_scale(2)}")
+    found = world.read(LATER_GRAPH, "chat")["spec"]
+    (env,) = found["components"][1]["podTemplate"]["spec"]["containers"][0]["env"]
+    assert ("2", 2) == (env["value"], found["replicas"])
+    for target in (old, later):  # of custom resources, in any version
+        with pytest.raises(KubectlError, match="strategic-merge-patch"):
+            kubectl("patch", target, "--type=strategic", "--patch={}")
+
+
+@EVERY_VERSION
+def test_kubectl_watches_a_graph(
+    kinds: ControlPlane, world: World, kubectl: Kubectl, namespace: str, version: str
+) -> None:
+    target = (f"{GRAPHS}.{version}.nvidia.com", f"--namespace={namespace}")
+    with watched(kinds.kubeconfig, *target, "--output-watch-events") as line:
+        kubectl("apply", "--filename=-", input=json.dumps(MANIFESTS["v1beta1"]))
+        assert "ADDED" in line("chat")
+        assert "successful" in line("successful")
+        kubectl("delete", f"{GRAPHS}.v1alpha1.nvidia.com/chat")
+        assert "chat" in line("DELETED")
+
+
+@EVERY_VERSION
+def test_an_autoscaler_scales_the_adapter(world: World, version: str) -> None:
+    world.create(LATER_GRAPH, later_graph(scalingAdapter={}))
+    adapter = {"v1alpha1": ADAPTER, "v1beta1": LATER_ADAPTER}[version]
+    world.eventually(adapter, "chat-decode", lambda body: condition(body).get("status") == "True")
+    target = {"apiVersion": adapter.api_version, "kind": adapter.name, "name": "chat-decode"}
+    spec = {"minReplicas": 3, "maxReplicas": 5, "scaleTargetRef": target}
+    world.create(AUTOSCALER, {"metadata": {"name": "decode"}, "spec": spec})
+    world.eventually(LATER_GRAPH, "chat", lambda body: body["spec"]["components"][1].get("replicas") == 3)
+    scaler = world.eventually(
+        AUTOSCALER, "decode", lambda body: condition(body, "AbleToScale").get("status") == "True"
+    )
+    scale = world.eventually(adapter, "chat-decode", lambda body: body["status"].get("replicas") == 3)
+    assert "dynamo-component=Decode" in scale["status"]["selector"]
+    world.eventually(AUTOSCALER, "decode", lambda body: body["status"].get("currentReplicas") == 3)
+    world.delete(AUTOSCALER, scaler["metadata"]["name"])
 
 
 def test_an_adapter_is_scaled_in_both_versions(world: World, kubectl: Callable[..., str]) -> None:

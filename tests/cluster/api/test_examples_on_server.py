@@ -1,4 +1,7 @@
-"""The API server accepts every document of the examples."""
+"""The API server accepts every document of the examples, here in v1alpha1.
+
+`test_v1beta1_on_server.py` sends those of v1beta1 as they are written.
+"""
 
 from pathlib import Path
 
@@ -6,9 +9,10 @@ import pytest
 import yaml
 
 from cluster.conftest import ControlPlane
+from cluster.guides import in_v1alpha1
 
 FOLDER = Path(__file__).parents[3] / "examples"
-FILES = sorted((*FOLDER.glob("*.yaml"), *FOLDER.glob("tasks/*.yaml")))
+FILES = sorted((*FOLDER.glob("*.yaml"), *FOLDER.glob("tasks/*.yaml"), *FOLDER.glob("v1alpha1/*.yaml")))
 OTHERS = {"keda.sh": "ScaledObject", "gateway.networking.k8s.io": "HTTPRoute"}
 """Kinds of projects that are not installed here."""
 
@@ -17,7 +21,8 @@ pytestmark = pytest.mark.cluster
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
 def test_the_api_server_accepts_an_example(definitions: ControlPlane, file: Path, tmp_path: Path) -> None:
-    served = [each for each in yaml.safe_load_all(file.read_text("utf-8")) if not is_foreign(each)]
+    documents = yaml.safe_load_all(file.read_text("utf-8"))
+    served = [in_v1alpha1(each) for each in documents if not is_foreign(each)]
     assert served
     manifest = tmp_path / "manifest.yaml"
     manifest.write_text(yaml.safe_dump_all(served), "utf-8")
@@ -32,7 +37,7 @@ def test_the_overlay_patches_one_service_of_the_base(definitions: ControlPlane) 
     (graph,) = yaml.safe_load_all(definitions.kubectl("kustomize", str(overlay)))
     (base,) = yaml.safe_load_all((FOLDER / "gitops/base/chat.yaml").read_text("utf-8"))
     base["metadata"]["namespace"] = "inference"
-    base["spec"]["services"]["Worker"]["replicas"] = 4
+    base["spec"]["components"][1]["replicas"] = 4
     assert base == graph
 
 

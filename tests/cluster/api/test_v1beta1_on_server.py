@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
 from cluster.conftest import ControlPlane
 from cluster.world import Refused, World
@@ -13,6 +15,7 @@ from kube_runtime.crd import ConversionWebhook
 from kube_runtime.types.meta import Kind, Object
 from specs.v1beta1 import CASES, DEFAULTED
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 GROUP = "later.example.com"
 """Not ours, whose CRDs the other tests of this API server need with one version."""
 
@@ -71,6 +74,23 @@ def test_the_server_fills_in_the_defaults(world: World, name: str) -> None:
     kind, spec, stored = DEFAULTED[name]
     document = {"metadata": {"name": "x"}, "spec": spec}
     assert stored == world.create(KINDS[kind], document, is_tried_only=True)["spec"]
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("**/*.yaml")), ids=lambda path: path.stem)
+def test_an_example_is_accepted_as_it_is_written(served: ControlPlane, file: Path, tmp_path: Path) -> None:
+    documents = [*yaml.safe_load_all(file.read_text("utf-8"))]
+    own = [
+        {**each, "apiVersion": f"{GROUP}/v1beta1"}
+        for each in documents
+        if each.get("apiVersion") == "nvidia.com/v1beta1"
+    ]
+    if not own:
+        assert file.parent.name in ("v1alpha1", "gitops", "production", "base")
+        return
+    manifest = tmp_path / "manifest.yaml"
+    manifest.write_text(yaml.safe_dump_all(own), "utf-8")
+    how = ("--server-side", "--dry-run=server", "--validate=strict")
+    assert len(own) == len(served.kubectl("apply", *how, "-f", str(manifest)).splitlines())
 
 
 def test_an_absent_state_of_a_graph_is_filled_in(world: World) -> None:

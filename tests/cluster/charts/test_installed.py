@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.charts.conftest import DEFINITIONS, PLATFORM
+from cluster.charts.conftest import DEFINITIONS, ONE_VERSION, PLATFORM
 from cluster.charts.releases import (
     BESIDE,
     CONFIGURATION,
@@ -60,7 +60,7 @@ def earlier_definitions(helm: Helm) -> Iterator[None]:
     try:
         yield
     finally:
-        helm("upgrade", "dynamo-crds", DEFINITIONS, "--namespace=default")
+        helm("upgrade", "dynamo-crds", DEFINITIONS, "--namespace=default", ONE_VERSION)
 
 
 def test_an_upgrade_from_the_version_before_changes_no_pod_of_a_graph(

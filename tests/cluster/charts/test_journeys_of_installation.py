@@ -29,7 +29,7 @@ import yaml
 from cryptography import x509
 
 from cluster import person
-from cluster.charts.conftest import DEFINITIONS, PLATFORM
+from cluster.charts.conftest import DEFINITIONS, ONE_VERSION, PLATFORM
 from cluster.charts.releases import (
     BESIDE,
     CONFIGURATION,
@@ -151,7 +151,7 @@ def test_j02_install_the_definitions(kinds: ControlPlane, online: Helm, world: W
         assert f'"{short}"' in body
     online("uninstall", "dynamo-crds", "--namespace=default")
     left = kinds.kubectl("get", "crd", "--output=name")
-    online("install", "dynamo-crds", DEFINITIONS, "--namespace=default", "--take-ownership")
+    online("install", "dynamo-crds", DEFINITIONS, "--namespace=default", ONE_VERSION, "--take-ownership")
     assert 6 == left.count("dynamo")
 
 

@@ -69,10 +69,10 @@ def test_a_model_is_loaded_into_the_workers(playground: Instance) -> None:
 
 
 def test_a_profiling_job_that_finds_nothing_fails_with_the_cause(playground: Instance) -> None:
-    text = (EXAMPLES / "request-analytic.yaml").read_text(encoding="utf-8")
-    hopeless = text.replace("ttft: 500", "ttft: 0.001").replace("name: request-analytic", "name: hopeless")
+    text = (EXAMPLES / "request-rapid.yaml").read_text(encoding="utf-8")
+    hopeless = text.replace("ttft: 500", "ttft: 0.001").replace("name: request-rapid", "name: hopeless")
     playground.kubectl("apply", "--filename=-", stdin=hopeless)
-    playground.kubectl(*("wait", "--for=jsonpath={.status.state}=Failed", "dgdr/hopeless", "--timeout=500s"))
+    playground.kubectl(*("wait", "--for=jsonpath={.status.phase}=Failed", "dgdr/hopeless", "--timeout=500s"))
     playground.kubectl("delete", "dgdr/hopeless")
 
 

@@ -78,7 +78,7 @@ def test_what_is_wrong_is_an_error(cluster: Cluster, world: World) -> None:
     assert world.get(KIND, "empty") is None
     cluster.apply(GRAPH)
     world.eventually(KIND, "chat")
-    world.apply(KIND, {**GRAPH.service("Decode", replicas=5).to_dict()})
+    world.apply(KIND, {**GRAPH.service("Decode", replicas=5).to_dict("v1alpha1")})
     with pytest.raises(Conflict, match="force"):
         cluster.apply(GRAPH)
     assert "configured" == cluster.apply(GRAPH, force=True).verb

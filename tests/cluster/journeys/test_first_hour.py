@@ -27,7 +27,7 @@ from kube_runtime.types.meta import Object
 
 pytestmark = pytest.mark.cluster
 
-EXAMPLE = Path(__file__).parents[3] / "examples/vllm-disaggregated.yaml"
+EXAMPLE = Path(__file__).parents[3] / "examples/v1alpha1/vllm-disaggregated.yaml"
 SCREENS = Path(__file__).parent / "screens"
 BROKEN = {
     "image": "an image that cannot be pulled",

@@ -20,14 +20,25 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3000)]
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = Path(sys.executable).parent
-IMAGE = "          image: nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.0\n"
-SECRET = "      envFromSecret: hf-token-secret\n"
+WORKER = "    - name: Worker\n"
+POD = "      podTemplate:\n        spec:\n          containers:\n"
 CHAT = (
     (ROOT / "examples/vllm-aggregated.yaml")
     .read_text(encoding="utf-8")
     .replace("name: vllm-aggregated", "name: chat\n  labels: {team: a}")
 )
-LARGER = CHAT.replace("componentType: worker\n      replicas: 1", "componentType: worker\n      replicas: 2")
+LARGER = CHAT.replace("type: worker\n      replicas: 1", "type: worker\n      replicas: 2")
+
+
+FAST = """\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: fast}
+spec:
+  storageClassName: fast
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Gi}}
+"""
 
 
 def named(name: str, *changes: tuple[str, str]) -> str:
@@ -39,21 +50,24 @@ def named(name: str, *changes: tuple[str, str]) -> str:
     return text
 
 
-def with_volume(name: str, pvc: str) -> str:
-    mount = f"      volumeMounts: [{{name: {name}, mountPoint: /weights}}]\n"
-    return named(name, ("spec:\n", f"spec:\n  pvcs: [{pvc}]\n"), (SECRET, SECRET + mount))
+def with_volume(name: str) -> str:
+    """The graph with a PVC of that name in its worker, beside the secret."""
+    secret = "              envFrom:\n"
+    mount = f"              volumeMounts: [{{name: weights, mountPath: /weights}}]\n{secret}"
+    volume = f"          volumes: [{{name: weights, persistentVolumeClaim: {{claimName: {name}}}}}]\n"
+    pod = "      podTemplate:\n        spec:\n"
+    head, _, worker = named(name).partition(WORKER)
+    return head + WORKER + worker.replace(pod, pod + volume).replace(secret, mount)
 
 
 def in_pods(name: str, field: str) -> str:
-    pod = "extraPodSpec:\n        mainContainer:\n"
-    return named(name, (pod, f"extraPodSpec:\n        {field}\n        mainContainer:\n"))
+    return named(name, (POD, POD.replace("          containers", f"          {field}\n          containers")))
 
 
 FAULTS = (
-    with_volume(
-        "fast", "{name: fast, create: true, size: 1Gi, storageClass: fast, volumeAccessMode: ReadWriteOnce}"
-    ),
-    with_volume("absent", "{name: absent, create: false}"),
+    FAST,
+    with_volume("fast"),
+    with_volume("absent"),
     in_pods("account", "serviceAccountName: robot"),
     in_pods("selector", "nodeSelector: {gpu: h300}"),
     named("gpus", ('gpu: "1"', 'gpu: "16"')),
@@ -180,7 +194,7 @@ PYTHON = (
         r"missing image",
     ),
     Task("too many GPUs", python(BUILT + attempt("g.service('decode', gpus=16).problems()")), r"nodes"),
-    Task("a PVC in snake case", python(BUILT + VOLUME), r"mountPoint: /w.*storageClass: fast"),
+    Task("a PVC in snake case", python(BUILT + VOLUME), r"storageClass\W+fast.*mountPath: /w"),
     Task("its Events", python("print(Graph('chat').get().events())"), r"\w"),
     Task("why, in a notebook", python("print(Graph('chat').get().why()._repr_html_())"), r"<\w+"),
     Task("a graph that goes away", python(BRIEF), r"brief.*not found"),

@@ -2,8 +2,8 @@
 
 What differs is named here: what a page expects to exist, programs that run until they are stopped, and that
 one playground is used by all pages. `pytest -rP` prints the seconds of each page. The commands of
-installations are those of `test_new_users.py`, `make demo` is in `controlplane/test_processes.py`; `docs/try-it.md` needs
-Docker.
+installations are those of `test_new_users.py`, `make demo` is in `controlplane/test_processes.py`;
+`docs/try-it.md` needs Docker.
 """
 
 import os

@@ -148,6 +148,7 @@ class Kubelet:
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(self.folder),
             "HOSTNAME": pod,
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
             **self.image,
             # The copier's clock, faster than in a cluster.
             "COPIER_PAUSE_SECONDS": "1",

@@ -131,8 +131,8 @@ def test_graphs_that_do_not_become_ready_are_deleted_and_the_reason_is_reported(
     world: World, kubelet: Kubelet, served: Frontends
 ) -> None:
     base = yaml.safe_load((EXAMPLES / "vllm-aggregated.yaml").read_text(encoding="utf-8"))
-    for service in base["spec"]["services"].values():
-        service["extraPodSpec"]["nodeSelector"] = {"example.com/nowhere": "true"}
+    for component in base["spec"]["components"]:
+        component["podTemplate"]["spec"]["nodeSelector"] = {"example.com/nowhere": "true"}
     text = yaml.safe_dump(base)
     world.create(CONFIG_MAP, {"metadata": {"name": "base"}, "data": {"disagg.yaml": text}})
     request = a_request(served.url, candidates=2)

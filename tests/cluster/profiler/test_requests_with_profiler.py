@@ -25,7 +25,7 @@ def a_request(name: str = "chat", *, profiling: Object | None = None, **spec: An
 
 
 def test_the_example_becomes_a_ready_graph_of_simulated_engines(world: World, kubelet: Kubelet) -> None:
-    request = yaml.safe_load((EXAMPLES / "request-analytic.yaml").read_text(encoding="utf-8"))
+    request = yaml.safe_load((EXAMPLES / "v1alpha1/request-analytic.yaml").read_text(encoding="utf-8"))
     name = request["metadata"]["name"]
     request["spec"]["profilingConfig"]["resources"] = BY_HAND
     world.create(REQUEST, request)

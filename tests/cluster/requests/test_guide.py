@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.guides import commands, manifests
+from cluster.guides import commands, written
 from cluster.requests.playing import BY_HAND, JOB, REQUEST, Player, a_graph, documents
 from cluster.world import GRAPH, QUOTAS, World
 from kube_runtime.types.meta import Object
@@ -31,7 +31,7 @@ def _no_pods_yet(world: World) -> None:
 def test_the_first_request_is_asked_watched_and_read(
     world: World, player: Player, kubectl: Callable[..., str], tmp_path: Path
 ) -> None:
-    first, _ = manifests(PAGE)
+    first, *_ = written(PAGE)
     apply, get, wait, read = commands(PAGE)
     file = tmp_path / "request.yaml"
     file.write_text(yaml.safe_dump(first), encoding="utf-8")
@@ -44,7 +44,7 @@ def test_the_first_request_is_asked_watched_and_read(
 
 
 def test_the_second_request_is_applied_under_the_name_that_it_asks_for(world: World, player: Player) -> None:
-    _, second = manifests(PAGE)
+    _, second, _ = written(PAGE)
     second["spec"]["profilingConfig"]["resources"] = BY_HAND  # its pod has to report the results
     world.create(REQUEST, second)
     world.delete(QUOTAS, "none")

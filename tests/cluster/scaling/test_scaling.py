@@ -173,7 +173,7 @@ NOT_INSTALLED = {"ScaledObject", "Application"}
 
 def test_the_commands_work_on_the_graph_of_the_page(world: World, kubectl: Kubectl) -> None:
     (graph,) = [each for each in manifests(PAGE) if each["kind"] == GRAPH.name]
-    by_hand, scaled = commands(PAGE)[:3], commands(PAGE)[3:]
+    by_hand, scaled = commands(PAGE)[:2], commands(PAGE)[2:]
     world.create(GRAPH, graph)
     world.eventually(ADAPTER, "chat-decode")
     for command in scaled:
@@ -184,6 +184,7 @@ def test_the_commands_work_on_the_graph_of_the_page(world: World, kubectl: Kubec
     services["decode"]["scalingAdapter"]["enabled"] = False
     world.patch(GRAPH, "chat", {"spec": {"services": services}})
     world.gone(ADAPTER, "chat-decode")
+    world.patch(GRAPH, "chat", {"spec": {"services": {"decode": {"replicas": 2}}}})
     for command in by_hand:
         kubectl(*command)
     world.eventually(

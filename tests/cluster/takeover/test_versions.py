@@ -1,7 +1,7 @@
 """Graphs run through every change of operator and of stored version: no pod restarts, no write is refused.
 
-A client writes in each served version all the time. The CRDs are applied as an upgrade does it, and each
-stored object is written once more before a version is removed.
+A client writes in each served version all the time. The CRDs are applied as an upgrade does it, and the operator
+writes each stored object once more.
 """
 
 import json
@@ -61,18 +61,14 @@ class Cluster:
         (stored, *others) = versions
         self._apply(custom_resource_definitions(*((hook, stored) if others else ())))
 
-    def forgets(self, version: str, world: World) -> None:
-        """Write each stored object once more, as a migration does, and stop to list a version as stored."""
-        (stored,) = {*OF_VERSION} - {version}
-        for kind in OF_VERSION[stored]:
-            for body in world.list(kind):
-                with suppress(Refused):  # changed meanwhile, and so written
-                    world.replace(kind, {"apiVersion": kind.api_version, "kind": kind.name, **body})
-        status = json.dumps({"status": {"storedVersions": [stored]}})
-        for name in NAMES:
-            self.control_plane.kubectl(
-                "patch", "crd", name, "--subresource=status", "--type=merge", f"--patch={status}"
-            )
+    def stores_only(self, version: str, world: World) -> None:
+        """Wait until the operator has written each stored object once more, in this version."""
+        world.until(
+            lambda: all(
+                world.read(DEFINITION, name)["status"]["storedVersions"] == [version] for name in NAMES
+            ),
+            what=lambda: str([world.read(DEFINITION, name)["status"]["storedVersions"] for name in NAMES]),
+        )
 
     def _apply(self, bodies: Sequence[Mapping[str, object]]) -> None:
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*bodies]})
@@ -240,7 +236,7 @@ def test_from_the_1x_line_with_either_version_stored(
             assert before == State.of(world, newer.GRAPH, "g")
             served.serves("v1alpha1", "v1beta1")
             client.has_written()
-            served.forgets("v1beta1", world)
+            served.stores_only("v1alpha1", world)
             world.until(lambda: _is_settled(world, mode))
             client.has_written()
             assert before == State.of(world, newer.GRAPH, "g")
@@ -272,7 +268,7 @@ def test_from_the_0_9_line_with_v1beta1_stored(served: Cluster, world: World, in
         client.has_written()
         served.serves("v1beta1", "v1alpha1")
         client.has_written()
-        served.forgets("v1alpha1", world)
+        served.stores_only("v1beta1", world)
         world.until(lambda: is_ready(world.read(GRAPH, "g")))
         client.has_written()
         assert before == State.of(world, GRAPH, "g")
@@ -294,12 +290,12 @@ def test_ours_to_both_versions_and_back(served: Cluster, world: World, install: 
             client.has_written()
             served.serves("v1beta1", "v1alpha1")
             client.has_written()
-            served.forgets("v1alpha1", world)
+            served.stores_only("v1beta1", world)
             world.until(lambda: is_ready(world.read(GRAPH, "g")))
             assert before == State.of(world, GRAPH, "g")
             served.serves("v1alpha1", "v1beta1")
             client.has_written()
-            served.forgets("v1beta1", world)
+            served.stores_only("v1alpha1", world)
             client.versions = ("v1alpha1",)
             client.has_written()
             served.serves("v1alpha1")

@@ -189,7 +189,15 @@ async def restart(at: Target[DynamoGraphDeployment]) -> Edited:
 
 
 async def _edited(reading: Reading, stated: Stated, edit: Edit, besides: Collection[str] = ()) -> Edited:
-    if edit.patch is not None:
+    services: Object = ((edit.patch or {}).get("spec") or {}).get("services") or {}
+    if services and type(stated).KIND in reading.client.translations:
+        # A list in the stored version, of which a merge patch would replace all entries.
+        ((name, fields),) = services.items()
+        ((field, value),) = fields.items()
+        await reading.client.set_field(
+            stated, ("spec", "services", name, field), value, field_manager=MANAGER
+        )
+    elif edit.patch is not None:
         await reading.client.merge_patch(
             type(stated), stated.key, edit.patch, uid=stated.metadata.uid, field_manager=MANAGER
         )

@@ -147,7 +147,7 @@ async def _absent_operator(reading: Reading, stated: Stated, changed_at: str | N
 async def _changed_at(reading: Reading, stated: Stated) -> str | None:
     if not is_behind(stated):
         return None
-    return changed_at(await reading.raw(stated.KIND, stated.key) or {})
+    return changed_at(await reading.document(stated.KIND, stated.key) or {})
 
 
 def explanation(

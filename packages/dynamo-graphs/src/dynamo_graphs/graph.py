@@ -17,7 +17,7 @@ from dynamo_graphs.objects import InvalidObject, OfflineObject
 from dynamo_graphs.rows import Rows
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.errors import ConfigError, OperatorError
-from kube_runtime.types.meta import Key, Object
+from kube_runtime.types.meta import Key, Kind, Object
 
 if TYPE_CHECKING:
     from dynamo_graphs.changes import Change
@@ -298,12 +298,12 @@ class AsyncCluster:
 
         Raises: Missing.
         """
-        return _type_of(wanted).from_dict(await self._target(wanted).raw())
+        return _type_of(wanted)._stored(await self._target(wanted).raw())  # noqa: SLF001  of our objects
 
     async def graphs(self) -> list[Graph]:
         """All graphs of the namespace, by name."""
-        bodies = await self.reading.all_raw(DynamoGraphDeployment.KIND, self.namespace)
-        return sorted(map(Graph.from_dict, bodies), key=lambda graph: graph.name)
+        bodies = await self.reading.documents(DynamoGraphDeployment.KIND, self.namespace)
+        return sorted(map(Graph._stored, bodies), key=lambda graph: graph.name)  # noqa: SLF001
 
     async def apply(self, wanted: ApiObject, *, force: bool = False) -> "Applied":
         """Apply an object, as `dynamoctl apply` does, and with `force` despite a conflict.
@@ -314,8 +314,7 @@ class AsyncCluster:
         """
         from dynamo_graphs.ownership import applied
 
-        body = await self._placed(wanted)
-        return await applied(self.reading, wanted.TYPE.KIND, body, force=force)
+        return await applied(self.reading, *await self._placed(wanted), force=force)
 
     async def diff(self, wanted: ApiObject) -> "Change":
         """What `apply` would change, and the pods that it would restart; changes nothing.
@@ -324,8 +323,7 @@ class AsyncCluster:
         """
         from dynamo_graphs.changes import planned_changes
 
-        body = await self._placed(wanted)
-        (change,) = await planned_changes(self.reading, [(wanted.TYPE.KIND, body)])
+        (change,) = await planned_changes(self.reading, [await self._placed(wanted)])
         return change
 
     async def create(self, wanted: ApiObject) -> None:
@@ -338,11 +336,11 @@ class AsyncCluster:
         from dynamo_graphs.ownership import applied
         from dynamo_graphs.reader import NOUNS
 
-        at, body = self._target(wanted), await self._placed(wanted)
-        if await self.reading.raw(wanted.TYPE.KIND, at.key) is not None:
+        at, (kind, body) = self._target(wanted), await self._placed(wanted)
+        if await self.reading.raw(kind, at.key) is not None:
             noun = NOUNS[wanted.TYPE]
             raise Exists(f"{noun} {at.key} exists already (delete it first, or choose another name)")
-        await applied(self.reading, wanted.TYPE.KIND, body, force=False)
+        await applied(self.reading, kind, body, force=False)
 
     @asynccontextmanager
     async def temporary(self, wanted: A, *, seconds: float = 1200) -> AsyncIterator[A]:
@@ -569,16 +567,21 @@ class AsyncCluster:
     def _graph(self, graph: Graph | str) -> "Target[DynamoGraphDeployment]":
         return self._target(graph)
 
-    async def _placed(self, resource: ApiObject) -> Object:
-        """The object in its namespace, without fields that the API server writes. Raises: InvalidObject."""
+    async def _placed(self, resource: ApiObject) -> "tuple[Kind, Object]":
+        """The object in its namespace, without fields that the API server writes, in a served version.
+
+        Raises: InvalidObject; Missing, if the cluster does not serve its kind.
+        """
         from asyncio import to_thread
+
+        from dynamo_graphs.served import in_served_version
 
         if problems := await to_thread(resource.problems):
             raise InvalidObject(problems)
-        body = resource.to_dict()
+        kind, body = await in_served_version(self.reading, resource.to_dict())
         body.pop("status", None)
         metadata = {key: value for key, value in body["metadata"].items() if key in _WRITTEN}
-        return {**body, "metadata": {"namespace": self.namespace, **metadata}}
+        return kind, {**body, "metadata": {"namespace": self.namespace, **metadata}}
 
 
 def _blocking(

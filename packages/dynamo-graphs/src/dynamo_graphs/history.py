@@ -63,7 +63,7 @@ async def undo(at: Target[DynamoGraphDeployment], number: int | None, *, is_dry:
         return Undone(f"{graph.key} already has the spec of revision {chosen.number}", ())
     version = {"uid": graph.metadata.uid, "resourceVersion": graph.metadata.resource_version}
     body: Object = {"metadata": version, "spec": patch}
-    live = await at.raw() if is_dry else None
+    live = await at.raw(graph.KIND.version) if is_dry else None
     after = await at.reading.patched(graph.KIND, graph.key, body, MERGE_PATCH, is_dry=is_dry)
     change = (await changes_of(at.reading, [Planned(live, after)]))[0] if is_dry else None
     text = f"Rolling back {graph.key} to revision {chosen.number}"

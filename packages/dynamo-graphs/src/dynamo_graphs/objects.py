@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", bound="OfflineObject")
 
-DEFAULT_VERSION: "Version" = "v1alpha1"
-"""The version in which `to_dict` and `to_yaml` write."""
+DEFAULT_VERSION: "Version" = "v1beta1"
+"""The version in which new objects of a kind with two versions are written; a program may set it."""
 _OWN_VERSION: "Version" = "v1alpha1"
 """The version of the documents that objects hold."""
 
@@ -49,17 +49,23 @@ class OfflineObject:
     _document: Object
     _source: tuple[str, Object] | None
     """The YAML text that it was read from, and the document in it."""
+    _version: "Version | None"
+    """The version that it was read in, which it keeps; None for an object that a program declares."""
+    _read: Object | None
+    """The document of v1beta1 that it was read from and still says the same as."""
 
     @classmethod
     def from_dict(cls: type[A], document: Mapping[str, object]) -> A:
         """The object of a document, as `kubectl get -o json` has it. Its problems are not looked for.
 
-        A document of v1beta1 is converted to v1alpha1, in which fields and paths of problems are named.
+        `to_dict` and `to_yaml` write the version of the document. Fields and paths of problems are named as
+        in v1alpha1, to which a document of v1beta1 is converted.
 
         Raises:
             InvalidObject: it is an object of another kind, not JSON, or does not fit the schema of v1beta1.
         """
-        return cls._made(_in_version(plain(dict(document), ""), _OWN_VERSION))
+        read = plain(dict(document), "")
+        return cls._of_read(read, _in_version(read, _OWN_VERSION))
 
     @classmethod
     def from_yaml(cls: type[A], text: str) -> A:
@@ -81,8 +87,25 @@ class OfflineObject:
         if len(loaded) != 1 or not isinstance(loaded[0], dict):
             message = f"expected one object of kind {cls.TYPE.KIND.name}, found {len(loaded)}"
             raise InvalidObject([Problem("document", message)])
-        made = cls._made(_in_version(loaded[0], _OWN_VERSION))
+        made = cls._of_read(loaded[0], _in_version(loaded[0], _OWN_VERSION))
         made._source = (text, loaded[0])  # noqa: SLF001  of this class
+        return made
+
+    @classmethod
+    def _stored(cls: type[A], document: Object) -> A:
+        """The object of a document that the API server has accepted. Raises: InvalidObject."""
+        from dynamo_operator.crds import is_later
+        from dynamo_operator.shared.seen import seen
+
+        return cls._of_read(document, seen(document) if is_later(document) else document)
+
+    @classmethod
+    def _of_read(cls: type[A], read: Object, document: Object) -> A:
+        """The object that was read, which became `document`."""
+        made = cls._made(document)
+        is_later = read is not document
+        made._version = "v1beta1" if is_later else _OWN_VERSION  # noqa: SLF001  of this class
+        made._read = read if is_later else None  # noqa: SLF001
         return made
 
     @classmethod
@@ -94,6 +117,7 @@ class OfflineObject:
                 raise InvalidObject([Problem(field, message, ProblemKind.NOT_SUPPORTED)])
         made = cls.__new__(cls)
         made._document, made._source = document, None  # noqa: SLF001  of this class
+        made._version = made._read = None  # noqa: SLF001
         return made
 
     def _edited(self: A, document: Object, wrong: Iterable[Problem] = ()) -> A:
@@ -105,7 +129,7 @@ class OfflineObject:
         if added := [problem for problem in problems if problem not in before]:
             raise InvalidObject(added)
         made = self._made(document)
-        made._source = self._source  # noqa: SLF001  of this class
+        made._source, made._version = self._source, self._version  # noqa: SLF001  of this class
         return made
 
     def _start(self, name: str, namespace: str, spec: Mapping[str, object]) -> None:
@@ -121,6 +145,7 @@ class OfflineObject:
         if problems := (*wrong, *self._step_problems(document)):
             raise InvalidObject(problems)
         self._document, self._source = document, None
+        self._version = self._read = None
 
     @classmethod
     def _schema(cls) -> Object:
@@ -131,12 +156,15 @@ class OfflineObject:
         return spec
 
     def to_dict(self, version: "Version | None" = None) -> Object:
-        """The document in a version, by default `DEFAULT_VERSION`, as a copy.
+        """The document in a version, as a copy: by default the one that it was read in, else v1beta1.
 
         Raises:
             InvalidObject: it does not fit its schema, so that it cannot be converted.
         """
-        return plain(_in_version(self._document, version or DEFAULT_VERSION), "")
+        wanted = version or self._version or DEFAULT_VERSION
+        if self._read is not None and wanted == self._version:
+            return plain(self._read, "")
+        return plain(_in_version(self._document, wanted), "")
 
     def to_yaml(self, version: "Version | None" = None) -> str:
         """The document as YAML. Text that it was read from keeps its order, and comments on unchanged lines.
@@ -233,12 +261,17 @@ class OfflineObject:
             raise InvalidObject(problems or [Problem("document", str(error))]) from error
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are of one kind and have the same document."""
+        """Whether both are of one kind and have the same document, in either version."""
         from dynamo_graphs.yaml_editor import is_same
 
         if not isinstance(other, OfflineObject) or type(self) is not type(other):
             return False
-        return is_same(self._document, other._document)
+        if is_same(self._document, other._document):
+            return True
+        # In v1alpha1, the same pod can be written in several ways.
+        with suppress(InvalidObject):
+            return is_same(self.to_dict("v1beta1"), other.to_dict("v1beta1"))
+        return False
 
     __hash__ = None  # type: ignore[assignment]  # a document is compared by value, and may be large
 

@@ -2,17 +2,19 @@
 
 import re
 import sys
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
 from dynamo_operator import FIELD_MANAGER, user_agent
-from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.component.api import GROUP, LATER, ComponentSpec, DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
@@ -38,6 +40,8 @@ MANAGER = "dynamoctl"
 
 GRAPHS = (DynamoGraphDeployment,)
 STATED: tuple[type[Stated], ...] = get_args(Stated)
+CONVERTED = tuple(type_ for type_ in STATED if type_ is not DynamoModel)
+"""The kinds with two versions."""
 NOUNS: Mapping[type[Resource], str] = {
     DynamoGraphDeployment: "graph",
     DynamoComponentDeployment: "component",
@@ -74,14 +78,35 @@ class Reading:
     """Reads of one API server. Every method raises `ApiError`, `DecodeError` and `Unreachable`.
 
     `namespace` is the chosen one, else that of the context. `unreadable` are the objects that lists left out,
-    in words; a warning names each of them once.
+    in words; a warning names each of them once. `later` are the kinds that are served in v1beta1, too.
     """
 
     def __init__(self, transport: Transport, namespace: str = "") -> None:
         self.transport = transport
         self.namespace = namespace
         self.unreadable: dict[str, None] = {}
+        self.later: set[Kind] = set()
         self.client = Client(transport, field_manager=FIELD_MANAGER, waits=False)
+
+    async def learn_versions(self) -> None:
+        """Learn which kinds are served in v1beta1, and read those that are stored in it in that version.
+
+        The API server reads the stored version without the conversion webhook, so also while no operator
+        runs.
+        """
+        try:
+            discovered = await self.client.get_json("apis", GROUP, LATER)
+        except (NotFound, Forbidden):
+            return
+        entries = {entry["name"]: entry for entry in discovered["resources"]}
+        self.later = {type_.KIND for type_ in CONVERTED if type_.KIND.plural in entries}
+        stored = [
+            kind for kind in self.later if entries[kind.plural].get("storageVersionHash") == _hash(kind)
+        ]
+        if stored:
+            from dynamo_operator.process.stored_versions import TwoVersions
+
+            self.client.translations = {kind: TwoVersions(kind) for kind in stored}
 
     async def all(
         self, type_: type[R], *, namespace: str = "", labels: str = "", fields: str = ""
@@ -104,17 +129,57 @@ class Reading:
     async def all_raw(
         self, kind: Kind, namespace: str, *, labels: str = "", fields: str = ""
     ) -> list[Object]:
-        """Every object of a kind as it is stored; an empty namespace means all."""
+        """Every object of a kind in its version; an empty namespace means all."""
+        return await self.documents(kind, namespace, kind.version, labels=labels, fields=fields)
+
+    async def documents(
+        self, kind: Kind, namespace: str, version: str = "", *, labels: str = "", fields: str = ""
+    ) -> list[Object]:
+        """The same in that version, by default v1beta1 if it is served."""
         bodies: list[Object] = []
+        head = {"apiVersion": self._stored(kind).api_version, "kind": kind.name}
         async for page in self.client.raw_pages(kind, namespace, labels, fields):
             for item in page.items or []:
                 try:
-                    body = decoded(item, kind, key_in(item))
+                    body = self.shown(kind, head | decoded(item, kind, key_in(item)), version)
                 except DecodeError as error:
                     self._report(error)
                 else:
-                    bodies.append({"apiVersion": kind.api_version, "kind": kind.name, **body})
+                    bodies.append(body)
         return bodies
+
+    async def document(self, kind: Kind, key: Key, version: str = "") -> Object | None:
+        """The whole object in that version, by default v1beta1 if it is served; None if it does not exist."""
+        body = await self.raw(self._stored(kind), key)
+        return body and self.shown(kind, body, version)
+
+    def serves(self, kind: Kind, version: str) -> bool:
+        """Whether the cluster serves a kind in a version, as far as that is known."""
+        return version == kind.version or (version == LATER and kind in self.later)
+
+    def served_version(self, kind: Kind) -> str:
+        """The version in which people read a kind: v1beta1 if the cluster serves it."""
+        return LATER if kind in self.later else kind.version
+
+    def shown(self, kind: Kind, body: Object, version: str = "") -> Object:
+        """An object in that version, by default v1beta1 if it is served.
+
+        Raises: DecodeError if it cannot be converted.
+        """
+        wanted = f"{kind.group}/{version or self.served_version(kind)}"
+        if kind.group != GROUP or body["apiVersion"] == wanted:
+            return body
+        from dynamo_operator.versions.conversion import convert
+        from dynamo_operator.versions.shapes import ConversionError
+
+        try:
+            return convert(body, wanted)
+        except ConversionError as error:
+            raise DecodeError(kind, key_of(body), str(error)) from error
+
+    def _stored(self, kind: Kind) -> Kind:
+        translation = self.client.translations.get(kind)
+        return translation.stored if translation else kind
 
     async def tried(self, kind: Kind, body: Object) -> str:
         """Dry-run the creation of an object; the error of the API server, "" if it accepts it."""
@@ -138,7 +203,7 @@ class Reading:
         return await self.send(request, kind, key)
 
     async def raw(self, kind: Kind, key: Key) -> Object | None:
-        """The whole object; None if it does not exist."""
+        """The whole object in the version of the kind; None if it does not exist."""
         try:
             return await self.send(Request("GET", path_of(kind, *key)), kind, key)
         except NotFound:
@@ -153,6 +218,14 @@ class Reading:
         if text not in self.unreadable:
             self.unreadable[text] = None
             warn(f"left out: {text}")
+
+
+def _hash(kind: Kind) -> str:
+    """The hash with which an API server names the stored version, if that is v1beta1.
+
+    Source: `StorageVersionHash` of k8s.io/apiserver v0.36.
+    """
+    return b64encode(sha256(f"{kind.group}/{LATER}/{kind.name}".encode()).digest()[:8]).decode()
 
 
 def decoded(body: bytes | msgspec.Raw, kind: Kind, key: Key | None) -> Object:
@@ -180,7 +253,9 @@ async def connected(
     """Connect to a cluster as kubectl finds it. Raises: OperatorError without usable credentials."""
     connecting = connect(kubeconfig, context or None, overrides=overrides, user_agent=user_agent())
     async with await connecting as transport:
-        yield Reading(transport, namespace or await default_namespace(transport))
+        reading = Reading(transport, namespace or await default_namespace(transport))
+        await reading.learn_versions()
+        yield reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +279,9 @@ class Target(Generic[S]):
                 raise Missing(f"{self.missing()}{hint}") from None
             raise not_served(self.type_) from None
 
-    async def raw(self) -> Object:
-        """The object as it is stored. Raises: Missing, as `get`."""
-        body = await self.reading.raw(self.type_.KIND, self.key)
+    async def raw(self, version: str = "") -> Object:
+        """The whole object in that version, by default v1beta1 if it is served. Raises: Missing, as `get`."""
+        body = await self.reading.document(self.type_.KIND, self.key, version)
         if body is None:
             await self.get()  # raises with a hint
             raise self.missing()
@@ -233,9 +308,10 @@ class Target(Generic[S]):
         return f"{text}{nearest(name, beside)}"
 
 
-def not_served(type_: type[Resource]) -> Missing:
-    """The error for a kind that the cluster does not serve."""
-    return Missing(f"{type_.KIND} is not served; `dynamoctl check` reports what is")
+def not_served(type_: type[Resource], version: str = "") -> Missing:
+    """The error for a kind that the cluster does not serve, or not in a version."""
+    what = f"{type_.KIND} in {version}" if version else f"{type_.KIND}"
+    return Missing(f"{what} is not served; `dynamoctl check` reports what is")
 
 
 async def absent_namespace(reading: Reading, namespace: str) -> str:
@@ -263,3 +339,17 @@ async def served_groups(client: Client) -> set[str]:
     """The API groups of the cluster; "" is the core group."""
     answer = await client.get_json("apis")
     return {"", *(group["name"] for group in answer["groups"])}
+
+
+async def served_kind(reading: Reading, document: Object) -> Kind | None:
+    """The kind of an object, in its version; None if that is not served."""
+    group, _, version = document["apiVersion"].rpartition("/")
+    path = ("apis", group, version) if group else ("api", version)
+    try:
+        resources = (await reading.client.get_json(*path))["resources"]
+    except NotFound:
+        return None
+    for resource in resources:
+        if resource["kind"] == document["kind"] and "/" not in resource["name"]:
+            return Kind(group, version, resource["kind"], resource["name"], namespaced=resource["namespaced"])
+    return None

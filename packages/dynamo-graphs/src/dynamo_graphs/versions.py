@@ -1,7 +1,9 @@
 """The versions in which people write an object: `v1alpha1`, with which we compute, and `v1beta1`."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
+
+import msgspec
 
 from dynamo_graphs.objects import InvalidObject
 from dynamo_graphs.offline import expanded, installed_settings
@@ -16,6 +18,7 @@ from dynamo_operator.versions.conversion import convert
 from kube_runtime.types.meta import Object
 
 Version: TypeAlias = Literal["v1alpha1", "v1beta1"]
+VERSIONS: Final[tuple[Version, ...]] = get_args(Version)
 
 LATER: Final = f"{GROUP}/v1beta1"
 _PRESERVING: Final = tuple(f"{GROUP}/{kind}-spec" for kind in ("dgd", "dcd", "dgdr", "dgdsa"))
@@ -54,13 +57,25 @@ def in_version(document: Object, version: Version) -> Object:
     made = converted
     if plain is not converted:
         if is_later_wanted:
-            is_same = not any(unplaced(document, converted)) and _renders_same(converted, plain)
+            lost = [*unplaced(document, converted)]
+            shorter = _with_fewer_notes(converted, lost) if lost else plain
+            is_same = _renders_same(converted, shorter)
         else:
-            is_same = _converts_same(converted, plain)
-        made = plain if is_same else converted
+            shorter, is_same = plain, _converts_same(converted, plain)
+        made = shorter if is_same else converted
     if lacks := schema_problems(made):
         raise InvalidObject(Problem("spec", f"has no form in {version}: {lack}") for lack in lacks)
     return made
+
+
+def with_target(document: Object, version: Version) -> Object:
+    """An autoscaler with its scaling adapter in that version; the same object if it names none."""
+    spec = document.get("spec")
+    target = spec.get("scaleTargetRef") if isinstance(spec, dict) else None
+    wanted = f"{GROUP}/{version}"
+    if not isinstance(target, dict) or not has_versions(target) or target["apiVersion"] == wanted:
+        return document
+    return {**document, "spec": {**document["spec"], "scaleTargetRef": {**target, "apiVersion": wanted}}}
 
 
 def paths_of(value: object, path: str = "") -> Iterator[str]:
@@ -90,6 +105,7 @@ def notes_of(document: Object) -> tuple[str, ...]:
 
 _FIRST: Final = ("apiVersion", "kind", "metadata", "spec")
 _FIRST_OF_PART: Final = ("name", "type", "componentType", "subComponentType", "replicas")
+_FIRST_OF_CONTAINER: Final = ("name", "image", "workingDir", "command", "args", "env", "envFrom", "resources")
 
 
 def _in_order(converted: Object, source: Object) -> Object:
@@ -101,20 +117,22 @@ def _in_order(converted: Object, source: Object) -> Object:
         spec["services"] = {name: services[name] and _sorted(services[name]) for name in names}
     elif "components" in spec:
         names = list((source.get("spec") or {}).get("services") or ())
-        components = map(_sorted, map(_with_whole_mounts, spec["components"]))
+        components = map(_sorted, map(_with_written_containers, spec["components"]))
         spec["components"] = sorted(components, key=lambda it: names.index(it["name"]))
     return _sorted({**converted, "spec": spec}, _FIRST)
 
 
 # Conversion also makes a mount of a compilation cache that has no path, which no file may have.
-def _with_whole_mounts(component: Object) -> Object:
+def _with_written_containers(component: Object) -> Object:
+    """With containers as a person would write them."""
     pod: Object = (component.get("podTemplate") or {}).get("spec") or {}
     containers = []
     for container in pod.get("containers") or ():
         mounts = [mount for mount in container.get("volumeMounts") or () if mount.get("mountPath")]
-        rest = {name: value for name, value in container.items() if name != "volumeMounts" or mounts}
-        containers.append({**rest, "volumeMounts": mounts} if mounts else rest)
-    if not containers or containers == pod["containers"]:
+        rest = {name: value for name, value in container.items() if name != "volumeMounts"}
+        whole = {**rest, "volumeMounts": mounts} if mounts else rest
+        containers.append(_sorted(whole, _FIRST_OF_CONTAINER))
+    if not containers:
         return component
     return {
         **component,
@@ -140,6 +158,27 @@ def _without_notes(converted: Object, source: Object) -> Object:
         return converted
     metadata = {name: value for name, value in converted["metadata"].items() if name != "annotations"}
     return {**converted, "metadata": {**metadata, **({"annotations": left} if left else {})}}
+
+
+def _with_fewer_notes(converted: Object, lost: Iterable[str]) -> Object:
+    """With notes of the fields at these paths in v1alpha1 only."""
+    notes = {}
+    for name in notes_of(converted):
+        note: Object = msgspec.json.decode(converted["metadata"]["annotations"][name])
+        saved: Object = note.get("spec") or {}
+        kept = {field: value for field, value in saved.items() if f"spec.{field}" in lost}
+        services = {
+            service: {field: value for field, value in fields.items() if f"{path}.{field}" in lost}
+            for service, fields in (saved.get("services") or {}).items()
+            if (path := f"spec.services.{service}") and isinstance(fields, dict)
+        }
+        if services := {service: fields for service, fields in services.items() if fields}:
+            kept["services"] = services
+        if kept:
+            notes[name] = msgspec.json.encode({**note, "spec": kept}).decode()
+    plain = _without_notes(converted, {})
+    metadata = {**plain["metadata"], "annotations": {**_annotations(plain), **notes}}
+    return {**plain, "metadata": metadata} if notes else converted
 
 
 def _converts_same(first: Object, second: Object) -> bool:

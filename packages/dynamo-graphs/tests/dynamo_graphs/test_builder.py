@@ -21,6 +21,7 @@ from dynamo_graphs import (
 from dynamo_graphs.fields import Toleration
 from dynamo_graphs.objects import ServiceOptions
 from dynamo_graphs.spelling import snake
+from dynamo_graphs.versions import Version
 from dynamo_operator.component.api import SharedMemory, VolumeMount
 from dynamo_operator.crds import KINDS, whole_schema
 from dynamo_operator.documents import documents
@@ -83,7 +84,7 @@ BUILT: Mapping[str, Callable[[], ApiObject]] = {
         extra_pod_spec={"mainContainer": {"workingDir": "/workspace/examples/backends/trtllm"}},
     ),
     "tasks/lora": lambda: Graph("lora").frontend().worker(lora=True, replicas=2, **SMALL_ONE),
-    "tasks/model-cache": lambda: (
+    "v1alpha1/model-cache": lambda: (
         Graph("model-cache")
         .pvc("models", size="200Gi", storage_class="shared", retain=True)
         .pvc("kernels", size="20Gi", storage_class="shared", retain=True)
@@ -92,7 +93,7 @@ BUILT: Mapping[str, Callable[[], ApiObject]] = {
             **SMALL_ONE, replicas=2, env={"HF_HOME": "/models"}, mounts={"models": "/models"}, cache="kernels"
         )
     ),
-    "request-analytic": lambda: Request.for_latency(
+    "v1alpha1/request-analytic": lambda: Request.for_latency(
         "request-analytic",
         model="Qwen/Qwen3-32B",
         profiler_image="dynamo-operator:0.1.0",
@@ -114,7 +115,8 @@ def example(name: str) -> list[Object]:
 
 @pytest.mark.parametrize("name", BUILT)
 def test_an_example_is_what_the_builders_make(name: str) -> None:
-    assert example(name)[0] == BUILT[name]().to_dict()
+    version: Version = "v1alpha1" if name.startswith("v1alpha1/") else "v1beta1"
+    assert example(name)[0] == BUILT[name]().to_dict(version)
 
 
 def test_the_model_of_an_example_is_what_the_builders_make() -> None:
@@ -253,7 +255,7 @@ def test_nested_fields_are_in_snake_case_or_as_in_the_api_and_keys_of_labels_sta
     snake = bare.service("Frontend", **given)
     as_in_api = bare.service("Frontend", **CAMEL)
     assert as_in_api == snake
-    service = snake.to_dict()["spec"]["services"]["Frontend"]
+    service = snake.to_dict("v1alpha1")["spec"]["services"]["Frontend"]
     assert {"my_label": "a", "nodeType": "b"} == service["extraPodSpec"]["nodeSelector"]
 
 
@@ -303,7 +305,7 @@ def test_a_graph_never_changes() -> None:
     GRAPH.service("decode", replicas=5, env={"A": "1"}, image="i").with_spec(replicas=2)
     GRAPH.with_metadata(labels={"a": "b"}, namespace="ml").without("decode")
     copy = GRAPH.to_dict()
-    copy["spec"]["services"].clear()
+    copy["spec"]["components"].clear()
     assert before == GRAPH.to_dict()
 
 
@@ -319,7 +321,7 @@ def test_none_takes_a_field_away_and_options_are_merged() -> None:
 
 
 def test_a_broken_graph_may_be_repaired_step_by_step() -> None:
-    document = GRAPH.to_dict()
+    document = GRAPH.to_dict("v1alpha1")
     document["spec"]["services"]["decode"].update(replicas="two", unknown=1)
     broken = Graph.from_dict(document)
     assert ["spec.services.decode.replicas", "spec.services.decode.unknown"] == [
@@ -334,7 +336,7 @@ def test_a_broken_graph_may_be_repaired_step_by_step() -> None:
 @pytest.mark.parametrize("part", ["spec", "metadata"])
 @pytest.mark.parametrize("value", [1, "text", [1], {"services": 1}, {"services": {"a": 1}}])
 def test_a_document_of_any_shape_is_an_error_not_a_crash(part: str, value: object) -> None:
-    broken = Graph.from_dict({**GRAPH.to_dict(), part: value})
+    broken = Graph.from_dict({**GRAPH.to_dict("v1alpha1"), part: value})
     assert broken.problems()
     with pytest.raises(InvalidObject):
         _ = broken.service("a", replicas=-1).name

@@ -16,7 +16,7 @@ def texts(graph: Graph) -> list[str]:
 
 
 def with_status(graph: Graph, ready: int) -> Graph:
-    document = graph.to_dict()
+    document = graph.to_dict("v1alpha1")
     condition = a_condition("Ready", "True" if ready else "False", "some_resources_are_not_ready")
     services = dict.fromkeys(
         document["spec"]["services"], counts(ready, replicas=ready, updatedReplicas=ready)
@@ -48,11 +48,11 @@ def test_the_state_is_drawn_once_there_is_one() -> None:
 def test_a_graph_is_shown_in_one_line() -> None:
     assert repr(GRAPH) == "<Graph chat: 4 services, 24 GPUs>"
     assert repr(with_status(GRAPH, 1)) == "<Graph chat: 4 services, 24 GPUs, ready>"
-    assert repr(Graph.from_dict({**GRAPH.to_dict(), "spec": 1})) == "<Graph chat>"
+    assert repr(Graph.from_dict({**GRAPH.to_dict("v1alpha1"), "spec": 1})) == "<Graph chat>"
 
 
 def test_text_of_users_is_escaped_and_cut() -> None:
-    document = GRAPH.to_dict()
+    document = GRAPH.to_dict("v1alpha1")
     evil = "<script>alert(1)</script>&\x1b\u202e"
     document["spec"]["services"] = {
         evil: {"componentType": evil, "subComponentType": '"><svg onload=x>'},
@@ -68,7 +68,7 @@ def test_text_of_users_is_escaped_and_cut() -> None:
 
 def test_graphs_without_services_and_arguments_of_any_shape_are_drawn() -> None:
     assert texts(Graph("chat")) == ["chat: 0 services, 0 GPUs"] * 2
-    document = GRAPH.to_dict()
+    document = GRAPH.to_dict("v1alpha1")
     for args in (None, "--model", [1, "--model"], ["--model"]):
         worker = {"componentType": "worker", "extraPodSpec": {"mainContainer": {"args": args}}}
         document["spec"]["services"] = {"W": worker}

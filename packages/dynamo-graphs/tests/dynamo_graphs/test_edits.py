@@ -76,7 +76,7 @@ def test_an_edit_without_a_change_sends_no_patch(monkeypatch: pytest.MonkeyPatch
     asyncio.run(change.suspend("chat", where=HERE))
     asyncio.run(change.suspend("chat", where=HERE))
     asyncio.run(change.scale("chat/Decode", replicas=1, where=HERE))
-    assert ["GET", "PATCH", "GET", "GET"] == [each.method for each in cluster.requests]
+    assert ["PATCH"] == [each.method for each in cluster.requests if each.method != "GET"]
 
 
 SIZED = {"name": "DYN_DEPLOYMENT_CONFIG", "value": json.dumps({"Decode": {"ServiceArgs": {"workers": 3}}})}

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from dynamo_graphs.frontend import Completion, completion, frontend_of, served_model
+from dynamo_graphs.frontend import Completion, Conversation, completion, frontend_of, served_model
 from dynamo_graphs.reader import Missing, Reading, Target
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.commandline import NESTING_LIMIT
@@ -59,6 +59,22 @@ async def test_an_answer_streams_in_and_is_timed() -> None:
 async def test_an_answer_without_tokens() -> None:
     found, _ = await asked(Api(b": comment\n", b"data: [DONE]\n"))
     assert "no tokens in 0.00 s" == found.summary()
+
+
+@pytest.mark.parametrize(
+    ("chunks", "requests"),
+    [((b"data: [DONE]\n",), 2), ((token("Hello"), b"data: [DONE]\n"), 1), ((token(""), token("")), 1)],
+    ids=["empty", "text", "tokens without text"],
+)
+async def test_an_answer_that_its_first_token_ends_is_asked_for_once_more(
+    chunks: tuple[bytes, ...], requests: int
+) -> None:
+    usage = event(choices=[], usage={"completion_tokens": len(chunks)})
+    api = Api(usage, *chunks)
+    talk = Conversation(api.frontend, "m")
+    await talk.ask("hi", max_tokens=8, write=lambda _: None)
+    assert requests == len(api.asked)
+    assert ["user", "assistant"] == [message["role"] for message in talk.messages]
 
 
 DEEP = b'{"a":' * 2 * NESTING_LIMIT

@@ -56,14 +56,14 @@ spec:
       spec:
         containers:
         - name: main
-          resources:
-            limits:
-              nvidia.com/gpu: '1'  # of any kind
           image: example.com/vllm:1
           args:
           - |
             # no comment
             exec python3 -m dynamo.vllm
+          resources:
+            limits:
+              nvidia.com/gpu: '1'  # of any kind
   - name: Frontend
     type: frontend
     podTemplate:
@@ -147,9 +147,28 @@ def test_a_graph_reads_and_writes_either_version() -> None:
     earlier, later = Graph.from_yaml(GRAPH), Graph.from_yaml(CONVERTED)
     assert earlier == later
     assert (GRAPH, CONVERTED) == (earlier.to_yaml(), earlier.to_yaml("v1beta1"))
-    assert CONVERTED == later.to_yaml("v1beta1")
-    assert read(CONVERTED) == later.to_dict("v1beta1")
-    assert read(GRAPH) == later.to_dict()
+    assert (CONVERTED, CONVERTED) == (later.to_yaml(), later.to_yaml("v1beta1"))
+    assert read(CONVERTED) == later.to_dict()
+    assert read(GRAPH) == later.to_dict("v1alpha1")
+
+
+def test_a_new_graph_is_written_in_v1beta1_unless_a_program_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Graph("chat").frontend(image="example.com/vllm:1")
+    assert "nvidia.com/v1beta1" == graph.to_dict()["apiVersion"]
+    assert "nvidia.com/v1alpha1" == graph.to_dict("v1alpha1")["apiVersion"]
+    monkeypatch.setattr("dynamo_graphs.objects.DEFAULT_VERSION", "v1alpha1")
+    assert "nvidia.com/v1alpha1" == graph.to_dict()["apiVersion"]
+    assert read(CONVERTED) == Graph.from_yaml(CONVERTED).to_dict()
+
+
+def test_what_a_document_says_in_other_words_stays_until_it_is_edited() -> None:
+    document = read(CONVERTED)
+    document["spec"]["components"][0]["globalDynamoNamespace"] = False
+    graph = Graph.from_dict(document)
+    assert document == graph.to_dict()
+    edited = graph.service("Worker", replicas=3).to_dict()
+    assert "nvidia.com/v1beta1" == edited["apiVersion"]
+    assert 3 == edited["spec"]["components"][0]["replicas"]
 
 
 def test_a_graph_of_v1beta1_can_be_edited_and_keeps_its_text() -> None:

@@ -44,24 +44,37 @@ _KEEP = {"helm.sh/resource-policy": "keep"}
 """Deleting a CRD deletes every object of its kind, so `helm uninstall` must keep it."""
 
 
-# An API server that serves two versions calls the webhook for each request, so v1beta1 is in no CRD unless
-# a conversion is named.
+# An API server that serves two versions calls the webhook for each request in the one that is not stored.
 def custom_resource_definitions(
-    conversion: ConversionWebhook | None = None, stored: str = component.VERSION
+    conversion: ConversionWebhook | None = None, stored: str = "", *, warns: bool = False
 ) -> tuple[Object, ...]:
-    """Return all CRDs, as they are applied. With a conversion they serve v1beta1, too."""
-    return tuple(custom_resource_definition(resource, conversion, stored) for resource in RESOURCES)
+    """Return all CRDs, as they are applied. With a conversion they serve both versions."""
+    return tuple(
+        custom_resource_definition(resource, conversion, stored, warns=warns) for resource in RESOURCES
+    )
 
 
 def custom_resource_definition(
-    resource: type[Resource], conversion: ConversionWebhook | None = None, stored: str = component.VERSION
+    resource: type[Resource],
+    conversion: ConversionWebhook | None = None,
+    stored: str = "",
+    *,
+    warns: bool = False,
 ) -> Object:
-    """Return the CRD of one kind. With a conversion, a kind with two versions serves both and stores one."""
+    """Return the CRD of one kind. With a conversion, a kind with two versions serves both and stores one.
+
+    Without a conversion it serves the version that it stores. "" as `stored` is that of a new installation:
+    v1beta1 with a conversion, v1alpha1 without. If it `warns`, v1alpha1 is deprecated: the API server sends
+    the Go operator's warning with each answer in it, and kubectl prints it.
+    """
     later = _LATER.get(resource.KIND.name)
-    if conversion is None or later is None:
+    if later is None:
         return definition_of(resource, _KEEP)
+    stored = stored or (later.KIND.version if conversion else VERSION)
+    if conversion is None:
+        return definition_of(resource if stored == VERSION else later, _KEEP)
     name, newest = resource.KIND.name, later.KIND.api_version
-    deprecation = f"{resource.KIND.api_version} {name} is deprecated; use {newest} {name}"
+    deprecation = f"{resource.KIND.api_version} {name} is deprecated; use {newest} {name}" if warns else ""
     versions = (
         ServedVersion(resource, is_stored=stored == VERSION, deprecation=deprecation),
         ServedVersion(later, is_stored=stored == later.KIND.version),

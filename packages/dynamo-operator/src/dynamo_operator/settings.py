@@ -93,6 +93,7 @@ class WebhookSettings(Section, frozen=True, kw_only=True):
     namespace: str = ""
     configuration_name: str = "dynamo-platform-dynamo-operator-validating"
     graphs_elsewhere: bool = False
+    migrates_stored_objects: bool = False
 
 
 class LeaderElectionSettings(Section, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ from dynamo_operator.admission.server import (
     TooManyAccessReviews,
 )
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.versions.conversion import convert
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.crd import CONVERSION_PATH
 from kube_runtime.errors import ConfigError, Unreachable
@@ -403,6 +404,25 @@ async def test_another_namespace_needs_the_permission_to_create_graphs_there() -
     reviews.is_away = True
     (text,) = await told(reviews, "open")
     assert "could not check" in text
+
+
+async def test_a_namespace_that_v1beta1_has_in_an_annotation_needs_it_too() -> None:
+    wanted = convert(asked_for(deploymentOverrides={"namespace": "team-b"}), "nvidia.com/v1beta1")
+    assert "deploymentOverrides" not in wanted["spec"]
+    found = request_in(review(wanted, kind={"version": "v1beta1"}))
+    (problem,) = await AccessReviews(Client(Reviews())).problems(found)
+    assert f"{PATH} is team-b, where you may not create DynamoGraphDeployments" == str(problem)
+
+
+async def test_an_object_in_v1beta1_is_validated_in_its_words() -> None:
+    async with running() as there:
+        later = convert(graph(), "nvidia.com/v1beta1")
+        assert (await reviewed(there, GRAPHS, later, kind={"version": "v1beta1"}))["allowed"]
+        main = later["spec"]["components"][0]["podTemplate"]["spec"]["containers"][0]
+        del main["image"]
+        response = await reviewed(there, GRAPHS, later, kind={"version": "v1beta1"})
+        field = "spec.components[0].podTemplate.spec.containers[0].image"
+        assert response["status"]["message"].startswith(f"{field}: ")
 
 
 @pytest.mark.parametrize(

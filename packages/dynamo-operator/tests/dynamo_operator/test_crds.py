@@ -94,13 +94,29 @@ def test_with_a_conversion_four_kinds_serve_two_versions_and_store_the_later_one
     for kind, columns in LATER.items():
         first, later = specs[kind]["versions"]
         assert ("v1alpha1", True, False) == (first["name"], first["served"], first["storage"])
-        expected = f"nvidia.com/v1alpha1 {kind} is deprecated; use nvidia.com/v1beta1 {kind}"
-        assert (True, expected) == (first["deprecated"], first["deprecationWarning"])
         assert ("v1beta1", True, True) == (later["name"], later["served"], later["storage"])
-        assert "deprecated" not in later
+        assert not {"deprecated", "deprecationWarning"} & (first.keys() | later.keys())
         assert columns == [column["name"] for column in later["additionalPrinterColumns"]]
         assert "status" in later["subresources"]
         assert (kind != "DynamoGraphDeploymentRequest") == ("scale" in later["subresources"])
+
+
+def test_users_of_v1alpha1_are_warned_if_that_is_asked_for() -> None:
+    for definition in custom_resource_definitions(WEBHOOK, warns=True):
+        kind, versions = definition["spec"]["names"]["kind"], definition["spec"]["versions"]
+        expected = f"nvidia.com/v1alpha1 {kind} is deprecated; use nvidia.com/v1beta1 {kind}"
+        warnings = [version.get("deprecationWarning") for version in versions if version.get("deprecated")]
+        assert ([expected] if kind in LATER else []) == warnings
+
+
+def test_without_a_conversion_only_the_stored_version_is_served() -> None:
+    for definition in custom_resource_definitions(stored="v1beta1"):
+        kind, spec = definition["spec"]["names"]["kind"], definition["spec"]
+        (only,) = spec["versions"]
+        expected = "v1beta1" if kind in LATER else "v1alpha1"
+        assert (expected, True, True) == (only["name"], only["served"], only["storage"])
+        assert "deprecated" not in only
+        assert "conversion" not in spec
 
 
 def test_a_conversion_is_named_by_its_service_and_certificate_authority() -> None:

@@ -5,7 +5,7 @@ import msgspec
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.process.stored_versions import StoredInV1beta1
+from dynamo_operator.process.stored_versions import TwoVersions
 from dynamo_operator.versions.conversion import convert
 from kube_runtime.types.meta import Object, Resource
 from kube_runtime.wire import decode
@@ -54,8 +54,8 @@ def stored_graph(**changes: Object) -> bytes:
     return msgspec.json.encode({**convert(GRAPH, NEW), **changes})
 
 
-def of(type_: type[Resource]) -> StoredInV1beta1:
-    return StoredInV1beta1(type_.KIND)
+def of(type_: type[Resource]) -> TwoVersions:
+    return TwoVersions(type_.KIND)
 
 
 def test_a_graph_that_was_written_in_v1alpha1_is_read_as_it_was_written() -> None:
@@ -123,3 +123,23 @@ def test_the_replicas_of_a_service_are_those_of_the_component_of_that_name() -> 
     pointer, tests = translation.pointer(graph, ("spec", "services", "Decode", "replicas"))
     assert f"/spec/components/{at}/replicas" == pointer
     assert [{"op": "test", "path": f"/spec/components/{at}/name", "value": "Decode"}] == tests
+
+
+def test_an_object_says_itself_in_which_version_it_is() -> None:
+    """A watch may bring the former version for a while."""
+    translation = of(DynamoGraphDeployment)
+    expected = decode(DynamoGraphDeployment, msgspec.json.encode(GRAPH))
+    assert expected == decode(DynamoGraphDeployment, msgspec.json.encode(GRAPH), translation=translation)
+    translation.is_later = False
+    graph = decode(DynamoGraphDeployment, stored_graph(), translation=translation)
+    assert expected.spec.services == {name: graph.spec.services[name] for name in expected.spec.services}
+
+
+def test_what_is_stored_in_v1alpha1_again_is_written_as_it_is() -> None:
+    translation = TwoVersions(DynamoGraphDeployment.KIND, is_later=False)
+    graph = decode(DynamoGraphDeployment, msgspec.json.encode(GRAPH))
+    assert DynamoGraphDeployment.KIND == translation.stored
+    assert GRAPH == translation.written(GRAPH)
+    assert {"spec": {"a": 1}} == translation.patch({"spec": {"a": 1}})
+    path = ("spec", "services", "Decode", "replicas")
+    assert ("/spec/services/Decode/replicas", []) == translation.pointer(graph, path)

@@ -49,6 +49,13 @@ def test_a_worker_with_a_role_has_the_role_as_its_type() -> None:
     assert {"componentType": "frontend"} == service(type="frontend")
 
 
+def test_a_mount_without_a_path_has_the_key_of_its_list() -> None:
+    """Server-side apply refuses an entry without it."""
+    cache = {"name": "cc", "useAsCompilationCache": True}
+    mounts = component(volumeMounts=[cache], envs=[{"name": "A", "value": "1"}])["podTemplate"]["spec"]
+    assert [{"name": "cc", "mountPath": ""}] == mounts["containers"][0]["volumeMounts"]
+
+
 def test_an_experimental_feature_is_on_where_it_is_present() -> None:
     on = {"failover": {"enabled": True, "mode": "interPod"}, "gpuMemoryService": {"enabled": True}}
     experimental = {"failover": {"mode": "InterPod"}, "gpuMemoryService": {}}

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from dynamo_operator.versions import review
-from dynamo_operator.versions.review import Conversion, NotAConversion, conversion_in
+from dynamo_operator.versions.review import Conversion, Converter, NotAConversion, conversion_in
 
 OLD, NEW = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
 KIND = "DynamoGraphDeploymentScalingAdapter"
@@ -30,8 +31,8 @@ def body(*objects: Any, to: str = NEW) -> bytes:
     return json.dumps({**head, "request": request}).encode()
 
 
-def answered(text: bytes) -> Any:
-    conversion = Conversion(conversion_in(text))
+def answered(text: bytes, converter: Converter | None = None) -> Any:
+    conversion = Conversion(conversion_in(text), converter or Converter())
     while (answer := conversion.answer()) is None:
         pass
     return json.loads(answer)
@@ -52,6 +53,17 @@ def test_objects_are_answered_in_order() -> None:
     objects = (adapter("b", replicas=1), adapter("a", replicas=0))
     expected = [{**each, "apiVersion": NEW} for each in objects]
     assert {"result": {"status": "Success"}, "convertedObjects": expected} == response(*objects)
+
+
+def test_an_object_is_converted_once_for_each_version() -> None:
+    converter = Converter()
+    for version, to in ((OLD, NEW), (NEW, OLD)):
+        text = Raw(json.dumps(adapter("a", version, replicas=1)).encode())
+        first = converter.converted(text, to)
+        assert adapter("a", to, replicas=1) == json.loads(bytes(first))
+        assert first is converter.converted(Raw(bytes(text)), to)
+    changed = Raw(json.dumps(adapter("a", replicas=2)).encode())
+    assert adapter("a", NEW, replicas=2) == json.loads(bytes(converter.converted(changed, NEW)))
 
 
 def test_slices_lose_and_repeat_no_object(monkeypatch: pytest.MonkeyPatch) -> None:

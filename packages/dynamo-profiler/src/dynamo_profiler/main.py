@@ -14,7 +14,7 @@ def profiler(
     profile_config: Annotated[str, Parameter(metavar="TEXT", allow_leading_hyphen=True)] = "",
     enable_gpu_discovery: bool = False,
     config: Annotated[str, Parameter(metavar="TEXT", allow_leading_hyphen=True)] = "",
-    output_dir: str = "/data",
+    output_dir: Annotated[str, Parameter(metavar="FOLDER")] = "/data",
 ) -> None:
     """Find a graph for a model and its latency targets.
 

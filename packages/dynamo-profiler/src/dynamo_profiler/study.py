@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal, TypedDict, Unpack
 
-from dynamo_graphs import Graph, Latency
+from dynamo_graphs import Graph, Latency, objects
+from dynamo_graphs.versions import in_version
 from dynamo_operator.requests.api import RESULTS_FILE
 from dynamo_profiler import Refusal
 from dynamo_profiler.candidates import COLUMNS, Candidate, cheapest_of_layouts, front, row
@@ -72,7 +73,7 @@ class Study:
     @property
     def graph(self) -> Graph:
         """The graph of the choice."""
-        return Graph.from_dict(self.documents[-1])
+        return Graph.from_dict(in_version(self.documents[-1], objects.DEFAULT_VERSION))
 
     @property
     def choice(self) -> Choice:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 
 from dynamo_operator.component.api import GROUP
-from dynamo_operator.shared.problems import later_version
+from dynamo_operator.shared.problems import is_later_version
+from dynamo_operator.versions.shapes import ConversionError
 from dynamo_profiler import Refusal
 from dynamo_profiler.base import DECODE, PREFILL, Backend, value_of, with_value
 from dynamo_profiler.choice import Choice, Role
@@ -34,8 +35,7 @@ def graph_in(documents: Sequence[object]) -> Object:
     if len(graphs) != 1:
         raise Refusal(f"{_BASE} must be one DynamoGraphDeployment, but the file has {len(graphs)}")
     (graph,) = graphs
-    if later := later_version(graph):
-        raise Refusal(f"{_BASE}: {later}")
+    graph = _readable(graph)
     metadata, spec = graph.get("metadata"), graph.get("spec")
     services = spec.get("services") if isinstance(spec, Mapping) else None
     if not isinstance(metadata, Mapping) or not metadata.get("name"):
@@ -43,7 +43,9 @@ def graph_in(documents: Sequence[object]) -> Object:
     if not isinstance(services, Mapping) or not all(
         isinstance(service, Mapping) for service in services.values()
     ):
-        raise Refusal(f"{_BASE} has no mapping spec.services with a mapping for each service")
+        raise Refusal(
+            f"{_BASE} has no services: a mapping spec.services, or the list spec.components of v1beta1"
+        )
     if str(graph.get("apiVersion", "")).partition("/")[0] != GROUP:
         raise Refusal(f"{_BASE} is of {graph.get('apiVersion')!r:.80}, not of {GROUP}")
     kept = ("name", "namespace", "labels", "annotations")
@@ -51,6 +53,18 @@ def graph_in(documents: Sequence[object]) -> Object:
         **deepcopy({key: value for key, value in graph.items() if key != "status"}),
         "metadata": deepcopy({key: metadata[key] for key in kept if key in metadata}),
     }
+
+
+def _readable(graph: Mapping[str, object]) -> Mapping[str, object]:
+    """The graph in v1alpha1, in which the profiler computes and writes. Raises: Refusal."""
+    if not is_later_version(graph):
+        return graph
+    from dynamo_operator.shared.seen import seen
+
+    try:
+        return seen(dict(graph))
+    except ConversionError as error:
+        raise Refusal(f"{_BASE}: {error.path or 'spec'}: {error.problem}") from None
 
 
 def mode_of(graph: Object, backend: Backend) -> Mode:
@@ -122,7 +136,7 @@ def _main_container(key: str, service: Object) -> Object:
     container = pod.get("mainContainer") if isinstance(pod, dict) else None
     args: object = container.get("args") if isinstance(container, dict) else None
     if not isinstance(container, dict) or not isinstance(args, list):
-        raise Refusal(f"{_BASE}: worker {key} has no extraPodSpec.mainContainer.args")
+        raise Refusal(f"{_BASE}: worker {key} has no list of args in its main container")
     if not all(isinstance(argument, str) for argument in args):
         raise Refusal(f"{_BASE}: an argument of worker {key} is not a string")
     if any(" -" in argument for argument in args):

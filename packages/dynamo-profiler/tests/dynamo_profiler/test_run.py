@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_graphs.offline import expanded
+from dynamo_graphs.versions import VERSIONS, Version, in_version
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, DynamoGraphDeploymentRequest
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
@@ -36,8 +37,14 @@ TOKEN = {"secretRef": {"name": "hf-token-secret", "optional": True}}
 SETTINGS = RenderSettings(planner_cluster_role_name="planner")
 
 
-def example(name: str) -> list[Any]:
-    return list(yaml.safe_load_all((EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8")))
+def example(name: str, version: Version = "v1alpha1") -> list[Any]:
+    documents = yaml.safe_load_all((EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8"))
+    return [in_version(document, version) for document in documents]
+
+
+def without_args(worker: Object) -> Object:
+    """The container of a worker, without what the profiler chooses."""
+    return {**worker["extraPodSpec"]["mainContainer"], "args": None}
 
 
 def flags_of(worker: Object) -> list[str]:
@@ -80,13 +87,15 @@ def test_every_graph_is_accepted_and_rendered(
             assert set(others) <= {"ConfigMap"}
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("backend", "mode"), BASES)
-def test_an_example_as_base_keeps_all_that_is_not_chosen(backend: str, mode: str) -> None:
-    base = example(f"{backend}-{mode}")
+def test_an_example_as_base_keeps_all_that_is_not_chosen(backend: str, mode: str, version: Version) -> None:
+    base = example(f"{backend}-{mode}", version)
     before = json.dumps(base)
     known = a_configuration("acme/tiny-7B", backend, hardware={"minNumGpusPerEngine": 2})
     graph = graph_of(results_of(known, Inputs(base=base)))
     assert before == json.dumps(base)
+    base = example(f"{backend}-{mode}")
     assert base[0]["metadata"]["name"] == graph["metadata"]["name"]
     assert list(base[0]["spec"]["services"]) == list(graph["spec"]["services"])
     for key, worker in workers_of(graph).items():
@@ -95,7 +104,8 @@ def test_an_example_as_base_keeps_all_that_is_not_chosen(backend: str, mode: str
         assert "acme/tiny-7B" in flags
         assert "Qwen/Qwen3-0.6B" not in flags
         assert set(flags_of(old)) - set(flags) <= {"Qwen/Qwen3-0.6B", "1"}
-        assert old["envFromSecret"] == worker["envFromSecret"]
+        assert old["extraPodSpec"]["mainContainer"]["envFrom"]
+        assert without_args(old) == without_args(worker)
         assert "2" == worker["resources"]["limits"]["gpu"]
     assert base[0]["spec"]["services"]["Frontend"] == graph["spec"]["services"]["Frontend"]
 
@@ -195,6 +205,11 @@ def test_simulated_engines_need_no_gpu() -> None:
         assert all("resources" not in service for service in mocked.values())
 
 
+def later(**fields: Any) -> Object:
+    """An example in v1beta1, with other fields."""
+    return {**example("vllm-aggregated", "v1beta1")[0], **fields}
+
+
 def changed(path: str, value: Any) -> list[Any]:
     """An example with one field changed; None takes it away."""
     base = example("vllm-aggregated")
@@ -218,13 +233,15 @@ MAIN = "spec.services.Worker.extraPodSpec.mainContainer"
         (2 * example("vllm-aggregated"), "must be one DynamoGraphDeployment, but the file has 2"),
         ([{"kind": "ConfigMap"}, "text", 3, None], "must be one DynamoGraphDeployment, but the file has 0"),
         (changed("metadata.name", ""), "has no metadata.name"),
-        (changed("spec", None), "has no mapping spec.services with a mapping for each service"),
-        (changed("spec.services.Worker", "x"), "has no mapping spec.services"),
+        (changed("spec", None), "has no services: a mapping spec.services"),
+        (changed("spec.services.Worker", "x"), "has no services"),
         (changed("apiVersion", "v1"), "is of 'v1', not of nvidia.com"),
-        (changed("apiVersion", "nvidia.com/v1beta1"), "a version of Dynamo 1.1 and later"),
+        (changed("apiVersion", "nvidia.com/v1beta1"), "has no services"),
+        ([later(spec={"components": {}})], "the base graph: spec.components"),
+        ([later(spec={"components": [{"name": "Worker", "type": "worker"}]})], "has no list of args"),
         (changed("spec.services.Worker", None), "must have one worker, or one for prefill"),
         (changed("spec.services.Worker.subComponentType", "prefill"), "must have one worker"),
-        (changed(f"{MAIN}.args", None), "worker Worker has no extraPodSpec.mainContainer.args"),
+        (changed(f"{MAIN}.args", None), "worker Worker has no list of args in its main container"),
         (changed(f"{MAIN}.args", [1]), "an argument of worker Worker is not a string"),
         (changed(f"{MAIN}.args", ["python3 -m dynamo.vllm --model x"]), "Worker are one string"),
         (changed("spec.services.Worker.multinode", {"nodeCount": 2}), "spans several nodes"),
@@ -246,12 +263,12 @@ def test_a_planner_needs_workers_for_both_halves() -> None:
         )
 
 
-@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("request-*.yaml")), ids=lambda it: it.stem)
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("**/request-*.yaml")), ids=lambda it: it.stem)
 def test_an_example_of_a_request_is_accepted_and_answered(file: Path) -> None:
     (manifest,) = read_manifests([str(file)])
     assert [] == list(findings_of(manifest, "default", RenderSettings()))
     assert file.stem == manifest.value["metadata"]["name"]
-    assert f"({file.name})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert f"{file.name})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
     if manifest.value["apiVersion"] == "nvidia.com/v1beta1":
         configuration = configuration_of(manifest.value["spec"])
         profile(read_configuration(configuration), Inputs(), lambda _: None)

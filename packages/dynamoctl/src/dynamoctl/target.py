@@ -1,5 +1,6 @@
 """The cluster of a command line, and the object that a command is about: `chat` or `dgd/chat`."""
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 from cyclopts import CycloptsError
 
 from dynamo_graphs.graph import AsyncCluster
-from dynamo_graphs.reader import GRAPHS, NAME, NAME_IN_WORDS, NOUNS, STATED, S, Target
+from dynamo_graphs.reader import CONVERTED, GRAPHS, NAME, NAME_IN_WORDS, NOUNS, STATED, S, Target
+from dynamo_operator.component.api import GROUP, LATER
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.conditions import Stated
 from dynamo_operator.shared.problems import nearest
@@ -100,6 +102,17 @@ def parse_selection(words: Sequence[str]) -> list[tuple[type[Stated], tuple[str,
     return [(DynamoGraphDeployment, tuple(map(_valid, words)))]
 
 
+def version_in(words: Sequence[str]) -> str:
+    """The version in `dgd.v1beta1.nvidia.com`; "" if none is named. Raises: CycloptsError for several."""
+    versions = {match[1] for word in words for match in _VERSIONED.finditer(word.lower())}
+    if len(versions) > 1:
+        raise CycloptsError(f"expected one version (found {', '.join(sorted(versions))})")
+    return "".join(versions)
+
+
+_VERSIONED = re.compile(rf"\.(v[0-9][0-9a-z]{{0,15}})\.{re.escape(GROUP)}(?=[/,]|$)")
+
+
 def _valid(name: str) -> str:
     return parse_object(name, STATED)[1]
 
@@ -108,8 +121,9 @@ def _names(type_: Any) -> set[str]:
     kind, definition = type_.KIND, type_.DEFINITION
     noun = NOUNS[type_]
     full = {kind.name.lower(), kind.plural, noun, f"{noun}s"}
-    grouped = {f"{name}{version}.{kind.group}" for name in full for version in ("", f".{kind.version}")}
-    return {*definition.short_names, *full, *grouped}
+    all_names = {*definition.short_names, *full}
+    versions = ("", f".{kind.version}", *((f".{LATER}",) if type_ in CONVERTED else ()))
+    return {*all_names, *(f"{name}{version}.{kind.group}" for name in all_names for version in versions)}
 
 
 def namespace_in_words(namespace: str) -> str:

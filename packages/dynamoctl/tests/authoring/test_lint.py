@@ -12,11 +12,20 @@ import yaml
 from cyclopts import CycloptsError
 from msgspec import Raw
 
+from dynamo_graphs.versions import in_version
 from dynamo_legacy.admission import LEGACY_RULES
 from dynamo_operator.admission.decide import RULES, AnyRules, ReviewContext, decide
 from dynamo_operator.component.validate import most_bytes
 from dynamo_operator.settings import RenderSettings
-from dynamoctl.authoring.lint import Output, editor_schema, explained, field_of, lint, print_field
+from dynamoctl.authoring.lint import (
+    Output,
+    editor_schema,
+    explained,
+    field_of,
+    in_api_versions,
+    lint,
+    print_field,
+)
 from dynamoctl.authoring.manifest import selected
 from dynamoctl.screen import plain
 from specs import MANIFEST as GOOD
@@ -310,6 +319,8 @@ def test_a_switch_without_enabled_is_off(linted: Linted) -> None:
         ("dgd.spec.services.Frontend.replicas", "spec.services.<name>.replicas"),
         ("services.<name>.envs", "spec.services.<name>.envs"),
         ("pvcs.size", "spec.pvcs[].size"),
+        ("components.replicas", "spec.components[].replicas"),
+        ("dgdr.hardware.gpuSku", "spec.hardware.gpuSku"),
         ("DynamoModel.spec.baseModelName", "spec.baseModelName"),
         ("dgdr.status.state", "status.state"),
         ("services.resources.limits.custom.rdma", "spec.services.<name>.resources.limits.custom.<name>"),
@@ -324,8 +335,9 @@ def test_a_path_as_users_write_it(path: str, found: str) -> None:
     ("path", "text"),
     [
         ("services.replica", 'did you mean "replicas"'),
-        ("servics", 'did you mean "services"'),
+        ("componets", 'did you mean "components"'),
         ("services.replicas.more", "it has no fields"),
+        ("components.replica", 'did you mean "replicas"'),
         ("pvcs.xyzzy", "fields: "),
     ],
 )
@@ -348,13 +360,21 @@ def test_explain_shows_type_default_and_description_of_a_field(capsys: pytest.Ca
 
 @pytest.mark.parametrize("kinds", [("dgd",), ()])
 def test_the_schema_for_editors(kinds: tuple[str, ...]) -> None:
-    schema = editor_schema(selected(kinds))
+    schema = editor_schema(in_api_versions(selected(kinds)))
     assert "draft-07" in schema["$schema"]
-    assert "description" in (schema if kinds else schema["allOf"][0]["then"])["properties"]["spec"]
+    assert any("description" in case["then"]["properties"].get("spec", ()) for case in schema["allOf"])
     validator = jsonschema_rs.validator_for(schema)
+    later = in_version(yaml.safe_load(GOOD), "v1beta1")
     assert validator.is_valid(yaml.safe_load(GOOD))
-    for wrong in (GOOD.replace("args", "arg"), GOOD.replace("DynamoGraphDeployment", "Deployment")):
-        assert not validator.is_valid(yaml.safe_load(wrong))
+    assert validator.is_valid(later)
+    for wrong in (
+        yaml.safe_load(GOOD.replace("args", "arg")),
+        yaml.safe_load(GOOD.replace("DynamoGraphDeployment", "Deployment")),
+        yaml.safe_load(GOOD.replace("DynamoGraphDeployment", "DynamoModel")),
+        {**later, "apiVersion": "nvidia.com/v1alpha1"},
+        {**later, "kind": "DynamoModel"},
+    ):
+        assert not validator.is_valid(wrong)
 
 
 def test_a_field_of_v1beta1_is_explained_from_its_own_schema() -> None:

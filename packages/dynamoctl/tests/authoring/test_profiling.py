@@ -96,7 +96,8 @@ def test_the_manifest_of_new_passes_lint(
     flags = ["--backend", backend, "--mode", mode, "--replicas", "2", "--precision", "fp8"]
     text = printed(capsys, "new", "chat", *LLAMA, *flags)
     graph = yaml.safe_load(text)
-    workers = [each for each in graph["spec"]["services"].values() if "worker" == each["componentType"]]
+    assert "nvidia.com/v1beta1" == graph["apiVersion"]
+    workers = [each for each in graph["spec"]["components"] if "frontend" != each["type"]]
     assert ("chat", {2}) == (graph["metadata"]["name"], {each["replicas"] for each in workers})
     assert (2 if "disaggregated" == mode else 1) == len(workers)
     file = tmp_path / "chat.yaml"

@@ -349,14 +349,17 @@ def test_every_definition_is_printed_without_aliases_or_as_a_list(capsys: pytest
 def test_with_a_conversion_two_versions_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     (graph,) = yaml.load_all(printed(capsys, "dgd", "--conversion=dyn/hooks"), Loader=yaml.CSafeLoader)
     versions = [(each["name"], each["storage"]) for each in graph["spec"]["versions"]]
-    assert [("v1alpha1", True), ("v1beta1", False)] == versions
+    assert [("v1alpha1", False), ("v1beta1", True)] == versions
     client = graph["spec"]["conversion"]["webhook"]["clientConfig"]
     assert {"service": {"namespace": "dyn", "name": "hooks", "path": "/convert"}} == client
-    arguments = ("dgd", "--conversion=https://127.0.0.1:9443", "--stored=v1beta1")
+    arguments = ("dgd", "--conversion=https://127.0.0.1:9443", "--stored=v1alpha1")
     (graph,) = yaml.load_all(printed(capsys, *arguments), Loader=yaml.CSafeLoader)
-    assert [False, True] == [each["storage"] for each in graph["spec"]["versions"]]
+    assert [True, False] == [each["storage"] for each in graph["spec"]["versions"]]
     client = graph["spec"]["conversion"]["webhook"]["clientConfig"]
     assert {"url": "https://127.0.0.1:9443/convert"} == client
+    (graph,) = yaml.load_all(printed(capsys, "dgd", "--stored=v1beta1"), Loader=yaml.CSafeLoader)
+    assert ["v1beta1"] == [each["name"] for each in graph["spec"]["versions"]]
+    assert "conversion" not in graph["spec"]
     with pytest.raises(ConfigError, match=r"invalid value .hooks. .expected NAMESPACE/SERVICE or a URL"):
         printed(capsys, "dgd", "--conversion=hooks")
 

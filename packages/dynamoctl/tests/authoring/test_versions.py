@@ -51,6 +51,26 @@ def test_other_objects_and_comments_stay_and_stderr_has_what_has_no_field(
     assert "the annotation nvidia.com/dgd-spec keeps it" in err
 
 
+def test_an_autoscaler_names_its_adapter_in_the_version(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "in.yaml"
+    text = """\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: chat}
+spec:
+  scaleTargetRef:
+    apiVersion: nvidia.com/v1beta1
+    kind: DynamoGraphDeploymentScalingAdapter # of the workers
+    name: chat-worker
+  maxReplicas: 8
+"""
+    file.write_text(text)
+    convert_versions(read_manifests([str(file)]), "v1alpha1", "yaml")
+    assert (text.replace("v1beta1", "v1alpha1"), "") == capsys.readouterr()
+
+
 def test_a_converted_file_stays_as_it_is(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     convert_versions(read_manifests([str(file)]), "v1beta1", "yaml")
     once = capsys.readouterr().out

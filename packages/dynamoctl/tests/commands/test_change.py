@@ -34,4 +34,4 @@ def test_no_manifest_leads_to_another_object(
         with pytest.raises(SystemExit) as end:
             execute(app(), [command, "-n", "prod", "-f", str(file)])
         assert (1, True) == (end.value.code, message in capsys.readouterr().err)
-    assert [] == server.requests
+    assert {"/apis/nvidia.com/v1beta1"} == {request.path for request in server.requests}

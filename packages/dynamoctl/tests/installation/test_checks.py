@@ -10,11 +10,11 @@ import pytest
 
 from dynamo_graphs.operators import Running
 from dynamoctl.installation import checks
-from dynamoctl.installation.checks import CheckResult, Definition, Finding, Project, StorageClass
+from dynamoctl.installation.checks import CheckResult, Finding, Project, StorageClass
 from dynamoctl.installation.manifests import Choices, manifests
 from kube_runtime.tls import new_authority
 from kube_runtime.types import kinds
-from kube_runtime.types.kinds import Lease, Node, Pod
+from kube_runtime.types.kinds import Definition, Lease, Node, Pod
 from kube_runtime.types.meta import Key, Kind, Metadata, Object
 
 OK, WARNING, FAIL = CheckResult
@@ -40,8 +40,8 @@ def gpu_operator(*phases: str, has_gpus: bool = False) -> Finding:
 
 
 def definition(kind: Kind, *served: str, stored: tuple[str, ...] = ()) -> dict[str, Definition]:
-    spec = checks.DefinitionSpec(tuple(checks.DefinedVersion(each, served=True) for each in served))
-    metadata, status = Metadata(name=str(kind)), checks.DefinitionStatus(stored)
+    spec = kinds.DefinitionSpec(tuple(kinds.DefinedVersion(each, served=True) for each in served))
+    metadata, status = Metadata(name=str(kind)), kinds.DefinitionStatus(stored)
     return {metadata.name: Definition(metadata=metadata, spec=spec, status=status)}
 
 

@@ -51,6 +51,35 @@ def test_the_namespace_and_the_definitions_come_first_and_may_be_left_out() -> N
 
 
 @pytest.mark.parametrize(
+    ("choices", "served", "stored"),
+    [
+        (Choices("n"), ["v1alpha1", "v1beta1"], "v1beta1"),
+        (Choices("n", stored="v1alpha1"), ["v1alpha1", "v1beta1"], "v1alpha1"),
+        (Choices("n", is_restricted=True), ["v1alpha1"], "v1alpha1"),
+        (Choices("n", is_restricted=True, stored="v1beta1"), ["v1beta1"], "v1beta1"),
+    ],
+    ids=str,
+)
+def test_an_installation_with_webhooks_serves_both_versions(
+    choices: Choices, served: list[str], stored: str
+) -> None:
+    (graphs,) = (
+        body["spec"]
+        for body in manifests(choices)
+        if body["metadata"]["name"] == "dynamographdeployments.nvidia.com"
+    )
+    assert served == [version["name"] for version in graphs["versions"]]
+    assert [stored] == [version["name"] for version in graphs["versions"] if version["storage"]]
+    assert (len(served) > 1) == ("conversion" in graphs)
+    if len(served) > 1:
+        service = graphs["conversion"]["webhook"]["clientConfig"]["service"]
+        assert ("n", "dynamo-platform-dynamo-operator-webhook-service") == (
+            service["namespace"],
+            service["name"],
+        )
+
+
+@pytest.mark.parametrize(
     ("line", "message"),
     [("install", "add --print"), ("install images --output=pairs", "requires --registry")],
 )

@@ -144,6 +144,14 @@ def error_type(code: int) -> type[ApiError]:
     return _BY_CODE.get(code, other)
 
 
+def is_unconverted(error: OperatorError | None) -> bool:
+    """Whether a request failed because nothing converts objects between the versions of their kind.
+
+    Source: `k8s.io/apiextensions-apiserver`, v1.36.
+    """
+    return isinstance(error, ApiError) and "conversion webhook for " in error.message
+
+
 def leaves(group: BaseExceptionGroup[E]) -> Iterator[E]:
     """The errors of a group, including nested groups."""
     for error in group.exceptions:

@@ -33,8 +33,8 @@ class Translation(Protocol):
         """The kind in its stored version."""
         ...
 
-    def read(self, raw: bytes | Raw) -> bytes:
-        """A stored object in the version of our types, as JSON text. Raises: ValueError."""
+    def read(self, raw: bytes | Raw) -> bytes | Raw:
+        """An object in the version of our types, as JSON text. Raises: ValueError."""
         ...
 
     def written(self, body: Object) -> Object:

@@ -148,6 +148,16 @@ async def test_nothing_is_reconciled_before_the_caches_are_full() -> None:
         assert world.manager.ready()
 
 
+async def test_a_process_that_converts_is_ready_while_its_own_lists_wait_for_that() -> None:
+    world = World(a_server("g"))
+    waiting = "conversion webhook for example.com/v1, Kind=Gadget failed: connection refused"
+    world.server.faults.append(Fault(500, times=10_000, message=waiting))
+    async with running(world):
+        await asyncio.sleep(100)
+        assert not world.manager.ready()
+        assert world.manager.ready(is_converter=True)
+
+
 async def test_a_standby_is_warm_and_ready_and_works_only_once_it_leads() -> None:
     server = a_server("g")
     leader, standby = World(server, elects=True), World(server, elects=True, name="b")

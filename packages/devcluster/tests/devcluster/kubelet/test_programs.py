@@ -17,9 +17,10 @@ SIMULATION = ("python", "simulation.py")
 def containers() -> Iterator[tuple[str, Object]]:
     for file in sorted(EXAMPLES.glob("*.yaml")):
         for graph in yaml.safe_load_all(file.read_text(encoding="utf-8")):
-            for name, service in graph["spec"].get("services", {}).items():
-                if service["componentType"] == "worker":
-                    yield f"{file.stem}/{name}", service["extraPodSpec"]["mainContainer"]
+            for component in graph["spec"].get("components", ()):
+                if component["type"] in ("worker", "prefill", "decode"):
+                    (container,) = component["podTemplate"]["spec"]["containers"]
+                    yield f"{file.stem}/{component['name']}", container
 
 
 @pytest.mark.parametrize(

@@ -463,7 +463,12 @@ class CertificateRotation(Rotation):
 
     def ready(self) -> Health:
         """Ready if the API server can call the webhooks of this process."""
-        return Health(tuple(f"webhooks: {problem}" for problem in self._problems))
+        problems, authorities = self._problems, self._authorities
+        if self._definitions.is_behind():
+            problems += ("a CRD has not been read",)
+        elif authorities is not None and not self._definitions.trusts(authorities):
+            problems += ("a CRD does not have the caBundle",)
+        return Health(tuple(f"webhooks: {problem}" for problem in problems))
 
     def _trusts(self, authorities: bytes) -> bool:
         return self._configuration.trusts(authorities) and self._definitions.trusts(authorities)

@@ -241,7 +241,7 @@ def decide(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewContext) -
 def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, context: ReviewContext) -> Decision:
     try:
         if problem := size_problem(rules.type_, new_text, context.settings):
-            return _too_large(problem, new_text, old_text or Raw(b"{}"))
+            return too_large(problem, new_text, old_text or Raw(b"{}"))
         new = decode(rules.type_, new_text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return Decision((Problem("document", str(error)),), reason="decode_failed")
@@ -285,7 +285,8 @@ def size_problem(type_: type[Resource], text: bytes | Raw, settings: RenderSetti
     return Problem("document", f"{counted} (limit {most}, --largest-object-bytes)") if size else None
 
 
-def _too_large(problem: Problem, new: Raw, old: Raw) -> Decision:
+def too_large(problem: Problem, new: Raw, old: Raw) -> Decision:
+    """The decision on an object of that size, which is not decoded; `old` is `{}` at its creation."""
     if identity(new).deletion_timestamp:
         return ALLOWED  # finalizers must be removable from invalid objects too
     if bytes_over(new, 1) <= bytes_over(old, 1):  # it may be labelled, and made smaller step by step

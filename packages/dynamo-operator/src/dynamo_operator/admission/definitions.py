@@ -101,6 +101,17 @@ class Definitions:
         """How the API server calls us: the host name, and the CA bundle ("": the system's CAs)."""
         return frozenset((host_of(client), client.ca_bundle) for _, client in self._ours())
 
+    def is_behind(self) -> bool:
+        """Whether one has changed since it was read."""
+        if not self._cache.holds(CustomResourceDefinition):
+            return False
+        present = {name: self._cache.get(CustomResourceDefinition, Key("", name)) for name in _NAMES}
+        return any(
+            name not in self._read or self._read[name].metadata.generation < definition.metadata.generation
+            for name, definition in present.items()
+            if definition is not None
+        )
+
     def trusts(self, authorities: bytes) -> bool:
         """Whether each conversion by us has this CA bundle."""
         bundle = base64.b64encode(authorities).decode()

@@ -8,6 +8,7 @@ import structlog
 from msgspec import Raw
 
 from dynamo_operator.admission.decide import ALLOWED, RULES, AnyRules, Decision, ReviewContext, decide
+from dynamo_operator.component.api import LATER
 from kube_runtime.types.kinds import UserInfo
 from kube_runtime.types.meta import Object, Struct, decoder_of
 from kube_runtime.wire import UNREADABLE
@@ -21,10 +22,17 @@ _LONGEST = 1000
 """Most lines, and characters of one: a response must not repeat megabytes of an outsider's text."""
 
 
+class RequestKind(Struct):
+    """The version of the object, as the API server sends it."""
+
+    version: str = ""
+
+
 class Request(Struct):
     """One request. `object` and `old_object` are JSON text, `null` if there is none."""
 
     uid: str
+    kind: RequestKind = RequestKind()
     operation: str = ""
     namespace: str = ""
     name: str = ""
@@ -33,6 +41,11 @@ class Request(Struct):
     object: Raw = Raw(_NULL)
     old_object: Raw = Raw(_NULL)
     dry_run: bool = False
+
+    @property
+    def is_later(self) -> bool:
+        """Whether the object is in v1beta1."""
+        return self.kind.version == LATER
 
     @property
     def new(self) -> Raw | None:
@@ -117,4 +130,9 @@ class Decisions:
             return ALLOWED
         text = f"validate {request.operation.lower()}"
         log.debug(text)
+        if request.is_later:
+            # Not imported where one version is served, as the conversion.
+            from dynamo_operator.admission.written import decide_written
+
+            return decide_written(rules, request.new, request.old, self.context_of(request))
         return decide(rules, request.new, request.old, self.context_of(request))

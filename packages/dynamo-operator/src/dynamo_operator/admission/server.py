@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 import structlog
@@ -40,6 +40,9 @@ from kube_runtime.tls import Certificate
 from kube_runtime.types.kinds import ConfigMap, SubjectAccessReview, question, subject
 from kube_runtime.types.meta import Object, Struct, decoder_of
 from kube_runtime.wire import UNREADABLE
+
+if TYPE_CHECKING:
+    from dynamo_operator.versions.review import Converter
 
 LARGEST_BODY: Final = 7 * 1024 * 1024
 """In bytes. The API server accepts objects of 3 MiB, and an update contains two."""
@@ -178,10 +181,10 @@ class AccessReviews:
         Updates that change neither the spec nor the operator's record of what it has done are not checked:
         other users may label the request.
         """
-        deciding = _deciding(request.new)
+        deciding = _deciding(request.new, request)
         overrides = (deciding[0] or {}).get("deploymentOverrides") if deciding else None
         namespace = overrides.get("namespace") if isinstance(overrides, dict) else None
-        if namespace in (None, "", request.namespace) or deciding == _deciding(request.old):
+        if namespace in (None, "", request.namespace) or deciding == _deciding(request.old, request):
             return ()
         for type_ in (DynamoGraphDeployment, ConfigMap):
             kind = type_.KIND
@@ -198,13 +201,17 @@ class AccessReviews:
         return ()
 
 
-def _deciding(text: Raw | None) -> tuple[Object | None, object] | None:
+def _deciding(text: Raw | None, request: Request) -> tuple[Object | None, object] | None:
     """What decides which objects are created: the spec, and the record of what was done."""
     if text is None:
         return None
     try:
+        if request.is_later:  # there, an annotation has the namespace
+            from dynamo_operator.admission.written import in_v1alpha1
+
+            text = in_v1alpha1(text)
         reviewed = _REVIEWED.decode(text)
-    except UNREADABLE:
+    except (*UNREADABLE, ValueError):  # of conversion
         return None
     annotations = reviewed.metadata.get("annotations") or {}
     return reviewed.spec, annotations.get(labels.REQUEST_RECORD)
@@ -327,7 +334,8 @@ class WebhookServer:
         self._admissions = Limits(LARGEST_BODY, REVIEW_SECONDS, ClientShares(ALL_BODIES))
         self._conversions = Limits(LARGEST_CONVERSION, CONVERSION_SECONDS, ClientShares(ALL_CONVERSIONS))
         # One thread for all conversions, which take turns in it: the event loop never waits for a long list.
-        self._converter = ThreadPoolExecutor(1, "conversion")
+        self._thread = ThreadPoolExecutor(1, "conversion")
+        self._converter: Converter | None = None
         self._is_ending = False
         self.listening = asyncio.Event()
         self.port = address[1]
@@ -363,7 +371,7 @@ class WebhookServer:
                     await asyncio.sleep(self._drain_seconds)
             finally:
                 await listener.close()
-                self._converter.shutdown(wait=False, cancel_futures=True)
+                self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _handler(
         self, respond: Callable[[bytes, str], Awaitable[web.Response]], limits: Limits
@@ -397,13 +405,15 @@ class WebhookServer:
 
     async def _convert(self, body: bytes, client: str) -> web.Response:  # noqa: ARG002  # any client may
         # Not imported where one version is served: it would be a tenth of the lines of a running operator.
-        from dynamo_operator.versions.review import Conversion, NotAConversion, conversion_in
+        from dynamo_operator.versions.review import Conversion, Converter, NotAConversion, conversion_in
 
+        self._converter = self._converter or Converter()
         try:
-            conversion, loop = Conversion(conversion_in(body)), asyncio.get_running_loop()
+            conversion = Conversion(conversion_in(body), self._converter)
         except NotAConversion as error:
             raise NotAReview(str(error)) from error
-        while (answer := await loop.run_in_executor(self._converter, conversion.answer)) is None:
+        loop = asyncio.get_running_loop()
+        while (answer := await loop.run_in_executor(self._thread, conversion.answer)) is None:
             pass
         if conversion.failure:
             _log.warning("conversion failed", error=conversion.failure)

@@ -7,7 +7,15 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from dynamo_operator.admission.decide import ALLOWED, Decision, ReviewContext, Rules, decide
+from dynamo_operator.admission.decide import (
+    ALLOWED,
+    Decision,
+    ReviewContext,
+    Rules,
+    decide,
+    size_problem,
+    too_large,
+)
 from dynamo_operator.graph import validate_v1beta1 as graphs
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import with_provider
@@ -64,6 +72,8 @@ def rules_of_written(kind: str) -> WrittenRules:
 def decide_written(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewContext) -> Decision:
     """Validate an object of v1beta1, as JSON text; `old` is None when it is created."""
     try:
+        if problem := size_problem(rules.type_, new, context.settings):  # before it is converted
+            return too_large(problem, new, old or Raw(b"{}"))
         written = _read(new)
         before = None if old is None else _read(old)
     except ConversionError as error:
@@ -89,6 +99,11 @@ def decide_written(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewCo
 def _read(text: Raw) -> Written:
     document: Any = from_json(text, dict[str, Any])
     return Written(document, seen(document))
+
+
+def in_v1alpha1(text: Raw) -> Raw:
+    """An object of v1beta1, as JSON text, as rules see it. Raises ConversionError, msgspec.DecodeError."""
+    return _text(_read(text))
 
 
 def _text(written: Written) -> Raw:

@@ -25,6 +25,7 @@ from dynamo_operator.graph.status import status_events
 from dynamo_operator.models.calls import ModelCalls, worker_api
 from dynamo_operator.models.controller import STATUS_SECONDS, ModelController
 from dynamo_operator.process import observability
+from dynamo_operator.process.detection import StoredVersions
 from dynamo_operator.process.scope import Scope, informers, unselected
 from dynamo_operator.process.startup import StartupWatch, prepared, until_stopped
 from dynamo_operator.requests.controller import RequestController
@@ -186,7 +187,10 @@ def serve_all(parts: Parts, scope: Scope, leads: Election | None, user: str) -> 
     hooks = _admission(parts, scope, user)
 
     def ready() -> Health:
-        problems = [*manager.ready().problems, *(hooks.ready().problems if hooks else ())]
+        problems = [
+            *manager.ready(is_converter=bool(hooks)).problems,
+            *(hooks.ready().problems if hooks else ()),
+        ]
         # With webhooks ready all the same: the API server calls them, and stores nothing without them.
         if leads and leads.rival and not hooks:
             problems.append(f"another installation of the operator leads: {leads.rival}")
@@ -331,6 +335,11 @@ def manager(
     built.serve(look, while_leading=True)
     control_all(parts, dial)
     serve_all(parts, scope, leads, user)
+    built.serve(StoredVersions(client, cache))
+    if settings.webhooks.enabled and settings.webhooks.migrates_stored_objects:
+        from dynamo_operator.process.migration import StoredObjects
+
+        built.serve(StoredObjects(client, cache), while_leading=True)
     built.serve(StartupWatch([*scope.informers, *watched]))
     return built
 

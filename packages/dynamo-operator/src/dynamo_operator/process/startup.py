@@ -5,8 +5,6 @@ growing backoff, and be late when the API server is back. The probes are served 
 """
 
 import asyncio
-import hashlib
-from base64 import b64encode
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,12 +14,16 @@ import structlog
 from msgspec.structs import replace
 
 from dynamo_operator.admission.identity import account_of, own_user, subject_of
-from dynamo_operator.component.api import GROUP, LATER, VERSION, DynamoComponentDeployment
-from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.component.api import GROUP, VERSION
+from dynamo_operator.process.detection import (
+    adopt_stored,
+    later_kinds,
+    log_served,
+    log_stored,
+    stored_later,
+)
 from dynamo_operator.process.observability import health_server
 from dynamo_operator.process.scope import Scope, scope_of
-from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.settings import Settings, listen_address
 from kube_runtime import errors
 from kube_runtime.cache.informer import Informer
@@ -29,18 +31,9 @@ from kube_runtime.client.client import Client
 from kube_runtime.controller.manager import Health
 from kube_runtime.errors import ConfigError, Forbidden, Invalid, NotFound
 from kube_runtime.times import Backoff, loop_time
-from kube_runtime.types.meta import Kind, Object
-from kube_runtime.wire import Translation
+from kube_runtime.types.meta import Object
 
 T = TypeVar("T")
-
-_CONVERTED: Final = (
-    DynamoGraphDeployment.KIND,
-    DynamoComponentDeployment.KIND,
-    DynamoGraphDeploymentRequest.KIND,
-    DynamoGraphDeploymentScalingAdapter.KIND,
-)
-"""The kinds with a later version."""
 
 PATIENCE_SECONDS: Final = 900.0
 """How long the API server may be unreachable at start before the process exits with the error."""
@@ -64,8 +57,12 @@ async def prepared(client: Client, settings: Settings, authorization: str) -> tu
         ConfigError: our CRDs are not installed, or the operator's identity is unknown.
         OperatorError: the API server refused, or did not answer for `PATIENCE_SECONDS`.
     """
-    discovered = await retried_until_reachable(lambda: require_crds(client))
-    client.translations = _translations(discovered)
+    earlier = await retried_until_reachable(lambda: require_crds(client))
+    later = await retried_until_reachable(lambda: later_kinds(client))
+    if adopt_stored(client, stored := stored_later(earlier, later)):
+        log_stored(stored)
+    if not settings.webhooks.enabled:
+        log_served(earlier, later)
     user = await retried_until_reachable(lambda: _user(client, authorization))
     settings = _with_operator_account(settings, user)
     scope = scope_of(client, settings)
@@ -133,25 +130,6 @@ async def require_crds(client: Client) -> Object:
             "run: dynamoctl install crds | kubectl apply --server-side -f -"
         )
         raise ConfigError("API server", advice) from None
-
-
-# A list of the kinds of one version has a hash of each one's stored version, for any user to read.
-def _translations(discovered: Object) -> dict[Kind, Translation]:
-    """The translations of our kinds that are stored in a later version."""
-    hashes = {entry["name"]: entry.get("storageVersionHash") for entry in discovered.get("resources", ())}
-    kinds = [kind for kind in _CONVERTED if hashes.get(kind.plural) == _hash_of(kind)]
-    if not kinds:
-        return {}
-    from dynamo_operator.process.stored_versions import translations
-
-    _log.info("stored in v1beta1", kinds=[str(kind) for kind in kinds])
-    return translations(kinds)
-
-
-def _hash_of(kind: Kind) -> str:
-    """Source: `StorageVersionHash` of k8s.io/apiserver v0.36."""
-    digest = hashlib.sha256(f"{kind.group}/{LATER}/{kind.name}".encode()).digest()
-    return b64encode(digest[:8]).decode()
 
 
 async def _user(client: Client, authorization: str) -> str:

@@ -1,10 +1,11 @@
-"""The kinds that the API server stores in v1beta1, read and written in that version.
+"""The kinds with two versions, read and written in the one that the API server stores.
 
-The operator computes with v1alpha1. A request in v1alpha1 for such a kind needs the conversion webhook, which
-is the operator itself: it could not start without another one that runs.
+The operator computes with v1alpha1. A request in the other version than the stored one needs the conversion
+webhook, which is the operator itself: it could not start without another one that runs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 import msgspec
@@ -14,10 +15,10 @@ from dynamo_operator.component.api import GROUP, LATER
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.seen import seen
+from dynamo_operator.versions import component_deployment, graph
 from dynamo_operator.versions.conversion import convert
 from kube_runtime.apply.suppression import Recent
 from kube_runtime.types.meta import Fields, Kind, Object, Resource, Struct, from_json
-from kube_runtime.wire import Translation
 
 REMEMBERED: Final = 1024
 """Objects whose converted spec is remembered: those that changed last."""
@@ -29,6 +30,19 @@ _RENAMED: Final[Object] = {"dgdRef": {"serviceName": "componentName"}}
 """The field of merge patches that has another name in v1beta1."""
 
 
+class _Statuses(NamedTuple):
+    to_v1beta1: Callable[[Object], tuple[Object, Object]]
+    to_v1alpha1: Callable[[Object, Object], Object]
+
+
+_STATUSES: Final = {
+    "DynamoGraphDeployment": _Statuses(graph.status_to_v1beta1, graph.status_to_v1alpha1),
+    "DynamoComponentDeployment": _Statuses(
+        component_deployment.status_to_v1beta1, component_deployment.status_to_v1alpha1
+    ),
+}
+
+
 class _Metadata(Struct):
     name: str = ""
     uid: str = ""
@@ -37,6 +51,7 @@ class _Metadata(Struct):
 
 
 class _Document(Struct):
+    api_version: str = ""
     metadata: Raw = Raw(b"{}")
     spec: Raw = Raw(b"")
     status: Raw = Raw(b"")
@@ -48,12 +63,17 @@ class _Spec(NamedTuple):
     text: bytes
 
 
-class StoredInV1beta1:
-    """The translation of one kind."""
+class TwoVersions:
+    """The translation of one kind, which `is_later` if it is stored in v1beta1.
 
-    def __init__(self, kind: Kind) -> None:
+    That may change at any time. What is read says itself in which version it is: a watch, or a request that
+    is under way, may bring the former one.
+    """
+
+    def __init__(self, kind: Kind, *, is_later: bool = True) -> None:
         self._kind = kind
-        self.stored = Kind(kind.group, LATER, kind.name, kind.plural, kind.namespaced)
+        self._later = Kind(kind.group, LATER, kind.name, kind.plural, kind.namespaced)
+        self.is_later = is_later
         self._head = b'{"apiVersion":"%s","kind":"%s","metadata":' % (
             kind.api_version.encode(),
             kind.name.encode(),
@@ -61,23 +81,28 @@ class StoredInV1beta1:
         # Most changes are of a status. By uid, the spec that was converted last.
         self._specs = Recent[_Spec](REMEMBERED)
 
-    def read(self, raw: bytes | Raw) -> bytes:
+    @property
+    def stored(self) -> Kind:
+        """The kind in the version in which it is stored now."""
+        return self._later if self.is_later else self._kind
+
+    def read(self, raw: bytes | Raw) -> bytes | Raw:
         """A stored object in v1alpha1. Raises ConversionError.
 
         Only the metadata of requests are converted: what v1beta1 alone has is kept in an annotation of
         theirs, and read there. Those of the other kinds are as they are.
         """
+        document = from_json(raw, _Document)
+        if document.api_version == self._kind.api_version:
+            return raw
         if self._kind == DynamoGraphDeploymentRequest.KIND:
             return msgspec.json.encode(convert(from_json(raw, Object), self._kind.api_version))
-        document = from_json(raw, _Document)
         metadata = from_json(document.metadata, _Metadata)
         parts = [self._head, bytes(document.metadata)]
         if document.spec:
             parts += b',"spec":', self._spec(document, metadata)
         if document.status:
-            whole = self._whole(metadata, status=from_json(document.status, Object))
-            status = convert(whole, self._kind.api_version).get("status", {})
-            parts += b',"status":', msgspec.json.encode(status)
+            parts += b',"status":', msgspec.json.encode(self._status(document, metadata))
         return b"".join((*parts, b"}"))
 
     def _spec(self, document: _Document, metadata: _Metadata) -> bytes:
@@ -90,21 +115,41 @@ class StoredInV1beta1:
         self._specs.put(metadata.uid, _Spec(metadata.generation, saved, text))
         return text
 
+    # Most changes are of a status, whose names differ in few places. The schema and our own types hold the
+    # rest to its types.
+    def _status(self, document: _Document, metadata: _Metadata) -> Object:
+        status = from_json(document.status, Object)
+        if self._kind.name in _STATUSES and not any(key.endswith("-status") for key in metadata.annotations):
+            with suppress(AttributeError, TypeError, LookupError):  # of another type: conversion says where
+                return _STATUSES[self._kind.name].to_v1alpha1(status, {})
+        whole = convert(self._whole(metadata, status=status), self._kind.api_version)
+        converted: Object = whole.get("status", {})
+        return converted
+
     def _whole(self, metadata: _Metadata, **fields: Object) -> Object:
         kept = {"name": metadata.name, "annotations": dict(_saved(metadata.annotations))}
-        return self.stored.manifest(kept, **fields)
+        return self._later.manifest(kept, **fields)
 
     def written(self, body: Object) -> Object:
-        """An object in v1beta1, with annotations for what that version cannot express."""
+        """An object in the stored version, with annotations for what v1beta1 cannot express."""
+        if not self.is_later:
+            return body
+        if "spec" not in body and self._kind.name in _STATUSES:
+            status, _ = _STATUSES[self._kind.name].to_v1beta1(body.get("status", {}))
+            return {**body, "apiVersion": self._later.api_version, "status": status}
         # As JSON: what renders and reports makes tuples, too.
-        return convert(from_json(msgspec.json.encode(body), Object), self.stored.api_version)
+        return convert(from_json(msgspec.json.encode(body), Object), self._later.api_version)
 
     def patch(self, patch: Object) -> Object:
-        """A merge patch of metadata, replicas or references, in v1beta1."""
+        """A merge patch of metadata, replicas or references, in the stored version."""
+        if not self.is_later:
+            return patch
         return {name: _renamed(value, _RENAMED) if name == "spec" else value for name, value in patch.items()}
 
     def pointer(self, live: Resource, path: Sequence[str]) -> tuple[str, list[Object]]:
         """The JSON pointer of a service's field, and the test that its component is where it was."""
+        if not self.is_later:
+            return f"/{'/'.join(path)}", []
         match path, live:
             case ("spec", "services", service, field), DynamoGraphDeployment():
                 at = f"/spec/components/{list(live.spec.services).index(service)}"
@@ -124,8 +169,3 @@ def _renamed(fields: Fields, names: Fields) -> Object:
             _renamed(inner, new) if isinstance(new, dict) else inner
         )
     return renamed
-
-
-def translations(kinds: Iterable[Kind]) -> dict[Kind, Translation]:
-    """The translations of kinds that are stored in v1beta1."""
-    return {kind: StoredInV1beta1(kind) for kind in kinds}

@@ -286,6 +286,12 @@ class DeploymentStatus(Struct):
     created: Annotated[
         bool, Field("Whether the graph was created. A graph that you delete is not recreated.")
     ] = False
+    replicas: Annotated[
+        int | None, Field("Replicas of all services, of a request in `v1beta1`.", minimum=0, format="int32")
+    ] = None
+    available_replicas: Annotated[
+        int | None, Field("Those of them that are available.", minimum=0, format="int32")
+    ] = None
 
 
 ABSENT, NONE_FOUND = msgspec.Raw(b"null"), msgspec.Raw(b"[]")

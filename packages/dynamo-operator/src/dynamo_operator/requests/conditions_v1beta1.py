@@ -12,7 +12,6 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.api import RequestConditionType as Type
 from dynamo_operator.requests.api import RequestReason as Reason
-from dynamo_operator.requests.extras import is_text_in_v1beta1
 from kube_runtime.types.meta import Condition, condition
 
 Conditions = tuple[Condition, ...]
@@ -46,10 +45,8 @@ _PREFIXES: Final = {
 """How the message of a failed request begins, by the condition that says why."""
 
 
-def written(status: RequestStatus, *, is_later: bool) -> RequestStatus:
-    """The status as it is written. `is_later`: in the words of v1beta1, also before the spec is accepted."""
-    if not (is_later or is_text_in_v1beta1(status.accepted_spec)):
-        return status
+def written(status: RequestStatus) -> RequestStatus:
+    """The status as it is written, in the words of v1beta1."""
     phase, deployment, profiling_phase = status.state or "", status.deployment, status.profiling_phase
     if phase == RequestState.READY and deployment and deployment.created:
         phase = "Deployed"
@@ -62,10 +59,8 @@ def written(status: RequestStatus, *, is_later: bool) -> RequestStatus:
 
 
 def read(request: Request) -> Request:
-    """The request with its status in the words by which the operator decides."""
+    """The request, whose status is in the words of v1beta1, with that by which the operator decides."""
     status = request.status
-    if not is_text_in_v1beta1(status.accepted_spec):
-        return request
     conditions, state = to_v1alpha1(status.conditions), status.state
     deployed = condition(conditions, Type.DEPLOYED)
     if state == RequestState.FAILED and deployed and deployed.reason == Reason.DEPLOYMENT_DELETED:

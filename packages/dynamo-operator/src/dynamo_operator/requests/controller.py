@@ -17,8 +17,9 @@ import msgspec
 from dynamo_operator import labels
 from dynamo_operator.documents import LARGE_TEXT, ONE_AT_A_TIME
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.requests import api, conditions_v1beta1, decide, extras, read, render, results, status
+from dynamo_operator.requests import api, decide, extras, read, render, results, status
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestStatus as RequestStatus
 from dynamo_operator.requests.decide import ActionBlocked, Outcome, RequestInputs, Work
 from dynamo_operator.requests.job_override import overridden_job
 from dynamo_operator.shared.patches import patch_metadata, without_finalizer
@@ -71,7 +72,7 @@ class RequestController:
             await self.gpu_rbac.withdraw()
             return DONE
         live = await without_finalizer(request, self.reporter.writer)
-        request = conditions_v1beta1.read(live)
+        request = _read(live)
         if request.metadata.deletion_timestamp:
             return DONE  # owner references: the API server deletes the rest
         if read.has_searched(request):
@@ -100,7 +101,8 @@ class RequestController:
     async def _add_hardware(self, request: Request, discovered: Object) -> None:
         metadata, writer = request.metadata, self.reporter.writer
         version = {"resourceVersion": metadata.resource_version}
-        if Request.KIND in writer.client.translations:
+        translation = writer.client.translations.get(Request.KIND)
+        if translation is not None and translation.stored != Request.KIND:
             patch: Object = {"metadata": version, "spec": {"hardware": discovered}}
         else:
             patch = {"metadata": {**version, "annotations": extras.with_hardware(metadata, discovered)}}
@@ -254,7 +256,7 @@ class RequestController:
         report = decision.report
         if report is None:
             return DONE
-        desired = conditions_v1beta1.written(report.status, is_later=is_later)
+        desired = _written(report.status, is_later=is_later)
         limit = self.reporter.limit if decision.may_wait else None
         if limit and (wait := limit.wait(live, desired)):
             return Result(wait)
@@ -271,3 +273,22 @@ async def _parsed(characters: int, parse: Callable[..., T], *args: object) -> T:
     if characters <= LARGE_TEXT:
         return parse(*args)
     return await asyncio.get_running_loop().run_in_executor(ONE_AT_A_TIME, partial(parse, *args))
+
+
+# The words of v1beta1 are imported for the first request that was written in it.
+def _read(live: Request) -> Request:
+    """The request with its status in the words by which the operator decides."""
+    if not extras.is_text_in_v1beta1(live.status.accepted_spec):
+        return live
+    from dynamo_operator.requests.conditions_v1beta1 import read
+
+    return read(live)
+
+
+def _written(status: RequestStatus, *, is_later: bool) -> RequestStatus:
+    """The status in the words in which it is written; `is_later`: those of v1beta1, also if not accepted."""
+    if not (is_later or extras.is_text_in_v1beta1(status.accepted_spec)):
+        return status
+    from dynamo_operator.requests.conditions_v1beta1 import written
+
+    return written(status)

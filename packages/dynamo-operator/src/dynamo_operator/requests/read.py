@@ -21,7 +21,6 @@ from dynamo_operator.requests.render import missing_settings, model_cache
 from dynamo_operator.requests.results import STATUS_LIMIT, named_config_maps, target
 from dynamo_operator.requests.status import taken_graph
 from dynamo_operator.requests.validate import request_problems
-from dynamo_operator.requests.validate_v1beta1 import search_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import is_subdomain
 from dynamo_operator.shared.transforms import slim, slimmed
@@ -317,6 +316,8 @@ class RequestReader:
         if request.spec is None or not await self._is_later(request):
             return decide.RequestInputs(problems=await self.problems(request))
         problems = await self.problems(request, is_later=True)
+        from dynamo_operator.requests.validate_v1beta1 import search_problems  # as in `problems`
+
         given = extras.extras_of(request.metadata)
         nodes = await self._gpu_nodes() if hardware.missing(given.hardware) else ()
         complete = hardware.completed(given.hardware, nodes)

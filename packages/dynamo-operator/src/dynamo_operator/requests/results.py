@@ -17,7 +17,7 @@ from dynamo_operator.requests import api, extras
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.requests.render import BASE_FILE, model_cache, placement, worker_variables
-from dynamo_operator.shared.problems import later_version
+from dynamo_operator.shared.problems import is_later_version
 from kube_runtime.errors import ConfigErrors, DecodeError
 from kube_runtime.types.meta import Key, Object
 from kube_runtime.wire import decode
@@ -106,7 +106,7 @@ def _no_graph(file: str, text: str) -> BadOutput:
 
 
 def _graph(file: str, document: Object, name: str) -> Object:
-    if later_version(document):
+    if is_later_version(document):
         document = _converted(file, document)
     metadata = document.get("metadata")
     given = metadata if isinstance(metadata, dict) else {}
@@ -218,7 +218,7 @@ def deployed(request: Request, spec: RequestSpec, at: Key) -> Object:
     generated = request.status.generated_deployment
     if generated is None:
         raise ValueError("status.generatedDeployment is not set")
-    if later_version(generated):
+    if is_later_version(generated):
         from dynamo_operator.shared.seen import seen  # with the conversion of versions
 
         generated = seen(generated)

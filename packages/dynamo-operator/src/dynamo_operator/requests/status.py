@@ -313,6 +313,11 @@ def mirrored(request: Request, graph: DynamoGraphDeployment) -> RequestReport:
     """The graph exists; the request repeats its state."""
     name, state = graph.metadata.name, graph.status.state or ""
     deployment = api.DeploymentStatus(name, graph.metadata.namespace, state, created=True)
+    if in_v1beta1(request):
+        counts = graph.status.services.values()
+        replicas = sum(count.replicas for count in counts)
+        available = sum(count.available_replicas or 0 for count in counts)
+        deployment = replace(deployment, replicas=replicas, available_replicas=available)
     if state == GraphState.SUCCESSFUL:
         text = f"DynamoGraphDeployment {name} is ready"
         ready = [] if request.status.state == State.READY else [StatusEvent("DeploymentReady", text)]

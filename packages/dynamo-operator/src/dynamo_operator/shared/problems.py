@@ -9,7 +9,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Final
 
-from dynamo_operator.component.api import GROUP, VERSION
+from dynamo_operator.component.api import GROUP, LATER, VERSION
 from dynamo_operator.names import LABEL_LIMIT, SUBDOMAIN_LIMIT
 from kube_runtime.types.meta import amount
 
@@ -64,16 +64,9 @@ def component_path(component: str) -> str:
 SERVED: Final = f"{GROUP}/{VERSION}"
 
 
-def later_version(document: Mapping[str, object]) -> Problem | None:
-    """The problem of an object whose version only later releases of Dynamo serve."""
-    if (later := document.get("apiVersion")) != f"{GROUP}/v1beta1":
-        return None
-    command = f"kubectl get KIND.{VERSION}.{GROUP} NAME -o yaml"
-    message = (
-        f'"{later}" is a version of Dynamo 1.1 and later, with other fields (this operator serves '
-        f'"{SERVED}"; in a cluster of such a version `{command}` converts it)'
-    )
-    return Problem("apiVersion", message, ProblemKind.NOT_SUPPORTED)
+def is_later_version(document: Mapping[str, object]) -> bool:
+    """Whether an object is written in v1beta1."""
+    return document.get("apiVersion") == f"{GROUP}/{LATER}"
 
 
 _HIDDEN: Final = "***"

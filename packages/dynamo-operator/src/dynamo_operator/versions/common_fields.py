@@ -7,7 +7,6 @@ from dynamo_operator.versions.pod_fields import OBJECTS
 from dynamo_operator.versions.shapes import (
     ANY_OBJECT,
     ANYTHING,
-    FLAG,
     INTEGER,
     KEPT_FLAG,
     KEPT_INTEGER,
@@ -26,7 +25,7 @@ from dynamo_operator.versions.shapes import (
 
 COMPONENT: Fields = {
     "runtimeVersionOverride": TEXT,
-    "globalDynamoNamespace": FLAG,
+    "globalDynamoNamespace": KEPT_FLAG,
     "replicas": KEPT_INTEGER,
     "minAvailable": KEPT_INTEGER,
     "multinode": pointer(nodeCount=KEPT_INTEGER),

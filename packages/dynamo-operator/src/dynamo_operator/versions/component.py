@@ -6,7 +6,7 @@ from dynamo_operator.versions import common_fields as common
 from dynamo_operator.versions.containers import SIDECAR, containers_of, named
 from dynamo_operator.versions.mounts import Place, cache_of
 from dynamo_operator.versions.parts import present, reversed_names, some, without
-from dynamo_operator.versions.pod_template import needs_template, pod_template
+from dynamo_operator.versions.pod_template import needs_template, pod_template, with_mount_paths
 from dynamo_operator.versions.quantities import is_zero
 from dynamo_operator.versions.restored_service import ROLES, WORKER, restore, role_of
 from dynamo_operator.versions.restored_template import restored_template
@@ -37,7 +37,7 @@ def component_of(service: Fields, name: str, earlier: Fields | None) -> Object:
         component["scalingAdapter"] = {}
     template = _template_of(service, earlier, cache)
     if template is not None:
-        component["podTemplate"] = template
+        component["podTemplate"] = with_mount_paths(template) if cache and not cache.path else template
     if "frontendSidecar" in service:
         component["frontendSidecar"] = SIDECAR
     elif _is_sidecar_kept(earlier, template or {}):

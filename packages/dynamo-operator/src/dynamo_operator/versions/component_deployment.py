@@ -32,7 +32,7 @@ def to_v1beta1(deployment: Fields) -> Object:
     payload = None
     if saved or is_defaulted or (earlier is None and "podTemplate" in component):
         payload = Payload(saved, frozenset({_NAME} if is_defaulted else ()))
-    status, saved_status = _status_to_v1beta1(deployment.get("status", {}))
+    status, saved_status = status_to_v1beta1(deployment.get("status", {}))
     spec = {**some(service, common.COMPONENT_DEPLOYMENT), **component}
     metadata = preserved.with_payloads(metadata, _KEYS, spec=payload, status=saved_status)
     return {"metadata": metadata, **present(spec=spec, status=status)}
@@ -51,7 +51,7 @@ def to_v1alpha1(deployment: Fields) -> Object:
     if remainder or (object_name and not name) or (is_first and "podTemplate" in component):
         payload = Payload({**present(name=name), **remainder})
     saved_status = preserved.saved_status(metadata, _KEYS, v1alpha1.COMPONENT_DEPLOYMENT_STATUS)
-    status = _status_to_v1alpha1(deployment.get("status", {}), saved_status)
+    status = status_to_v1alpha1(deployment.get("status", {}), saved_status)
     spec = {
         **some(component, common.COMPONENT_DEPLOYMENT),
         **present(serviceName=None if is_defaulted else name),
@@ -61,7 +61,8 @@ def to_v1alpha1(deployment: Fields) -> Object:
     return {"metadata": metadata, **present(spec=spec, status=status)}
 
 
-def _status_to_v1beta1(deployment: Fields) -> tuple[Object, Object]:
+def status_to_v1beta1(deployment: Fields) -> tuple[Object, Object]:
+    """The status in v1beta1, and the part of this one to be saved."""
     service = deployment.get("service")
     status = some(deployment, common.COMPONENT_DEPLOYMENT_STATUS)
     if service is not None:
@@ -70,7 +71,8 @@ def _status_to_v1beta1(deployment: Fields) -> tuple[Object, Object]:
     return status, saved
 
 
-def _status_to_v1alpha1(deployment: Fields, saved: Fields) -> Object:
+def status_to_v1alpha1(deployment: Fields, saved: Fields) -> Object:
+    """The status in v1alpha1; `saved` was saved of one in v1alpha1."""
     status = {**some(deployment, common.COMPONENT_DEPLOYMENT_STATUS), **some(saved, ["podSelector"])}
     if "component" in deployment:
         status["service"] = service_status(deployment["component"], saved.get("service"))

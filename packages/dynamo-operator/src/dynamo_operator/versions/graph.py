@@ -35,7 +35,7 @@ def to_v1beta1(graph: Fields) -> Object:
         **present(components=components),
     }
     saved = present(pvcs=live.get("pvcs"), services=services)
-    status, saved_status = _status_to_v1beta1(graph.get("status", {}))
+    status, saved_status = status_to_v1beta1(graph.get("status", {}))
     metadata = preserved.with_payloads(
         metadata, _KEYS, spec=Payload(saved) if saved else None, status=saved_status
     )
@@ -57,7 +57,7 @@ def to_v1alpha1(graph: Fields) -> Object:
         **some(saved, ["pvcs"]),
         **present(services=services),
     }
-    status = _status_to_v1alpha1(graph.get("status", {}), saved_status)
+    status = status_to_v1alpha1(graph.get("status", {}), saved_status)
     metadata = preserved.with_payloads(
         metadata, _KEYS, spec=Payload({"components": remainder}) if remainder else None, status={}
     )
@@ -112,7 +112,8 @@ def _services(components: list[Object], saved: Fields, *, is_first: bool) -> tup
     return {**nulls, **services}, remainder
 
 
-def _status_to_v1beta1(graph: Fields) -> tuple[Object, Object]:
+def status_to_v1beta1(graph: Fields) -> tuple[Object, Object]:
+    """The status in v1beta1, and the part of this one to be saved."""
     services = graph.get("services", {})
     status = {
         **some(graph, common.GRAPH_STATUS),
@@ -123,7 +124,8 @@ def _status_to_v1beta1(graph: Fields) -> tuple[Object, Object]:
     return status, present(services=saved)
 
 
-def _status_to_v1alpha1(graph: Fields, saved: Fields) -> Object:
+def status_to_v1alpha1(graph: Fields, saved: Fields) -> Object:
+    """The status in v1alpha1; `saved` was saved of one in v1alpha1."""
     saved_services = saved.get("services", {})
     services = {
         name: service_status(component, saved_services.get(name))

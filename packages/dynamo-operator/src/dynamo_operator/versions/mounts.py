@@ -11,6 +11,7 @@ from dynamo_operator.versions.parts import present, renamed, reversed_names
 from kube_runtime.types.meta import Fields, Object
 
 _ENTRY_NAMES: Final = {"name": "name", "mountPath": "mountPoint"}
+_CACHE: Final = "useAsCompilationCache"
 _MOUNT_NAMES: Final = reversed_names(_ENTRY_NAMES)
 
 
@@ -55,7 +56,7 @@ def mount_of(entry: Fields) -> Object:
 
 def is_cache(entry: Fields) -> bool:
     """Whether an entry is a compilation cache."""
-    return bool(entry.get("useAsCompilationCache"))
+    return bool(entry.get(_CACHE))
 
 
 def cache_of(service: Fields) -> Place | None:
@@ -75,17 +76,19 @@ def entries_from(component: Fields, main: Fields | None) -> list[Object]:
     entries: dict[Place, Object] = {}
     if cache is not None:
         place = present(name=cache.volume, mountPoint=cache.path)
-        entries[cache] = {**place, "useAsCompilationCache": True}
+        entries[cache] = {**place, _CACHE: True}
     for mount in mounts_of(main):
         entries.setdefault(place_of(mount), renamed(mount, _ENTRY_NAMES))
     return [*entries.values()]
 
 
 def come_back(service: Fields) -> bool:
-    """Whether the entries of a service come back from a component, in their order and all of them."""
+    """Whether the entries of a service come back from a component, in their order and as they are."""
     entries = entries_of(service)
+    is_first_plain = bool(entries) and not is_cache(entries[0])
+    flagged = [entry for entry in entries[0 if is_first_plain else 1 :] if _CACHE in entry]
     places = [*map(place_of, inner_mounts(service)), *map(entry_place, entries)]
-    return not any(map(is_cache, entries[1:])) and len({*places}) == len(places)
+    return not flagged and len({*places}) == len(places)
 
 
 def with_saved_caches(

@@ -48,14 +48,22 @@ def restore_origins(service: Object, saved: Fields) -> None:
     Of variables from a Secret only the service's field returns. Mounts are apart, in `mounts`.
     """
     saved_main = saved["extraPodSpec"]["mainContainer"]
-    live, old = comparable(main_container(service)), comparable(main_container(saved))
-    for outer_field, inner_field in _RESTORED_ALIKE:
-        is_saved = outer_field in saved or inner_field in saved_main
-        if is_saved and live.get(inner_field) == old.get(inner_field):
-            set_field(service, outer_field, saved.get(outer_field))
-            set_main_field(service, inner_field, saved_main.get(inner_field))
-    if "envFromSecret" in saved and live.get("envFrom") == old.get("envFrom"):
-        service["envFromSecret"] = saved["envFromSecret"]
+    main = service.get("extraPodSpec", {}).get("mainContainer", {})
+    changed = [
+        (outer, inner)
+        for outer, inner in _RESTORED_ALIKE
+        if (outer in saved or inner in saved_main)
+        and (saved.get(outer), saved_main.get(inner)) != (service.get(outer), main.get(inner))
+    ]
+    has_secret = saved.get("envFromSecret", service.get("envFromSecret")) != service.get("envFromSecret")
+    if changed or has_secret:
+        live, old = comparable(main_container(service)), comparable(main_container(saved))
+        for outer, inner in changed:
+            if live.get(inner) == old.get(inner):
+                set_field(service, outer, saved.get(outer))
+                set_main_field(service, inner, saved_main.get(inner))
+        if has_secret and live.get("envFrom") == old.get("envFrom"):
+            service["envFromSecret"] = saved["envFromSecret"]
     if "name" in saved_main and "mainContainer" in service.get("extraPodSpec", {}):
         set_main_field(service, "name", saved_main["name"])
 

@@ -2,8 +2,8 @@
 
 from dynamo_operator.versions.shapes import (
     ANYTHING,
-    FLAG,
-    INTEGER,
+    KEPT_FLAG,
+    KEPT_INTEGER,
     KEPT_TEXT,
     QUANTITY,
     TEXT,
@@ -31,17 +31,17 @@ SECRET = open_pointer({"name": TEXT})
 ENVS = ListOf(_open({"name": TEXT, "value": KEPT_TEXT}))
 ENV_FROM = ListOf(_open({"prefix": TEXT, "secretRef": SECRET}))
 MOUNTS = ListOf(
-    _open({"name": TEXT, "mountPath": TEXT, "readOnly": FLAG, "subPath": TEXT, "subPathExpr": TEXT})
+    _open({"name": TEXT, "mountPath": TEXT, "readOnly": KEPT_FLAG, "subPath": TEXT, "subPathExpr": TEXT})
 )
 PROBE = open_pointer(
     {
         "exec": open_pointer({"command": TEXTS}),
         "httpGet": open_pointer({"path": TEXT, "host": TEXT, "scheme": TEXT, "httpHeaders": OBJECTS}),
-        "initialDelaySeconds": INTEGER,
-        "timeoutSeconds": INTEGER,
-        "periodSeconds": INTEGER,
-        "successThreshold": INTEGER,
-        "failureThreshold": INTEGER,
+        "initialDelaySeconds": KEPT_INTEGER,
+        "timeoutSeconds": KEPT_INTEGER,
+        "periodSeconds": KEPT_INTEGER,
+        "successThreshold": KEPT_INTEGER,
+        "failureThreshold": KEPT_INTEGER,
     }
 )
 QUANTITIES = MapOf(QUANTITY)
@@ -64,9 +64,9 @@ CONTAINER_FIELDS: Fields = {
     "terminationMessagePath": TEXT,
     "terminationMessagePolicy": TEXT,
     "imagePullPolicy": TEXT,
-    "stdin": FLAG,
-    "stdinOnce": FLAG,
-    "tty": FLAG,
+    "stdin": KEPT_FLAG,
+    "stdinOnce": KEPT_FLAG,
+    "tty": KEPT_FLAG,
 }
 CONTAINERS = ListOf(_open(CONTAINER_FIELDS))
 POD_SPEC: Fields = {
@@ -78,9 +78,9 @@ POD_SPEC: Fields = {
     "tolerations": OBJECTS,
     "nodeSelector": TEXT_MAP,
     "overhead": QUANTITIES,
-    "hostNetwork": FLAG,
-    "hostPID": FLAG,
-    "hostIPC": FLAG,
+    "hostNetwork": KEPT_FLAG,
+    "hostPID": KEPT_FLAG,
+    "hostIPC": KEPT_FLAG,
     "runtimeClassName": KEPT_TEXT,
     "preemptionPolicy": KEPT_TEXT,
     "hostnameOverride": KEPT_TEXT,

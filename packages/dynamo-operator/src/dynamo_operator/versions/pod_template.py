@@ -6,13 +6,14 @@ from dynamo_operator.versions.containers import (
     MAIN,
     PROBES,
     SIDECAR,
+    containers_of,
     env_from_secret,
     has_more_than_a_name,
     merged,
     name_of,
     named,
 )
-from dynamo_operator.versions.mounts import entries_of, is_cache, mount_of
+from dynamo_operator.versions.mounts import entries_of, is_cache, mount_of, mounts_of
 from dynamo_operator.versions.parts import present, some, without
 from dynamo_operator.versions.resources import container_resources
 from kube_runtime.types.meta import Fields, Object
@@ -50,6 +51,19 @@ def pod_template(service: Fields) -> Object:
         others.append(_sidecar(service["frontendSidecar"]))
     spec = {**without(extra, "mainContainer", "containers"), "containers": [main, *others]}
     return {**present(metadata=service.get("extraPodMetadata")), "spec": spec}
+
+
+def with_mount_paths(template: Object) -> Object:
+    """The template with an empty path in mounts that have none: it is their key in server-side apply."""
+    if "containers" not in template.get("spec", {}):
+        return template
+    containers = [
+        {**container, "volumeMounts": [{"mountPath": "", **mount} for mount in mounts_of(container)]}
+        if mounts_of(container)
+        else container
+        for container in containers_of(template)
+    ]
+    return {**template, "spec": {**template["spec"], "containers": containers}}
 
 
 def main_container(service: Fields) -> Object:

@@ -7,6 +7,7 @@ come back from its own text; what we save has to be the same.
 import re
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from kube_runtime.types.meta import amount
@@ -53,8 +54,13 @@ def canonical(quantity: Typed) -> str:
     and numbers of more digits than any resource has, are returned as they are.
     """
     text = text_of(quantity)
+    return text if len(text) > _MOST_DIGITS else _canonical(text)
+
+
+@lru_cache(maxsize=1024)  # most quantities of a cluster are a few texts
+def _canonical(text: str) -> str:
     match = _PARTS.fullmatch(text)
-    if match is None or len(text) > _MOST_DIGITS:
+    if match is None:
         return text
     suffix = match["suffix"] or ""
     whole = (match["whole"] or "").lstrip("0")

@@ -96,7 +96,7 @@ def _spec_to_v1beta1(request: Fields, earlier: Fields) -> tuple[Object, Payload 
     if rest or config == {}:
         profiling_rest["config"] = rest
     saved = {
-        **some(request, ["enableGpuDiscovery"]),
+        **some(request, ["enableGpuDiscovery", *([] if request.get("useMocker") else ["useMocker"])]),
         **present(profilingConfig=profiling_rest, deploymentOverrides=request.get("deploymentOverrides")),
     }
     empty_paths = without_value(leaves)
@@ -147,8 +147,8 @@ def _spec_to_v1alpha1(request: Fields, payload: Payload) -> Object:
     return {
         **some(request, common.REQUEST),
         "autoApply": request.get("autoApply", True),
+        **some(saved, ("enableGpuDiscovery", "deploymentOverrides", "useMocker")),
         **present(useMocker=features.get("mocker", {}).get("enabled"), profilingConfig=profiling),
-        **some(saved, ("enableGpuDiscovery", "deploymentOverrides")),
     }
 
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from dynamo_operator.versions import common_fields as common
-from dynamo_operator.versions.parts import present, renamed, some
+from dynamo_operator.versions.parts import present, renamed, some, without
 from kube_runtime.types.meta import Fields, Object
 
 _SAME: Final = (*common.REQUEST_STATUS, "profilingPhase", "profilingJobName")
@@ -28,6 +28,8 @@ _STATES: Final = {
 _UNAMBIGUOUS: Final = ("", "Pending", "Profiling", "Ready", "Deploying", "Failed")
 """States that come back from their phase."""
 _JOB: Final = ("profilingPhase", "profilingJobName")
+_COUNTS: Final = ("replicas", "availableReplicas")
+"""Fields of `deployment` in our v1alpha1, and of `deploymentInfo`."""
 
 
 def to_v1beta1(request: Fields, earlier: Fields) -> tuple[Object, Object]:
@@ -46,6 +48,7 @@ def to_v1beta1(request: Fields, earlier: Fields) -> tuple[Object, Object]:
         "phase": phase,
         **present(dgdName=name, profilingResults=results),
         **(some(earlier, ["deploymentInfo"]) if is_same_graph else {}),
+        **present(deploymentInfo=some(deployment, _COUNTS)),
     }
     return status, _saved(request, state)
 
@@ -78,17 +81,26 @@ def to_v1alpha1(request: Fields, saved: Fields) -> tuple[Object, Object]:
         status["state"] = state
     if deployment is not None and is_same_graph and (is_live or not state):
         status["deployment"] = deployment
+        if some(deployment, _COUNTS):  # the live ones
+            live = some(request.get("deploymentInfo", {}), _COUNTS)
+            status["deployment"] = {**without(deployment, *_COUNTS), **live}
     return status, _remainder(request, status)
 
 
 def _remainder(request: Fields, status: Fields) -> Object:
     phase = request.get("phase")
     comes_back = _phase_of(status["state"], status.get("deployment", {})) == phase
+    info = request.get("deploymentInfo")
+    has_info = bool(info) and some(status.get("deployment", {}), _COUNTS) == info
     return {
         **(some(request, ("phase", "dgdName")) if phase == "Deployed" and not comes_back else {}),
         **(some(request, _JOB) if phase == "Profiling" else {}),
         **present(profilingResults=some(request.get("profilingResults", {}), ["pareto"])),
-        **(some(request, ("deploymentInfo", "dgdName")) if "deploymentInfo" in request else {}),
+        **(
+            some(request, ("deploymentInfo", "dgdName"))
+            if "deploymentInfo" in request and not has_info
+            else {}
+        ),
     }
 
 

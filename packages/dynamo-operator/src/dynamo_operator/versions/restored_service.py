@@ -10,7 +10,7 @@ from dynamo_operator.versions.mounts import entries_of, saved_split, with_saved_
 from dynamo_operator.versions.origins import restore_origins, set_field, set_main_field
 from dynamo_operator.versions.parts import present, some, without
 from dynamo_operator.versions.pod_template import has_content, needs_template
-from dynamo_operator.versions.quantities import is_zero
+from dynamo_operator.versions.quantities import is_same, is_zero
 from dynamo_operator.versions.resources import comparable_resources, container_resources
 from kube_runtime.types.meta import Fields, Object
 
@@ -70,12 +70,13 @@ def _is_same_memory(saved: Fields, live: str | float | None) -> bool:
     """Whether the live size is what saved memory became: none if disabled, the default without a size."""
     if saved.get("disabled"):
         return live is not None and is_zero(live)
-    return live is None and is_zero(saved.get("size", 0))
+    size = saved.get("size", 0)
+    return live is None if is_zero(size) else live is not None and is_same(live, size)
 
 
 def _are_same_resources(saved: Object, main: Fields) -> bool:
-    converted = comparable_resources(container_resources(saved))
-    return converted == comparable_resources(main.get("resources", {}))
+    converted, live = container_resources(saved), main.get("resources", {})
+    return converted == live or comparable_resources(converted) == comparable_resources(live)
 
 
 def _restore_secret(service: Object, secret: str | None, *, has_main: bool) -> None:

@@ -1,6 +1,7 @@
 """The answer to a ConversionReview, with which the API server asks for objects in another version."""
 
 import time
+from hashlib import blake2b
 from typing import Final
 
 import msgspec
@@ -8,6 +9,7 @@ from msgspec import Raw
 
 from dynamo_operator.versions.conversion import convert
 from dynamo_operator.versions.shapes import ConversionError
+from kube_runtime.apply.suppression import Recent
 from kube_runtime.types.meta import MESSAGE_LIMIT, Object, Struct, cut, decoder_of
 from kube_runtime.wire import UNREADABLE
 
@@ -37,6 +39,31 @@ _REVIEWS = decoder_of(_Review)
 _SLICE_SECONDS: Final = 0.01
 """Between objects; one object of megabytes takes longer."""
 
+_REMEMBERED: Final = 4096
+"""Answers: of the graphs of a large cluster, 10 MB."""
+_LONGEST_REMEMBERED: Final = 8 * 1024
+"""In bytes of an answer, so that all of them have at most 32 MiB."""
+
+
+class Converter:
+    """Converts objects, each as JSON text, and remembers the answers.
+
+    Each list or watch in the version that is not stored asks for the same objects again.
+    """
+
+    def __init__(self) -> None:
+        self._answers = Recent[Raw](_REMEMBERED)
+
+    def converted(self, text: Raw, to: str) -> Raw:
+        """The object in the version `to`. Raises ConversionError."""
+        key = blake2b(text, digest_size=16).digest(), to
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = _converted(text, to)
+            if memoryview(answer).nbytes <= _LONGEST_REMEMBERED:
+                self._answers.put(key, answer)
+        return answer
+
 
 def conversion_in(body: bytes) -> ConversionRequest:
     """Decode the request in a body. The objects stay text, so that this is quick for any number of them.
@@ -58,8 +85,9 @@ def conversion_in(body: bytes) -> ConversionRequest:
 class Conversion:
     """A review that is answered in slices: all objects in the same order, or the first error and none."""
 
-    def __init__(self, request: ConversionRequest) -> None:
+    def __init__(self, request: ConversionRequest, converter: Converter) -> None:
         self._request = request
+        self._converter = converter
         self._converted: list[Raw] = []
         self.failure = ""
         """Why the request fails; "" if it does not."""
@@ -69,7 +97,7 @@ class Conversion:
         until = time.monotonic() + _SLICE_SECONDS
         for text in self._request.objects[len(self._converted) :]:
             try:
-                self._converted.append(_converted(text, self._request.desired_api_version))
+                self._converted.append(self._converter.converted(text, self._request.desired_api_version))
             except ConversionError as error:
                 self.failure = cut(str(error), MESSAGE_LIMIT)
                 break

@@ -46,7 +46,7 @@ def _saved_template(template: Fields, service: Fields, target: str | None) -> Ob
     keeps_order = names != rebuilt_names
     metadata = without(template.get("metadata", {}), "labels", "annotations")
     is_marked = is_generated or (not template and rebuilt is None)
-    is_same = [*map(comparable, containers)] == [*map(comparable, rebuilt_containers)]
+    is_same = _are_same(containers, rebuilt_containers)
     is_target_saved = target is not None and target in names
     if is_same and not (metadata or keeps_order or is_target_saved or is_marked):
         return None
@@ -80,10 +80,15 @@ def _saved_container(container: Object, rebuilt: Object | None) -> Object:
             entry["volumeMounts"] = _saved_mounts(mounts, mounts_of(rebuilt))
     elif rebuilt is None:
         entry = container
-    elif comparable(container) != comparable(rebuilt):
+    elif not _are_same([container], [rebuilt]):
         is_same_source = container.get("envFrom") == rebuilt.get("envFrom")
         entry = without(container, "image", "args", "env", *(["envFrom"] if is_same_source else []))
     return entry
+
+
+def _are_same(containers: list[Object], others: list[Object]) -> bool:
+    """Whether containers are equal, and their quantities in canonical form."""
+    return containers == others or [*map(comparable, containers)] == [*map(comparable, others)]
 
 
 def _saved_mounts(mounts: list[Object], rebuilt: list[Object]) -> list[Object]:

@@ -41,7 +41,7 @@ def _comes_back(memory: Fields) -> bool:
     """Whether shared memory has either a size or `disabled`, of which v1beta1 makes a size."""
     if memory.get("disabled"):
         return "size" not in memory
-    return not is_zero(memory.get("size", 0))
+    return "disabled" not in memory and not is_zero(memory.get("size", 0))
 
 
 def _is_rebuilt(service: Fields) -> bool:

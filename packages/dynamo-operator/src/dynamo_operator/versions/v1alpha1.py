@@ -45,25 +45,25 @@ _SERVICE: Fields = {
     "resources": pointer(requests=_ITEM, limits=_ITEM, claims=OBJECTS),
     "envs": ENVS,
     "envFromSecret": KEPT_TEXT,
-    "volumeMounts": items(name=TEXT, mountPoint=TEXT, useAsCompilationCache=FLAG),
+    "volumeMounts": items(name=TEXT, mountPoint=TEXT, useAsCompilationCache=KEPT_FLAG),
     "ingress": pointer(
-        enabled=FLAG,
+        enabled=KEPT_FLAG,
         host=TEXT,
         hostPrefix=KEPT_TEXT,
         hostSuffix=KEPT_TEXT,
-        useVirtualService=FLAG,
+        useVirtualService=KEPT_FLAG,
         virtualServiceGateway=KEPT_TEXT,
         annotations=TEXT_MAP,
         labels=TEXT_MAP,
         tls=pointer(secretName=TEXT),
         ingressControllerClassName=KEPT_TEXT,
     ),
-    "sharedMemory": pointer(disabled=FLAG, size=QUANTITY),
+    "sharedMemory": pointer(disabled=KEPT_FLAG, size=QUANTITY),
     "extraPodMetadata": pointer(annotations=TEXT_MAP, labels=TEXT_MAP),
     "extraPodSpec": open_pointer({**POD_SPEC, "mainContainer": open_pointer(CONTAINER_FIELDS)}),
     "livenessProbe": PROBE,
     "readinessProbe": PROBE,
-    "scalingAdapter": pointer(enabled=FLAG),
+    "scalingAdapter": pointer(enabled=KEPT_FLAG),
     "frontendSidecar": pointer(image=TEXT, args=TEXTS, envFromSecret=KEPT_TEXT, envs=ENVS),
     "gpuMemoryService": pointer(enabled=KEPT_FLAG, **common.GPU_MEMORY_SERVICE),
     "failover": pointer(enabled=KEPT_FLAG, **common.FAILOVER),
@@ -108,7 +108,7 @@ ADAPTER = value(
 REQUEST_SPEC = value(
     **common.REQUEST,
     autoApply=FLAG,
-    useMocker=FLAG,
+    useMocker=KEPT_FLAG,
     enableGpuDiscovery=KEPT_FLAG,
     profilingConfig=Struct(
         {
@@ -132,7 +132,14 @@ REQUEST_STATUS = value(
     backend=TEXT,
     profilingResults=TEXT,
     generatedDeployment=ANYTHING,
-    deployment=pointer(name=TEXT, namespace=TEXT, state=TEXT, created=FLAG),
+    deployment=pointer(
+        name=TEXT,
+        namespace=TEXT,
+        state=TEXT,
+        created=FLAG,
+        replicas=KEPT_INTEGER,  # ours
+        availableReplicas=KEPT_INTEGER,  # ours
+    ),
     profilingPhase=TEXT,  # ours
     profilingJobName=TEXT,  # ours
 )

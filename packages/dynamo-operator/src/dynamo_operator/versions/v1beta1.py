@@ -4,7 +4,6 @@ from dynamo_operator.versions import common_fields as common
 from dynamo_operator.versions.pod_fields import ENVS, METADATA, POD_TEMPLATE, open_pointer
 from dynamo_operator.versions.shapes import (
     ANYTHING,
-    FLAG,
     KEPT_FLAG,
     KEPT_INTEGER,
     KEPT_NUMBER,
@@ -34,7 +33,7 @@ _COMPONENT: Fields = {
     "experimental": pointer(
         gpuMemoryService=pointer(**common.GPU_MEMORY_SERVICE),
         failover=pointer(**common.FAILOVER),
-        grove=pointer(forceScalingGroup=FLAG),
+        grove=pointer(forceScalingGroup=KEPT_FLAG),
         checkpoint=common.CHECKPOINT,
     ),
 }
@@ -82,7 +81,7 @@ REQUEST_SPEC = value(
     workload=pointer(isl=KEPT_INTEGER, osl=KEPT_INTEGER, concurrency=KEPT_NUMBER, requestRate=KEPT_NUMBER),
     sla=pointer(ttft=KEPT_NUMBER, itl=KEPT_NUMBER, e2eLatency=KEPT_NUMBER, optimizationType=TEXT),
     overrides=pointer(profilingJob=_JOB, dgd=ANYTHING),
-    features=pointer(planner=ANYTHING, mocker=pointer(enabled=FLAG)),
+    features=pointer(planner=ANYTHING, mocker=pointer(enabled=KEPT_FLAG)),
 )
 REQUEST_STATUS = value(
     **common.REQUEST_STATUS,

@@ -277,7 +277,7 @@ def pods(graph: Graph) -> Any:
 
 
 def content(graph: Graph) -> str:
-    return worker_content(msgspec.convert(graph.to_dict(), DynamoGraphDeployment))
+    return worker_content(msgspec.convert(graph.to_dict("v1alpha1"), DynamoGraphDeployment))
 
 
 FIELDS = object_schema(DynamoComponentDeployment)["properties"]["spec"]["properties"]

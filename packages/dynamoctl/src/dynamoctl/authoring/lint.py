@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, groupby, zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from rich.text import Text
 
 from dynamo_graphs.ages import counted
 from dynamo_graphs.schema import closed, schema_problems, without
+from dynamo_graphs.versions import LATER
 from dynamo_graphs.written import unreadable, written_of
 from dynamo_operator import version
 from dynamo_operator.admission.decide import RULES, ReviewContext, Rules, size_problem
@@ -30,7 +32,7 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.features.scaling.decide import adapter_problems
 from dynamo_operator.graph.warnings import UNKNOWN, ClusterContext
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.problems import SERVED, Problem, nearest, service_path
+from dynamo_operator.shared.problems import Problem, nearest, service_path
 from dynamo_operator.versions.shapes import ConversionError
 from dynamoctl.authoring.manifest import (
     DEFAULT_NAMESPACE,
@@ -274,7 +276,7 @@ class FieldSchema:
     is_required: bool
 
 
-def print_field(path: str, output: str, api_version: str = SERVED) -> None:
+def print_field(path: str, output: str, api_version: str = "") -> None:
     """Print a field and the fields below it; `path` may begin with a kind (default: the graph).
 
     Raises: CycloptsError if there is no such field.
@@ -300,32 +302,55 @@ def editor_schema(resources: Sequence[type[Resource]]) -> Object:
         )
     if len(schemas) == 1:
         return {"$schema": _DRAFT, **schemas[0]}
-    cases = [
-        {"if": {"properties": {"kind": {"const": resource.KIND.name}}, "required": ["kind"]}, "then": schema}
-        for resource, schema in zip(resources, schemas, strict=True)
+    versions: dict[str, list[str]] = {}
+    for resource in resources:
+        versions.setdefault(resource.KIND.name, []).append(resource.KIND.api_version)
+    of_kinds = [
+        _case({"kind": {"const": name}}, {"properties": {"apiVersion": {"enum": of_kind}}})
+        for name, of_kind in versions.items()
     ]
-    version_ = resources[0].KIND.api_version
-    names = [resource.KIND.name for resource in resources]
+    of_versions = [
+        _case({field: schema["properties"][field] for field in ("apiVersion", "kind")}, schema)
+        for schema in schemas
+    ]
     return {
         "$schema": _DRAFT,
         "type": "object",
         "required": ["apiVersion", "kind"],
-        "properties": {"apiVersion": {"const": version_}, "kind": {"enum": names}},
-        "allOf": cases,
+        "properties": {
+            "apiVersion": {"enum": [*dict.fromkeys(chain(*versions.values()))]},
+            "kind": {"enum": [*versions]},
+        },
+        "allOf": [*of_kinds, *of_versions],
     }
 
 
-def in_api_version(resources: Sequence[type[Resource]], api_version: str) -> list[type[Resource]]:
-    """The kinds in a version. Raises: CycloptsError if none of them has it."""
-    heads = [{"apiVersion": api_version, "kind": resource.KIND.name} for resource in resources]
-    found = [kind for kind in map(resource_of, heads) if kind and kind.KIND.api_version == api_version]
+def _case(properties: Object, schema: Object) -> Object:
+    """The schema of the objects with these properties."""
+    return {"if": {"properties": properties, "required": [*properties]}, "then": schema}
+
+
+def in_api_versions(resources: Sequence[type[Resource]], api_version: str = "") -> list[type[Resource]]:
+    """The kinds in a version, or each in all that it has, the newest first.
+
+    Raises: CycloptsError if none of them has the version.
+    """
+    found = []
+    for resource in resources:
+        for version_ in (api_version,) if api_version else (LATER, resource.KIND.api_version):
+            kind = resource_of({"apiVersion": version_, "kind": resource.KIND.name}) or resource
+            if kind.KIND.api_version == version_:
+                found.append(kind)
     if not found:
         raise CycloptsError(f"{resources[0].KIND.name} has no version {api_version}")
     return found
 
 
-def field_of(path: str, api_version: str = SERVED) -> tuple[type[Resource], FieldSchema]:
-    """The field at a path such as `dgd.spec.services.resources`; keys of maps may be left out.
+def field_of(path: str, api_version: str = "") -> tuple[type[Resource], FieldSchema]:
+    """The field at a path such as `dgd.spec.components.replicas`; keys of maps may be left out.
+
+    Without a version, it is the newest one that has the field. The error is that of the version in which more
+    of the path is right.
 
     Raises: CycloptsError.
     """
@@ -337,14 +362,21 @@ def field_of(path: str, api_version: str = SERVED) -> tuple[type[Resource], Fiel
         parts = parts[1:] if parts[0] in kinds else parts
     elif parts and parts[0] in (by_name := kinds_by_name(selected(()))):
         resource = by_name[parts.pop(0)]
-    (resource,) = in_api_version([resource], api_version)
-    schema = whole_schema(resource)
-    if parts and parts[0] not in schema["properties"]:
-        parts.insert(0, "spec")  # may be left out
-    field = FieldSchema("", schema, is_required=True)
-    for part, following in zip_longest(parts, parts[1:], fillvalue=""):
-        field = _below(field, part, following)
-    return resource, field
+    mistakes: list[tuple[int, CycloptsError]] = []
+    for kind in in_api_versions([resource], api_version):
+        schema, right = whole_schema(kind), 0
+        # `spec` may be left out.
+        steps = parts if not parts or parts[0] in schema["properties"] else ["spec", *parts]
+        field = FieldSchema("", schema, is_required=True)
+        try:
+            for part, following in zip_longest(steps, steps[1:], fillvalue=""):
+                field = _below(field, part, following)
+                right += 1
+        except CycloptsError as error:
+            mistakes.append((right, error))
+        else:
+            return kind, field
+    raise max(mistakes, key=itemgetter(0))[1]
 
 
 def explained(resource: type[Resource], field: FieldSchema) -> list[RenderableType]:

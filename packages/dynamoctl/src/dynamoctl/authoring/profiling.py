@@ -8,9 +8,12 @@ from pathlib import Path
 
 from cyclopts import CycloptsError
 
-from dynamo_graphs import Latency
+from dynamo_graphs import Graph, Latency
 from dynamo_graphs.output import write_yaml
 from dynamo_graphs.reader import NAME_IN_WORDS
+from dynamo_graphs.versions import VERSIONS, Version
+from dynamo_operator.component.api import GROUP
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.problems import is_subdomain
 from dynamo_profiler.candidates import COLUMNS, row
 from dynamo_profiler.spelling import as_flags
@@ -18,7 +21,7 @@ from dynamo_profiler.study import Study, study
 from dynamoctl.options import ProfileOptions
 from dynamoctl.screen import show, show_json, table
 from kube_runtime.errors import ConfigError
-from kube_runtime.types.meta import Fields
+from kube_runtime.types.meta import Fields, Object
 
 _HEAD = (
     *("CHOICE", "MODE", "WORKERS", "GPUS", "REQ/S", "AT ONCE"),
@@ -31,8 +34,10 @@ _SAME = (
 """The options with the name that `study` has for them."""
 
 
-def print_profile(options: ProfileOptions, output: str, *, plot: Path | None, report: Path | None) -> None:
-    """Print the recommended graph, or the candidates that it was chosen from; write the files.
+def print_profile(
+    options: ProfileOptions, output: str, api_version: str, *, plot: Path | None, report: Path | None
+) -> None:
+    """Print the recommended graph in a version, or the candidates that it was chosen from; write the files.
 
     Raises: OperatorError: a value is invalid, or no graph meets the targets.
     """
@@ -44,7 +49,7 @@ def print_profile(options: ProfileOptions, output: str, *, plot: Path | None, re
             except OSError as error:
                 raise ConfigError(str(file), str(error.strerror)) from None
     if output == "yaml":
-        write_yaml(result.documents, sys.stdout)
+        write_yaml([_in_version(document, api_version) for document in result.documents], sys.stdout)
     elif output == "csv":
         lines = [COLUMNS, *map(row, result.candidates)]
         csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
@@ -56,7 +61,7 @@ def print_profile(options: ProfileOptions, output: str, *, plot: Path | None, re
         show(result.note, "", table(_HEAD, rows), "", *map(_sentence, result.lines))
 
 
-def print_new(options: ProfileOptions, name: str, replicas: int) -> None:
+def print_new(options: ProfileOptions, name: str, replicas: int, api_version: str) -> None:
     """Print the manifest of a graph for a model: the smallest engine that meets the targets, replicated.
 
     Raises: CycloptsError: the name is invalid; OperatorError: a value is, or the model does not fit.
@@ -70,7 +75,15 @@ def print_new(options: ProfileOptions, name: str, replicas: int) -> None:
             service["replicas"] = replicas
     for line in (result.note, *result.lines):
         print(f"# {line}")
-    write_yaml([graph], sys.stdout)
+    write_yaml([_in_version(graph, api_version)], sys.stdout)
+
+
+def _in_version(document: Object, api_version: str) -> Object:
+    is_graph = document["kind"] == DynamoGraphDeployment.KIND.name
+    return Graph.from_dict(document).to_dict(_VERSIONS[api_version]) if is_graph else document
+
+
+_VERSIONS: Mapping[str, Version] = {f"{GROUP}/{version}": version for version in VERSIONS}
 
 
 def _sentence(line: str) -> str:

@@ -9,7 +9,8 @@ from dynamo_graphs.ages import some_of
 from dynamo_graphs.comments import converted_text
 from dynamo_graphs.objects import InvalidObject
 from dynamo_graphs.output import write_json, write_yaml
-from dynamo_graphs.versions import Version, has_versions, in_version, notes_of, unplaced
+from dynamo_graphs.versions import Version, has_versions, in_version, notes_of, unplaced, with_target
+from dynamo_graphs.yaml_editor import edited
 from dynamo_operator.versions.shapes import ConversionError
 from dynamoctl.authoring.manifest import Manifest
 from kube_runtime.commandline import ExitCode
@@ -20,6 +21,8 @@ from kube_runtime.types.meta import Object
 def convert_versions(manifests: Sequence[Manifest], version: Version, output: str) -> ExitCode:
     """Print the objects in a version, others and those that have it already as they are; notes on stderr.
 
+    An autoscaler gets the version of the scaling adapter that it names.
+
     On any problem nothing is printed on stdout.
 
     Raises: ConfigErrors.
@@ -29,7 +32,8 @@ def convert_versions(manifests: Sequence[Manifest], version: Version, output: st
     for manifest in manifests:
         value = manifest.value
         try:
-            converted.append(in_version(value, version) if has_versions(value) else value)
+            is_ours = has_versions(value)
+            converted.append(in_version(value, version) if is_ours else with_target(value, version))
         except InvalidObject as error:
             problems += (manifest.problem(problem.path, problem.message) for problem in error.problems)
         except ConversionError as error:
@@ -37,7 +41,7 @@ def convert_versions(manifests: Sequence[Manifest], version: Version, output: st
     if problems:
         raise ConfigErrors("manifests", problems)
     for manifest, value in zip(manifests, converted, strict=True):
-        if value is not manifest.value:
+        if has_versions(value) and value is not manifest.value:
             for note in _notes(manifest.value, value, version):
                 print(f"note: {manifest.place()}: {visible(note)}", file=sys.stderr)
     if output == "json":
@@ -49,14 +53,20 @@ def convert_versions(manifests: Sequence[Manifest], version: Version, output: st
 
 
 def _text(manifest: Manifest, value: Object) -> str:
-    text = manifest.document.text
-    if manifest.prefix or text.lstrip()[:1] in ("{", "["):  # an item of a List, or JSON
-        from io import StringIO
+    text: str | None = manifest.document.text
+    if manifest.prefix or (text or "").lstrip()[:1] in ("{", "["):  # an item of a List, or JSON
+        text = None
+    elif value["apiVersion"] != manifest.value["apiVersion"]:
+        text = converted_text(manifest.document.text, manifest.value, value)
+    elif value is not manifest.value:
+        text = edited(manifest.document.text, manifest.value, value)
+    if text is not None:
+        return text
+    from io import StringIO
 
-        stream = StringIO()
-        write_yaml([value], stream)
-        return stream.getvalue().removeprefix("---\n")
-    return text if value is manifest.value else converted_text(text, manifest.value, value)
+    stream = StringIO()
+    write_yaml([value], stream)
+    return stream.getvalue().removeprefix("---\n")
 
 
 def _notes(before: Object, after: Object, version: str) -> Iterator[str]:

@@ -17,8 +17,8 @@ from dynamo_graphs.changes import RENDERED, Change, changes_of
 from dynamo_graphs.history import Revision, numbered
 from dynamo_graphs.output import write_yaml
 from dynamo_graphs.ownership import Planned, applied, ensure_no_conflict, overwriting, planned
-from dynamo_graphs.reader import STATED, Namespace, Reading, Target
-from dynamo_operator.crds import is_later
+from dynamo_graphs.reader import STATED, Missing, Namespace, Reading, Target, served_kind
+from dynamo_operator.component.api import GROUP, LATER
 from dynamo_operator.shared.conditions import Stated, is_ready
 from dynamoctl.authoring.manifest import Manifest
 from dynamoctl.options import Where
@@ -68,27 +68,35 @@ async def bodies_of(
 
 
 async def _served(reading: Reading, manifest: Manifest) -> tuple[Kind, Object]:
-    """The kind of an object, and the object in its version or, if that is not served, in v1alpha1.
+    """The kind of an object, and the object in a version that the cluster serves.
 
     Raises: ConfigError without apiVersion, kind or name, or if the cluster does not serve the kind;
         InvalidObject, as `in_version`.
     """
     _ensure_named(manifest)
-    kind = await _kind_of(reading, manifest.value)
-    if kind is not None:
-        return kind, manifest.value
-    version, name = (manifest.value[field] for field in ("apiVersion", "kind"))
-    if is_later(manifest.value):
-        from dynamo_graphs.versions import in_version  # most files are sent as they are
-        from dynamo_operator.versions.shapes import ConversionError
+    if kind := await served_kind(reading, manifest.value):  # most files are sent as they are
+        return kind, await _with_served_target(reading, manifest.value)
+    from dynamo_graphs.served import in_served_version
+    from dynamo_operator.versions.shapes import ConversionError
 
-        try:
-            earlier = in_version(manifest.value, "v1alpha1")
-        except ConversionError as error:
-            raise manifest.problem(error.path or "spec", error.problem) from None
-        if kind := await _kind_of(reading, earlier):
-            return kind, earlier
-    raise manifest.problem("kind", f"{version} {name} is not served by the cluster")
+    try:
+        return await in_served_version(reading, manifest.value)
+    except Missing as error:
+        raise manifest.problem("kind", str(error)) from None
+    except ConversionError as error:
+        raise manifest.problem(error.path or "spec", error.problem) from None
+
+
+async def _with_served_target(reading: Reading, value: Object) -> Object:
+    """An autoscaler with its scaling adapter in a version that is served; others as they are."""
+    spec = value.get("spec")
+    target = spec.get("scaleTargetRef") if isinstance(spec, dict) else None
+    if not isinstance(target, dict) or target.get("apiVersion") != f"{GROUP}/{LATER}":
+        return value
+    from dynamo_graphs.versions import has_versions, with_target
+
+    is_ours = has_versions(target)
+    return with_target(value, "v1alpha1") if is_ours and not await served_kind(reading, target) else value
 
 
 def _ensure_named(manifest: Manifest) -> None:
@@ -104,21 +112,6 @@ def _ensure_named(manifest: Manifest) -> None:
         text = manifest.metadata.get(field)
         if isinstance(text, str) and not _PATH_SEGMENT.fullmatch(text):
             raise manifest.problem(f"metadata.{field}", f'invalid {field} "{text}"')
-
-
-async def _kind_of(reading: Reading, value: Object) -> Kind | None:
-    """The kind of an object, in its version; None if that is not served."""
-    name = value["kind"]
-    group, _, plain = value["apiVersion"].rpartition("/")
-    path = ("apis", group, plain) if group else ("api", plain)
-    try:
-        resources = (await reading.client.get_json(*path))["resources"]
-    except NotFound:
-        return None
-    for resource in resources:
-        if resource["kind"] == name and "/" not in resource["name"]:
-            return Kind(group, plain, name, resource["name"], namespaced=resource["namespaced"])
-    return None
 
 
 async def plans_of(

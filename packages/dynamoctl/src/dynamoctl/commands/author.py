@@ -28,31 +28,31 @@ def explain(
     field: Annotated[str, Parameter(show_default=False)] = "",
     /,
     *,
-    api_version: ApiVersion = "nvidia.com/v1alpha1",
+    api_version: Annotated[ApiVersion | None, Parameter(show_default=False)] = None,
     output: TextOrJson = "text",
 ) -> None:
     """Explain a field: type, default, rules, and the fields below.
 
     It needs no cluster.
-    Example: dynamoctl explain services.resources.limits
+    Example: dynamoctl explain components.scalingAdapter
 
     Parameters
     ----------
     field
         Path of the field, for example dgdr.spec.profilingConfig (default: the graph).
     api_version
-        Version of the kind.
+        Version of the kind (default: the newest one that has the field).
     output
         Output format: `text` for people, `json` prints its JSON schema.
     """
     from dynamoctl.authoring.lint import print_field
 
-    print_field(field, output, api_version)
+    print_field(field, output, api_version or "")
 
 
 def schema(
     *kinds: Annotated[str, Parameter(name="KIND", show_default=False)],
-    api_version: ApiVersion = "nvidia.com/v1alpha1",
+    api_version: Annotated[ApiVersion | None, Parameter(show_default=False)] = None,
 ) -> None:
     """Print a JSON schema for editors.
 
@@ -64,13 +64,13 @@ def schema(
     kinds
         Kinds, plurals or short names, for example dgd (default: all).
     api_version
-        Version of the kinds.
+        Version of the kinds (default: all versions, which the schema tells apart).
     """
-    from dynamoctl.authoring.lint import editor_schema, in_api_version
+    from dynamoctl.authoring.lint import editor_schema, in_api_versions
     from dynamoctl.authoring.manifest import selected
     from dynamoctl.screen import show_json
 
-    show_json(editor_schema(in_api_version(selected(kinds), api_version)))
+    show_json(editor_schema(in_api_versions(selected(kinds), api_version or "")))
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
@@ -94,6 +94,7 @@ def profile(
     *,
     options: ProfileOptions,
     output: Annotated[Literal["table", "csv", "json", "yaml"], Parameter(name=["--output", "-o"])] = "table",
+    api_version: ApiVersion = "nvidia.com/v1beta1",
     plot: Annotated[Path | None, Parameter(metavar="FILE", show_default=False)] = None,
     report: Annotated[Path | None, Parameter(metavar="FILE", show_default=False)] = None,
 ) -> None:
@@ -108,6 +109,8 @@ def profile(
     ----------
     output
         Output format: `yaml` prints the graph, the others print the candidates.
+    api_version
+        Version of the printed graph.
     plot
         SVG file to write: cost against speed, with the targets and the choices.
     report
@@ -115,7 +118,7 @@ def profile(
     """
     from dynamoctl.authoring.profiling import print_profile
 
-    print_profile(options, output, plot=plot, report=report)
+    print_profile(options, output, api_version, plot=plot, report=report)
 
 
 def new(
@@ -126,6 +129,7 @@ def new(
     replicas: Annotated[
         int, Parameter(metavar="NUMBER", show_default=False, validator=Number(gte=0, lte=2**31 - 1))
     ] = 0,
+    api_version: ApiVersion = "nvidia.com/v1beta1",
 ) -> None:
     """Print the manifest of a graph for a model.
 
@@ -139,10 +143,12 @@ def new(
         Name of the graph.
     replicas
         Replicas of each kind of worker (default: those that the load takes).
+    api_version
+        Version of the graph.
     """
     from dynamoctl.authoring.profiling import print_new
 
-    print_new(options, name, replicas)
+    print_new(options, name, replicas, api_version)
 
 
 def render(

@@ -3,11 +3,22 @@
 import sys
 from typing import Annotated, Literal, TypeAlias
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, validators
 
-from dynamoctl.options import ANYWHERE, CHECKS, CheckOptions, TextOutput, WhereAll, YamlOutput, run
+from dynamoctl.options import (
+    ANYWHERE,
+    CHECKS,
+    HERE,
+    CheckOptions,
+    TextOutput,
+    Where,
+    WhereAll,
+    YamlOutput,
+    run,
+)
 from kube_runtime.commandline import application
 
+_Version: TypeAlias = Literal["v1alpha1", "v1beta1"]
 _OptionalApi: TypeAlias = Literal["grove", "kai", "leaderWorkerSet", "inferencePool", "istio"]
 """The keys of `shared.cluster.OPTIONAL_APIS`, which is not imported here."""
 
@@ -19,6 +30,7 @@ def install() -> App:
     tool.command(_crds, name="crds")
     tool.command(_images, name="images")
     tool.command(_cleanup, name="cleanup")
+    tool.command(_migrate, name="migrate")
     return tool
 
 
@@ -30,6 +42,7 @@ def _install(
     restricted: bool = False,
     operator_only: bool = False,
     withhold: Annotated[tuple[_OptionalApi, ...], Parameter(show_default=False)] = (),
+    stored: Annotated[_Version | None, Parameter(show_default=False)] = None,
 ) -> None:
     """Print the objects of an installation, its CRDs or images.
 
@@ -51,6 +64,9 @@ def _install(
         Leave out the namespace and the CRDs, for a rollback or a deletion.
     withhold
         Grant no permissions for this optional API, even where it is installed. Repeatable.
+    stored
+        Version in which objects are stored (default: v1beta1, with --restricted v1alpha1). Keep that of the
+        cluster while an older operator runs there.
     """
     from dynamo_graphs.output import write_yaml
     from dynamo_operator.shared.problems import is_dns_label
@@ -62,7 +78,7 @@ def _install(
     if not print_:
         advice = "add --print and pipe the output into: kubectl apply --server-side -f -"
         raise ConfigError("dynamoctl install", f"does not change a cluster; {advice}")
-    choices = Choices(namespace, image, restricted, operator_only, frozenset(withhold))
+    choices = Choices(namespace, image, restricted, operator_only, frozenset(withhold), stored or "")
     write_yaml(manifests(choices), sys.stdout)
 
 
@@ -70,7 +86,8 @@ def _crds(
     *kinds: Annotated[str, Parameter(name="KIND", show_default=False)],
     legacy: bool = False,
     conversion: Annotated[str, Parameter(metavar="ADDRESS", show_default=False)] = "",
-    stored: Literal["v1alpha1", "v1beta1"] = "v1alpha1",
+    stored: Annotated[_Version | None, Parameter(show_default=False)] = None,
+    deprecation_warning: bool = False,
     output: YamlOutput = "yaml",
 ) -> None:
     """Print the CustomResourceDefinitions for `kubectl apply --server-side -f -`.
@@ -84,9 +101,12 @@ def _crds(
     legacy
         Add those of the older generation, such as DynamoDeployment.
     conversion
-        Serve v1beta1 too, converted by the operator's webhooks at this address: NAMESPACE/SERVICE or a URL.
+        Serve both versions, converted by the operator's webhooks at this address: NAMESPACE/SERVICE or a URL.
+        Without it only the stored version is served.
     stored
-        Version in which objects are stored, with --conversion.
+        Version in which objects are stored (default: v1beta1 with --conversion, v1alpha1 without).
+    deprecation_warning
+        Mark v1alpha1 as deprecated, with --conversion: the API server sends a warning with each answer in it.
     output
         Output format: `yaml` prints one document per object, `json` one List.
     """
@@ -100,10 +120,11 @@ def _crds(
         from dynamoctl.installation.manifests import conversion_at
 
         webhook = conversion_at(conversion)
-    elif stored != "v1alpha1":
-        raise CycloptsError(f"--stored={stored} requires --conversion, for example dynamo-system/webhooks")
     chosen = dict.fromkeys((*selected(kinds), *(LEGACY if legacy else ())))
-    definitions = [custom_resource_definition(resource, webhook, stored) for resource in chosen]
+    warns = deprecation_warning
+    definitions = [
+        custom_resource_definition(resource, webhook, stored or "", warns=warns) for resource in chosen
+    ]
     (write_yaml if output == "yaml" else write_json)(definitions, sys.stdout)
 
 
@@ -161,3 +182,27 @@ def _cleanup(*, where: WhereAll = ANYWHERE, dry_run: bool = False) -> int:
     from dynamoctl.change.uninstall import uninstall as remove_finalizers
 
     return run(remove_finalizers(where, is_dry=dry_run))
+
+
+def _migrate(
+    *,
+    where: Where = HERE,
+    rate: Annotated[float, Parameter(metavar="NUMBER", validator=validators.Number(gt=0, lte=1000))] = 20.0,
+) -> int:
+    """Rewrite graphs that are stored in a version which the CRDs store no longer.
+
+    Fields, pods and field managers stay as they are. It may be interrupted and started again. Then the CRDs
+    list one stored version. The operator does the same with --migrate-stored-objects.
+    Exits with 1 if the API server refuses an object.
+    Example: dynamoctl install migrate
+
+    Parameters
+    ----------
+    rate
+        Objects per second.
+    """
+    from dynamoctl.change.migration import migrate
+
+    if where.namespace:
+        raise CycloptsError("install migrate is about all namespaces (drop --namespace)")
+    return run(migrate(where, rate))

@@ -28,7 +28,9 @@ def get(
     """List graphs and other objects, or those with a name.
 
     Kinds are dgd (graphs), dcd (components), dgdsa (scaling adapters), dm (models),
-    dgdr (requests) and all. Any other word is the name of a graph.
+    dgdr (requests) and all. Any other word is the name of a graph. They are printed in
+    v1beta1 where the cluster serves it, or in the version that is named, as for kubectl:
+    dgd.v1alpha1.nvidia.com.
     Example: dynamoctl get dgd,dm -A -o wide
 
     Parameters

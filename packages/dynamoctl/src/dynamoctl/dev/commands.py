@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import CycloptsError, Parameter, validators
+from cyclopts import Parameter, validators
 
 from devcluster import DEFAULT_NAME
 from kube_runtime.commandline import ExitCode, application
@@ -58,7 +58,7 @@ def up(
     nodes: NodeCount = None,
     crds: Annotated[str, Parameter(metavar="NAMES", show_default=False)] = "",
     no_operator: bool = False,
-    v1beta1: bool = False,
+    v1beta1: bool = True,
 ) -> None:
     """Start a control plane and the operator; what already runs is left alone.
 
@@ -75,13 +75,12 @@ def up(
     no_operator
         Start the control plane only.
     v1beta1
-        Serve v1beta1 besides v1alpha1; the operator converts.
+        Store v1beta1 and serve v1alpha1 as well, which the operator converts; without it a new instance has
+        v1alpha1 alone. An instance keeps the versions that it has.
     """
     from devcluster.instance import Instance
     from devcluster.progress import shown
 
-    if v1beta1 and no_operator:
-        raise CycloptsError("--v1beta1 requires the operator, which converts (drop --no-operator)")
     instance = Instance(name)
     kinds = [kind for kind in crds.split(",") if kind]
     with shown() as progress:

@@ -25,6 +25,7 @@ from dynamo_graphs.graph import ignore
 from dynamo_graphs.members import members, tree_of
 from dynamo_graphs.ownership import applied
 from dynamo_graphs.reader import Missing, Target
+from dynamo_graphs.served import in_served_version
 from dynamo_graphs.watching import once_ready
 from dynamo_operator.documents import ShallowLoader
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -118,7 +119,7 @@ async def _show(
     async with AsyncCluster(kubeconfig=instance.kubeconfig) as cluster:
         at = Target(cluster.reading, DynamoGraphDeployment, key_of(desired))
         progress.step(f"waiting for {at.key}")
-        await applied(at.reading, at.type_.KIND, desired, force=True)
+        await applied(at.reading, *await in_served_version(at.reading, desired), force=True)
         try:
             async with asyncio.timeout(READY_SECONDS):
                 graph = await once_ready(at, seen)

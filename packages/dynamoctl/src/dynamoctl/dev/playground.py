@@ -29,7 +29,7 @@ from devcluster.processes import ProcessError, first_ended, stop
 from devcluster.progress import SILENT, ProgressReporter
 from devcluster.startup import READY_SECONDS
 from dynamo_operator import labels, user_agent
-from dynamo_operator.admission.definitions import CONVERTED
+from dynamo_operator.component.api import LATER, VERSION
 from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.process import flags, operator
@@ -38,7 +38,6 @@ from dynamo_operator.requests.api import COPIER, PROFILER, JobPodInFull, Output
 from dynamo_operator.settings import Settings
 from dynamo_profiler import command
 from dynamoctl.installation.manifests import NAMESPACE, Choices, manifests, operator_pod
-from dynamoctl.installation.permissions import RULES, Feature
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import Client
@@ -66,16 +65,35 @@ class Ports:
     metrics: int
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The version in which objects are stored, and whether the other one is served as well."""
+
+    version: str
+    serves_both: bool
+
+
+_BOTH = Stored(LATER, serves_both=True)
+
+
 # Roles, webhooks and flags are those of the chart; the pod, its Services and the addresses differ.
-def objects(ports: Ports) -> Iterator[Object]:
+def objects(ports: Ports, stored: Stored) -> Iterator[Object]:
     """The installation without the operator's pod; the API server calls its webhooks on this machine."""
+    url = f"https://{_LOOPBACK}:{ports.webhooks}"
     for body in manifests(Choices(NAMESPACE)):
         if body["kind"] == _CONFIGURATION:
             for hook in body["webhooks"]:
                 path = hook["clientConfig"].pop("service")["path"]
-                hook["clientConfig"]["url"] = f"https://{_LOOPBACK}:{ports.webhooks}{path}"
-        if body["kind"] not in _IN_THE_CLUSTER:
+                hook["clientConfig"]["url"] = f"{url}{path}"
+        if body["kind"] not in (*_IN_THE_CLUSTER, _DEFINITION):
             yield body
+    yield from definitions(f"{url}{CONVERSION_PATH}", stored)
+
+
+def definitions(url: str, stored: Stored) -> tuple[Object, ...]:
+    """The CRDs; of both versions with the URL that converts."""
+    conversion = ConversionWebhook(url=url) if stored.serves_both else None
+    return custom_resource_definitions(conversion, stored.version)
 
 
 def account() -> str:
@@ -322,6 +340,10 @@ _TOKEN_LIFE = "8760h"  # noqa: S105  # a year, because nothing renews it
 _PROGRAM = "dynamoctl.dev.playground"
 
 
+_NOT_STARTED = f"https://{_LOOPBACK}:9443{CONVERSION_PATH}"
+"""What converts before the operator is started: nothing listens there."""
+
+
 # All state is in the instance's files, so a command may be killed half way and the next one
 # continues.
 def up(
@@ -330,11 +352,12 @@ def up(
     *,
     nodes: int | None = None,
     crds: Sequence[str] = (),
-    serves_both: bool = False,
+    serves_both: bool = True,
 ) -> None:
     """Start the control plane and the operator unless they run; return when the operator is ready.
 
-    With `serves_both`, v1beta1 is served too, until the instance is stopped.
+    A new instance stores v1beta1 and serves v1alpha1 as well, or with `serves_both` false v1alpha1 alone. One
+    that exists keeps its versions.
 
     Meanwhile the Dynamo runtime is installed, if it can be.
 
@@ -342,22 +365,28 @@ def up(
     """
     with ThreadPoolExecutor(1) as background:
         installing = background.submit(runtime.install, SILENT)
-        _up(instance, progress, nodes=nodes, crds=crds)
-        if serves_both:
-            _serve_both(instance)
+        _up(instance, progress, nodes=nodes, crds=crds, serves_both=serves_both)
         if not installing.done():
             progress.step(f"installing the Dynamo runtime {runtime.version()} (85 MB)")
         if error := installing.exception():
             progress.step(f"the Dynamo runtime is not available: {error}; a small simulation answers")
 
 
-def _up(instance: Instance, progress: ProgressReporter, *, nodes: int | None, crds: Sequence[str]) -> None:
+def _up(
+    instance: Instance,
+    progress: ProgressReporter,
+    *,
+    nodes: int | None,
+    crds: Sequence[str],
+    serves_both: bool,
+) -> None:
+    new = _BOTH if serves_both else Stored(VERSION, serves_both=False)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "definitions.json")
-        file.write_text(_list(custom_resource_definitions()), encoding="utf-8")
-        files = [] if _is_serving_both(instance) else [file]
+        file.write_text(_list(definitions(_NOT_STARTED, new)), encoding="utf-8")
+        files = [] if instance.exists else [file]
         instance.up(nodes=nodes, crds=crds, crd_files=files, progress=progress)
-    _start_operator(instance, progress)
+    _start_operator(instance, progress, new)
 
 
 def restart(instance: Instance, progress: ProgressReporter) -> None:
@@ -366,36 +395,31 @@ def restart(instance: Instance, progress: ProgressReporter) -> None:
     Raises: ProcessError if it does not end, or does not start.
     """
     stop([instance.companion])
-    _start_operator(instance, progress)
+    _start_operator(instance, progress, _BOTH)
 
 
-def _start_operator(instance: Instance, progress: ProgressReporter) -> None:
+def _start_operator(instance: Instance, progress: ProgressReporter, new: Stored) -> None:
     if instance.status().version is None:
         advice = f"is not running; start it with: dynamoctl dev up {instance.name}"
         raise ConfigError(instance.name, advice)
-    is_serving_both = _is_serving_both(instance)
     with instance.installing(progress):
-        health = _port(instance, HEALTH_FLAG)
+        health = _health_port(instance)
         if health is None:
             progress.step("starting the operator")
-            health = _launch(instance, progress)
+            health = _launch(instance, progress, _stored(instance) or new)
         _wait(instance, health)
-    if is_serving_both:
-        _serve_both(instance)
 
 
 _PLACEHOLDER = ("secret", "hf-token-secret", "--namespace=default")
 """What examples refer to. The simulated engines load no model, so any token will do."""
 
 
-def _launch(instance: Instance, progress: ProgressReporter) -> int:
+def _launch(instance: Instance, progress: ProgressReporter, stored: Stored) -> int:
     if not instance.kubectl("get", "--ignore-not-found", *_PLACEHOLDER):
         kind, *name = _PLACEHOLDER
         instance.kubectl("create", kind, "generic", *name, "--from-literal=HF_TOKEN=placeholder")
     ports = Ports(*free_ports(3, reserved=instance.ports))
-    is_serving_both = _is_serving_both(instance)
-    kept = [body for body in objects(ports) if not (is_serving_both and body["kind"] == _DEFINITION)]
-    installed = _list([*kept, *pod_policies()])
+    installed = _list([*objects(ports, stored), *pod_policies()])
     instance.kubectl(*("apply", "--server-side", "--force-conflicts", "--filename=-"), stdin=installed)
     kubeconfig = instance.service_account_kubeconfig(NAMESPACE, account(), duration=_TOKEN_LIFE)
     network = egress.subnet(urlsplit(instance.server).port or 0)
@@ -406,51 +430,19 @@ def _launch(instance: Instance, progress: ProgressReporter) -> int:
     return ports.health
 
 
-def _is_serving_both(instance: Instance) -> bool:
-    if not instance.exists or instance.status().version is None:
-        return False
+def _stored(instance: Instance) -> Stored | None:
+    """The versions of an instance that runs; None if it does not have our CRDs."""
     name = str(DynamoGraphDeployment.KIND)
-    versions = ("--output=jsonpath={.spec.versions[*].name}", "--ignore-not-found")
-    return "v1beta1" in instance.kubectl("get", "crd", name, *versions)
+    text = instance.kubectl("get", "crd", name, "--output=json", "--ignore-not-found")
+    if not text:
+        return None
+    versions = json.loads(text)["spec"]["versions"]
+    (stored,) = (version["name"] for version in versions if version["storage"])
+    return Stored(stored, serves_both=len(versions) > 1)
 
 
-# The port of the operator is another after each start.
-def _serve_both(instance: Instance) -> None:
-    health, webhooks = _port(instance, HEALTH_FLAG), _port(instance, WEBHOOK_FLAG)
-    if health is None or webhooks is None:
-        raise ProcessError(f"the operator ended; log: {instance.companion.log}")
-    conversion = ConversionWebhook(url=f"https://{_LOOPBACK}:{webhooks}{CONVERSION_PATH}")
-    definitions = custom_resource_definitions(conversion, stored="v1alpha1")
-    body = _list([*_conversion_role(), *definitions])
-    instance.kubectl(*("apply", "--server-side", "--force-conflicts", "--filename=-"), stdin=body)
-    deadline = time.monotonic() + READY_SECONDS
-    while not _converts(instance):
-        if time.monotonic() > deadline:
-            raise ProcessError(
-                f"v1beta1 is not served after {READY_SECONDS} s; log: {instance.companion.log}"
-            )
-        time.sleep(_BETWEEN_PROBES_SECONDS)
-    _wait(instance, health)
-
-
-def _converts(instance: Instance) -> bool:
-    bundles = "--output=jsonpath={range .items[*]}{.spec.conversion.webhook.clientConfig.caBundle}{' '}{end}"
-    found = instance.kubectl("get", "crd", *(str(kind.KIND) for kind in CONVERTED), bundles)
-    return len(found.split()) == len(CONVERTED)
-
-
-def _conversion_role() -> Iterator[Object]:
-    name, group = "dynamo-playground-conversion", "rbac.authorization.k8s.io"
-    rules = [rule.as_policy({}) for rule in RULES if rule.feature is Feature.CONVERSION]
-    head = {"apiVersion": f"{group}/v1", "metadata": {"name": name}}
-    yield {**head, "kind": "ClusterRole", "rules": rules}
-    role = {"apiGroup": group, "kind": "ClusterRole", "name": name}
-    operator = {"kind": "ServiceAccount", "namespace": NAMESPACE, "name": account()}
-    yield {**head, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": [operator]}
-
-
-def _port(instance: Instance, flag: str) -> int | None:
-    """The port in this flag of the running operator; None if it does not run."""
+def _health_port(instance: Instance) -> int | None:
+    """The port of the running operator's probes; None if it does not run."""
     pid = instance.companion.pid()
     if pid is None:
         return None
@@ -458,7 +450,7 @@ def _port(instance: Instance, flag: str) -> int | None:
         command = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
     except FileNotFoundError:  # it ended just now
         return None
-    addresses = [argument for argument in command if argument.startswith(flag)]
+    addresses = [argument for argument in command if argument.startswith(HEALTH_FLAG)]
     return int(addresses[-1].rpartition(":")[2]) if addresses else None
 
 

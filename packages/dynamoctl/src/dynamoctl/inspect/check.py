@@ -28,21 +28,14 @@ from dynamo_operator.shared.cluster import (
 from dynamo_operator.shared.conditions import is_behind
 from dynamo_operator.shared.transforms import registries_only
 from dynamoctl.installation import checks, permissions, upgrade
-from dynamoctl.installation.checks import (
-    PROJECTS,
-    CheckResult,
-    Definition,
-    Finding,
-    ResourceQuota,
-    StorageClass,
-)
+from dynamoctl.installation.checks import PROJECTS, CheckResult, Finding, ResourceQuota, StorageClass
 from dynamoctl.installation.upgrade import PULL_SECRETS
 from dynamoctl.options import CheckOptions
 from dynamoctl.screen import show, show_json
 from dynamoctl.target import cluster
 from kube_runtime.commandline import ExitCode
 from kube_runtime.errors import Forbidden, NotFound, Unreachable, visible
-from kube_runtime.types.kinds import Lease, Node, Pod, ValidatingWebhookConfiguration
+from kube_runtime.types.kinds import Definition, Lease, Node, Pod, ValidatingWebhookConfiguration
 from kube_runtime.types.meta import Kind, Object
 
 T = TypeVar("T")

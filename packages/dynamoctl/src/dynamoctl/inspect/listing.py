@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 from cyclopts import CycloptsError
@@ -20,7 +21,7 @@ from dynamo_operator.shared.conditions import Stated, is_behind, is_ready, seen_
 from dynamoctl.options import ListOptions, Where
 from dynamoctl.output import is_for_people, name_of, show_document
 from dynamoctl.screen import Cell, Styled, redrawing, show, table
-from dynamoctl.target import cluster, namespace_in_words, parse_selection, target_of
+from dynamoctl.target import cluster, namespace_in_words, parse_selection, target_of, version_in
 from kube_runtime.commandline import ExitCode
 from kube_runtime.crd import Column
 from kube_runtime.errors import NotFound, visible
@@ -38,7 +39,7 @@ async def print_list(targets: Sequence[str], where: Where, output: str, options:
 
     `targets` are as kubectl takes them. A watch ends with Ctrl-C only.
     """
-    selection = parse_selection(targets)
+    selection, version = parse_selection(targets), version_in(targets)
     names = [name for _, of_kind in selection for name in of_kind]
     if names and options.everywhere:
         raise CycloptsError("an object cannot be read by name across all namespaces (expected -n NAMESPACE)")
@@ -47,26 +48,34 @@ async def print_list(targets: Sequence[str], where: Where, output: str, options:
     if options.watch and (len(selection) > 1 or len(names) > 1):
         raise CycloptsError("--watch follows one kind, or one object of it")
     missing: list[Missing] = []
-    listed: list[tuple[type[Stated], list[Object]]] = []
+    listed: list[tuple[type[Any], list[Object]]] = []
     async with cluster(where) as at:
         namespace = "" if options.everywhere else at.namespace
         for type_, of_kind in selection:
+            if version and not at.reading.serves(type_.KIND, version):
+                missing.append(reader.not_served(type_, version))
+                continue
+            shown = _in_version(type_, version or at.reading.served_version(type_.KIND))
             try:
                 if options.watch:
                     fields = f"metadata.name={of_kind[0]}" if of_kind else options.fields
-                    await _watched(at.reading, type_, _selector(namespace, options.labels, fields), output)
+                    selector = _selector(namespace, options.labels, fields)
+                    await _watched(at.reading, type_.KIND, shown, selector, output)
                 if not of_kind:
                     labels, fields = options.labels, options.fields
-                    bodies = await at.reading.all_raw(type_.KIND, namespace, labels=labels, fields=fields)
-                    listed.append((type_, bodies))
+                    bodies = await at.reading.documents(
+                        type_.KIND, namespace, shown.KIND.version, labels=labels, fields=fields
+                    )
+                    listed.append((shown, bodies))
                     continue
             except NotFound:
                 missing.append(reader.not_served(type_))
                 continue
-            listed.append((type_, []))
+            listed.append((shown, []))
             for name in of_kind:
                 try:
-                    listed[-1][1].append(await Target(at.reading, type_, Key(namespace, name)).raw())
+                    target = Target(at.reading, type_, Key(namespace, name))
+                    listed[-1][1].append(await target.raw(shown.KIND.version))
                 except Missing as error:
                     missing.append(error)
         is_empty = not names and not any(bodies for _, bodies in listed)
@@ -74,7 +83,7 @@ async def print_list(targets: Sequence[str], where: Where, output: str, options:
     if is_for_people(output):
         _show_tables(listed, output, options)
         if is_empty and listed:
-            nouns = f"{reader.NOUNS[listed[0][0]]}s" if len(listed) == 1 else "objects"
+            nouns = f"{reader.NOUNS[selection[0][0]]}s" if len(listed) == 1 else "objects"
             print(f"no {nouns} found in {namespace_in_words(namespace)}{hint}", file=sys.stderr)
     else:
         _show_raw(
@@ -96,12 +105,22 @@ def _selector(namespace: str, labels: str, fields: str) -> Selector:
         raise CycloptsError(f"--watch: {error}") from None
 
 
-def _columns(type_: type[Stated], output: str) -> list[Column]:
+def _in_version(type_: type[Stated], version: str) -> type[Any]:
+    """A kind in a version, with the columns of that version."""
+    if type_.KIND.version == version:
+        return type_
+    from dynamo_operator.crds import resource_of  # with the schemas of all kinds
+
+    head = {"apiVersion": f"{type_.KIND.group}/{version}", "kind": type_.KIND.name}
+    return resource_of(head) or type_
+
+
+def _columns(type_: type[Any], output: str) -> list[Column]:
     return [column for column in type_.DEFINITION.columns if output == "wide" or not column.priority]
 
 
 def _show_tables(
-    listed: Sequence[tuple[type[Stated], Sequence[Object]]], output: str, options: ListOptions
+    listed: Sequence[tuple[type[Any], Sequence[Object]]], output: str, options: ListOptions
 ) -> None:
     tables = [(type_, bodies) for type_, bodies in listed if bodies]
     for position, (type_, bodies) in enumerate(tables):
@@ -165,28 +184,35 @@ def value_at(path: str, value: object) -> object:
     return value
 
 
-async def _watched(reading: reader.Reading, type_: type[Stated], selector: Selector, output: str) -> None:
-    """Draw the table in place on each change; on a pipe or for programs, print each changed object."""
+async def _watched(
+    reading: reader.Reading, kind: Kind, type_: type[Any], selector: Selector, output: str
+) -> None:
+    """Draw the table in place on each change; on a pipe or for programs, print each changed object.
+
+    `type_` is the kind in the version that is printed.
+    """
     from dynamo_graphs.watching import snapshots
 
     columns, is_table = _columns(type_, output), is_for_people(output)
-    changes = snapshots(reading.client, reader.stored_type(type_.KIND), selector)
+    changes = snapshots(reading.client, reader.stored_type(kind), selector)
     before: Mapping[Key, Resource] = {}
     async with aclosing(changes) as states:
         with redrawing() if is_table and sys.stdout.isatty() else nullcontext() as live:
             async for state in states:
                 shown = [it for key, it in state.items() if live or before.get(key) != it]
-                kind = {"apiVersion": type_.KIND.api_version, "kind": type_.KIND.name}
-                objects: list[Object] = [kind | msgspec.to_builtins(it) for it in shown]
+                head = {"apiVersion": kind.api_version, "kind": kind.name}
+                objects: list[Object] = [
+                    reading.shown(kind, head | msgspec.to_builtins(it), type_.KIND.version) for it in shown
+                ]
                 everywhere = not selector.namespace
-                head, body = rows(columns, objects, everywhere=everywhere, now=datetime.now(UTC))
+                titles, body = rows(columns, objects, everywhere=everywhere, now=datetime.now(UTC))
                 if live:
-                    live.update(table(head, body), refresh=True)
+                    live.update(table(titles, body), refresh=True)
                 elif not is_table:
                     for item in objects:
                         _show_raw([(type_.KIND, item)], output, is_one=True)
                 elif shown or not before:
-                    show(table([] if before else head, body))
+                    show(table([] if before else titles, body))
                 before = dict(state)
 
 

@@ -329,7 +329,7 @@ async def _operator(reading: Reading, unread: Unread) -> AsyncGenerator[tuple[st
 async def _yaml(reading: Reading, resource: Resource, unread: Unread) -> str:
     raw: Object | None = None
     with unread.noting(f"{resource.KIND.name} {resource.key}"):
-        raw = await reading.raw(resource.KIND, resource.key)
+        raw = await reading.document(resource.KIND, resource.key)
     if raw is None:
         return ""
     stream = io.StringIO()

@@ -22,14 +22,7 @@ from dynamo_legacy.settings import LegacySettings
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import OPTIONAL_APIS, registry_of_image
 from kube_runtime.times import seconds_between
-from kube_runtime.types.kinds import (
-    CustomResourceDefinition,
-    Lease,
-    Node,
-    Pod,
-    ValidatingWebhookConfiguration,
-    Webhook,
-)
+from kube_runtime.types.kinds import Definition, Lease, Node, Pod, ValidatingWebhookConfiguration, Webhook
 from kube_runtime.types.meta import Kind, Object, Resource, Struct, amount
 
 OPERATOR = "dynamo-operator"
@@ -423,34 +416,6 @@ def admission(trial: str, *, is_expected: bool) -> Finding:
 _MONITORING = "monitoring.coreos.com"
 _VALUES = "dynamo-operator"
 _REMEDY = "helm upgrade --install dynamo-crds, or: dynamoctl install crds | kubectl apply --server-side -f -"
-
-
-class DefinedVersion(Struct):
-    """A version of a kind, and whether it is served."""
-
-    name: str = ""
-    served: bool = False
-
-
-class DefinitionSpec(Struct):
-    """The versions of a kind."""
-
-    versions: tuple[DefinedVersion, ...] = ()
-
-
-class DefinitionStatus(Struct):
-    """The versions in which objects may still be stored."""
-
-    stored_versions: tuple[str, ...] = ()
-
-
-class Definition(Resource):
-    """A CRD with its versions, without its schemas, which take megabytes."""
-
-    KIND = CustomResourceDefinition.KIND
-
-    spec: DefinitionSpec = DefinitionSpec()
-    status: DefinitionStatus = DefinitionStatus()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import yaml
 
 from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.process.flags import read_settings
-from dynamo_operator.settings import RenderSettings, fields
+from dynamo_operator.settings import RenderSettings, WebhookSettings, fields
 from dynamo_operator.shared.problems import is_dns_label
 from kube_runtime.crd import CONVERSION_PATH, ConversionWebhook
 from kube_runtime.errors import ConfigError
@@ -27,6 +27,8 @@ PLACEHOLDER = "namespace-of-the-installation"
 _HELM_LABEL = "helm.sh/chart"
 NAMESPACE = "dynamo-system"
 """The namespace in the installation guide."""
+WEBHOOK_SERVICE = WebhookSettings().service_name
+"""The Service of the webhooks of a default installation."""
 _OWN_IMAGE = "--operator-image="
 _MANAGED_BY = "app.kubernetes.io/managed-by"
 
@@ -37,7 +39,8 @@ class Choices:
 
     `is_operator_only` leaves out the namespace and the CRDs: deleting them deletes every graph of the
     cluster, and applying older CRDs drops newer fields. `withheld` are the keys of the chart's `optionalApis`
-    that the operator may not use.
+    that the operator may not use. `stored` is the version in which objects are stored, "" that of a new
+    installation. A restricted operator has no webhooks, so only that version is served.
     """
 
     namespace: str
@@ -45,6 +48,7 @@ class Choices:
     is_restricted: bool = False
     is_operator_only: bool = False
     withheld: frozenset[str] = frozenset()
+    stored: str = ""
 
 
 def mode(*, is_restricted: bool) -> str:
@@ -56,7 +60,8 @@ def manifests(choices: Choices) -> Iterator[Object]:
     """The namespace, our CRDs, then the chart's objects, in the order to apply."""
     if not choices.is_operator_only:
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": choices.namespace}}
-        yield from custom_resource_definitions()
+        converting = None if choices.is_restricted else ConversionWebhook(choices.namespace, WEBHOOK_SERVICE)
+        yield from custom_resource_definitions(converting, choices.stored)
     file = RENDERED / f"{mode(is_restricted=choices.is_restricted)}.yaml"
     for body in yaml.load_all(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
         if body:

@@ -46,6 +46,7 @@ class Feature(Enum):
     OWN_CERTIFICATE = "ownCertificate"
     OWN_BUNDLE = "ownBundle"
     CONVERSION = "conversion"
+    MIGRATION = "migration"
     METRICS_CERTIFICATE = "metricsCertificate"
     METRICS_REVIEW = "metricsReview"
     SSH_KEYS = "sshKeys"

@@ -26,7 +26,7 @@ from dynamo_operator.component.read import live_objects, read_facts, serves
 from dynamo_operator.component.render import component_parts
 from dynamo_operator.component.service import component_of
 from dynamo_operator.component.validate import component_problems
-from dynamo_operator.crds import custom_resource_definitions, defaulted
+from dynamo_operator.crds import RESOURCES, custom_resource_definition, defaulted
 from dynamo_operator.features.decision import GraphInputs
 from dynamo_operator.features.grove.read import adopted_set, live_templates
 from dynamo_operator.graph import decide as graphs
@@ -39,11 +39,12 @@ from dynamo_operator.shared import cluster
 from dynamo_operator.shared.templates import WORKLOADS, are_same, units
 from dynamo_operator.shared.transforms import registries_only
 from dynamo_operator.takeover.plan import Origin, is_of_earlier_operator, set_origin
-from dynamoctl.installation.checks import Definition, Finding, failed, ok
+from dynamoctl.installation.checks import Finding, failed, ok
 from kube_runtime.cache.store import Cache, Store
 from kube_runtime.cache.watch import Present, Started, Synced
+from kube_runtime.crd import CONVERSION_PATH, ConversionWebhook
 from kube_runtime.errors import ApiError
-from kube_runtime.types.kinds import Deployment, Pod
+from kube_runtime.types.kinds import Definition, Deployment, Pod
 from kube_runtime.types.meta import Key, Object, Resource, content_of, key_of
 
 PULL_SECRETS = "type=kubernetes.io/dockerconfigjson"
@@ -222,16 +223,31 @@ _NAMED_MOST = 20
 async def definitions(reading: Reading) -> Finding:
     """Which CRDs an upgrade changes, and whether the API server accepts them."""
     changed: list[str] = []
-    for definition in custom_resource_definitions():
-        name = str(definition["metadata"]["name"])
+    for resource in RESOURCES:
+        name = str(resource.KIND)
         live = await reading.raw(Definition.KIND, Key("", name))
         try:
-            after = await reading.applied(Definition.KIND, definition)
+            after = await reading.applied(Definition.KIND, _upgraded(resource, live))
         except ApiError as error:
             return failed(f"the API server refuses {name}: {error.message}")
         if live is None or live["spec"] != after["spec"]:
             changed.append(name)
     return ok(f"changes: {', '.join(changed)}" if changed else "nothing changes")
+
+
+def _upgraded(resource: type[Resource], live: Object | None) -> Object:
+    """The CRD as an upgrade applies it: what is stored stays, and whether a webhook converts."""
+    spec: Object = live["spec"] if live else {}
+    stored = next((version["name"] for version in spec.get("versions", ()) if version["storage"]), "")
+    client: Object = spec.get("conversion", {}).get("webhook", {}).get("clientConfig", {})
+    service: Object = client.get("service", {})
+    if not client:
+        return custom_resource_definition(resource, stored=stored)
+    path = service.get("path", CONVERSION_PATH)
+    webhook = ConversionWebhook(
+        service.get("namespace", ""), service.get("name", ""), path, url=client.get("url", "")
+    )
+    return custom_resource_definition(resource, webhook, stored)
 
 
 async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Finding:

@@ -23,6 +23,7 @@ from kube_runtime.errors import (
     TooLarge,
     Unreachable,
     error_type,
+    is_unconverted,
 )
 from kube_runtime.times import Backoff, FairSemaphore, loop_time
 from kube_runtime.types.meta import Key, Kind, Object, R, Resource, Struct, decoder_of, from_json, key_of
@@ -600,7 +601,10 @@ class Client:
                 failure, harmless = error, True
             except (ServerFailure, Unreachable) as error:
                 # A write may have taken effect, so only an idempotent request is retried.
-                may_pass = self._waits if isinstance(error, Unreachable) else error.code != _NOT_IMPLEMENTED
+                if isinstance(error, Unreachable) or is_unconverted(error):
+                    may_pass = self._waits
+                else:
+                    may_pass = error.code != _NOT_IMPLEMENTED
                 failure, harmless = error, repeatable and may_pass
             pause = _BACKOFF.seconds(tries)
             asked = failure.retry_after_seconds if isinstance(failure, ApiError) else None

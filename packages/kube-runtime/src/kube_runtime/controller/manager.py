@@ -21,7 +21,7 @@ from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import Controller, ControllerOptions, Reconciler
 from kube_runtime.controller.events import EventWriter
-from kube_runtime.errors import OperatorError, leaves
+from kube_runtime.errors import OperatorError, is_unconverted, leaves
 from kube_runtime.leases import Election, identity
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.times import loop_time
@@ -150,14 +150,19 @@ class Manager:
         """Add a hook, which runs once the caches are synced, on every replica, before the election."""
         self._hooks.append(hook)
 
-    def ready(self) -> Health:
-        """The readiness probe: the caches are synced and the hooks have run. A standby is ready as well."""
+    def ready(self, *, is_converter: bool = False) -> Health:
+        """The readiness probe: the caches are synced and the hooks have run. A standby is ready as well.
+
+        An informer that waits for the conversion webhook does not count if `is_converter`: that webhook is in
+        this process, and the API server calls only processes that are ready.
+        """
+        waiting = [informer for informer in self._informers.values() if not informer.synced.is_set()]
         problems = [
             str(informer.last_error or f"{informer.type_.KIND}: not listed yet")
-            for informer in self._informers.values()
-            if not informer.synced.is_set()
+            for informer in waiting
+            if not (is_converter and _waits_for_conversion(informer))
         ]
-        if not problems and not self._hooks_ran:
+        if not waiting and not self._hooks_ran:
             problems.append("starting")
         return Health(tuple(problems))
 
@@ -277,6 +282,11 @@ class Manager:
             await asyncio.sleep(_BEAT_SECONDS)
             self._lag_seconds = max(0.0, loop.time() - due)
             self._metrics.lagged(self._lag_seconds)
+
+
+def _waits_for_conversion(informer: Informer[Any]) -> bool:
+    needed = (other for other in informer.after if not other.synced.is_set())
+    return is_unconverted(informer.last_error) or any(_waits_for_conversion(other) for other in needed)
 
 
 def _serve(group: asyncio.TaskGroup, servers: Iterable[Server]) -> list[asyncio.Task[NoReturn]]:

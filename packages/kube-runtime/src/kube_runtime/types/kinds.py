@@ -385,3 +385,51 @@ class CustomResourceDefinition(Resource):
 
     KIND = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", namespaced=False)
     METADATA_ONLY: ClassVar[bool] = True
+
+
+class DefinedVersion(Struct):
+    """A version of a kind: whether it is served, and whether objects are stored in it."""
+
+    name: str = ""
+    served: bool = False
+    storage: bool = False
+
+
+class DefinedNames(Struct):
+    """The names of a kind."""
+
+    kind: str = ""
+    plural: str = ""
+
+
+class DefinitionSpec(Struct):
+    """A kind and its versions."""
+
+    versions: tuple[DefinedVersion, ...] = ()
+    group: str = ""
+    names: DefinedNames = DefinedNames()
+
+
+class DefinitionStatus(Struct):
+    """The versions in which objects may still be stored."""
+
+    stored_versions: tuple[str, ...] = ()
+
+
+class Definition(Resource):
+    """A CRD with its versions, without its schemas."""
+
+    KIND = CustomResourceDefinition.KIND
+
+    spec: DefinitionSpec = DefinitionSpec()
+    status: DefinitionStatus = DefinitionStatus()
+
+    @property
+    def stored(self) -> str:
+        """The version in which objects are stored from now on."""
+        return next((version.name for version in self.spec.versions if version.storage), "")
+
+    @property
+    def former(self) -> tuple[str, ...]:
+        """The other versions in which there may be objects."""
+        return tuple(version for version in self.status.stored_versions if version != self.stored)

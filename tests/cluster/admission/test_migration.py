@@ -1,0 +1,242 @@
+"""Another version is stored while graphs run: each object is rewritten in it, and no client notices.
+
+Two replicas convert, as in an installation, so that one may be killed at any time.
+"""
+
+import json
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from cluster.admission.conftest import Install, Installation
+from cluster.admission.front import Front, front
+from cluster.admission.test_conversion import LATER_GRAPH, NAMES, apply, bundles, idle, later_graph
+from cluster.conditions import is_ready
+from cluster.conftest import ControlPlane
+from cluster.world import GRAPH, PODS, Refused, World
+from dynamo_operator.crds import custom_resource_definitions
+from dynamoctl.main import app
+from kube_runtime.crd import ConversionWebhook
+from kube_runtime.types.meta import Object
+
+IDLE = 15
+NOTED = "nvidia.com/dgd-"
+HEALTH = "--health-probe-bind-address="
+ELECTION = ("--leader-elect", "--leader-election-namespace=default", "--leader-election-id=migration")
+VERSIONS = {kind.version: kind for kind in (GRAPH, LATER_GRAPH)}
+
+
+@dataclass
+class Replicas:
+    """Two operators behind one address."""
+
+    kinds: ControlPlane
+    address: Front
+    installed: list[Installation]
+
+    def store(self, version: str) -> None:
+        """Have the API server store objects in that version."""
+        webhook = ConversionWebhook(url=f"https://127.0.0.1:{self.address.port}/convert")
+        apply(self.kinds, *custom_resource_definitions(webhook, version))
+
+    def kill(self, replica: Installation) -> None:
+        """A Service has no connections to a replica that is gone."""
+        self.address.backends = [each.port for each in self.installed if each is not replica]
+        replica.process.kill()
+
+    def start(self, replica: Installation) -> None:
+        replica.process.start()
+        replica.process.ready()
+        replica.process.says("webhooks are ready")
+        self.address.backends = [each.port for each in self.installed]
+
+    def leader(self) -> Installation:
+        (leader,) = (
+            each for each in self.installed if '"message": "elected"' in each.process.log.read_text()
+        )
+        return leader
+
+
+@pytest.fixture
+def replicas(kinds: ControlPlane, install: Install, request: pytest.FixtureRequest) -> Iterator[Replicas]:
+    flags: tuple[str, ...] = request.param
+    with front() as address, ExitStack() as stack:
+        found = Replicas(kinds, address, [])
+        found.store("v1alpha1")
+        for number in range(2):
+            replica = install(*ELECTION, *flags, url_port=address.port, registers=not number)
+            found.installed.append(stack.enter_context(replica))
+            address.backends.append(found.installed[-1].port)
+        kinds.world("default").until(lambda: "" not in bundles(found.installed[0]))
+        yield found
+        # What is left is deleted while nothing converts, in the stored version.
+        stored = "v1alpha1" if '["v1alpha1"]' in stored_versions(kinds) else "v1beta1"
+        kinds.kubectl("delete", f"{GRAPH.plural}.{stored}.nvidia.com", "--all", "--all-namespaces")
+    for name in NAMES:
+        status = json.dumps({"status": {"storedVersions": ["v1alpha1"]}})
+        kinds.kubectl("patch", "crd", name, "--subresource=status", "--type=merge", f"--patch={status}")
+    apply(kinds, *custom_resource_definitions())
+
+
+def answers_ready(replica: Installation) -> bool:
+    """Whether the kubelet would have the Service send requests to it."""
+    (address,) = (flag.partition("=")[2] for flag in replica.process.flags if flag.startswith(HEALTH))
+    try:
+        with urllib.request.urlopen(f"http://{address}/readyz", timeout=5):
+            return True
+    except OSError:  # refused, or a status of 400 and more
+        return False
+
+
+@dataclass
+class Writer:
+    """Writes a graph in both versions in turn, as fast as it can."""
+
+    world: World
+    name: str
+    writes: int = 0
+    refused: list[str] = field(default_factory=list)
+
+    def run(self, until: threading.Event) -> None:
+        while not until.is_set():
+            for kind in VERSIONS.values():
+                label = {"metadata": {"labels": {"written": str(self.writes)}}}
+                try:
+                    self.world.patch(kind, self.name, label)
+                except Refused as error:
+                    if error.code != 429:  # every client waits and asks again
+                        self.refused.append(str(error))
+                self.writes += 1
+
+
+@contextmanager
+def writing(world: World, name: str) -> Iterator[Writer]:
+    end, writer = threading.Event(), Writer(world, name)
+    thread = threading.Thread(target=writer.run, args=(end,))
+    thread.start()
+    try:
+        yield writer
+    finally:
+        end.set()
+        thread.join()
+
+
+def stored_versions(kinds: ControlPlane) -> set[str]:
+    paths = "--output=jsonpath={range .items[*]}{.status.storedVersions}{'\\n'}{end}"
+    return set(kinds.kubectl("get", "crd", *NAMES, paths).split())
+
+
+def graphs_of(world: World) -> dict[str, Object]:
+    """Each graph but the one that is written, without its resource version and what a conversion notes.
+
+    Of managed fields, the managers.
+    """
+    found = {}
+    for graph in world.list(GRAPH):
+        metadata = {**graph["metadata"]}
+        metadata["managedFields"] = sorted(
+            (entry["manager"], entry["operation"], entry.get("subresource", ""))
+            for entry in metadata["managedFields"]
+        )
+        noted = metadata.get("annotations", {})
+        metadata["annotations"] = {key: text for key, text in noted.items() if not key.startswith(NOTED)}
+        del metadata["resourceVersion"]
+        if metadata["name"] != "busy":
+            found[metadata["name"]] = {**graph, "metadata": metadata}
+    return found
+
+
+def pods_of(world: World) -> dict[str, str]:
+    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.list(PODS)}
+
+
+def populated(world: World, kubectl: Callable[..., str]) -> None:
+    world.create(LATER_GRAPH, later_graph("chat", replicas=2, scalingAdapter={}))
+    world.create(GRAPH, idle("busy"))
+    bodies = [{"apiVersion": GRAPH.api_version, "kind": GRAPH.name, **idle(f"g{n}")} for n in range(IDLE)]
+    kubectl("create", "--filename=-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies}))
+    for name in ("chat", *(f"g{number}" for number in range(IDLE))):
+        world.eventually(GRAPH, name, is_ready)
+
+
+@pytest.mark.parametrize("replicas", [("--migrate-stored-objects",)], indirect=True)
+def test_objects_are_migrated_there_and_back_while_clients_write(
+    replicas: Replicas, kinds: ControlPlane, world: World, kubectl: Callable[..., str]
+) -> None:
+    populated(world, kubectl)
+    before, pods = graphs_of(world), pods_of(world)
+    assert len(pods) >= 3
+    with writing(world, "busy") as writer:
+        for version in ("v1beta1", "v1alpha1"):
+            replicas.store(version)
+            if version == "v1beta1":
+                leader = replicas.leader()
+                leader.process.says("migrating stored objects")
+                replicas.kill(leader)  # with most objects still to be written
+                replicas.start(leader)
+            world.until(
+                lambda version=version: {f'["{version}"]'} == stored_versions(kinds),  # type: ignore[misc]
+                what=lambda: str(stored_versions(kinds)),
+            )
+    # The one that a killed process was answering, if there was one.
+    assert len([error for error in writer.refused if "EOF" in error or "reset" in error]) <= 1
+    assert [] == [error for error in writer.refused if "EOF" not in error and "reset" not in error]
+    assert writer.writes > IDLE
+    assert before == graphs_of(world)
+    assert pods == pods_of(world)
+
+
+@pytest.mark.parametrize("replicas", [()], indirect=True)
+def test_without_replicas_what_was_migrated_by_a_command_is_read_and_written(
+    replicas: Replicas,
+    kinds: ControlPlane,
+    world: World,
+    kubectl: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    populated(world, kubectl)
+    replicas.store("v1beta1")
+    assert {'["v1alpha1","v1beta1"]'} == stored_versions(kinds)
+    assert 0 == app()(["install", "migrate", "--rate=200", f"--kubeconfig={kinds.kubeconfig}"])
+    assert f"dynamographdeployments.nvidia.com: {IDLE + 2} of {IDLE + 2} objects" in capsys.readouterr().out
+    assert {'["v1beta1"]'} == stored_versions(kinds)
+    world.create(LATER_GRAPH, later_graph("new"))
+    world.eventually(LATER_GRAPH, "new", is_ready)
+    for replica in replicas.installed:
+        replica.process.kill()
+    assert IDLE + 3 == len(world.list(LATER_GRAPH))
+    with pytest.raises(Refused, match="conversion webhook"):
+        world.patch(GRAPH, "new", {"metadata": {"labels": {"a": "a"}}})
+    # Not one of the others: the API server compares managed fields in the version of their managers.
+    world.patch(LATER_GRAPH, "new", {"metadata": {"labels": {"a": "b"}}})
+    where = (f"--namespace={world.namespace}", f"--kubeconfig={kinds.kubeconfig}")
+    app()(["status", "chat", *where])
+    assert "chat" in capsys.readouterr().out
+    for replica in replicas.installed:
+        replicas.start(replica)
+    assert "b" == world.read(GRAPH, "new")["metadata"]["labels"]["a"]
+
+
+@pytest.mark.parametrize("replicas", [()], indirect=True)
+def test_replicas_that_start_between_the_versions_become_ready(
+    replicas: Replicas, world: World, kubectl: Callable[..., str]
+) -> None:
+    """No replica answers, and a part of the objects is stored in each version."""
+    populated(world, kubectl)
+    replicas.store("v1beta1")
+    world.until(lambda: world.list(LATER_GRAPH))
+    world.create(LATER_GRAPH, later_graph("new"))
+    first, second = replicas.installed
+    for replica in (first, second):
+        replica.process.kill()
+    replicas.address.backends = []
+    first.process.start()
+    world.until(lambda: answers_ready(first))
+    replicas.address.backends = [first.port]  # as it is ready for a kubelet
+    first.process.ready()
+    world.eventually(LATER_GRAPH, "new", is_ready)
+    replicas.start(second)

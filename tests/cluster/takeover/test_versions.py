@@ -1,7 +1,7 @@
 """Graphs run through every change of operator and of stored version: no pod restarts, no write is refused.
 
-A client writes in each served version all the time. The CRDs are applied as an upgrade does it, and the operator
-writes each stored object once more.
+A client writes in each served version all the time. The CRDs are applied as an upgrade does it, and the
+operator writes each stored object once more.
 """
 
 import json
@@ -36,6 +36,7 @@ from kube_runtime.types.meta import Kind, Object
 __all__ = ["account", "asker", "install"]
 pytestmark = pytest.mark.cluster
 
+FLAGS = (*COMMON, "--migrate-stored-objects")
 DEFINITION = CustomResourceDefinition.KIND
 NAMES = [str(type_.KIND) for type_ in CONVERTED]
 OF_VERSION = {"v1alpha1": (GRAPH, COMPONENT), "v1beta1": (newer.GRAPH, newer.COMPONENT)}
@@ -225,7 +226,7 @@ def test_from_the_1x_line_with_either_version_stored(
         pods_run(world, pods)
         before = State.of(world, newer.GRAPH, "g")
         recorded = world.read(newer.GRAPH, "g")["metadata"]["annotations"]
-        operator = stack.enter_context(install(*COMMON, url_port=served.address.port))
+        operator = stack.enter_context(install(*FLAGS, url_port=served.address.port))
         served.address.backends = [operator.port]
         world.until(lambda: converts(world))
         client = Client(world, "g", ("v1alpha1", "v1beta1"))
@@ -260,7 +261,7 @@ def test_from_the_0_9_line_with_v1beta1_stored(served: Cluster, world: World, in
     client = Client(world, "g", ("v1alpha1",))
     served.serves("v1alpha1", "v1beta1")
     # Until an operator answers, its webhooks refuse writes.
-    with install(*COMMON, url_port=served.address.port) as operator, client.writing():
+    with install(*FLAGS, url_port=served.address.port) as operator, client.writing():
         served.address.backends = [operator.port]
         world.until(lambda: converts(world))
         client.versions = ("v1alpha1", "v1beta1")
@@ -276,7 +277,7 @@ def test_from_the_0_9_line_with_v1beta1_stored(served: Cluster, world: World, in
 
 
 def test_ours_to_both_versions_and_back(served: Cluster, world: World, install: Install) -> None:
-    with install(*COMMON, url_port=served.address.port) as operator:
+    with install(*FLAGS, url_port=served.address.port) as operator:
         served.address.backends = [operator.port]
         world.create(GRAPH, graph("g"))
         world.until(lambda: is_ready(world.read(GRAPH, "g")))

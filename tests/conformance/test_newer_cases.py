@@ -11,11 +11,18 @@ from conformance.newer_recordings import NewerCase
 
 CHOSEN = {
     "none": (
-        *("agg-vllm", "disagg-*", "epp-config-semver", "extrapod*", "ingress-*", "model-lora*", "pvc-*"),
-        *("replicas-unset", "scaling-adapter*", "shm-*", "type-default-and-other-semver", "update-*"),
-        *("n-*",),
-    ),
-    "grove": ("n-min-available", "n-multinode-*", "n-scaling-adapter", "n-topology*", "replicas-unset"),
+        *(
+            "agg-vllm",
+            "disagg-*",
+            "epp-config-semver",
+            "extrapod*",
+            "ingress-full",
+            "model-lora",
+            "pvc-create",
+        ),
+        *("replicas-unset", "scaling-adapter*", "shm-*", "update-*", "m-002", "m-003", "m-016", "m-036"),
+        *("n-agg-*", "n-planner", "n-remove-component", "n-scale-only", "n-scaling-adapter"),
+    )
 }
 
 pytestmark = pytest.mark.cluster

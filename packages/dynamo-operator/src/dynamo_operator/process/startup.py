@@ -15,13 +15,7 @@ from msgspec.structs import replace
 
 from dynamo_operator.admission.identity import account_of, own_user, subject_of
 from dynamo_operator.component.api import GROUP, VERSION
-from dynamo_operator.process.detection import (
-    adopt_stored,
-    later_kinds,
-    log_served,
-    log_stored,
-    stored_later,
-)
+from dynamo_operator.process.detection import adopt_stored, later_kinds, log_served, log_stored, stored_later
 from dynamo_operator.process.observability import health_server
 from dynamo_operator.process.scope import Scope, scope_of
 from dynamo_operator.settings import Settings, listen_address

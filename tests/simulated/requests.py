@@ -132,6 +132,12 @@ class WrittenLater(RequestWorld):
             request = convert(request, self.request_kind.api_version)
         self.server.storage.create(path_of(self.request_kind), request)
 
+    async def after(self, reconciles: int) -> DynamoGraphDeploymentRequest:
+        """The request after so many reconciles."""
+        for _ in range(reconciles):
+            await self.reconciled()
+        return await self.request()
+
     async def starts(self, transport: Transport | None = None) -> None:
         """Continue with a new process, which has seen what exists, over the server or another transport."""
         client = Client(transport or self.server, field_manager="m")

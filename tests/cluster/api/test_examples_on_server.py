@@ -12,7 +12,12 @@ from cluster.conftest import ControlPlane
 from cluster.guides import in_v1alpha1
 
 FOLDER = Path(__file__).parents[3] / "examples"
-FILES = sorted((*FOLDER.glob("*.yaml"), *FOLDER.glob("tasks/*.yaml"), *FOLDER.glob("v1alpha1/*.yaml")))
+FILES = sorted(
+    file
+    for folder in (FOLDER, FOLDER / "tasks", FOLDER / "v1alpha1")
+    for file in folder.glob("*.yaml")
+    if file.stem != "request-rapid"  # without an image, which v1alpha1 requires
+)
 OTHERS = {"keda.sh": "ScaledObject", "gateway.networking.k8s.io": "HTTPRoute"}
 """Kinds of projects that are not installed here."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster.guides import blocks, command
+from cluster.guides import blocks, command, in_v1alpha1
 from cluster.world import EVENTS, MODEL, World
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
@@ -36,7 +36,7 @@ def test_the_page_works_from_its_beginning_to_its_end(
     for language, text in blocks("models.md"):
         if language == "yaml":
             for document in yaml.safe_load_all(text):
-                world.create(KINDS[document["kind"]], document)
+                world.create(KINDS[document["kind"]], in_v1alpha1(document))
         else:
             for line in text.splitlines():
                 if line.startswith("$ dynamoctl chat "):

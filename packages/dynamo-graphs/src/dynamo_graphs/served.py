@@ -1,7 +1,7 @@
 """The version of an object that a cluster serves: v1beta1 needs the operator's webhooks."""
 
 from dynamo_graphs.reader import Missing, Reading, served_kind
-from dynamo_graphs.versions import VERSIONS, has_versions, in_version
+from dynamo_graphs.versions import VERSIONS, Version, has_versions, in_version
 from dynamo_operator.component.api import GROUP
 from kube_runtime.types.meta import Kind, Object
 
@@ -16,7 +16,7 @@ async def in_served_version(reading: Reading, document: Object) -> tuple[Kind, O
     if kind := await served_kind(reading, document):
         return kind, document
     own, name = document["apiVersion"], document["kind"]
-    versions = [it for it in VERSIONS if has_versions(document) and f"{GROUP}/{it}" != own]
+    versions: list[Version] = [it for it in VERSIONS if has_versions(document) and f"{GROUP}/{it}" != own]
     for version in versions:
         if kind := await served_kind(reading, {**document, "apiVersion": f"{GROUP}/{version}"}):
             return kind, in_version(document, version)

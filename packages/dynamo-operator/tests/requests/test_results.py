@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from dynamo_operator import labels
 from dynamo_operator.requests import results
-from dynamo_operator.requests.api import DeploymentOverrides, Output
+from dynamo_operator.requests.api import FINAL_FILE, DeploymentOverrides, Output
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from kube_runtime.types.meta import Key, Metadata, Object, OwnerReference
 from simulated.requests import a_spec
@@ -357,3 +357,9 @@ def test_labels_alone_do_not_make_a_config_map_ours(
     assert is_ours == results.is_own_config_map(REQUEST, replace(OURS, metadata=metadata))
     later = replace(REQUEST, metadata=replace(REQUEST.metadata, creation_timestamp="2026-01-01T00:00:00Z"))
     assert (made_for == "u" and is_ours) == results.is_own_config_map(later, replace(OURS, metadata=metadata))
+
+
+def test_the_results_of_a_job_of_dynamo_1x_are_read() -> None:
+    request = Request(Metadata("r", "n"))
+    found = results.read_output(request, a_spec(), {FINAL_FILE: stream(GRAPH)})
+    assert found.graph["spec"]["services"]

@@ -33,8 +33,7 @@ def profiler(world: WrittenLater) -> Any:
 async def test_the_name_of_a_model_is_enough(*, is_stored_later: bool) -> None:
     world = WrittenLater({"model": "m"}, SETTINGS, is_stored_later=is_stored_later)
     world.has_gpu_node()
-    for _ in range(3):
-        request = await world.reconciled()
+    request = await world.after(3)
     assert "Profiling" == request.status.state, request.status.message
     assert in_v1beta1(request)
     assert FOUND == world.later()["spec"]["hardware"]
@@ -72,8 +71,7 @@ async def test_without_hardware_a_request_says_what_to_do() -> None:
     assert "nvidia.com/gpu.product" in (request.status.message or "")
     assert "spec.hardware.{gpuSku,vramMb,numGpusPerNode}" in (request.status.message or "")
     world.has_gpu_node()
-    for _ in range(3):
-        request = await world.reconciled()
+    request = await world.after(3)
     assert "Profiling" == request.status.state
     assert {**FOUND, "numGpusPerNode": 4, "totalGpus": 4} == world.later()["spec"]["hardware"]
 
@@ -93,8 +91,7 @@ async def test_hardware_is_written_once(*, is_stored_later: bool) -> None:
     generation = world.later()["metadata"]["generation"]
     assert FOUND == world.later()["spec"]["hardware"]
     assert "acceptedSpec" not in world.later().get("status", {}), "it is validated again"
-    for _ in range(4):
-        await world.reconciled()
+    await world.after(4)
     assert generation == world.later()["metadata"]["generation"]
     patched = [request for request in asked(world) if request.startswith("PATCH") and request.endswith("/r")]
     assert 3 == len(patched), "hardware, the accepted spec, the Job"
@@ -106,8 +103,7 @@ async def test_nodes_are_read_only_for_a_request_that_lacks_hardware() -> None:
     for hardware, is_read in ((complete, False), ({}, True)):
         world = WrittenLater({"model": "m", "hardware": hardware}, SETTINGS)
         world.has_gpu_node()
-        for _ in range(3):
-            request = await world.reconciled()
+        request = await world.after(3)
         assert "Profiling" == request.status.state
         assert is_read == (LIST_NODES in asked(world))
 
@@ -123,8 +119,7 @@ async def test_a_write_of_v1alpha1_is_carried_out_as_such(*, is_stored_later: bo
     world = WrittenLater(spec, SETTINGS, is_stored_later=is_stored_later)
     write = {"apiVersion": "nvidia.com/v1alpha1", "time": "2026-02-01T00:00:00Z"}
     world.edit({"metadata": {"managedFields": [{**write, "fieldsV1": {"f:spec": {"f:model": {}}}}]}})
-    for _ in range(2):
-        request = await world.reconciled()
+    request = await world.after(2)
     assert "Profiling" == request.status.state
     assert not in_v1beta1(request)
     assert "--profile-config" == profiler(world)["args"][0]
@@ -207,8 +202,7 @@ async def test_a_request_is_followed_in_the_words_of_its_version(*, is_stored_la
     assert "Deploying" == world.later()["status"]["phase"]
     assert ("False", "DeploymentDegraded") == words(world)["DeploymentReady"]
     await world.graph_is_gone()
-    for _ in range(2):
-        await world.reconciled()
+    await world.after(2)
     status = world.later()["status"]
     assert ("Failed", None) == (status["phase"], status.get("dgdName"))
     assert ("False", "DeploymentDeleted") == words(world)["DeploymentReady"] == words(world)["Succeeded"]
@@ -220,8 +214,7 @@ async def test_a_request_is_followed_in_the_words_of_its_version(*, is_stored_la
 async def test_a_failure_names_the_phase_in_which_it_happened() -> None:
     world = WrittenLater({"model": "m"}, SETTINGS)
     world.has_gpu_node()
-    for _ in range(3):
-        await world.reconciled()
+    await world.after(3)
     text = "status: failed\nphase: SweepingPrefill\nmessage: sweeping\nerror: out of memory\n"
     await world.profiler_writes(profiler_status__yaml=text)
     await world.job_ends()
@@ -236,8 +229,7 @@ async def test_a_failure_names_the_phase_in_which_it_happened() -> None:
 async def ready(world: WrittenLater) -> None:
     """Bring a request that creates no graph to its end."""
     world.has_gpu_node()
-    for _ in range(3):
-        await world.reconciled()
+    await world.after(3)
     await world.profiler_writes(final_config__yaml=json.dumps(RESULT))
     await world.job_ends()
     await world.reconciled()
@@ -251,8 +243,7 @@ async def test_a_result_is_deployed_when_that_is_switched_on() -> None:
     world.edit({"spec": {"autoApply": True}})
     assert [] == [*request_update_problems(old, await world.request())]
     with capture_logs() as logs:
-        for _ in range(2):
-            await world.reconciled()
+        await world.after(2)
     assert "generated" != (await world.graph()).metadata.name
     status = world.later()["status"]
     assert ("Deploying", "r") == (status["phase"], status["dgdName"])
@@ -267,8 +258,7 @@ async def test_no_other_change_of_a_result_is_carried_out() -> None:
     world.edit({"spec": {"autoApply": True, "model": "other"}})
     assert ["spec"] == [it.path for it in request_update_problems(old, await world.request())]
     with capture_logs() as logs:
-        for _ in range(2):
-            await world.reconciled()
+        await world.after(2)
     assert "Ready" == world.later()["status"]["phase"]
     assert "SpecChangeRejected" in {log.get("reason") for log in logs}
 

@@ -6,6 +6,7 @@ webhook, which is the operator itself: it could not start without another one th
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 import msgspec
@@ -22,6 +23,10 @@ from kube_runtime.types.meta import Fields, Kind, Object, Resource, Struct, from
 
 REMEMBERED: Final = 1024
 """Objects whose converted spec is remembered: those that changed last."""
+
+_ECHOES: Final = 256
+_LARGEST_ECHO: Final = 8 * 1024
+"""In bytes, so that all of a kind have at most 2 MiB."""
 
 _SAVED: Final = tuple(f"{GROUP}/{short}-" for short in ("dgd", "dcd", "dgdr"))
 """How annotations begin in which conversion saves what a version cannot express."""
@@ -83,6 +88,8 @@ class TwoVersions:
         )
         # Most changes are of a status. By uid, the spec that was converted last.
         self._specs = Recent[_Spec](REMEMBERED)
+        # A write is answered with the object, and a watch brings the same text soon afterwards.
+        self._echoes = Recent[bytes](_ECHOES)
 
     @property
     def stored(self) -> Kind:
@@ -98,6 +105,15 @@ class TwoVersions:
         document = from_json(raw, _Document)
         if document.api_version == self._kind.api_version:
             return self._as_written(raw, document)
+        digest = blake2b(raw, digest_size=16).digest()
+        text = self._echoes.get(digest)
+        if text is None:
+            text = self._converted(raw, document)
+            if len(text) <= _LARGEST_ECHO:
+                self._echoes.put(digest, text)
+        return text
+
+    def _converted(self, raw: bytes | Raw, document: _Document) -> bytes:
         if self._kind == DynamoGraphDeploymentRequest.KIND:
             return msgspec.json.encode(convert(from_json(raw, Object), self._kind.api_version))
         metadata = from_json(document.metadata, _Metadata)

@@ -368,7 +368,8 @@ def read_output(request: Request, spec: RequestSpec, data: Mapping[str, str]) ->
         BadOutput: there is no usable graph, or its ConfigMaps do not fit into the status.
     """
     name, file = request.metadata.name, api.MOCKED_RESULTS_FILE if spec.use_mocker else api.RESULTS_FILE
-    if extras.in_v1beta1(request):
+    is_of_later_operator = api.recorded(request) is None and file not in data and api.FINAL_FILE in data
+    if extras.in_v1beta1(request) or is_of_later_operator:
         file = api.FINAL_FILE
     if file not in data:
         raise BadOutput(f"key {file} not found in ConfigMap {names.profiling_output(name)}")

@@ -42,18 +42,23 @@ _ROWS: dict[str, Callable[[Figures], float]] = {
 
 
 def main(graphs: Sequence[int], rounds: int) -> None:
-    """Print the medians for each version, and of the ratios of the pairs; then the seconds of lists."""
+    """Print the seconds of lists, then the medians for each version, and of the ratios of the pairs."""
+    for stored in VERSIONS:
+        _list(stored)
     for count in graphs:
         pairs = []
         for _ in range(rounds):
             pairs.append([asyncio.run(_created(count, version)) for version in VERSIONS])
+            print(
+                "  ",
+                [[round(figure(side), 3) for figure in _ROWS.values()] for side in pairs[-1]],
+                flush=True,
+            )
         print(f"{count} graphs: {', '.join(VERSIONS)}, ratio")
         for name, figure in _ROWS.items():
             old, new = ([figure(pair[side]) for pair in pairs] for side in range(2))
             ratio = median(later / earlier for earlier, later in zip(old, new, strict=True))
             print(f"  {name:<36} {median(old):8.2f} {median(new):8.2f} {ratio:6.3f}", flush=True)
-    for stored in VERSIONS:
-        _list(stored)
 
 
 async def _created(count: int, stored: str) -> Figures:

@@ -14,10 +14,18 @@ import pytest
 
 from cluster.admission.conftest import Install, Installation
 from cluster.admission.front import Front, front
-from cluster.admission.test_conversion import LATER_GRAPH, NAMES, apply, bundles, idle, later_graph
+from cluster.admission.test_conversion import (
+    LATER_ADAPTER,
+    LATER_GRAPH,
+    NAMES,
+    apply,
+    bundles,
+    idle,
+    later_graph,
+)
 from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
-from cluster.world import GRAPH, PODS, Refused, World
+from cluster.world import ADAPTER, GRAPH, PODS, Refused, World
 from dynamo_operator.crds import custom_resource_definitions
 from dynamoctl.main import app
 from kube_runtime.crd import ConversionWebhook
@@ -204,21 +212,23 @@ def test_without_replicas_what_was_migrated_by_a_command_is_read_and_written(
     assert 0 == app()(["install", "migrate", "--rate=200", f"--kubeconfig={kinds.kubeconfig}"])
     assert f"dynamographdeployments.nvidia.com: {IDLE + 2} of {IDLE + 2} objects" in capsys.readouterr().out
     assert {'["v1beta1"]'} == stored_versions(kinds)
-    world.create(LATER_GRAPH, later_graph("new"))
+    world.create(LATER_GRAPH, later_graph("new", scalingAdapter={}))
     world.eventually(LATER_GRAPH, "new", is_ready)
+    world.eventually(LATER_ADAPTER, "new-decode")
     for replica in replicas.installed:
         replica.process.kill()
     assert IDLE + 3 == len(world.list(LATER_GRAPH))
     with pytest.raises(Refused, match="conversion webhook"):
-        world.patch(GRAPH, "new", {"metadata": {"labels": {"a": "a"}}})
-    # Not one of the others: the API server compares managed fields in the version of their managers.
-    world.patch(LATER_GRAPH, "new", {"metadata": {"labels": {"a": "b"}}})
+        world.patch(ADAPTER, "new-decode", {"metadata": {"labels": {"a": "a"}}})
+    # No graph, which admission reviews, and none of the others: the API server compares managed fields in the
+    # version of their managers.
+    world.patch(LATER_ADAPTER, "new-decode", {"metadata": {"labels": {"a": "b"}}})
     where = (f"--namespace={world.namespace}", f"--kubeconfig={kinds.kubeconfig}")
     app()(["status", "chat", *where])
     assert "chat" in capsys.readouterr().out
     for replica in replicas.installed:
         replicas.start(replica)
-    assert "b" == world.read(GRAPH, "new")["metadata"]["labels"]["a"]
+    assert "b" == world.read(ADAPTER, "new-decode")["metadata"]["labels"]["a"]
 
 
 @pytest.mark.parametrize("replicas", [()], indirect=True)

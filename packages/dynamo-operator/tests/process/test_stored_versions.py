@@ -1,14 +1,22 @@
 """Kinds that are stored in v1beta1: what the operator reads of them, and what it writes."""
 
-import msgspec
+from random import Random
 
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_operator.component import v1beta1 as component
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph import v1beta1 as graph
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.process.stored_versions import TwoVersions
 from dynamo_operator.versions.conversion import convert
-from kube_runtime.types.meta import Object, Resource
+from kube_runtime.types.meta import Object, Resource, from_json, status_of
 from kube_runtime.wire import decode
+from specs.stored import stored_object
 
 NEW = "nvidia.com/v1beta1"
 METADATA: Object = {
@@ -125,6 +133,38 @@ def test_the_replicas_of_a_service_are_those_of_the_component_of_that_name() -> 
     assert [{"op": "test", "path": f"/spec/components/{at}/name", "value": "Decode"}] == tests
 
 
+OF_BOTH = (
+    (DynamoGraphDeployment, graph.DynamoGraphDeployment),
+    (DynamoComponentDeployment, component.DynamoComponentDeployment),
+)
+NOT_OURS = ("checkpoints", "placement")
+"""Parts of a status that are kept as they are."""
+
+
+@pytest.mark.parametrize(("type_", "later"), OF_BOTH)
+@given(st.integers(min_value=0).map(Random))
+def test_a_status_is_read_and_written_as_conversion_does(
+    type_: type[Resource], later: type[Resource], dice: Random
+) -> None:
+    body = stored_object(later, dice)
+    status = {name: value for name, value in body.get("status", {}).items() if name not in NOT_OURS}
+    for replicas in (
+        *status.get("components", {}).values(),
+        *([status["component"]] if "component" in status else []),
+    ):
+        replicas["componentNames"] = ["a", "b"]
+    body = {**body, "metadata": {**METADATA}, "status": status}
+    raw = msgspec.json.encode(body).replace(b'""', b'"z"')  # which conversion drops
+    body, translation = from_json(raw, Object), of(type_)
+    expected = decode(type_, msgspec.json.encode(convert(body, type_.KIND.api_version)))
+    for _ in range(2):  # the second time as the echo of a watch
+        assert status_of(expected) == status_of(decode(type_, raw, translation=translation))
+    part = type_.KIND.manifest(
+        {"name": "x"}, status=from_json(msgspec.json.encode(status_of(expected)), Object)
+    )
+    assert convert(part, NEW).get("status", {}) == translation.written(part)["status"]
+
+
 def test_an_object_says_itself_in_which_version_it_is() -> None:
     """A watch may bring the former version for a while."""
     translation = of(DynamoGraphDeployment)
@@ -143,3 +183,32 @@ def test_what_is_stored_in_v1alpha1_again_is_written_as_it_is() -> None:
     assert {"spec": {"a": 1}} == translation.patch({"spec": {"a": 1}})
     path = ("spec", "services", "Decode", "replicas")
     assert ("/spec/services/Decode/replicas", []) == translation.pointer(graph, path)
+
+
+def test_pods_do_not_depend_on_which_version_is_stored() -> None:
+    """In v1alpha1, each mount is that of a PVC; an annotation has what the graph said in v1beta1."""
+    main = {
+        "name": "main",
+        "image": "vllm:1",
+        "volumeMounts": [
+            {"name": "dshm", "mountPath": "/dev/shm"},  # noqa: S108
+            {"name": "config", "mountPath": "/etc/config", "readOnly": True, "subPath": "a"},
+        ],
+    }
+    volumes = [{"name": "dshm", "emptyDir": {"medium": "Memory"}}, {"name": "config", "configMap": {}}]
+    template = {"spec": {"volumes": volumes, "containers": [main]}}
+    written = {
+        "apiVersion": NEW,
+        "kind": "DynamoGraphDeployment",
+        "metadata": METADATA,
+        "spec": {"components": [{"name": "W", "type": "worker", "podTemplate": template}]},
+    }
+    earlier = convert(written, "nvidia.com/v1alpha1")
+    specs = [
+        msgspec.json.decode(of(DynamoGraphDeployment).read(msgspec.json.encode(body)))["spec"]
+        for body in (written, earlier)
+    ]
+    assert specs[0] == specs[1]
+    assert main["volumeMounts"] == specs[1]["services"]["W"]["extraPodSpec"]["mainContainer"]["volumeMounts"]
+    untouched = msgspec.json.encode(GRAPH)
+    assert untouched is of(DynamoGraphDeployment).read(untouched)

@@ -183,3 +183,32 @@ def test_what_is_stored_in_v1alpha1_again_is_written_as_it_is() -> None:
     assert {"spec": {"a": 1}} == translation.patch({"spec": {"a": 1}})
     path = ("spec", "services", "Decode", "replicas")
     assert ("/spec/services/Decode/replicas", []) == translation.pointer(graph, path)
+
+
+def test_pods_do_not_depend_on_which_version_is_stored() -> None:
+    """In v1alpha1, each mount is that of a PVC; an annotation has what the graph said in v1beta1."""
+    main = {
+        "name": "main",
+        "image": "vllm:1",
+        "volumeMounts": [
+            {"name": "dshm", "mountPath": "/dev/shm"},  # noqa: S108
+            {"name": "config", "mountPath": "/etc/config", "readOnly": True, "subPath": "a"},
+        ],
+    }
+    volumes = [{"name": "dshm", "emptyDir": {"medium": "Memory"}}, {"name": "config", "configMap": {}}]
+    template = {"spec": {"volumes": volumes, "containers": [main]}}
+    written = {
+        "apiVersion": NEW,
+        "kind": "DynamoGraphDeployment",
+        "metadata": METADATA,
+        "spec": {"components": [{"name": "W", "type": "worker", "podTemplate": template}]},
+    }
+    earlier = convert(written, "nvidia.com/v1alpha1")
+    specs = [
+        msgspec.json.decode(of(DynamoGraphDeployment).read(msgspec.json.encode(body)))["spec"]
+        for body in (written, earlier)
+    ]
+    assert specs[0] == specs[1]
+    assert main["volumeMounts"] == specs[1]["services"]["W"]["extraPodSpec"]["mainContainer"]["volumeMounts"]
+    untouched = msgspec.json.encode(GRAPH)
+    assert untouched is of(DynamoGraphDeployment).read(untouched)

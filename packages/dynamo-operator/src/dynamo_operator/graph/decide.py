@@ -208,7 +208,12 @@ def _render_components(decision: Decision) -> Decision:
     graph = decision.effective
     workers = decision.rollout.workers if decision.rollout else PLAIN
     services, settings = sorted(graph.spec.services), decision.settings
-    components = (component_object(graph, key, settings, workers) for key in services)
+    components = [component_object(graph, key, settings, workers) for key in services]
+    present = {it.metadata.name: it.spec.backend_framework for it in decision.inputs.components}
+    for body in components:
+        # The Go operator of the 1.x line writes what it has detected, and the field is immutable.
+        if recorded := present.get(body["metadata"]["name"]):
+            body["spec"].setdefault("backendFramework", recorded)
     rendered = graph_controlled(graph, chain(decision.around, components))
     return replace(decision, rendered=rendered, objects=rendered)
 

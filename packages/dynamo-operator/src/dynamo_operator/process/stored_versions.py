@@ -31,6 +31,9 @@ _LARGEST_ECHO: Final = 8 * 1024
 _SAVED: Final = tuple(f"{GROUP}/{short}-" for short in ("dgd", "dcd", "dgdr"))
 """How annotations begin in which conversion saves what a version cannot express."""
 
+_HUB_PAYLOAD: Final = f"{GROUP}/dgd-spec".encode()
+"""The annotation of a graph in v1alpha1 that was written in v1beta1."""
+
 _RENAMED: Final[Object] = {"dgdRef": {"serviceName": "componentName"}}
 """The field of merge patches that has another name in v1beta1."""
 
@@ -101,7 +104,7 @@ class TwoVersions:
         """
         document = from_json(raw, _Document)
         if document.api_version == self._kind.api_version:
-            return raw
+            return self._as_written(raw, document)
         digest = blake2b(raw, digest_size=16).digest()
         text = self._echoes.get(digest)
         if text is None:
@@ -121,12 +124,29 @@ class TwoVersions:
             parts += b',"status":', msgspec.json.encode(self._status(document, metadata))
         return b"".join((*parts, b"}"))
 
+    # Pods must not depend on which version is stored. What a graph in v1beta1 says of its mounts beyond
+    # those of PVCs is in that annotation, if v1alpha1 is stored.
+    def _as_written(self, raw: bytes | Raw, document: _Document) -> bytes | Raw:
+        """An object of v1alpha1 as it is, or as it was written in v1beta1, with its own mounts."""
+        if self._kind != DynamoGraphDeployment.KIND or not document.spec or _HUB_PAYLOAD not in bytes(raw):
+            return raw
+        metadata = from_json(document.metadata, _Metadata)
+        if not any(_saved(metadata.annotations)):
+            return raw
+        parts = [self._head, bytes(document.metadata), b',"spec":', self._spec(document, metadata)]
+        if document.status:
+            parts += b',"status":', bytes(document.status)
+        return b"".join((*parts, b"}"))
+
     def _spec(self, document: _Document, metadata: _Metadata) -> bytes:
         saved = "".join(sorted(f"{key}{text}" for key, text in _saved(metadata.annotations)))
         known = self._specs.get(metadata.uid)
         if known and metadata.uid and (known.generation, known.saved) == (metadata.generation, saved):
             return known.text
-        whole = self._whole(metadata, spec=from_json(document.spec, Object))
+        spec = from_json(document.spec, Object)
+        whole = self._whole(metadata, spec=spec)
+        if document.api_version == self._kind.api_version:
+            whole = convert(self._kind.manifest(whole["metadata"], spec=spec), self._later.api_version)
         text = msgspec.json.encode(seen(whole).get("spec", {}))
         self._specs.put(metadata.uid, _Spec(metadata.generation, saved, text))
         return text

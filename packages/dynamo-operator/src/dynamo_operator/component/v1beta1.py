@@ -205,9 +205,9 @@ class ComponentSpec(api.SharedComponentSpec):
             pattern=r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$",
         ),
     ] = None
+    # Any text, as in v1alpha1: the component of a graph in v1alpha1 has to fit where v1beta1 is stored.
     type: Annotated[
-        Literal["frontend", "worker", "prefill", "decode", "planner", "epp"] | None,
-        Field("Role of the component, which decides on ports, probes and environment."),
+        str | None, Field("Role of the component, which decides on ports, probes and environment.")
     ] = None
     pod_template: Annotated[
         Object | None,

@@ -35,6 +35,10 @@ class Component(ComponentSpec):
             required=True,
         ),
     ] = ""
+    type: Annotated[
+        Literal["frontend", "worker", "prefill", "decode", "planner", "epp"] | None,
+        Field("Role of the component, which decides on ports, probes and environment."),
+    ] = None
 
 
 def _pickers(components: list[Any]) -> int:

@@ -4,6 +4,7 @@ import pytest
 
 from dynamo_legacy.admission import LEGACY_RULES
 from dynamo_operator.admission.configuration import LEGACY_REVIEWED, REVIEWED, entry_name, path_of
+from dynamo_operator.admission.definitions import CONVERTED
 from dynamo_operator.models.api import DynamoModel
 from kube_runtime.types.meta import Kind
 from reviews.registration import rendered
@@ -31,9 +32,16 @@ def test_each_kind_that_is_reviewed_is_registered(case: str, kinds: tuple[Kind, 
         (each["name"], each["clientConfig"]["service"]["path"], each["rules"])
         for each in rendered(case)["webhooks"]
     ]
-    rule = {"apiGroups": ["nvidia.com"], "apiVersions": ["v1alpha1"], "operations": ["CREATE", "UPDATE"]}
+    later = {type_.KIND for type_ in CONVERTED}
+    rule = {"apiGroups": ["nvidia.com"], "operations": ["CREATE", "UPDATE"]}
+    versions = {kind: ["v1alpha1", *(["v1beta1"] if kind in later else [])] for kind in kinds}
     assert [
-        (entry_name(kind), path_of(kind), [{**rule, "resources": [kind.plural]}]) for kind in kinds
+        (
+            entry_name(kind),
+            path_of(kind),
+            [{**rule, "apiVersions": versions[kind], "resources": [kind.plural]}],
+        )
+        for kind in kinds
     ] == found
     # A DynamoModel creates no objects.
     policy = rendered(case, "dynamo-platform-dynamo-operator-no-graphs")["spec"]["matchConstraints"]

@@ -288,7 +288,7 @@ def test_an_edit_makes_a_revision_if_it_changes_the_pods(field: str) -> None:
     edit = EDITS.get(field, PLAIN_EDITS.get(FIELDS[field].get("type")))
     assert edit is not None, "add an edit of the new field"
     before, after = a_graph_of_fields(), a_graph_of_fields(**{field: edit})
-    assert before != after
+    assert before.to_dict("v1alpha1") != after.to_dict("v1alpha1")
     changes_pods = pods(before) != pods(after)
     assert changes_pods == (content(before) != content(after)), "see `worker_content`"
 

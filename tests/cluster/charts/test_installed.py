@@ -56,7 +56,7 @@ def test_an_upgrade_leaves_the_authorities_that_the_operator_wrote(
 @contextmanager
 def earlier_definitions(helm: Helm) -> Iterator[None]:
     """The CRDs of the version before, as their chart had them; afterwards those of today."""
-    helm("upgrade", "dynamo-crds", PREVIOUS_DEFINITIONS, "--namespace=default")
+    helm("upgrade", "dynamo-crds", PREVIOUS_DEFINITIONS, "--namespace=default", "--reset-values")
     try:
         yield
     finally:

@@ -482,7 +482,7 @@ FAILURES = (
         "a pod that a node evicts",
         by_hand(),
         "its disk was full",
-        "pvcs",
+        "on a PVC",
         after=evicted(
             "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 8Gi."
         ),

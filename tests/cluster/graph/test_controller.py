@@ -12,9 +12,9 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import IMAGE, SERVICES, graph, service, worker
 from cluster.installed import installed
 from cluster.world import COMPONENT, DEPLOYMENT, GRAPH, PODS, SERVICE, World
+from dynamo_graphs import Graph
 from dynamo_operator.graph.render import role_binding
 from dynamo_operator.shared.cluster import GROVE, PodCliqueSet
-from dynamo_operator.versions.conversion import convert
 from kube_runtime.types.kinds import PersistentVolumeClaim, PodDisruptionBudget, RoleBinding, ServiceAccount
 from kube_runtime.types.meta import Object
 
@@ -239,7 +239,7 @@ EXAMPLES = sorted(each for each in FOLDER.glob("*.yaml") if not each.stem.starts
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_becomes_ready(example: Path, world: World) -> None:
     written = next(yaml.safe_load_all(example.read_text(encoding="utf-8")))  # its Ingress has no controller
-    body = convert(written, GRAPH.api_version)
+    body = Graph.from_dict(written).to_dict("v1alpha1")
     world.create(GRAPH, body)
     ready = world.eventually(GRAPH, body["metadata"]["name"], is_ready)
     assert set(body["spec"]["services"]) == set(ready["status"]["services"])

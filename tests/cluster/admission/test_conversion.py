@@ -74,7 +74,7 @@ MANIFESTS = {
     ),
     "v1beta1": manifest_of(
         LATER_GRAPH,
-        later_graph(experimental={"grove": {"forceScalingGroup": True}}, sharedMemorySize="1024Mi"),
+        later_graph(experimental={"grove": {"forceScalingGroup": False}}, sharedMemorySize="1024Mi"),
     ),
 }
 """Graphs with fields that the other version does not have."""

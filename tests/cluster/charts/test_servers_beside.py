@@ -65,7 +65,13 @@ def test_etcd_starts_and_is_probed(offline: Helm, tmp_path: Path) -> None:
         assert (tmp_path / "default.etcd").is_dir()
 
 
-def test_nats_starts_and_is_probed(offline: Helm, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def nats() -> Path:
+    """The server's program. A fixture, because the first build takes longer than a test may."""
+    return build(Silent(), NATS) / "nats-server"
+
+
+def test_nats_starts_and_is_probed(nats: Path, offline: Helm, tmp_path: Path) -> None:
     values = ("--set=nats.enabled=true", "--set=nats.config.merge.debug=true")
     client, monitor = free_ports(2)
     ports = (f"--set=nats.config.nats.port={client}", f"--set=nats.config.monitor.port={monitor}")
@@ -77,8 +83,7 @@ def test_nats_starts_and_is_probed(offline: Helm, tmp_path: Path) -> None:
     assert ["--config", f"/etc/nats/{name}"] == server["args"]
     file = tmp_path / name
     file.write_text(text, encoding="utf-8")
-    program = build(Silent(), NATS) / "nats-server"
-    command = [program, "--config", file, "--addr", "127.0.0.1"]
+    command = [nats, "--config", file, "--addr", "127.0.0.1"]
     with server_running(command, tmp_path / "nats.log", "Server is ready"):
         for probe in PROBES:
             assert 200 == answers(monitor, server[probe]["httpGet"]["path"])

@@ -88,6 +88,14 @@ class ControlPlane:
         """Install CRDs of other projects by name, or any from files; they are established afterwards."""
         self.instance.install_crds(names, files)
 
+    def kubectl_knows(self, *, is_later_served: bool) -> None:
+        """Wait until kubectl, which caches the served versions for hours, has read them again."""
+
+        def shown() -> str:
+            return self.kubectl("api-resources", "--api-group=nvidia.com")
+
+        self.world("default").until(lambda: is_later_served == ("v1beta1" in shown()), what=shown)
+
 
 @cache
 def _tls(ca: Path, cert: Path, key: Path) -> ssl.SSLContext:

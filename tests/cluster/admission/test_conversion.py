@@ -105,6 +105,7 @@ def converting(kinds: ControlPlane, install: Install, stored: str) -> Iterator[I
         status = json.dumps({"status": {"storedVersions": ["v1alpha1"]}})
         kinds.kubectl("patch", "crd", name, "--subresource=status", "--type=merge", f"--patch={status}")
     apply(kinds, *custom_resource_definitions())
+    kinds.kubectl_knows(is_later_served=False)
 
 
 def bundles(found: Installation) -> set[str]:

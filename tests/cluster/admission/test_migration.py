@@ -88,6 +88,7 @@ def replicas(kinds: ControlPlane, install: Install, request: pytest.FixtureReque
         status = json.dumps({"status": {"storedVersions": ["v1alpha1"]}})
         kinds.kubectl("patch", "crd", name, "--subresource=status", "--type=merge", f"--patch={status}")
     apply(kinds, *custom_resource_definitions())
+    kinds.kubectl_knows(is_later_served=False)
 
 
 def answers_ready(replica: Installation) -> bool:

@@ -52,11 +52,13 @@ def operated(kinds: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> I
     both = custom_resource_definitions(ConversionWebhook("default", "no-operator"))
     file.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": [*both]}))
     kinds.install_crds(files=[file])
+    kinds.kubectl_knows(is_later_served=True)
     yield kinds
     status = '{"status": {"storedVersions": ["v1alpha1"]}}'  # no object is left
     for crd in (crd["metadata"]["name"] for crd in both if len(crd["spec"]["versions"]) > 1):
         kinds.kubectl("patch", "crd", crd, "--subresource=status", "--type=merge", f"--patch={status}")
     kinds.install_crds(files=[definitions(folder)])
+    kinds.kubectl_knows(is_later_served=False)
 
 
 @pytest.mark.usefixtures("operator")

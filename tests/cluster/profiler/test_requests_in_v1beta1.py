@@ -31,22 +31,13 @@ def operated(operated: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
     both = custom_resource_definitions(ConversionWebhook("default", "no-operator"))
     file.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": [*both]}))
     operated.install_crds(files=[file])
-    kubectl_knows(operated, is_later_served=True)
+    operated.kubectl_knows(is_later_served=True)
     yield operated
     status = '{"status": {"storedVersions": ["v1alpha1"]}}'  # no object is left
     for crd in (crd["metadata"]["name"] for crd in both if len(crd["spec"]["versions"]) > 1):
         operated.kubectl("patch", "crd", crd, "--subresource=status", "--type=merge", f"--patch={status}")
     operated.install_crds(files=[definitions(folder)])
-    kubectl_knows(operated, is_later_served=False)
-
-
-def kubectl_knows(control_plane: ControlPlane, *, is_later_served: bool) -> None:
-    """Wait until kubectl, which caches the served versions for hours, has read them again."""
-
-    def shown() -> str:
-        return control_plane.kubectl("api-resources", "--api-group=nvidia.com")
-
-    control_plane.world("default").until(lambda: is_later_served == ("v1beta1" in shown()), what=shown)
+    operated.kubectl_knows(is_later_served=False)
 
 
 @pytest.mark.usefixtures("operator")

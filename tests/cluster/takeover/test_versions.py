@@ -61,6 +61,7 @@ class Cluster:
         hook = ConversionWebhook(url=f"https://127.0.0.1:{self.address.port}/convert")
         (stored, *others) = versions
         self._apply(custom_resource_definitions(*((hook, stored) if others else ())))
+        self.control_plane.kubectl_knows(is_later_served="v1beta1" in versions)
 
     def stores_only(self, version: str, world: World) -> None:
         """Wait until the operator has written each stored object once more, in this version."""

@@ -238,9 +238,17 @@ class World:
         return value
 
     def _request(self, method: str, path: str, body: object = None, content_type: str = "") -> Object:
-        with self._answer(method, path, body, content_type) as answer:
-            result: Object = json.loads(answer.read())
-            return result
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                with self._answer(method, path, body, content_type) as answer:
+                    result: Object = json.loads(answer.read())
+                    return result
+            except Refused as refused:
+                # So it answers for a moment after a change of a CRD, and has done nothing; clients try again.
+                if "storage is (re)initializing" not in str(refused) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
 
     def _connection(self) -> HTTPConnection:
         scheme, host, *_ = urlsplit(self.server)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dynamo_graphs.ages import counted
-from dynamo_graphs.reader import MANAGER, NOUNS, Reading, S, Target, service_of
+from dynamo_graphs.reader import MANAGER, NOUNS, Reading, S, Target, retry_on_conflict, service_of
 from dynamo_operator import labels
 from dynamo_operator.component.api import has_adapter, is_under_factor
 from dynamo_operator.component.service import as_configured, base_replicas
@@ -17,7 +17,7 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.validate import ROLLING
 from dynamo_operator.shared.conditions import Stated
-from kube_runtime.errors import Conflict, OperatorError
+from kube_runtime.errors import OperatorError
 from kube_runtime.types.meta import Object
 
 _MARKS = {
@@ -139,10 +139,6 @@ def _scaling(service: str, before: int | None, replicas: int, by: str) -> str:
     return f"Scaling {service} {origin}to {counted(replicas, 'replica')}{by}"
 
 
-_TRIES = 5
-"""Most attempts to read a graph and patch it when a conflicting write came between."""
-
-
 @dataclass(frozen=True, slots=True)
 class Edited:
     """The change, as a sentence without its full stop, and what prevents it for now."""
@@ -158,21 +154,17 @@ class Edited:
 # multiplies the service's own number.
 async def scaled(at: Target[DynamoGraphDeployment], service: str, replicas: int) -> Edited:
     """Set the replicas of a service, of its scaling adapter if it has one."""
-    for tries_left in reversed(range(_TRIES)):
-        graph = await at.get()
-        try:
-            if not has_adapter(service_of(graph, service)):
-                return await _edited(at.reading, graph, replicas_by_graph(graph, service, replicas))
-            adapters = await at.reading.all(
-                DynamoGraphDeploymentScalingAdapter, namespace=graph.metadata.namespace
-            )
-            adapter = adapter_of(graph, service, adapters)
-            done = await _edited(at.reading, adapter, replicas_by_adapter(adapter, replicas))
-            return Edited(done.message, (*obstacles(graph), *done.obstacles))
-        except Conflict:
-            if not tries_left:
-                raise
-    raise AssertionError("the last try returns or raises")
+    return await retry_on_conflict(lambda: _scaled(at, service, replicas))
+
+
+async def _scaled(at: Target[DynamoGraphDeployment], service: str, replicas: int) -> Edited:
+    graph = await at.get()
+    if not has_adapter(service_of(graph, service)):
+        return await _edited(at.reading, graph, replicas_by_graph(graph, service, replicas))
+    adapters = await at.reading.all(DynamoGraphDeploymentScalingAdapter, namespace=graph.metadata.namespace)
+    adapter = adapter_of(graph, service, adapters)
+    done = await _edited(at.reading, adapter, replicas_by_adapter(adapter, replicas))
+    return Edited(done.message, (*obstacles(graph), *done.obstacles))
 
 
 async def mark(at: Target[S], key: str, *, is_on: bool) -> Edited:

@@ -510,7 +510,6 @@ class AsyncCluster:
         Raises:
             Missing: there is no such graph.
             Unwritable: it has no such revision.
-            Conflict: it was changed meanwhile.
         """
         from dynamo_graphs.history import undo
 

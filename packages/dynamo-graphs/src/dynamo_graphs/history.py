@@ -13,7 +13,7 @@ import msgspec
 from dynamo_graphs.changes import Change, changes_of, differences
 from dynamo_graphs.edits import Edited, Unwritable, obstacles
 from dynamo_graphs.ownership import Planned, merge_patch
-from dynamo_graphs.reader import Reading, Target
+from dynamo_graphs.reader import Reading, Target, retry_on_conflict
 from dynamo_operator import labels
 from dynamo_operator.features.history import CHANGE_CAUSE, SIZE_OF_SERVICE, SIZES, without_sizes
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -48,6 +48,10 @@ class Undone(Edited):
 
 async def undo(at: Target[DynamoGraphDeployment], number: int | None, *, is_dry: bool) -> Undone:
     """Return to the spec of a revision, or of the one before the current; with `is_dry` change nothing."""
+    return await retry_on_conflict(lambda: _undo(at, number, is_dry=is_dry))
+
+
+async def _undo(at: Target[DynamoGraphDeployment], number: int | None, *, is_dry: bool) -> Undone:
     graph = await at.get()
     revisions = await revisions_in(at.reading, graph)
     if number is not None:

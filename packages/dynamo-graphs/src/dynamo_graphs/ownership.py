@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from dynamo_graphs.ages import some_of
-from dynamo_graphs.reader import MANAGER, Reading
+from dynamo_graphs.reader import MANAGER, Reading, retry_on_conflict
 from dynamo_operator.features.scaling.api import FIELD_MANAGER as SCALING
 from kube_runtime.apply.managed_fields import is_of, moved, union
 from kube_runtime.client.client import APPLY_PATCH, MERGE_PATCH
@@ -41,9 +41,6 @@ Under its other names, such as `kubectl-edit` or `kubectl-label`, it sets single
 
 _GITOPS = re.compile("argo|flux|kustomize|helm|fleet|rancher|kapp|config-?sync|terraform|pulumi|crossplane")
 _AUTOSCALERS = (SCALING, "kube-controller-manager", "keda-operator")
-_ATTEMPTS = 5
-"""Most attempts when the object changes between a read and the write that depends on it."""
-
 _SERVER_METADATA = ("managedFields", "resourceVersion", "uid", "generation", "creationTimestamp")
 
 
@@ -121,14 +118,7 @@ async def applied(reading: Reading, kind: Kind, body: Object, *, force: bool) ->
         Conflict: a controller or a GitOps tool owns a field that would change, and `force` is not set.
         ApiError: it is refused.
     """
-    for attempts_left in reversed(range(_ATTEMPTS)):
-        try:
-            return await _applied_once(reading, kind, body, force=force)
-        except Conflict as error:
-            ensure_personal(error)
-            if not attempts_left:
-                raise
-    raise AssertionError("the last attempt returns or raises")
+    return await retry_on_conflict(lambda: _applied_once(reading, kind, body, force=force), ensure_personal)
 
 
 async def _applied_once(reading: Reading, kind: Kind, body: Object, *, force: bool) -> Applied:

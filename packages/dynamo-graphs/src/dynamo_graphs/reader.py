@@ -3,7 +3,7 @@
 import re
 import sys
 from base64 import b64encode
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -24,11 +24,12 @@ from dynamo_operator.shared.problems import nearest
 from kube_runtime.client.client import APPLY_PATCH, Client, Request, Transport, once
 from kube_runtime.client.connect import connect
 from kube_runtime.client.kubeconfig import Overrides, default_namespace
-from kube_runtime.errors import ApiError, DecodeError, Forbidden, NotFound, OperatorError, visible
+from kube_runtime.errors import ApiError, Conflict, DecodeError, Forbidden, NotFound, OperatorError, visible
 from kube_runtime.types.meta import Key, Kind, Object, R, Resource, from_json, key_of
 from kube_runtime.wire import UNREADABLE, key_in, path_of
 
 S = TypeVar("S", bound=Stated)
+T = TypeVar("T")
 
 NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 """A name that the API server accepts."""
@@ -50,8 +51,26 @@ NOUNS: Mapping[type[Resource], str] = {
     DynamoGraphDeploymentRequest: "request",
 }
 
+_ATTEMPTS = 5
 _DRY = {"dryRun": "All", "fieldManager": FIELD_MANAGER}
 _FORCED = {"fieldManager": FIELD_MANAGER, "force": "true"}
+
+
+async def retry_on_conflict(
+    attempt: Callable[[], Awaitable[T]], ensure_retryable: Callable[[Conflict], None] = lambda _: None
+) -> T:
+    """Read an object and write what follows from it, again if it changes between the two, at most five times.
+
+    `ensure_retryable` raises what ends it at once. Raises: Conflict if every attempt met another writer.
+    """
+    for attempts_left in reversed(range(_ATTEMPTS)):
+        try:
+            return await attempt()
+        except Conflict as error:
+            ensure_retryable(error)
+            if not attempts_left:
+                raise
+    raise AssertionError("the last attempt returns or raises")
 
 
 def warn(text: str) -> None:

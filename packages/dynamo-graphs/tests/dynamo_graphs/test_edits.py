@@ -11,6 +11,7 @@ import pytest
 
 from dynamo_graphs import edits
 from dynamo_graphs.edits import Edit, Unwritable
+from dynamo_graphs.graph import Cluster, Graph
 from dynamo_graphs.reader import Missing, service_of
 from dynamo_operator import labels
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
@@ -28,7 +29,7 @@ CHAT = Key("prod", "chat")
 HERE = Where(namespace="prod")
 
 
-class Cluster(Server):
+class Busy(Server):
     """An API server with one graph, which another client changes before each of the next writes."""
 
     def __init__(self, *changes: Object) -> None:
@@ -62,16 +63,39 @@ class Cluster(Server):
 def test_a_graph_that_changes_meanwhile(
     changes: list[Object], error: type[Exception] | None, left: Object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster = Cluster(*changes)
+    cluster = Busy(*changes)
     connect_to(cluster, monkeypatch)
     with pytest.raises(error) if error else nullcontext():
         asyncio.run(change.scale("chat/Decode", replicas=3, where=HERE))
     assert left == cluster.storage.read(GRAPHS, CHAT)["spec"]["services"]
+
+
+def test_an_undo_of_a_graph_that_changes_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Busy({"metadata": {"labels": {"a": "b"}}}, {"spec": {"services": {"X": {}}}})
+    connect_to(cluster, monkeypatch)
+    graph = cluster.storage.read(GRAPHS, CHAT)["metadata"]
+    owner = {"apiVersion": "v1", "kind": "Graph", "name": "chat", "uid": graph["uid"], "controller": True}
+    for number, image in enumerate(("old", "new"), 1):
+        revision = {
+            "apiVersion": "apps/v1",
+            "kind": "ControllerRevision",
+            "metadata": {
+                "name": f"chat-{number}", "namespace": "prod", "ownerReferences": [owner],
+                "labels": {labels.GRAPH_REVISION: str(number)},
+            },
+            "revision": number,
+            "data": {"spec": {"services": {"Decode": {"image": image}}}},
+        }
+        cluster.storage.create("/apis/apps/v1/controllerrevisions", revision)
+
+    Graph("chat").undo(cluster=Cluster(namespace="prod"))
+    services = cluster.storage.read(GRAPHS, CHAT)["spec"]["services"]
+    assert {"Decode": {"image": "old", "replicas": 1}} == services
     assert len(cluster.requests) < 20
 
 
 def test_an_edit_without_a_change_sends_no_patch(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster()
+    cluster = Busy()
     connect_to(cluster, monkeypatch)
     asyncio.run(change.suspend("chat", where=HERE))
     asyncio.run(change.suspend("chat", where=HERE))

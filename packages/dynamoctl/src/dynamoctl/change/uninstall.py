@@ -5,11 +5,12 @@ and components. Without an operator nothing removes it, and the object and its n
 """
 
 import sys
+from contextlib import suppress
 
 from dynamo_graphs.ages import counted
 from dynamo_graphs.leadership import ELECTION_LEASE
 from dynamo_graphs.operators import operators
-from dynamo_graphs.reader import Reading, StoredObject, stored_type
+from dynamo_graphs.reader import Reading, StoredObject, retry_on_conflict, stored_type
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.labels import FINALIZER
 from dynamo_operator.models.api import DynamoModel
@@ -82,16 +83,18 @@ async def _running(reading: Reading, namespace: str) -> str:
 
 async def _release(reading: Reading, resource: StoredObject) -> None:
     type_, uid = type(resource), resource.metadata.uid
-    live: StoredObject | None = resource
-    while live is not None and live.metadata.uid == uid and FINALIZER in live.metadata.finalizers:
+
+    async def release() -> None:
+        live = await reading.one(type_, resource.key)
+        if live is None or live.metadata.uid != uid or FINALIZER not in live.metadata.finalizers:
+            return
         others = [finalizer for finalizer in live.metadata.finalizers if finalizer != FINALIZER]
         version = live.metadata.resource_version
         patch: Object = {"metadata": {"finalizers": others, "resourceVersion": version}}
-        try:
+        with suppress(NotFound):
             await reading.client.merge_patch(type_, live.key, patch, uid=uid)
-        except NotFound:
-            return
-        live = await reading.one(type_, live.key)
+
+    await retry_on_conflict(release)
 
 
 def _print_release(resource: StoredObject, *, is_dry: bool) -> None:

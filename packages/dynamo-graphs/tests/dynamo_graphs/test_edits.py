@@ -80,7 +80,9 @@ def test_an_undo_of_a_graph_that_changes_meanwhile(monkeypatch: pytest.MonkeyPat
             "apiVersion": "apps/v1",
             "kind": "ControllerRevision",
             "metadata": {
-                "name": f"chat-{number}", "namespace": "prod", "ownerReferences": [owner],
+                "name": f"chat-{number}",
+                "namespace": "prod",
+                "ownerReferences": [owner],
                 "labels": {labels.GRAPH_REVISION: str(number)},
             },
             "revision": number,

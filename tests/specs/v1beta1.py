@@ -192,6 +192,7 @@ CASES: dict[str, Case] = {
     ),
     "a mode of v1alpha1": experimental("mode", gpuMemoryService={"mode": "intraPod"}),
     "two shadows": experimental("numShadows", failover={"numShadows": 2}),
+    "a component with two shadows": alone(experimental={"failover": {"numShadows": 2}}),
     "a checkpoint": experimental(checkpoint={"enabled": True, "identity": _IDENTITY}),
     "a checkpoint without a switch": experimental("enabled", checkpoint={"identity": _IDENTITY}),
     "a checkpoint of no model": experimental(

@@ -146,8 +146,9 @@ class Failover(Struct):
     """Engines that stand by for the active one and share its GPU memory."""
 
     mode: Annotated[Literal["IntraPod", "InterPod"], Field(_MODE, default="IntraPod")] = "IntraPod"
+    # No maximum, as in v1alpha1: the component of a graph in v1alpha1 has to fit where v1beta1 is stored.
     num_shadows: Annotated[
-        int, Field("Number of engines that stand by.", minimum=1, maximum=1, format="int32", default=1)
+        int, Field("Number of engines that stand by.", minimum=1, format="int32", default=1)
     ] = 1
 
 

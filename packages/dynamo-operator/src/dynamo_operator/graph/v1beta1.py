@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Annotated, Any, ClassVar, Literal
 
+from dynamo_operator.component import v1beta1 as components
 from dynamo_operator.component.api import GROUP, TOPOLOGY_DOMAIN_PATTERN
 from dynamo_operator.component.v1beta1 import VERSION, ComponentSpec, ReplicaStatus
 from dynamo_operator.features.experimental.api import CheckpointStatus
@@ -22,6 +23,20 @@ from kube_runtime.types.meta import Condition, Kind, Object, Resource, Struct
 MOST_COMPONENTS = MOST_SERVICES
 
 
+class Failover(components.Failover):
+    """Engines that stand by for the active one and share its GPU memory."""
+
+    num_shadows: Annotated[
+        int, Field("Number of engines that stand by.", minimum=1, maximum=1, format="int32", default=1)
+    ] = 1
+
+
+class Experimental(components.Experimental):
+    """Experimental features of a component."""
+
+    failover: Annotated[Failover | None, Field("Engines that stand by for the active one.")] = None
+
+
 class Component(ComponentSpec):
     """One component of a graph."""
 
@@ -39,6 +54,7 @@ class Component(ComponentSpec):
         Literal["frontend", "worker", "prefill", "decode", "planner", "epp"] | None,
         Field("Role of the component, which decides on ports, probes and environment."),
     ] = None
+    experimental: Annotated[Experimental | None, Field("Experimental features.")] = None
 
 
 def _pickers(components: list[Any]) -> int:

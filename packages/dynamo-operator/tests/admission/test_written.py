@@ -122,3 +122,26 @@ def test_what_was_wrong_before_is_refused_in_no_change_of_another_field() -> Non
 def test_a_document_that_no_conversion_reads_is_refused_at_the_wrong_field() -> None:
     (problem,) = written(graph({"name": 3})).problems
     assert "spec.components[0].name" == problem.path
+
+
+SMALL = type(SETTINGS)(largest_object_bytes=2000)
+
+
+def noted(letters: int, *others: Object) -> Object:
+    labelled = worker()
+    labelled["podTemplate"]["metadata"] = {"annotations": {"note": "x" * letters}}
+    return graph(labelled, *others)
+
+
+def test_an_object_over_the_limit_is_not_converted_to_compare_with_it() -> None:
+    """It was never validated, so nothing runs that the change might not be allowed for."""
+    assert not written(noted(10), noted(10, worker("b")), settings=SMALL).allowed
+    assert written(noted(10), noted(5000, worker("b")), settings=SMALL).allowed
+    assert written(noted(4000), noted(5000), settings=SMALL).allowed
+    assert not written(noted(5000), noted(4000), settings=SMALL).allowed
+
+
+@pytest.mark.parametrize("before", [graph({"name": 3}), {**graph(worker()), "spec": 3}])
+def test_an_object_that_no_conversion_reads_may_be_repaired(before: Object) -> None:
+    assert written(graph(worker()), before).allowed
+    assert not written(graph(), before).allowed

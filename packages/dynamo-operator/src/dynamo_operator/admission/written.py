@@ -75,14 +75,15 @@ def decide_written(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewCo
         if problem := size_problem(rules.type_, new, context.settings):  # before it is converted
             return too_large(problem, new, old or Raw(b"{}"))
         written = _read(new)
-        before = None if old is None else _read(old)
     except ConversionError as error:
         return Decision((Problem(error.path or "document", error.problem),), reason="decode_failed")
     except (msgspec.DecodeError, RecursionError) as error:
         return Decision((Problem("document", str(error)),), reason="decode_failed")
     if (written.seen.get("metadata") or {}).get("deletionTimestamp"):
         return ALLOWED
-    decision = decide(rules, _text(written), None if before is None else _text(before), context)
+    before = None if old is None else _former(rules, old, context)
+    former = None if old is None else _UNREADABLE if before is None else _text(before)
+    decision = decide(rules, _text(written), former, context)
     own = rules_of_written(rules.type_.KIND.name)
     grove = may_be_on_grove(written.seen, context)
     inherited = set(own.problems(before.written, grove)) if before else set()
@@ -94,6 +95,21 @@ def decide_written(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewCo
         _once([*map(written.problem, decision.warning_problems), *warnings]),
         decision.reason or (problems[0].kind.value if problems else ""),
     )
+
+
+_UNREADABLE: Final = Raw(b"null")
+
+
+# It may have been stored before there was a limit, or a rule. An update that repairs it is judged on its own,
+# as in v1alpha1.
+def _former(rules: Rules[R], old: Raw, context: ReviewContext) -> Written | None:
+    """The object before an update; None if it is too large to be converted, or cannot be."""
+    if size_problem(rules.type_, old, context.settings):
+        return None
+    try:
+        return _read(old)
+    except (ConversionError, msgspec.DecodeError, RecursionError):
+        return None
 
 
 def _read(text: Raw) -> Written:

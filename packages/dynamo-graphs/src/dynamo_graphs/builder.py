@@ -75,7 +75,7 @@ class GraphBuilder(OfflineObject):
         """The graph with a PersistentVolumeClaim, which services mount with `mounts` or use as `cache`.
 
         With a `size` and a `storage_class` the operator creates it, and deletes it with the graph unless
-        `retain`. Without them it must exist.
+        `retain`. Without them it must exist. No field of v1beta1 creates a PVC: there, an annotation has it.
         """
         claim: PersistentVolumeClaim = {"name": name}
         if size or storage_class:

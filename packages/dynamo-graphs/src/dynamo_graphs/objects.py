@@ -419,9 +419,11 @@ def _long_forms(short: Mapping[str, Any]) -> Object:
     pod: Object = {name: short[name] for name in _POD if name in short}
     if "image_pull_secrets" in short:
         pod["image_pull_secrets"] = [{"name": name} for name in short["image_pull_secrets"]]
-    mounts = [{"name": name, "mount_point": folder} for name, folder in short.get("mounts", {}).items()]
+    # The cache first, as the operator mounts that of a graph in v1beta1.
+    mounts: list[Object] = []
     if "cache" in short:
         mounts.append({"name": short["cache"], "use_as_compilation_cache": True})
+    mounts += [{"name": name, "mount_point": folder} for name, folder in short.get("mounts", {}).items()]
     variables = [
         {"name": name, ("value_from" if isinstance(value, Mapping) else "value"): value}
         for name, value in short.get("env", {}).items()

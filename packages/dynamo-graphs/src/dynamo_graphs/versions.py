@@ -49,6 +49,8 @@ def in_version(document: Object, version: Version) -> Object:
     if problems := schema_problems(document):
         raise InvalidObject(problems)
     is_later_wanted = version == "v1beta1"
+    if is_later_wanted:
+        document = _without_bare_claims(document)
     converted = convert(document, LATER) if is_later_wanted else seen(document)
     if "status" not in document:
         converted.pop("status", None)
@@ -66,6 +68,18 @@ def in_version(document: Object, version: Version) -> Object:
     if lacks := schema_problems(made):
         raise InvalidObject(Problem("spec", f"has no form in {version}: {lack}") for lack in lacks)
     return made
+
+
+# They only say that a PVC has to exist, as a mount of it does. In v1beta1 mounts name PVCs.
+def _without_bare_claims(document: Object) -> Object:
+    """Without the PVCs that the graph declares and does not create."""
+    spec = document.get("spec") or {}
+    claims = spec.get("pvcs") or ()
+    created = [claim for claim in claims if claim.get("create")]
+    if len(created) == len(claims):
+        return document
+    rest = {name: value for name, value in spec.items() if name != "pvcs"}
+    return {**document, "spec": {**rest, **({"pvcs": created} if created else {})}}
 
 
 def with_target(document: Object, version: Version) -> Object:

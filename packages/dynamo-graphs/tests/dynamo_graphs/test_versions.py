@@ -1,5 +1,6 @@
 """A document in the other version is one that a person could have written, and loses nothing."""
 
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -116,6 +117,16 @@ def test_a_field_that_only_one_version_has_comes_back() -> None:
     later = in_version(document, "v1beta1")
     assert ("nvidia.com/dgd-spec",) == notes_of(later)
     assert document["spec"] == in_version(later, "v1alpha1")["spec"]
+
+
+@pytest.mark.parametrize("created", [{}, {"size": "20Gi", "storage_class": "shared"}])
+def test_a_pvc_has_an_annotation_in_v1beta1_only_where_the_operator_creates_it(created: Any) -> None:
+    graph = Graph("chat").pvc("models").pvc("kernels", **created).frontend()
+    document = graph.worker(model="m/n", mounts={"models": "/models"}, cache="kernels").to_dict("v1beta1")
+    notes = document["metadata"].get("annotations", {})
+    saved = [json.loads(text)["spec"] for text in notes.values()]
+    assert [["kernels"]] * bool(created) == [[it["name"] for it in spec["pvcs"]] for spec in saved]
+    assert all({"pvcs"} == spec.keys() for spec in saved)
 
 
 def test_a_mount_of_a_cache_without_a_path_is_no_mount_of_the_container() -> None:

@@ -4,7 +4,6 @@ The messages are those of Kubernetes, of container runtimes, engines and registr
 for each of them; `make docs` writes the table in docs/failure-modes.md from it.
 """
 
-import json
 import re
 import shlex
 from collections import defaultdict
@@ -234,8 +233,6 @@ def _command(text: str, values: Mapping[str, str]) -> str:
         name = match[1]
         if literal := _literal(match):
             return literal
-        if name == "toleration":
-            return shlex.quote(_toleration(values))
         if name in _COMMANDS:
             return _command(_COMMANDS[name], values)
         if name not in values:
@@ -247,14 +244,6 @@ def _command(text: str, values: Mapping[str, str]) -> str:
 
 def _literal(match: re.Match[str]) -> str:
     return "" if match[1] else match[0][0]
-
-
-def _toleration(values: Mapping[str, str]) -> str:
-    if "service" not in values or values["service"] == values.get("graph"):
-        raise _Unknown
-    tolerations = [{"key": values["taint"], "operator": "Exists"}]
-    service = {"extraPodSpec": {"tolerations": tolerations}}
-    return json.dumps({"spec": {"services": {values["service"]: service}}})
 
 
 def in_general(text: str) -> str:

@@ -97,7 +97,7 @@ async def frontend_of(at: Target[DynamoGraphDeployment]) -> Frontend:
     graph = await at.get()
     keys = [key for key, it in graph.spec.services.items() if it.component_type == "frontend"]
     if not keys:
-        raise Missing(f"graph {graph.key} has no service of componentType frontend")
+        raise Missing(f"graph {graph.key} has no frontend")
     selector = pod_selector(graph, min(keys))  # the Service has the labels of its pods
     for service in await at.reading.all(Service, namespace=at.key.namespace, labels=selector):
         ports = msgspec.json.decode(service.spec).get("ports", [])

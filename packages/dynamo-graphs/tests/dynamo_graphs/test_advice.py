@@ -5,6 +5,8 @@ import shlex
 import pytest
 
 from dynamo_graphs.advice import Evidence, Row, causes, in_general, literals, rows
+from dynamo_graphs.catalog import MEANINGS
+from former_fields import former_fields_in
 
 NAMES = {"graph": "chat", "namespace": "prod", "kind": "dgd", "name": "chat"}
 POD = {
@@ -47,6 +49,12 @@ def test_a_true_message_has_the_cause_and_the_remedies_of_its_row(row: Row) -> N
 def test_a_page_has_each_row_without_an_object(row: Row) -> None:
     for text in (row.cause, *row.remedies):
         assert "{edit}" not in in_general(text)
+
+
+def test_no_advice_names_a_field_that_v1beta1_does_not_have() -> None:
+    texts = [text for row in rows() for text in (row.cause, *row.remedies)]
+    texts += [text for meaning in MEANINGS for text in (meaning.text, meaning.advice)]
+    assert not {text: fields for text in texts if (fields := former_fields_in(text))}
 
 
 def test_a_command_has_the_real_names_quoted_for_a_shell() -> None:

@@ -151,8 +151,7 @@ async def test_the_service_of_the_frontend_is_found_by_its_labels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("service", "text"),
-    [("frontend", "has no Service yet"), ("worker", "no service of componentType frontend")],
+    ("service", "text"), [("frontend", "has no Service yet"), ("worker", "has no frontend")]
 )
 async def test_a_graph_without_a_frontend_is_an_error(service: str, text: str) -> None:
     with pytest.raises(Missing, match=text):

@@ -330,6 +330,14 @@ def test_a_virtual_service_that_is_not_created_for_want_of_istio_is_named() -> N
     assert "spec.services.w.ingress.useVirtualService: no VirtualService is" in warned.message
 
 
+def test_conditions_have_the_words_of_the_version_that_was_written() -> None:
+    graph = stored({**service({}), "resources": {"limits": {"gpuType": "gpu.intel.com/xe"}}})
+    for is_later, field in ((False, "services.w.extraPodSpec"), (True, "components[w].podTemplate.spec.")):
+        (warned,) = configuration_warning(graph, is_later=is_later)
+        assert f"spec.{field}" in warned.message
+        assert is_later != ("extraPodSpec" in warned.message)
+
+
 def stored(one: Object, *conditions: Condition) -> DynamoGraphDeployment:
     return msgspec.structs.replace(
         a_graph({"w": one}), status=DynamoGraphDeploymentStatus(conditions=conditions)

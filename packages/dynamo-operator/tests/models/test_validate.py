@@ -24,7 +24,7 @@ def test_an_address_with_credentials_is_warned_of(uri: str) -> None:
     assert has_credentials(uri)
     (warning,) = model_warnings(model(uri))
     assert "secret@" not in str(warning)
-    assert "envFromSecret" in str(warning)
+    assert "in a Secret" in str(warning)
 
 
 @pytest.mark.parametrize(

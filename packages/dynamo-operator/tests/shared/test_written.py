@@ -83,6 +83,22 @@ def test_a_field_of_a_component_in_a_graph_and_on_its_own(seen: str, expected: s
     assert f"spec{expected}" == written(COMPONENT).path(f"spec{seen}")
 
 
+BY_NAME = {
+    ".volumeMounts[2].mountPoint": "@.volumeMounts[models].mountPath",
+    ".volumeMounts[1].name": "@.volumeMounts[data].name",
+    ".envs[1].name": "@.env[B].name",
+    ".extraPodSpec.containers[0].env[0].name": ".podTemplate.spec.containers[side].env[0].name",
+}
+
+
+@pytest.mark.parametrize(("seen", "expected"), (IN_COMPONENT | BY_NAME).items())
+def test_a_field_of_an_object_that_is_known_in_v1alpha1_only(seen: str, expected: str) -> None:
+    expected = expected.replace("@", ".podTemplate.spec.containers[main]")
+    own = [Written({}, convert(document, "nvidia.com/v1alpha1")) for document in (GRAPH, COMPONENT)]
+    assert f"spec.components[Decode]{expected}" == own[0].path(f"spec.services.Decode{seen}")
+    assert f"spec{expected}" == own[1].path(f"spec{seen}")
+
+
 OTHERS: list[tuple[Any, str, str]] = [
     (GRAPH, "spec", "spec"),
     (GRAPH, "metadata.annotations[a.b/c]", "metadata.annotations[a.b/c]"),

@@ -28,6 +28,7 @@ from dynamo_profiler.online import Identity, measured_choice
 from dynamo_profiler.request import configuration_of, is_mocked
 from dynamo_profiler.run import Inputs, Phase, Progress, Results, SearchSpace, best, results, search
 from dynamo_profiler.shape import NodeGpus, best_nodes
+from dynamo_profiler.spelling import as_request
 from kube_runtime.client.client import Client
 from kube_runtime.client.connect import connect
 from kube_runtime.commandline import one_line
@@ -94,7 +95,8 @@ def run(
             _write(folder / FINAL_FILE, made.files[final])
         reporter.report(Progress(Phase.DONE, outcome), "success")
     except OperatorError as error:
-        reporter.report_failure(one_line(str(error)))
+        text = one_line(str(error))
+        reporter.report_failure(as_request(text) if request_folder else text)
         raise
     return made
 

@@ -238,7 +238,7 @@ class _Bench:
             if service.component_type == "frontend"
         ] or [""]
         if not name:
-            raise RequestFailed("it has no service of componentType frontend")
+            raise RequestFailed("it has no frontend")
         async with frontend(self.online.address(name), configuration.targets) as client:
             model = await client.warm_up(MODEL_SECONDS)
             for share in SHARES_OF_LOAD:

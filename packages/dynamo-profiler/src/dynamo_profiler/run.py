@@ -264,7 +264,7 @@ def _mode(configuration: Configuration, base: Object | None, backend: Backend) -
 
 def _assumptions(configuration: Configuration, shape: Shape, source: Source) -> str:
     gpu, bits = configuration.hardware.gpu.name, 8 * shape.bytes_per_parameter
-    assumed = " (assumed: hardware.gpuType is not set)" if configuration.hardware.is_assumed else ""
+    assumed = " (assumed: the request names no GPU)" if configuration.hardware.is_assumed else ""
     because = f", because {source.note}" if source.note else ""
     return (
         f"{configuration.model}, {shape.parameters / 1e9:.4g} billion parameters of {bits:g} bits, on {gpu}"

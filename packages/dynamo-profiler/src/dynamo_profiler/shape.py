@@ -353,7 +353,7 @@ def best_nodes(nodes: Iterable[NodeGpus]) -> tuple[Gpu, int]:
     if not labelled:
         raise Refusal(
             f"no node has GPUs and the label {_PRODUCT}: install NVIDIA's GPU feature discovery, "
-            "or set hardware.gpuType instead of enableGpuDiscovery"
+            "or name the GPU in the request"
         )
     best = max(labelled, key=lambda node: (node.count, node.memory, node.labels[_PRODUCT]))
     return gpu_named(best.labels[_PRODUCT], best.memory), best.count

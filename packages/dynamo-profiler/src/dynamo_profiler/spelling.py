@@ -1,4 +1,4 @@
-"""How a message names a value: by its path in the configuration, as a flag, or as an argument of `study`."""
+"""How a message names a value: by its path in the configuration or in a request, or as a flag or argument."""
 
 import re
 from collections.abc import Mapping
@@ -24,12 +24,40 @@ SPELLINGS: Mapping[str, tuple[str, str]] = {
 }
 """Path in the configuration → flag of `dynamoctl profile`, argument of `study`. Messages have the paths."""
 
+_IN_REQUESTS: Mapping[str, str] = {
+    "analytic.maxGpus": "spec.hardware.totalGpus",
+    "analytic.requestsPerSecond": "spec.workload.requestRate",
+    "deployment.model": "spec.model",
+    "deployment.modelCache": "spec.modelCache",
+    "engine.backend": "spec.backend",
+    "hardware.gpuType": "spec.hardware.gpuSku",
+    "hardware.numGpusPerNode": "spec.hardware.numGpusPerNode",
+    "planner": "spec.features.planner",
+    "sla.isl": "spec.workload.isl",
+    "sla.itl": "spec.sla.itl",
+    "sla.osl": "spec.workload.osl",
+    "sla.ttft": "spec.sla.ttft",
+    ", or set analytic.parametersBillions": "",
+}
+"""Path in the configuration → path in a request in v1beta1."""
+
+
 _PATHS = re.compile("|".join(rf"{re.escape(path)}(?!\w)" for path in SPELLINGS))
+# In free text "planner" is a word, and a path at its beginning only.
+_REQUEST_PATHS = re.compile(
+    "|".join(rf"(?<![\w.]){re.escape(path)}(?!\w)" for path in _IN_REQUESTS if path != "planner")
+    + r"|^planner(?=[.:])"
+)
 
 
 def as_flags(text: str) -> str:
     """The message with flags in place of paths."""
     return _PATHS.sub(lambda path: SPELLINGS[path[0]][0], text)
+
+
+def as_request(text: str) -> str:
+    """The message with paths of a request in v1beta1."""
+    return _REQUEST_PATHS.sub(lambda path: _IN_REQUESTS[path[0]], text)
 
 
 def as_arguments(text: str) -> str:

@@ -79,7 +79,7 @@ def mode_of(graph: Object, backend: Backend) -> Mode:
     if len(roles) == 1 and roles != [PREFILL]:
         return Mode.AGGREGATED
     raise Refusal(
-        f"{_BASE} must have one worker, or one for prefill and one for decode (subComponentType); it has "
+        f"{_BASE} must have one worker, or one for prefill and one for decode; it has "
         f"{', '.join(sorted(_workers(graph))) or 'none'}"
     )
 

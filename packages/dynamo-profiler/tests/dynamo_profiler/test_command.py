@@ -14,6 +14,7 @@ from dynamo_operator.requests.render import profiler_config_text
 from dynamo_profiler import Refusal
 from dynamo_profiler import command as profiler
 from dynamo_profiler.shape import NodeGpus
+from former_fields import former_fields_in
 from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.types.meta import Metadata
 from profiler_questions import status, text
@@ -52,6 +53,26 @@ def test_a_failed_run_leaves_nothing_of_an_earlier_one_and_the_cause_where_the_k
         assert is_there == termination_log.exists()
         assert {STATUS_FILE} == {entry.name for entry in folder.iterdir()}
     assert str(refusal.value) == termination_log.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"hardware": {"gpuSku": "mi300"}}, "spec.hardware.gpuSku"),
+        ({"sla": {"e2eLatency": "fast"}}, "spec.sla.ttft"),
+        ({"workload": {"isl": "long"}}, "spec.workload.isl"),
+        ({"workload": {"concurrency": "all"}}, "spec.workload.requestRate"),
+        ({"hardware": {"totalGpus": -1}}, "spec.hardware.totalGpus"),
+        ({"model": "acme/secret"}, "provide its config.json with spec.modelCache"),
+    ],
+)
+def test_the_cause_in_a_request_of_v1beta1_names_its_fields(tmp_path: Path, spec: Any, field: str) -> None:
+    given = json.dumps({"model": "acme/tiny-8B", **spec})
+    with pytest.raises(OperatorError):
+        profiler.run(given, request_folder=str(tmp_path))
+    message = status(tmp_path)["message"]
+    assert field in message
+    assert not former_fields_in(message)
 
 
 def test_all_yaml_errors_of_a_base_graph_are_reported(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from functools import partial
 from itertools import chain
 from typing import ClassVar
 
+import msgspec
+
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.decide import decide
@@ -75,6 +77,8 @@ class ComponentController:
         if isinstance(component, Result):
             return component
         inputs = read_component(component, self.cache, self.pods, self.owns)
+        if self.applier.writer.client.stores_other(component.KIND):
+            inputs = msgspec.structs.replace(inputs, in_v1beta1=True)
         find = partial(component_problems, settings=self.settings)
         problems_of = partial(self.validated.problems_by, find=find)
         decision = decide(component, inputs, self.settings, problems_of)

@@ -23,7 +23,7 @@ from dynamo_operator.component.status import (
 from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import LEADER_WORKER_SET, Facts, withheld_text
-from dynamo_operator.shared.conditions import ComponentReason, Stop, stop_of_problems
+from dynamo_operator.shared.conditions import ComponentReason, Stop, in_v1beta1, stop_of_problems
 from dynamo_operator.shared.problems import Problem
 from dynamo_operator.takeover.plan import as_running, component_origin
 from kube_runtime.apply.result import Blocked
@@ -55,6 +55,8 @@ def decide(
 ) -> ComponentDecision:
     """Decide what to write for a component. `problems_of` validates it."""
     if problems := problems_of(component):
+        if inputs.in_v1beta1:
+            problems = in_v1beta1(component, problems)
         return ComponentDecision(stop_of_problems(refused_status(component, problems), problems))
     if lacks_orchestrator(component.spec, inputs.facts):
         forbidden = withheld_text(inputs.facts.withheld, (LEADER_WORKER_SET,))

@@ -133,10 +133,12 @@ class ComponentInputs(msgspec.Struct, frozen=True):
     """The inputs of one reconcile.
 
     `live` are the objects that the component owns. `leaders` are the StatefulSets of the leaders by group;
-    a group without one is missing. `pods` are those of the workload, without debug copies.
+    a group without one is missing. `pods` are those of the workload, without debug copies. `in_v1beta1` is
+    the version in which the component is stored.
     """
 
     facts: Facts
     live: LiveObjects = msgspec.field(default_factory=dict)
     leaders: Mapping[str, StatefulSet] = msgspec.field(default_factory=dict)
     pods: tuple[Pod, ...] = ()
+    in_v1beta1: bool = False

@@ -129,7 +129,7 @@ def _pod_volume_problems(
             yield Problem(at, message, ProblemKind.DUPLICATE)
         elif name == _SHARED_MEMORY and has_memory:
             message = (
-                f"{message}, already the one at {_SHARED_MEMORY_PATH}: rename yours or disable sharedMemory"
+                f"{message}, already the one at {_SHARED_MEMORY_PATH}: rename yours or disable shared memory"
             )
             yield Problem(at, message, ProblemKind.DUPLICATE)
         names.add(name)

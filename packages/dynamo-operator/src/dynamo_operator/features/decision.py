@@ -49,7 +49,7 @@ class GraphInputs(msgspec.Struct, frozen=True):
     ControllerRevisions, `services` the observed state of its services. `leaving` counts the pods that have
     not ended, by component. `members` and `pods` are its services on Grove and their pods, by service.
     `set_origin` is that of an earlier operator's PodCliqueSet, and `present_set` its name if it is not ours.
-    `ssh_keys` are the copies that it needs, of `ssh_key_types`.
+    `ssh_keys` are the copies that it needs, of `ssh_key_types`. `in_v1beta1` is the version of its author.
     """
 
     facts: Facts
@@ -66,6 +66,7 @@ class GraphInputs(msgspec.Struct, frozen=True):
     present_set: str = ""
     ssh_keys: tuple[Object, ...] = ()
     ssh_key_types: tuple[type[Resource], ...] = ()
+    in_v1beta1: bool = False
 
 
 class Delete(msgspec.Struct, frozen=True):

@@ -39,7 +39,7 @@ from dynamo_operator.names import is_on_grove, on_provider
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared import cluster
 from dynamo_operator.shared.cluster import Facts, PodCliqueSet
-from dynamo_operator.shared.conditions import GraphReason, GraphState, Stop, stop_of_problems
+from dynamo_operator.shared.conditions import GraphReason, GraphState, Stop, in_v1beta1, stop_of_problems
 from dynamo_operator.shared.problems import Problem
 from dynamo_operator.takeover.plan import adopted_components, hindrance, is_taken_over
 from kube_runtime.apply.result import Cause, Change, Verb, controls
@@ -55,7 +55,10 @@ def decide(
 ) -> Decision:
     """Decide what to write for a stored graph. `problems_of` validates it, as it runs on its provider."""
     graph = on_provider(stored, inputs.provider, inputs.present_set)
-    stop = graph_stop(graph, inputs.facts, problems_of(graph))
+    problems = problems_of(graph)
+    if problems and inputs.in_v1beta1:
+        problems = in_v1beta1(graph, problems)
+    stop = graph_stop(graph, inputs.facts, problems)
     if stop is None:
         return decide_valid(stored, inputs, settings, now)
     is_recorded = labels.WORKLOAD_PROVIDER in stored.metadata.annotations

@@ -7,7 +7,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from dynamo_operator import labels, names
-from dynamo_operator.component.api import DynamoComponentDeployment, has_adapter
+from dynamo_operator.component.api import GROUP, DynamoComponentDeployment, has_adapter
 from dynamo_operator.component.framework import needs_ssh_keys
 from dynamo_operator.component.objects import restart_id
 from dynamo_operator.component.read import PodIndex, is_edited, live_objects, read_facts, serves, service_of
@@ -35,6 +35,7 @@ from kube_runtime.errors import NotFound
 from kube_runtime.types.kinds import ControllerRevision, PersistentVolumeClaim, Pod
 from kube_runtime.types.meta import Key, R, Resource, from_json
 
+_PRESERVED = f"{GROUP}/dgd-spec"
 _ENDED = frozenset(("Succeeded", "Failed"))
 """Phases of pods that hold no resources any more, although the objects exist."""
 
@@ -91,6 +92,9 @@ async def read_graph(
     has_adapters = any(map(has_adapter, graph.spec.services.values())) or bool(
         cache.owned_by(graph.metadata.uid, (Adapter,), graph.metadata.namespace)
     )
+    # The author wrote the stored version, unless conversion has preserved fields of the other.
+    client = applier.writer.client
+    is_stored_later = bool(client.translations) and client.stores_other(graph.KIND)
     inputs = GraphInputs(
         facts,
         live,
@@ -105,11 +109,12 @@ async def read_graph(
         ssh_keys=ssh_key_copies(graph, cache, settings) if settings.mpi_secret_name else (),
         ssh_key_types=ssh_key_types(cache) if settings.mpi_secret_name else (),
         present_set=set_name,
+        in_v1beta1=is_stored_later != (_PRESERVED in graph.metadata.annotations),
     )
     if not grove:
         return inputs
     # Last: what the cache has may be newer after it.
-    return replace(inputs, set_origin=await read_set_origin(graph, live, applier.writer.client))
+    return replace(inputs, set_origin=await read_set_origin(graph, live, client))
 
 
 def _controlled(graph: DynamoGraphDeployment, type_: type[R], cache: Cache) -> Iterator[R]:

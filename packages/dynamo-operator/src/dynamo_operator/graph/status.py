@@ -35,7 +35,13 @@ from dynamo_operator.graph.api import (
     RollingUpdateStatus,
 )
 from dynamo_operator.graph.validate import graph_inoperative
-from dynamo_operator.shared.conditions import ComponentReason, GraphReason, GraphState, StatusEvent
+from dynamo_operator.shared.conditions import (
+    ComponentReason,
+    GraphReason,
+    GraphState,
+    StatusEvent,
+    in_v1beta1,
+)
 from dynamo_operator.shared.problems import Problem, service_path
 from kube_runtime.apply.result import Applied, Blocked, Obstacle
 from kube_runtime.times import rfc3339, seconds_between
@@ -46,12 +52,16 @@ CONFIGURATION_WARNING: Final = "ConfigurationWarning"
 
 # Most graphs never have it. Once corrected it stays, with status False.
 def configuration_warning(
-    graph: DynamoGraphDeployment, *, istio_served: bool = True
+    graph: DynamoGraphDeployment, *, istio_served: bool = True, is_later: bool = False
 ) -> tuple[Condition, ...]:
-    """The condition of a graph without problems; empty if it has no warnings and never had any."""
-    warnings = list(map(str, graph_inoperative(graph)))
+    """The condition of a graph without problems; empty if it has no warnings and never had any.
+
+    Its message has the words of v1beta1 if the graph `is_later`.
+    """
+    problems = list(graph_inoperative(graph))
     if not istio_served and any(service.ingress for service in graph.spec.services.values()):
-        warnings += map(str, _without_istio(graph))
+        problems += _without_istio(graph)
+    warnings = list(map(str, in_v1beta1(graph, problems) if problems and is_later else problems))
     if not warnings and condition(graph.status.conditions, CONFIGURATION_WARNING) is None:
         return ()
     if warnings:
@@ -152,7 +162,7 @@ def applied_status(decision: Decision, applied: Applied, now: datetime) -> Timed
     inputs, suspended = decision.inputs, decision.suspension.condition
     computed = graph_status(decision.sized, views, applied.blocked, now=now, suspended=suspended)
     replicas, covered = graph_scale(graph, inputs.services)
-    warning = configuration_warning(graph, istio_served=inputs.facts.istio_served)
+    warning = configuration_warning(graph, istio_served=inputs.facts.istio_served, is_later=inputs.in_v1beta1)
     status = structs.replace(
         computed.status,
         conditions=(*computed.status.conditions, *warning),

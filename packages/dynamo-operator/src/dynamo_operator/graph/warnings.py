@@ -231,7 +231,7 @@ def _claim_warnings(graph: DynamoGraphDeployment, context: ClusterContext) -> It
             if declared is None:
                 yield from _unknown_claim(mount.name, path, context)
                 if context.claims is None and mount.name not in context.written_claims:
-                    text = "is not in spec.pvcs, so nothing creates it: pods wait until it exists"
+                    text = "is not created by the graph: pods wait until it exists"
                     yield Problem(path, f'PVC "{mount.name}" {text}')
             modes = context.written_claims.get(mount.name, ())
             if declared is not None and declared.create and declared.volume_access_mode:

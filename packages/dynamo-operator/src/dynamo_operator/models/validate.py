@@ -49,7 +49,7 @@ def model_warnings(model: DynamoModel) -> Iterator[Problem]:
         yield Problem("spec.source.uri", f"missing name or path after {spec.source.uri}")
     if has_credentials(spec.source.uri):
         text = "every reader of the model can see credentials in it; pass them to the pods"
-        yield Problem("spec.source.uri", f"{text} with envFromSecret")
+        yield Problem("spec.source.uri", f"{text} in a Secret")
 
 
 def model_update_problems(old: DynamoModel, new: DynamoModel) -> Iterator[Problem]:

@@ -70,7 +70,7 @@ def adopt_stored(client: Client, later: Collection[Kind]) -> bool:
 
     Returns whether that is a change.
     """
-    changed = {kind for kind in CONVERTED.values() if _is_later(client, kind) != (kind in later)}
+    changed = {kind for kind in CONVERTED.values() if client.stores_other(kind) != (kind in later)}
     if not changed:
         return False
     # Not imported where v1alpha1 is stored: conversion would be a tenth of the lines of a running operator.
@@ -84,11 +84,6 @@ def adopt_stored(client: Client, later: Collection[Kind]) -> bool:
 def log_stored(later: Collection[Kind]) -> None:
     """Log which kinds are stored in the later version."""
     _log.info("stored in v1beta1", kinds=sorted(map(str, later)))
-
-
-def _is_later(client: Client, kind: Kind) -> bool:
-    translation = client.translations.get(kind)
-    return translation is not None and translation.stored != kind
 
 
 def is_new_definition(change: Change[CustomResourceDefinition]) -> bool:
@@ -131,7 +126,7 @@ class StoredVersions:
             self._wake.set()
 
     async def _adopt(self) -> None:
-        later = {kind for kind in CONVERTED.values() if _is_later(self._client, kind)}
+        later = {kind for kind in CONVERTED.values() if self._client.stores_other(kind)}
         while self._changed:
             name = next(iter(self._changed))
             try:

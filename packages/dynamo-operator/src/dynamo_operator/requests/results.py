@@ -124,7 +124,7 @@ def _graph(file: str, document: Object, name: str) -> Object:
         raise _no_graph(file, f"failed to convert to DynamoGraphDeployment: {error.message}") from error
     _require_size(file, encoded)
     if not read.spec.services:
-        raise _no_graph(file, "failed to convert to DynamoGraphDeployment: spec.services is empty")
+        raise _no_graph(file, "failed to convert to DynamoGraphDeployment: it has no services")
     return graph
 
 

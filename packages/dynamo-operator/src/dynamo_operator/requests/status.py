@@ -353,8 +353,7 @@ def taken_graph(at: Key) -> str:
     """Message: the graph's name is taken."""
     return (
         f"DynamoGraphDeployment {at.name} exists in namespace {at.namespace} and was not created "
-        "by this request; the operator leaves it alone: delete it, or set "
-        "spec.deploymentOverrides.name"
+        "by this request; the operator leaves it alone: delete it, or choose another name for the graph"
     )
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from functools import cache as cached
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
+import msgspec
 from msgspec.structs import replace
 
 from dynamo_operator import labels
@@ -215,6 +216,14 @@ class Stop:
 def stop_of_problems(status: Status, problems: Sequence[Problem]) -> Stop:
     """Stop because the spec is invalid."""
     return Stop(status, "ValidationFailed", [str(problem) for problem in problems])
+
+
+def in_v1beta1(resource: Resource, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """The problems of an object in the words of v1beta1."""
+    from dynamo_operator.shared.written import Written  # only where there are two versions
+
+    seen = {"kind": resource.KIND.name, "spec": msgspec.to_builtins(getattr(resource, "spec", None))}
+    return tuple(map(Written({}, seen).problem, problems))
 
 
 REJECTED_RETRY_SECONDS = 120.0

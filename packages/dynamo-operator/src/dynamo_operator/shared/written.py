@@ -80,6 +80,7 @@ _LONGEST: Final = max(map(len, (*_COMPONENT, *_OTHERS, *_PRESERVED)))
 _PHRASES: Final = {
     " (between single-node and multi-node)": " between single-node and multi-node",
     " (multinode field must be nil or nodeCount must be 1)": "",
+    " when useAsCompilationCache is false": "",
     ". EPP requires the Gateway API Inference Extension to be installed. Please install the Gateway API": (
         "; install the Gateway API"
     ),
@@ -100,7 +101,11 @@ _PROSE: Final = re.compile(r'("[^"]*")|(?<!memory )\bservice(s?)\b')
 
 @dataclass(frozen=True)
 class Written:
-    """An object as it was written, in v1beta1, and as rules see it, in v1alpha1."""
+    """An object as it was written, in v1beta1, and as rules see it, in v1alpha1.
+
+    Of one that is only known as rules see it, `written` is empty: paths then have the names of components,
+    containers and variables where the others have their numbers.
+    """
 
     written: Object
     seen: Object
@@ -113,18 +118,19 @@ class Written:
         """The path in the written object of a path in the seen one."""
         if match := _SERVICE.match(path):
             name, field = match[1], path[match.end() :].removeprefix(".")
-            index = self._components.get(name)
-            if index is None:
-                return "spec.components"
-            component = self.written["spec"]["components"][index]
             service = (_inside(self.seen, "spec", "services") or {}).get(name) or {}
-            return _component_path(f"spec.components[{index}]", field, component, service) or _preserved(
-                "dgd", path
-            )
+            index, component = self._components.get(name), None
+            if index is not None:
+                component = self.written["spec"]["components"][index]
+            elif self.written:
+                return "spec.components"
+            at = f"spec.components[{name if index is None else index}]"
+            return _component_path(at, field, component, service) or _preserved("dgd", path)
         if self.seen.get("kind") == "DynamoComponentDeployment" and path.startswith("spec."):
             field = path.removeprefix("spec.")
-            specs = self.written.get("spec") or {}, self.seen.get("spec") or {}
-            return _component_path("spec", field, *specs) or _preserved("dcd", path)
+            component = (self.written.get("spec") or {}) if self.written else None
+            service = self.seen.get("spec") or {}
+            return _component_path("spec", field, component, service) or _preserved("dcd", path)
         for prefix in _prefixes(path):
             if prefix in _OTHERS:
                 return _OTHERS[prefix] + path[len(prefix) :]
@@ -150,19 +156,24 @@ def _preserved(kind: str, path: str) -> str:
     return f"metadata.annotations[nvidia.com/{kind}-spec].{path}"
 
 
-def _component_path(at: str, field: str, component: Fields, service: Fields) -> str:
-    """The path of a component's field, which is at `at`; "" for a field that v1beta1 does not have."""
+def _component_path(at: str, field: str, component: Fields | None, service: Fields) -> str:
+    """The path of a component's field, which is at `at`; "" for a field that v1beta1 does not have.
+
+    `component` is None if it is not known as it was written.
+    """
     if not field:
         return at
     containers: list[Fields] = _inside(component, "podTemplate", "spec", "containers") or []
     names = [container.get("name") for container in containers]
-    main = "podTemplate.spec.containers" + (f"[{names.index(MAIN)}]" if MAIN in names else "")
+    main = "podTemplate.spec.containers"
+    if component is None or MAIN in names:
+        main += f"[{MAIN if component is None else names.index(MAIN)}]"
     first = re.split(r"[.\[]", field, maxsplit=1)[0]
     if first in _PRESERVED_OF_COMPONENT:
         return ""
     if first == "volumeMounts":
         return f"{at}.{_mount_path(field, component, service, main)}"
-    field = _with_written_index(field, containers, service)
+    field = _with_written_index(field, None if component is None else containers, service)
     for prefix in _prefixes(field):
         if prefix in _COMPONENT:
             place = _COMPONENT[prefix].replace("@", main)
@@ -171,9 +182,9 @@ def _component_path(at: str, field: str, component: Fields, service: Fields) -> 
     return f"{at}.{field}"
 
 
-def _with_written_index(field: str, containers: list[Fields], service: Fields) -> str:
-    """The field with the index that an entry of a list has in the written object."""
-    main, spec = _main(containers), service.get("extraPodSpec") or {}
+def _with_written_index(field: str, containers: list[Fields] | None, service: Fields) -> str:
+    """The field with the index that an entry of a list has in the written object, or with its name."""
+    main, spec = _main(containers or ()), service.get("extraPodSpec") or {}
     seen: Fields = spec.get("mainContainer") or {}
     lists: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
         "envs": (service.get("envs"), main.get("env"), ("name",)),
@@ -188,7 +199,8 @@ def _with_written_index(field: str, containers: list[Fields], service: Fields) -
     for prefix, (entries, written, keys) in lists.items():
         item = _ITEM.match(field, len(prefix)) if field.startswith(prefix) else None
         if item is not None:
-            place = _place(_entry(entries, int(item[1])), written, keys)
+            entry = _entry(entries, int(item[1]))
+            place = entry.get("name") if containers is None else _place(entry, written, keys)
             return prefix + ("" if place is None else f"[{place}]{field[item.end() :]}")
     return field
 
@@ -209,18 +221,19 @@ def _place(entry: Fields, written: Any, keys: tuple[str, ...]) -> int | None:
     return None
 
 
-def _mount_path(field: str, component: Fields, service: Fields, main: str) -> str:
+def _mount_path(field: str, component: Fields | None, service: Fields, main: str) -> str:
     """The path of a mount of a PVC: of the compilation cache, or of the container `main`."""
     item = _ITEM.match(field, len("volumeMounts"))
     mount = _entry(service.get("volumeMounts"), int(item[1]) if item else 0)
     if item is None or not mount:
         return f"{main}.volumeMounts"
     rest = field[item.end() :].replace(".mountPoint", ".mountPath")
-    if mount.get("useAsCompilationCache") and component.get("compilationCache"):
+    is_cache = component is None or component.get("compilationCache")
+    if mount.get("useAsCompilationCache") and is_cache:
         return "compilationCache" + rest.replace(".name", ".pvcName")
     written = _main(_inside(component, "podTemplate", "spec", "containers") or ()).get("volumeMounts")
     seen = {"name": mount.get("name"), "mountPath": mount.get("mountPoint")}
-    place = _place(seen, written, ("name", "mountPath"))
+    place = mount.get("name") if component is None else _place(seen, written, ("name", "mountPath"))
     return f"{main}.volumeMounts" + ("" if place is None else f"[{place}]{rest}")
 
 

@@ -56,7 +56,9 @@ async def uninstall(where: Where, *, is_dry: bool) -> ExitCode:
         remaining = ["no objects of Dynamo kinds remain"]
         if counts:
             listing = ", ".join(sorted(counts, key=lambda count: count.split()[1]))
-            consequence = "their pods keep running; kubectl delete removes both, and PVCs without `retain`"
+            consequence = (
+                "their pods keep running; kubectl delete removes both, and PVCs that graphs do not retain"
+            )
             remaining = [f"remaining: {listing}", f"  {consequence}"]
         for line in (*remaining, *await _cluster_objects(reading)):
             print(visible(line))

@@ -203,7 +203,7 @@ async def measured(
 def parts(measurement: Measured) -> list[RenderableType]:
     """The parts of a screen: over which time, promised and measured values, and what to do."""
     spec = measurement.request.spec
-    engines = ", simulated engines (useMocker)" if spec and spec.use_mocker else ""
+    engines = ", simulated engines" if spec and spec.use_mocker else ""
     lines = [visible(f"→ {remedy}") for remedy in measurement.advice]
     title = visible(f"graph {measurement.graph.key}, means {measurement.when}{engines}")
     load, promise = measurement.load, measurement.promise

@@ -113,7 +113,7 @@ def _hold(
         text = f"Graph {name} has no service {key} (services: {services})"
         return ScalingReason.SERVICE_NOT_FOUND, next(map(str, adapter_problems(adapter)), text)
     if not has_adapter(graph.spec.services[key]):
-        text = f"spec.services.{key}.scalingAdapter.enabled of graph {name} is not true"
+        text = f"Graph {name} has no scaling adapter enabled for service {key}"
         return ScalingReason.DISABLED, text
     if not controls(graph, adapter) or adapter.metadata.name != own_name:
         # Of several adapters for one service, the one that the operator created for the graph acts.

@@ -19,7 +19,7 @@ import pytest
 from cluster.charts.releases import BESIDE, running
 from cluster.conftest import ControlPlane
 from devcluster.instance import Instance
-from devcluster.programs import helm
+from devcluster.programs import Helm
 
 pytestmark = pytest.mark.cluster
 
@@ -95,11 +95,11 @@ def test_a_data_scientist_from_ten_lines_to_a_graph() -> None:
     assert "<Graph chat: 2 services, 2 GPUs, ready>" in said
 
 
-def test_a_platform_engineer_from_the_chart_to_a_graph(tmp_path: Path) -> None:
+def test_a_platform_engineer_from_the_chart_to_a_graph(offline: Helm, tmp_path: Path) -> None:
     install, create = blocks(section("README.md", "On a cluster"), "sh")
     use = 'eval "$(dynamoctl dev env cluster)"\n'
-    program = helm(tmp_path).program
-    user = {"HF_TOKEN": "a token", "HOME": str(tmp_path), "PATH": f"{program.parent}:{PATH}"}
+    path = f"{offline.program.parent}:{PATH}"
+    user = {"HF_TOKEN": "a token", "HOME": str(tmp_path), "PATH": path}
     with timed("platform engineer"):
         shell("dynamoctl dev up cluster --no-operator")
         shell(f"{use}{install.rstrip()} {BESIDE}", **user)

@@ -29,6 +29,7 @@ KINDS = ("dgd", "dcd", "dgdr", "dgdsa")
 DIRECTIONS = ("v1alpha1-to-v1beta1", "v1beta1-to-v1alpha1")
 
 _PAYLOADS = tuple(f"nvidia.com/{kind}-{part}" for kind in KINDS for part in ("spec", "status"))
+_TYPED = tuple(f"nvidia.com/{kind}-typed" for kind in KINDS)
 _ZEROS = {"divisor": ("0", 0), "metricsStalenessThreshold": ("0s",), "size": ("0",)}
 """Values that the Go types write for an absent field."""
 _VALUE_TYPED = frozenset(
@@ -132,7 +133,16 @@ def _normal_object(body: Object) -> Object:
     if body["apiVersion"] == "nvidia.com/v1alpha1":
         value_typed |= {"autoApply"}
     normal: Object = _normal(body, value_typed)
-    return normal
+    return _without_typed(normal)
+
+
+# Row V19 of the deviations. Each answer of the Go operator has empty values that it was not sent.
+def _without_typed(body: Object) -> Object:
+    metadata = body.get("metadata", {})
+    annotations = {key: text for key, text in metadata.get("annotations", {}).items() if key not in _TYPED}
+    rest = {name: value for name, value in metadata.items() if name != "annotations"}
+    metadata = {**rest, **({"annotations": annotations} if annotations else {})}
+    return {**{name: value for name, value in body.items() if name != "metadata"}, "metadata": metadata}
 
 
 def _normal(value: Any, value_typed: frozenset[str]) -> Any:

@@ -1,6 +1,6 @@
 """The versions in which people write an object: `v1alpha1`, with which we compute, and `v1beta1`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -23,6 +23,8 @@ VERSIONS: Final[tuple[Version, ...]] = get_args(Version)
 LATER: Final = f"{GROUP}/v1beta1"
 _PRESERVING: Final = tuple(f"{GROUP}/{kind}-spec" for kind in ("dgd", "dcd", "dgdr", "dgdsa"))
 """The annotations in which a conversion keeps what the other version has no field for."""
+_TYPED: Final = tuple(f"{GROUP}/{kind}-typed" for kind in ("dgd", "dcd", "dgdr"))
+"""Those in which it keeps empty values, which no file needs."""
 
 
 def has_versions(document: Object) -> bool:
@@ -52,6 +54,7 @@ def in_version(document: Object, version: Version) -> Object:
     if is_later_wanted:
         document = _without_bare_claims(document)
     converted = convert(document, LATER) if is_later_wanted else seen(document)
+    converted = _without(_TYPED, converted, document)
     if "status" not in document:
         converted.pop("status", None)
     converted = _in_order(converted, document)
@@ -166,8 +169,12 @@ def _annotations(document: Object) -> Object:
 
 def _without_notes(converted: Object, source: Object) -> Object:
     """Without the annotations that the conversion has added; the same object if there are none."""
+    return _without(_PRESERVING, converted, source)
+
+
+def _without(names: Sequence[str], converted: Object, source: Object) -> Object:
     present = _annotations(converted)
-    left = {k: v for k, v in present.items() if k not in _PRESERVING or k in _annotations(source)}
+    left = {k: v for k, v in present.items() if k not in names or k in _annotations(source)}
     if left == present:
         return converted
     metadata = {name: value for name, value in converted["metadata"].items() if name != "annotations"}

@@ -49,6 +49,27 @@ def test_a_worker_with_a_role_has_the_role_as_its_type() -> None:
     assert {"componentType": "frontend"} == service(type="frontend")
 
 
+def test_what_was_typed_comes_back_where_live_fields_do_not_say_otherwise() -> None:
+    main = {"name": "main", "args": [], "resources": {"limits": {"nvidia.com/gpu": 2, "memory": 8}}}
+    written = {"components": [{"name": "W", "podTemplate": {"spec": {"containers": [main]}}}], "env": []}
+    converted = convert(new(written), OLD)
+    assert written == convert(converted, NEW)["spec"]
+    converted["spec"]["services"]["W"]["resources"]["limits"]["gpu"] = "4"
+    converted["spec"]["envs"] = [{"name": "A"}]
+    back = convert(converted, NEW)
+    assert "nvidia.com/dgd-typed" not in back["metadata"].get("annotations", {})
+    (container,) = back["spec"]["components"][0]["podTemplate"]["spec"]["containers"]
+    assert {**main, "resources": {"limits": {"nvidia.com/gpu": "4", "memory": 8}}} == container
+    assert [{"name": "A"}] == back["spec"]["env"]
+
+
+@pytest.mark.parametrize(("count", "is_noted"), [(10, True), (2000, False)])
+def test_a_note_of_what_was_typed_is_short(count: int, *, is_noted: bool) -> None:
+    mounts = [{"name": f"a{number}", "mountPoint": ""} for number in range(count)]
+    metadata = convert(old({"services": {"W": {"volumeMounts": mounts}}}), NEW)["metadata"]
+    assert is_noted == ("nvidia.com/dgd-typed" in metadata.get("annotations", {}))
+
+
 def test_a_mount_without_a_path_has_the_key_of_its_list() -> None:
     """Server-side apply refuses an entry without it."""
     cache = {"name": "cc", "useAsCompilationCache": True}

@@ -6,6 +6,7 @@ from typing import Final
 
 from dynamo_operator.versions import adapter, component_deployment, graph, request, v1alpha1, v1beta1
 from dynamo_operator.versions.shapes import ConversionError, Shape, invalid
+from dynamo_operator.versions.typed import with_typed
 from kube_runtime.types.meta import Fields, Object
 
 __all__ = ["ConversionError", "convert"]
@@ -54,7 +55,8 @@ def convert(document: object, to: str) -> Object:
     if way is None:
         raise invalid(kind, f"one of {', '.join(ways)}").within("kind")
     try:
-        converted = way.convert(way.shape.read(document))
+        read = way.shape.read(document)
+        converted = with_typed(document, read, way.convert(read))
     except RecursionError:
         raise ConversionError("the object is nested too deeply") from None
     return {"apiVersion": to, "kind": kind, **converted}

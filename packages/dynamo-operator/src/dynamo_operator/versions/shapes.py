@@ -14,7 +14,7 @@ from kube_runtime.types.meta import cut
 
 _SHOWN = 60
 """Characters of a refused value in a message."""
-_NO_QUANTITY = 10**64
+NO_QUANTITY = 10**64
 """Numbers from here on are none."""
 
 
@@ -148,7 +148,7 @@ class Quantity:
     def read(self, value: object) -> str | int | float:
         if isinstance(value, str) and is_quantity(value):
             return value
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _NO_QUANTITY:
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < NO_QUANTITY:
             return value
         raise invalid(value, 'a quantity, for example "8Gi"')
 

@@ -1,0 +1,123 @@
+"""Values that the types of Go do not hold as they were typed: empty ones, and resources that are numbers.
+
+A tool that compares an object with its manifest would see a field less, or a text in place of a number. So
+the annotation `nvidia.com/<kind>-typed` has them, in a list each, below the steps to their places in the
+version that the object was converted from. The Go operator leaves it as it is.
+"""
+
+import json
+import re
+from typing import Any, Final
+
+import msgspec
+
+from dynamo_operator.versions.parts import present, some, without
+from dynamo_operator.versions.quantities import text_of
+from dynamo_operator.versions.shapes import NO_QUANTITY
+from kube_runtime.types.meta import Fields, Object
+
+SHORT_NAMES: Final = {
+    "DynamoGraphDeployment": "dgd",
+    "DynamoComponentDeployment": "dcd",
+    "DynamoGraphDeploymentRequest": "dgdr",
+}
+_PARENTS: Final = (dict, list)
+_MAIN: Final = "main"
+_AMOUNTS: Final = ((_MAIN, "resources", "limits"), (_MAIN, "resources", "requests"))
+_WRITTEN: Final = ("mountPath",)
+"""Fields that conversion itself writes without a value: they are the keys of a list."""
+_INDEX: Final = re.compile("[0-9]{1,8}")
+_LONGEST: Final = 16 * 1024
+"""Characters of the annotation. What is more gets lost: all annotations of an object have 256 KiB."""
+
+
+def with_typed(document: Fields, read: Fields, converted: Object) -> Object:
+    """The converted object with what was typed in its version, and a note of what was typed in the other.
+
+    `read` is the document as its types hold it.
+    """
+    short = SHORT_NAMES.get(str(document.get("kind")))
+    if short is None:
+        return converted
+    key = f"nvidia.com/{short}-typed"
+    metadata: Object = converted["metadata"]
+    annotations: Object = metadata.get("annotations", {})
+    lost = _lost(some(document, ["spec"]), read, has_places=short != "dgdr")
+    noted = annotations.get(key)
+    if noted is None and not lost:
+        return converted
+    restored = some(converted, ["spec"])
+    if noted is not None:
+        restored = some(_restored(restored, _tree(noted)), ["spec"])
+    text = json.dumps(lost, ensure_ascii=False, separators=(",", ":")) if lost else ""
+    note = {key: text} if text and len(text) <= _LONGEST else {}
+    annotations = {**without(annotations, key), **note}
+    metadata = {**without(metadata, "annotations"), **present(annotations=annotations)}
+    return {**converted, "metadata": metadata, **restored}
+
+
+def _lost(typed: Any, read: Any, *, has_places: bool, at: tuple[str, ...] = ()) -> Object:
+    """What is typed in a value and not in what was read of it, each in a list below its steps.
+
+    `has_places`: an empty object that was read has a place in the other version. `at` are the steps from the
+    container `main`, whose resources are texts there.
+    """
+    found: Object = {}
+    if isinstance(typed, list):
+        for index, child in enumerate(typed):
+            if isinstance(child, _PARENTS):
+                inner = (_MAIN,) if isinstance(child, dict) and child.get("name") == _MAIN else ()
+                if lost := _lost(child, read[index], has_places=has_places, at=inner):
+                    found[str(index)] = lost
+    elif isinstance(typed, dict):
+        for step, child in typed.items():
+            if step not in read or (not has_places and child != "" and _is_empty(child)):
+                if _is_empty(child) and step not in _WRITTEN:
+                    found[step] = [child]
+            elif isinstance(child, _PARENTS):
+                if child is not read[step] or not has_places or at:
+                    inner = (*at, step) if at else ()
+                    if lost := _lost(child, read[step], has_places=has_places, at=inner):
+                        found[step] = lost
+            elif at in _AMOUNTS and _is_number(child):
+                found[step] = [child]
+    return found
+
+
+def _restored(live: Any, typed: Fields) -> Any:
+    """The value with what was typed in it: what is empty and absent now, or the same number."""
+    result: Any = [*live] if isinstance(live, list) else {**live} if isinstance(live, dict) else live
+    for step, inner in typed.items():
+        place: Any = int(step) if isinstance(live, list) and _INDEX.fullmatch(step) else step
+        is_there = place < len(live) if isinstance(place, int) else isinstance(live, dict) and place in live
+        if isinstance(inner, dict):
+            if is_there:
+                result[place] = _restored(live[place], inner)
+        elif isinstance(inner, list) and len(inner) == 1 and isinstance(live, dict):
+            (value,) = inner
+            if not _is_empty(value):
+                if _is_number(value) and live.get(place) == text_of(value):
+                    result[place] = value
+            elif not is_there:
+                result[place] = value
+            elif isinstance(value, dict) and isinstance(live[place], dict):
+                result[place] = {**value, **live[place]}
+    return result
+
+
+def _tree(note: object) -> Object:
+    try:
+        tree = msgspec.json.decode(note) if isinstance(note, str) else None
+    except (ValueError, RecursionError):
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+def _is_empty(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_empty, value.values()))
+    return value in ("", [])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < NO_QUANTITY

@@ -26,10 +26,9 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import decide_valid
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.apply.applier import controller_reference
 from kube_runtime.client.client import Client
 from kube_runtime.types.kinds import Deployment, Role, RoleBinding, Service, ServiceAccount
-from kube_runtime.types.meta import Key, Object, Resource
+from kube_runtime.types.meta import Key, Object, Resource, controller_reference
 
 AGENT = "bench-floor"
 GRAPHS_AT_ONCE = 8
@@ -98,7 +97,7 @@ async def create(to: Client, name: str, statuses: Statuses | None) -> None:
 
 
 async def _create_all(to: Client, owner: Resource, objects: Iterable[Object]) -> list[Resource]:
-    reference = controller_reference(owner)
+    reference = controller_reference(owner, owner.KIND)
     bodies = (
         {**desired, "metadata": {**desired["metadata"], "ownerReferences": [reference]}}
         for desired in objects

@@ -14,9 +14,8 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import decide_valid
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from kube_runtime.apply.applier import controller_reference
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.types.meta import Object, R, Resource
+from kube_runtime.types.meta import Object, R, Resource, controller_reference
 
 NAMESPACE = "default"
 
@@ -109,7 +108,7 @@ def _managed_fields() -> list[Object]:
 
 
 def _stored(type_: type[R], body: Object, owner: Resource | None) -> R:
-    references = [controller_reference(owner)] if owner else []
+    references = [controller_reference(owner, owner.KIND)] if owner else []
     metadata: dict[str, Any] = {
         **body["metadata"],
         "namespace": NAMESPACE,

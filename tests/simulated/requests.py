@@ -22,7 +22,7 @@ from dynamo_operator.requests.read import GpuDiscoveryRbac, RequestReader
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.report import Reporter
 from dynamo_operator.versions.conversion import convert
-from kube_runtime.apply.applier import Applier, controller_reference
+from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import Cache
@@ -31,7 +31,7 @@ from kube_runtime.client.client import Client, Transport
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import Job, Node, PersistentVolumeClaim, Pod
-from kube_runtime.types.meta import Key, Kind, Object, R
+from kube_runtime.types.meta import Key, Kind, Object, R, controller_reference
 from kube_runtime.wire import path_of
 from simulated.caches import a_cache
 from simulated.server import Server
@@ -205,7 +205,7 @@ class WrittenLater(RequestWorld):
         ended: Object = {"name": COPIER, "state": {"terminated": {"exitCode": 0, "message": text}}}
         spec = self.stored(Job.KIND, namespace, name)["spec"]["template"]["spec"]
         fields: Object = {"spec": spec, "status": {"containerStatuses": [ended]}}
-        fields |= {"labels": {"job-name": name}, "ownerReferences": [controller_reference(job)]}
+        fields |= {"labels": {"job-name": name}, "ownerReferences": [controller_reference(job, Job.KIND)]}
         self.add(Pod.KIND, namespace, "p", **fields)
 
     async def profiler_writes(self, **files: str) -> None:
@@ -213,7 +213,8 @@ class WrittenLater(RequestWorld):
         key = Key(REQUEST.namespace, names.profiling_output(REQUEST.name))
         data = {name.replace("__", "."): text for name, text in files.items()}
         if self.stored(Output.KIND, *key) is None:
-            owners = [controller_reference(await self.request())]
+            request = await self.request()
+            owners = [controller_reference(request, request.KIND)]
             marks = {labels.REQUEST: REQUEST.name}
             self.add(Output.KIND, *key, labels=marks, ownerReferences=owners, data=data)
         self.server.storage.merge(path_of(Output.KIND), key, {"data": data})

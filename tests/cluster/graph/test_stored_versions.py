@@ -6,16 +6,14 @@ fails. The operator needs none.
 
 from collections.abc import Callable, Iterator
 
-import msgspec
 import pytest
 
 from cluster.conditions import is_ready
-from cluster.conftest import ControlPlane, definitions
+from cluster.conftest import ControlPlane
 from cluster.operator_process import OperatorProcess
+from cluster.served import serving
 from cluster.world import World
 from devcluster.components import KubectlError
-from dynamo_operator.crds import custom_resource_definitions
-from kube_runtime.crd import ConversionWebhook
 from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Kind
 
@@ -46,19 +44,9 @@ spec:
 
 
 @pytest.fixture(scope="module")
-def operated(kinds: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    folder = tmp_path_factory.mktemp("versions")
-    file = folder / "versions.json"
-    both = custom_resource_definitions(ConversionWebhook("default", "no-operator"))
-    file.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": [*both]}))
-    kinds.install_crds(files=[file])
-    kinds.kubectl_knows(is_later_served=True)
-    yield kinds
-    status = '{"status": {"storedVersions": ["v1alpha1"]}}'  # no object is left
-    for crd in (crd["metadata"]["name"] for crd in both if len(crd["spec"]["versions"]) > 1):
-        kinds.kubectl("patch", "crd", crd, "--subresource=status", "--type=merge", f"--patch={status}")
-    kinds.install_crds(files=[definitions(folder)])
-    kinds.kubectl_knows(is_later_served=False)
+def operated(kinds: ControlPlane) -> Iterator[ControlPlane]:
+    with serving(kinds, "v1beta1", "v1alpha1"):
+        yield kinds
 
 
 @pytest.mark.usefixtures("operator")
@@ -89,4 +77,6 @@ def test_a_graph_runs_scales_and_goes_without_a_conversion_webhook(
     assert {"Frontend", "Decode"} == set(status["components"])
     kubectl("delete", "dgd/chat")
     world.gone(GRAPH, "chat")
+    world.gone(ADAPTER, "chat-decode")
+    world.gone(Deployment.KIND, "chat-decode")
     assert "conversion webhook" not in operator.log.read_text(encoding="utf-8")

@@ -13,14 +13,13 @@ import msgspec
 import pytest
 import yaml
 
-from kube_runtime.apply.applier import controller_reference
 from kube_runtime.client.client import ABSENT, Client
 from kube_runtime.client.connect import connect
 from kube_runtime.crd import Field
 from kube_runtime.errors import Conflict, Forbidden, Invalid, NotFound, Unauthorized, Unreachable
 from kube_runtime.schema import custom_resource_definition
 from kube_runtime.types.kinds import CustomResourceDefinition, SelfSubjectReview, question
-from kube_runtime.types.meta import Key, Kind, Object, Resource
+from kube_runtime.types.meta import Key, Kind, Object, Resource, controller_reference
 from kube_runtime.wire import decode
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def a_thing(namespace: str) -> Object:
 async def owned(client: Client, owner: str, body: Object) -> Object:
     """The object with a new owner of that name; an owner that does not exist would be collected."""
     created = await client.create(ConfigMap, a_config_map(body["metadata"]["namespace"], owner))
-    reference = controller_reference(created)
+    reference = controller_reference(created, created.KIND)
     return {**body, "metadata": {**body["metadata"], "ownerReferences": [reference]}}
 
 

@@ -3,16 +3,14 @@
 import json
 from collections.abc import Callable, Iterator
 
-import msgspec
 import pytest
 
-from cluster.conftest import ControlPlane, definitions
+from cluster.conftest import ControlPlane
 from cluster.guides import written
 from cluster.operator_process import OperatorProcess
 from cluster.profiler.kubelet import BY_HAND, Kubelet
+from cluster.served import serving
 from cluster.world import World
-from dynamo_operator.crds import custom_resource_definitions
-from kube_runtime.crd import ConversionWebhook
 from kube_runtime.types.meta import Kind, Object
 
 pytestmark = pytest.mark.cluster
@@ -25,19 +23,9 @@ BESIDE: Object = {"features": {"mocker": {"enabled": True}}, "overrides": {"prof
 
 
 @pytest.fixture(scope="module")
-def operated(operated: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    folder = tmp_path_factory.mktemp("versions")
-    file = folder / "versions.json"
-    both = custom_resource_definitions(ConversionWebhook("default", "no-operator"))
-    file.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": [*both]}))
-    operated.install_crds(files=[file])
-    operated.kubectl_knows(is_later_served=True)
-    yield operated
-    status = '{"status": {"storedVersions": ["v1alpha1"]}}'  # no object is left
-    for crd in (crd["metadata"]["name"] for crd in both if len(crd["spec"]["versions"]) > 1):
-        operated.kubectl("patch", "crd", crd, "--subresource=status", "--type=merge", f"--patch={status}")
-    operated.install_crds(files=[definitions(folder)])
-    operated.kubectl_knows(is_later_served=False)
+def operated(operated: ControlPlane) -> Iterator[ControlPlane]:
+    with serving(operated, "v1beta1", "v1alpha1"):
+        yield operated
 
 
 @pytest.mark.usefixtures("operator")

@@ -21,7 +21,7 @@ from cluster.graph.graphs import graph
 from cluster.installed import installed
 from cluster.takeover import newer
 from cluster.takeover.earlier import GoOperator
-from cluster.world import COMPONENT, GRAPH, PODS, SERVICE, Refused, World
+from cluster.world import CHILDREN, COMPONENT, GRAPH, PODS, SERVICE, Refused, World
 from conformance.modes import COMMON
 from conformance.recordings import Case
 from devcluster.layout import free_ports
@@ -30,7 +30,12 @@ from dynamo_operator.admission.definitions import CONVERTED
 from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.shared.cluster import GROVE, LeaderWorkerSet, PodCliqueSet, PodGroup
 from kube_runtime.crd import ConversionWebhook
-from kube_runtime.types.kinds import CustomResourceDefinition, Deployment
+from kube_runtime.types.kinds import (
+    ControllerRevision,
+    CustomResourceDefinition,
+    Deployment,
+    PersistentVolumeClaim,
+)
 from kube_runtime.types.meta import Kind, Object
 
 __all__ = ["account", "asker", "install"]
@@ -60,7 +65,7 @@ class Cluster:
         """Serve these versions, and store the first."""
         hook = ConversionWebhook(url=f"https://127.0.0.1:{self.address.port}/convert")
         (stored, *others) = versions
-        self._apply(custom_resource_definitions(*((hook, stored) if others else ())))
+        self._apply(custom_resource_definitions(hook if others else None, stored))
         self.control_plane.kubectl_knows(is_later_served="v1beta1" in versions)
 
     def stores_only(self, version: str, world: World) -> None:
@@ -87,6 +92,7 @@ def served(kinds: ControlPlane, world: World) -> Iterator[Cluster]:
         yield cluster
         for kind in _readable(world):
             world.until(lambda kind=kind: _is_gone(world, kind))  # type: ignore[misc]
+        cluster.serves("v1alpha1", "v1beta1")
         for name in NAMES:
             status = json.dumps({"status": {"storedVersions": ["v1alpha1"]}})
             kinds.kubectl("patch", "crd", name, "--subresource=status", "--type=merge", f"--patch={status}")
@@ -305,3 +311,54 @@ def test_ours_to_both_versions_and_back(served: Cluster, world: World, install: 
             world.until(lambda: is_ready(world.read(GRAPH, "g")))
             assert before == State.of(world, GRAPH, "g")
         assert [] == client.refused
+
+
+ADAPTER = Kind("nvidia.com", "v1beta1", "DynamoGraphDeploymentScalingAdapter")
+OWNED = (
+    *(kind for kind in CHILDREN if kind != COMPONENT),
+    *(newer.COMPONENT, ADAPTER, ControllerRevision.KIND, PersistentVolumeClaim.KIND),
+)
+
+
+def owners(world: World) -> dict[tuple[str, str], set[str]]:
+    """The versions of our kinds that objects name as their owners; claims that are being deleted are gone."""
+    bodies: list[Object] = [{**body, "kind": kind.name} for kind in OWNED for body in world.list(kind)]
+    return {
+        (body["kind"], body["metadata"]["name"]): named
+        for body in bodies
+        if "deletionTimestamp" not in body["metadata"]
+        and (named := {it["apiVersion"] for it in body["metadata"].get("ownerReferences", ())} & OURS)
+    }
+
+
+OURS = {"nvidia.com/v1alpha1", "nvidia.com/v1beta1"}
+CLAIM = {"name": "models", "create": True, "size": "1Gi", "storageClass": "none"}
+
+
+def test_ours_to_v1beta1_alone_where_a_graph_goes_with_its_children(
+    served: Cluster, world: World, install: Install
+) -> None:
+    with install(*FLAGS, url_port=served.address.port) as operator:
+        served.address.backends = [operator.port]
+        body = graph("g")
+        body["spec"]["pvcs"] = [{**CLAIM, "volumeAccessMode": "ReadWriteMany"}]
+        body["spec"]["services"]["Decode"]["scalingAdapter"] = {"enabled": True}
+        world.create(GRAPH, body)
+        world.until(lambda: is_ready(world.read(GRAPH, "g")))
+        served.serves("v1alpha1", "v1beta1")
+        world.until(lambda: converts(world))
+        before, named = State.of(world, newer.GRAPH, "g"), owners(world)
+        assert {("nvidia.com/v1alpha1",)} == {tuple(versions) for versions in named.values()}
+        assert {"PersistentVolumeClaim", "DynamoGraphDeploymentScalingAdapter"} < {kind for kind, _ in named}
+        served.serves("v1beta1", "v1alpha1")
+        served.stores_only("v1beta1", world)
+        later = {key: {"nvidia.com/v1beta1"} for key in named}
+        world.until(lambda: owners(world) == later, what=lambda: str(owners(world)))
+        served.serves("v1beta1")
+        # The garbage collector keeps the version in which it saw a custom resource first, until it starts
+        # again: https://github.com/kubernetes/kubernetes/issues/102641
+        served.control_plane.install_crds()
+        world.patch(newer.GRAPH, "g", {"metadata": {"annotations": {"nvidia.com/suspend": "false"}}})
+        assert before == State.of(world, newer.GRAPH, "g")
+        world.delete(newer.GRAPH, "g")
+        world.until(lambda: not owners(world), what=lambda: str(owners(world)))

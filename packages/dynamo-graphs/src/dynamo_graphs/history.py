@@ -7,6 +7,7 @@ undo`, replicas and `spec.restart` stay: scaling adapters, autoscalers and `dyna
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -15,11 +16,12 @@ from dynamo_graphs.edits import Edited, Unwritable, obstacles
 from dynamo_graphs.ownership import Planned, merge_patch
 from dynamo_graphs.reader import Reading, Target, retry_on_conflict
 from dynamo_operator import labels
+from dynamo_operator.component.api import VERSION
 from dynamo_operator.features.history import CHANGE_CAUSE, SIZE_OF_SERVICE, SIZES, without_sizes
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.client.client import MERGE_PATCH
 from kube_runtime.types.kinds import ControllerRevision
-from kube_runtime.types.meta import Key, Object
+from kube_runtime.types.meta import Key, Kind, Object
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,40 @@ async def _undo(at: Target[DynamoGraphDeployment], number: int | None, *, is_dry
     if not patch:
         return Undone(f"{graph.key} already has the spec of revision {chosen.number}", ())
     version = {"uid": graph.metadata.uid, "resourceVersion": graph.metadata.resource_version}
-    body: Object = {"metadata": version, "spec": patch}
-    live = await at.raw(graph.KIND.version) if is_dry else None
-    after = await at.reading.patched(graph.KIND, graph.key, body, MERGE_PATCH, is_dry=is_dry)
+    kind = at.reading.client.stored(graph.KIND)
+    live = await at.raw(kind.version)
+    body = in_version(at.reading, kind, live, patch)
+    body["metadata"] = {**body.get("metadata", {}), **version}
+    after = await at.reading.patched(kind, graph.key, body, MERGE_PATCH, is_dry=is_dry)
     change = (await changes_of(at.reading, [Planned(live, after)]))[0] if is_dry else None
     text = f"Rolling back {graph.key} to revision {chosen.number}"
     return Undone(text, tuple(obstacles(graph)), change)
+
+
+def in_version(reading: Reading, kind: Kind, live: Object, patch: Object) -> Object:
+    """The patch of a spec in v1alpha1 as a merge patch of the live graph, which is in the version of `kind`.
+
+    Raises: DecodeError if the graph cannot be converted.
+    """
+    if kind == DynamoGraphDeployment.KIND:
+        return {"spec": patch}
+    before = reading.shown(DynamoGraphDeployment.KIND, live, VERSION)
+    after = {**before, "spec": patched(before["spec"], patch)}
+    # What conversion alone would change in the live graph is not part of the patch.
+    left, right = (reading.shown(DynamoGraphDeployment.KIND, body, kind.version) for body in (before, after))
+    whole = merge_patch(left, right)
+    notes = whole.get("metadata", {}).get("annotations", {})
+    return {"spec": whole.get("spec", {}), "metadata": {"annotations": notes}}
+
+
+def patched(value: object, patch: object) -> Any:
+    """A JSON value after a merge patch (RFC 7386)."""
+    if not isinstance(patch, dict):
+        return patch
+    fields = value if isinstance(value, dict) else {}
+    kept = {name: inner for name, inner in fields.items() if name not in patch}
+    new = {name: patched(fields.get(name), inner) for name, inner in patch.items() if inner is not None}
+    return {**kept, **new}
 
 
 def numbered(graph: Key, revisions: Sequence[Revision], number: int) -> Revision:

@@ -156,7 +156,7 @@ class Reading:
     ) -> list[Object]:
         """The same in that version, by default v1beta1 if it is served."""
         bodies: list[Object] = []
-        head = {"apiVersion": self._stored(kind).api_version, "kind": kind.name}
+        head = {"apiVersion": self.client.stored(kind).api_version, "kind": kind.name}
         async for page in self.client.raw_pages(kind, namespace, labels, fields):
             for item in page.items or []:
                 try:
@@ -169,7 +169,7 @@ class Reading:
 
     async def document(self, kind: Kind, key: Key, version: str = "") -> Object | None:
         """The whole object in that version, by default v1beta1 if it is served; None if it does not exist."""
-        body = await self.raw(self._stored(kind), key)
+        body = await self.raw(self.client.stored(kind), key)
         return body and self.shown(kind, body, version)
 
     def serves(self, kind: Kind, version: str) -> bool:
@@ -195,10 +195,6 @@ class Reading:
             return convert(body, wanted)
         except ConversionError as error:
             raise DecodeError(kind, key_of(body), str(error)) from error
-
-    def _stored(self, kind: Kind) -> Kind:
-        translation = self.client.translations.get(kind)
-        return translation.stored if translation else kind
 
     async def tried(self, kind: Kind, body: Object) -> str:
         """Dry-run the creation of an object; the error of the API server, "" if it accepts it."""

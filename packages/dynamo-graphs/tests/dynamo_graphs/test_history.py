@@ -1,12 +1,17 @@
 """The way back to a former spec: pure parts of `history` and `undo`."""
 
+import copy
 from typing import Any
 
 import pytest
 
-from dynamo_graphs.history import revisions_of, undone
+from dynamo_graphs.history import in_version, revisions_of, undone
 from dynamo_graphs.ownership import merge_patch
-from kube_runtime.types.meta import Object
+from dynamo_graphs.reader import Reading
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.seen import seen
+from kube_runtime.types.meta import Kind, Object
+from simulated.server import Server
 from simulated.storage import merged
 
 OWNER = {"uid": "uid", "controller": True}
@@ -49,6 +54,55 @@ def test_an_undo_keeps_the_numbers_and_the_restart() -> None:
         "backendFramework": "vllm",
         "services": {"A": {"replicas": 5}, "B": {}, "Gone": {"replicas": 4}},
     } == undone(live, old)
+
+
+CHAT: Object = {
+    "apiVersion": "nvidia.com/v1beta1",
+    "kind": "DynamoGraphDeployment",
+    "metadata": {"name": "chat", "annotations": {"a": "b"}},
+    "spec": {
+        "components": [
+            {
+                "name": "Decode",
+                "type": "decode",
+                "replicas": 2,
+                "podTemplate": {
+                    "spec": {
+                        "volumes": [{"name": "tmp", "emptyDir": {}}],
+                        "containers": [
+                            {
+                                "name": "main",
+                                "image": "new",
+                                "volumeMounts": [{"name": "tmp", "mountPath": "/data", "readOnly": True}],
+                            }
+                        ],
+                    }
+                },
+            },
+            {"name": "Added", "type": "worker"},
+        ]
+    },
+    "status": {"components": {"Decode": {"componentKind": "Deployment", "replicas": 2}}},
+}
+
+
+def test_an_undo_of_a_graph_in_v1beta1_changes_what_the_revision_says_and_nothing_else() -> None:
+    kind = DynamoGraphDeployment.KIND
+    later = Kind(kind.group, "v1beta1", kind.name)
+    variables = [{"name": "A", "value": "1"}]
+    decode = {"envs": variables, "extraPodSpec": {"mainContainer": {"image": "old"}}}
+    patch = in_version(Reading(Server()), later, CHAT, {"services": {"Decode": decode, "Added": None}})
+    after = merged(CHAT, patch)
+    expected = copy.deepcopy(CHAT)
+    del expected["spec"]["components"][1]
+    expected["spec"]["components"][0]["podTemplate"]["spec"]["containers"][0] |= {
+        "image": "old",
+        "env": variables,
+    }
+    assert expected["spec"] == after["spec"]
+    # An annotation may keep what conversion would lose; the pods are the same.
+    assert seen(expected)["spec"] == seen(after)["spec"]
+    assert {"spec": {"a": 1}} == in_version(Reading(Server()), kind, CHAT, {"a": 1})
 
 
 def revision(number: int, *owners: Any) -> Object:

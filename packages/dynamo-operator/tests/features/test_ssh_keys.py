@@ -129,10 +129,11 @@ def test_keys_are_created_once_and_only_if_a_graph_needs_them() -> None:
     key, user = Key("prod", "keys"), graph()
     users = ssh_key_users("prod", cache(user, graph("vllm", name="other")))
     assert (user,) == users
-    created = decide(key, None, users)
+    created = decide(key, None, users, user.KIND)
     assert created is not None
     assert [user.metadata.uid] == [owner["uid"] for owner in created["metadata"]["ownerReferences"]]
-    assert decide(key, copy(labels=OURS), users) is decide(key, None, ()) is None
+    assert decide(key, copy(labels=OURS), users, user.KIND) is None
+    assert decide(key, None, (), user.KIND) is None
 
 
 async def test_a_refused_secret_is_remembered_for_the_graphs_that_wait_for_it() -> None:

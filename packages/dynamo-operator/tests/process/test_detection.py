@@ -1,7 +1,7 @@
 """The stored version is the one of the lists at the start, and then the one of each CRD that changes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -35,8 +35,7 @@ def definition(stored: str) -> Object:
 
 
 def path(client: Client, kind: Kind = GRAPH) -> str:
-    translation = client.translations.get(kind)
-    return (translation.stored if translation else kind).version
+    return client.stored(kind).version
 
 
 def listed(storage_hash: str = "") -> Object:
@@ -88,10 +87,10 @@ async def test_an_api_server_without_the_later_version_has_no_kinds_in_it() -> N
 
 
 @asynccontextmanager
-async def following(server: Server) -> AsyncIterator[Client]:
+async def following(server: Server, on_adopted: Callable[[], None]) -> AsyncIterator[Client]:
     client, informer = Client(server), CrdInformer()
     cache = Cache([informer.store])
-    watch = StoredVersions(client, cache)
+    watch = StoredVersions(client, cache, on_adopted)
     tasks = [asyncio.ensure_future(informer.run(client))]
     await informer.synced.wait()
     tasks.append(asyncio.ensure_future(watch.run()))
@@ -108,7 +107,8 @@ async def following(server: Server) -> AsyncIterator[Client]:
 async def test_a_crd_that_stores_another_version_is_followed_there_and_back() -> None:
     server = Server()
     server.storage.create(DEFINITIONS, definition("v1alpha1"))
-    async with following(server) as client:
+    adopted = list[str]()
+    async with following(server, lambda: adopted.append(path(client))) as client:
         assert "v1alpha1" == path(client)
         before = len(server.requests)
         for version in ("v1beta1", "v1alpha1", "v1beta1"):
@@ -116,13 +116,14 @@ async def test_a_crd_that_stores_another_version_is_followed_there_and_back() ->
             await asyncio.sleep(1)
             assert version == path(client)
         assert 3 == len(server.requests) - before
+        assert ["v1beta1", "v1alpha1", "v1beta1"] == adopted
 
 
 @on_simulated_clock
 async def test_an_outage_delays_the_new_version_and_nothing_else() -> None:
     server = Server()
     server.storage.create(DEFINITIONS, definition("v1alpha1"))
-    async with following(server) as client:
+    async with following(server, lambda: None) as client:
         server.faults = [Fault(500, times=5, method="GET", is_watch=False)]
         server.storage.merge(DEFINITIONS, Key("", str(GRAPH)), definition("v1beta1"))
         await asyncio.sleep(60)
@@ -133,7 +134,7 @@ async def test_an_outage_delays_the_new_version_and_nothing_else() -> None:
 async def test_a_crd_that_goes_keeps_the_version_until_it_is_back() -> None:
     server = Server()
     server.storage.create(DEFINITIONS, definition("v1alpha1"))
-    async with following(server) as client:
+    async with following(server, lambda: None) as client:
         server.storage.delete(DEFINITIONS, Key("", str(GRAPH)), {})
         await asyncio.sleep(1)
         server.storage.create(DEFINITIONS, definition("v1beta1"))

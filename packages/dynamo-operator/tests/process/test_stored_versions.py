@@ -99,6 +99,13 @@ def test_an_edit_of_what_only_v1alpha1_has_is_read_without_a_new_generation() ->
     assert () == graph.spec.pvcs
 
 
+def test_a_status_of_an_adapter_without_a_component_has_the_number_that_v1beta1_requires() -> None:
+    kind, translation = DynamoGraphDeploymentScalingAdapter.KIND, of(DynamoGraphDeploymentScalingAdapter)
+    for status, expected in (({"desiredReplicas": 2}, 0), ({"desiredReplicas": 2, "replicas": 3}, 3)):
+        written = translation.written(kind.manifest(METADATA, status=status))["status"]
+        assert (2, expected) == (written["desiredReplicas"], written["replicas"])
+
+
 def test_a_component_is_written_in_v1beta1_and_is_read_as_it_was_written() -> None:
     translation = of(DynamoComponentDeployment)
     service = GRAPH["spec"]["services"]["Decode"]

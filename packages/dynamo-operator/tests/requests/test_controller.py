@@ -15,11 +15,10 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import RequestConditionType as Type
 from dynamo_operator.requests.api import RequestReason as Reason
 from dynamo_operator.settings import RenderSettings
-from kube_runtime.apply.applier import controller_reference
 from kube_runtime.apply.suppression import WriteSuppression
 from kube_runtime.cache.watch import Removed
 from kube_runtime.types.kinds import Job, Pod
-from kube_runtime.types.meta import Key, Object, condition
+from kube_runtime.types.meta import Key, Object, condition, controller_reference
 from kube_runtime.wire import path_of
 from simulated.requests import REQUEST, RequestWorld
 
@@ -64,7 +63,7 @@ async def profiled(auto_apply: bool = True, end: str = "Complete") -> World:
     spec |= {"autoApply": auto_apply, "deploymentOverrides": {"namespace": ELSEWHERE}}
     status: Object = {"state": "Profiling", "observedGeneration": 1}
     world.add(Request.KIND, *REQUEST, spec=spec, status=status)
-    owners = {"ownerReferences": [controller_reference(await world.request())]}
+    owners = {"ownerReferences": [controller_reference(await world.request(), Request.KIND)]}
     status = {"conditions": [{"type": end, "status": "True"}]}
     pod = {"containers": [{"name": api.COPIER}]}
     world.add(Job.KIND, namespace, job, **owners, spec={"template": {"spec": pod}}, status=status)
@@ -74,7 +73,8 @@ async def profiled(auto_apply: bool = True, end: str = "Complete") -> World:
     world.add(api.Output.KIND, namespace, names.profiling_output("r"), **owners, data=data)
     digest = f"{hashlib.sha256(text.encode()).hexdigest()}  {api.RESULTS_FILE}"
     ended = {"name": api.COPIER, "state": {"terminated": {"exitCode": 0, "message": digest}}}
-    owners = {"ownerReferences": [controller_reference(await world.client.get(Job, Key(namespace, job)))]}
+    owner = await world.client.get(Job, Key(namespace, job))
+    owners = {"ownerReferences": [controller_reference(owner, Job.KIND)]}
     status = {"containerStatuses": [ended]}
     world.add(Pod.KIND, namespace, "p", labels={"job-name": job}, **owners, spec=pod, status=status)
     return world

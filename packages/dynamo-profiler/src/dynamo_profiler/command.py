@@ -17,6 +17,7 @@ from pathlib import Path
 import yaml
 
 from dynamo_graphs.output import write_yaml
+from dynamo_graphs.reader import Reading
 from dynamo_operator import user_agent
 from dynamo_operator.documents import ShallowLoader, documents
 from dynamo_operator.requests.api import FINAL_FILE, MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
@@ -138,6 +139,9 @@ async def _measured(
     try:
         async with await connect(user_agent=user_agent()) as transport:
             client = Client(transport, field_manager="dynamo-profiler")
+            reading = Reading(transport)
+            await reading.learn_versions()
+            client.translations = reading.client.translations
             choice, measured = await measured_choice(space, online, request, client, reporter.report)
     except asyncio.CancelledError:
         raise SystemExit(128 + signal.SIGTERM) from None

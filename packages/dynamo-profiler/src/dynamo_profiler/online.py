@@ -17,7 +17,6 @@ import msgspec
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import component_name, service_name
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamo_operator.requests.render import owner_reference
 from dynamo_operator.shared.conditions import is_ready, summary
 from dynamo_profiler import Refusal
 from dynamo_profiler.choice import Choice
@@ -29,7 +28,7 @@ from kube_runtime.client.client import Client
 from kube_runtime.errors import Conflict, NotFound, OperatorError, ServerFailure, Throttled, Unreachable
 from kube_runtime.times import loop_time
 from kube_runtime.types.kinds import ConfigMap
-from kube_runtime.types.meta import Key, Object, Struct, from_json
+from kube_runtime.types.meta import Key, Object, Struct, from_json, owner_reference
 
 SHARES_OF_LOAD = (0.5, 1.0)
 """Shares of the requested load, in order: a graph that fails at half of it need not get all."""
@@ -65,13 +64,9 @@ class Identity:
         """Read the environment variables of a profiling Job."""
         return cls(*(environ.get(f"DGDR_{field}", "") for field in ("NAME", "NAMESPACE", "UID")))
 
-    def owner(self, namespace: str) -> Object:
-        """The metadata with its owner reference; empty outside of its own namespace."""
-        if not self.uid or namespace != self.namespace:
-            return {}
-        kind = DynamoGraphDeploymentRequest.KIND
-        reference = {"apiVersion": kind.api_version, "kind": kind.name}
-        return {"ownerReferences": [{**reference, "name": self.name, "uid": self.uid}]}
+    def owns(self, namespace: str) -> bool:
+        """Whether the request owns what the profiler creates in a namespace: in its own."""
+        return bool(self.uid) and namespace == self.namespace
 
 
 async def measured_choice(
@@ -134,11 +129,17 @@ class _Bench:
         hashed = graph["spec"], repr((configuration.targets, configuration.requests_per_second))
         digest = hashlib.sha256(msgspec.json.encode([*hashed, repr(online), self.request.uid]))
         name = f"{graph['metadata']['name']}-{digest.hexdigest()[:4]}"
-        owner = self.request.owner(online.namespace)
         labels = {"labels": {**graph["metadata"].get("labels", {}), **_LABEL}}
         place = {"name": name, "namespace": online.namespace}
-        metadata = {**graph["metadata"], **place, **labels, **owner}
+        metadata = {**graph["metadata"], **place, **labels, **self._owned(online.namespace)}
         return {**self._graph(choice, data=_data_of(name)), "metadata": metadata}
+
+    def _owned(self, namespace: str) -> Object:
+        """The metadata with the owner reference to the request, if it owns objects there."""
+        if not self.request.owns(namespace):
+            return {}
+        kind = self.client.stored(DynamoGraphDeploymentRequest.KIND)
+        return {"ownerReferences": [owner_reference(kind, self.request.name, self.request.uid)]}
 
     def _graph(self, choice: Choice, data: str = DATA) -> Object:
         """Its workers and frontend, without a planner, which would scale it. Simulated engines use `data`."""
@@ -170,7 +171,7 @@ class _Bench:
         """Write the measurements, of which there are at most as many as candidates."""
         text = msgspec.json.encode(_File(tuple(measurements.values()))).decode()
         key = self._file
-        metadata = {"name": key.name, "namespace": key.namespace, **self.request.owner(key.namespace)}
+        metadata = {"name": key.name, "namespace": key.namespace, **self._owned(key.namespace)}
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {_FILE: text}}
         await _retried(lambda: self.client.apply(ConfigMap, body, force=False))
 
@@ -203,14 +204,15 @@ class _Bench:
                 raise Refusal(f"graph {key} is not of this request; delete or rename it") from None
         if self.online.is_mocked:
             data = self.space.curves(choice, _data_of(key.name))
-            owners = {"namespace": key.namespace, "ownerReferences": [owner_reference(live)]}
+            owner = owner_reference(self.client.stored(live.KIND), live.metadata.name, live.metadata.uid)
+            owners = {"namespace": key.namespace, "ownerReferences": [owner]}
             body = {**data, "metadata": data["metadata"] | owners}
             await _retried(lambda: self.client.apply(ConfigMap, body, force=False))
         return live
 
     def _is_own(self, graph: DynamoGraphDeployment) -> bool:
         """Whether a profiler created this graph for this request, or without one."""
-        if self.request.owner(graph.metadata.namespace):
+        if self.request.owns(graph.metadata.namespace):
             return self.request.uid in (owner.uid for owner in graph.metadata.owner_references)
         return _LABEL.items() <= graph.metadata.labels.items()
 

@@ -6,6 +6,8 @@ import json
 import pytest
 
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.process.stored_versions import TwoVersions
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_profiler import Refusal
 from dynamo_profiler.online import Identity, measured_choice
 from dynamo_profiler.run import Inputs, Progress, search
@@ -19,6 +21,7 @@ from simulated.clock import on_simulated_clock
 from simulated.server import Server
 
 GRAPHS, CONFIG_MAPS = path_of(DynamoGraphDeployment.KIND), path_of(ConfigMap.KIND)
+REQUESTS = DynamoGraphDeploymentRequest.KIND
 OWNER = Identity("chat", "default", "uid-of-chat")
 
 
@@ -52,6 +55,7 @@ async def measured(flaky: Flaky, said: list[Progress]) -> None:
     online = configuration.online
     assert online is not None
     client = Client(flaky, field_manager="profiler")
+    client.translations[REQUESTS] = TwoVersions(REQUESTS)
     await measured_choice(space, online, OWNER, client, said.append)
 
 
@@ -64,10 +68,8 @@ async def test_a_flaky_api_server_costs_no_measurement_and_leaves_no_graph() -> 
     assert not flaky.server.storage.objects[GRAPHS]
     [stored] = flaky.server.storage.objects[CONFIG_MAPS].values()
     assert 3 == len(json.loads(stored["data"]["measurements.json"])["candidates"])
-    assert [{"name": "chat", "uid": "uid-of-chat"}] == [
-        {key: reference[key] for key in ("name", "uid")}
-        for reference in stored["metadata"]["ownerReferences"]
-    ]
+    owner = {"kind": "DynamoGraphDeploymentRequest", "name": "chat", "uid": "uid-of-chat"}
+    assert [{"apiVersion": "nvidia.com/v1beta1", **owner}] == stored["metadata"]["ownerReferences"]
 
 
 @on_simulated_clock

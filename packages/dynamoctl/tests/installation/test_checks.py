@@ -48,8 +48,8 @@ def definition(kind: Kind, *served: str, stored: tuple[str, ...] = ()) -> dict[s
 BOTH = definition(A, "v1") | definition(B, "v1")
 
 
-def definitions(present: dict[str, Definition], *, is_before: bool = False) -> Finding:
-    return checks.definitions([A, B], present, is_before=is_before)
+def definitions(present: dict[str, Definition], *later: Kind, is_before: bool = False) -> Finding:
+    return checks.definitions([A, B], present, later, is_before=is_before)
 
 
 def project(present: dict[str, Definition], forbidden: dict[Kind, list[str]] | None = None) -> Finding:
@@ -147,6 +147,11 @@ OURS = "reg.example.com:5000/a:1"
             FAIL,
             "not served in v1: as.x.io",
             "dynamoctl install crds",
+        ),
+        (definitions(BOTH | definition(A, "v1beta1"), A), OK, "all 2 are installed", ""),
+        (
+            definitions(BOTH | definition(A, "v1beta1"), B),
+            *(FAIL, "not served in v1: as.x.io", "dynamoctl install crds"),
         ),
         (
             definitions(BOTH | definition(A, "v1", stored=("v1alpha1", "v1"))),

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from kube_runtime.apply.applier import Applier, Controlled, Shared, controller_reference
+from kube_runtime.apply.applier import Applier, Controlled, Shared
 from kube_runtime.apply.writer import ManagedFieldsUpgrade, Writer
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache
 from kube_runtime.errors import Conflict
-from kube_runtime.types.meta import Object
+from kube_runtime.types.meta import Object, controller_reference
 from simulated.gadget import GADGETS, Gadget, Maker, gadget, key
 from simulated.world import World, a_world, settle
 
@@ -64,8 +64,9 @@ async def a_scene() -> AsyncIterator[Scene]:
     watching = asyncio.create_task(shared.run(world.client))
     async with world.synced():
         owner = world.has_maker("owner")
-        other = {**controller_reference(world.has_maker("other")), "controller": False}
-        references = [controller_reference(owner), other]
+        maker = world.has_maker("other")
+        other = {**controller_reference(maker, maker.KIND), "controller": False}
+        references = [controller_reference(owner, owner.KIND), other]
         world.has("model", 1, labels=LABELS, annotations={MARK: "1"}, ownerReferences=references)
         await settle()
         writer = Writer(world.client, world.cache)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from field_sets import entry
-from kube_runtime.apply.applier import Applier, Controlled, Shared, controller_reference
+from kube_runtime.apply.applier import Applier, Controlled, Shared
 from kube_runtime.apply.result import Obstacle, Verb
 from kube_runtime.apply.writer import (
     AGAIN_SECONDS,
@@ -19,7 +19,7 @@ from kube_runtime.apply.writer import (
 )
 from kube_runtime.cache.store import FETCHED_SECONDS
 from kube_runtime.errors import Conflict
-from kube_runtime.types.meta import Metadata, Object, Selector
+from kube_runtime.types.meta import Metadata, Object, Selector, controller_reference
 from simulated.gadget import GADGETS, NAMESPACE, Gadget, Maker, gadget, key
 from simulated.server import Fault
 from simulated.world import World, a_world, settle
@@ -122,7 +122,7 @@ async def test_a_label_that_a_user_removes_is_restored() -> None:
 
 async def test_an_object_that_stays_without_the_label_is_forgotten_and_announced_as_removed() -> None:
     async with a_scene() as (world, applier, owner):
-        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        world.has("a", 1, ownerReferences=[controller_reference(owner, owner.KIND)])
         with pytest.raises(Conflict):
             await applier.apply(owner, Controlled([wanted()], TYPES))
         assert [(None, 1)] == world.announced()
@@ -132,7 +132,7 @@ async def test_an_object_that_stays_without_the_label_is_forgotten_and_announced
 
 async def test_an_unreadable_object_is_retried_and_not_overwritten() -> None:
     async with a_scene() as (world, applier, owner):
-        world.has("a", 5, ownerReferences=[controller_reference(owner)])
+        world.has("a", 5, ownerReferences=[controller_reference(owner, owner.KIND)])
         world.server.faults.append(Fault(403, method="GET"))
         with pytest.raises(Conflict):
             await applier.apply(owner, Controlled([wanted()], TYPES))
@@ -149,7 +149,7 @@ async def test_a_shared_object_without_its_marker_is_a_taken_name() -> None:
 
 async def test_what_a_reconcile_met_before_the_start_is_not_forgotten() -> None:
     async with a_scene() as (world, applier, owner):
-        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        world.has("a", 1, ownerReferences=[controller_reference(owner, owner.KIND)])
         with pytest.raises(Conflict):
             await applier.apply(owner, Controlled([wanted()], TYPES))
         async with looking(world, owner):
@@ -161,7 +161,7 @@ async def test_what_a_reconcile_met_before_the_start_is_not_forgotten() -> None:
 
 async def test_what_is_not_wanted_any_more_is_found_at_the_start_and_goes() -> None:
     async with a_scene() as (world, applier, owner):
-        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        world.has("a", 1, ownerReferences=[controller_reference(owner, owner.KIND)])
         world.has("theirs", 1)
         world.server.faults.append(Fault(500, method="GET"))
         async with looking(world, owner):
@@ -178,10 +178,10 @@ async def test_what_is_not_wanted_any_more_is_found_at_the_start_and_goes() -> N
 async def test_what_others_change_after_the_look_is_written_at_the_second_try(desired: list[Object]) -> None:
     """No watch brings the change, so without another read each try would meet the same conflict."""
     async with a_scene() as (world, applier, owner):
-        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        world.has("a", 1, ownerReferences=[controller_reference(owner, owner.KIND)])
         async with looking(world, owner):
             world.has_no("a")
-            world.has("a", 2, ownerReferences=[controller_reference(owner)])
+            world.has("a", 2, ownerReferences=[controller_reference(owner, owner.KIND)])
             with pytest.raises(Conflict):
                 await applier.apply(owner, Controlled(desired, TYPES))
             await applier.apply(owner, Controlled(desired, TYPES))
@@ -191,7 +191,7 @@ async def test_what_others_change_after_the_look_is_written_at_the_second_try(de
 async def test_a_label_that_the_watch_brings_before_the_response_counts() -> None:
     """Else the state without it would be shown on, and each deletion would meet a conflict."""
     async with a_scene() as (world, applier, owner):
-        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        world.has("a", 1, ownerReferences=[controller_reference(owner, owner.KIND)])
         async with looking(world, owner):
             world.server.answer_seconds = 1
             await applier.apply(owner, Controlled([wanted(2)], TYPES))

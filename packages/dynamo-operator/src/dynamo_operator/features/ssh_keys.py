@@ -31,7 +31,7 @@ from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import ABSENT
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import Conflict, Refused, ServerFailure
-from kube_runtime.types.meta import Key, Object, Resource
+from kube_runtime.types.meta import Key, Kind, Object, Resource, owner_reference
 
 
 def ssh_key_informers(settings: RenderSettings, owners: Owners) -> list[Informer[Any]]:
@@ -125,13 +125,19 @@ def ssh_key_secret(key: Key, type_: str, data: Mapping[str, str]) -> Object:
 
 # New keys would separate the pods of running groups. So the Secret is created once and never changed;
 # to get new keys, delete it.
-def decide(key: Key, present: SshKeysCopy | None, users: Sequence[DynamoGraphDeployment]) -> Object | None:
-    """Decide on the Secret to create, without its keys; None if it exists or no graph needs it."""
+def decide(
+    key: Key, present: SshKeysCopy | None, users: Sequence[DynamoGraphDeployment], kind: Kind
+) -> Object | None:
+    """Decide on the Secret to create, without its keys; None if it exists or no graph needs it.
+
+    `kind` is that of graphs, in its stored version.
+    """
     if present is not None or not users:
         return None
     # Shared by graphs: each adds its owner reference when it applies it.
     secret = ssh_key_secret(key, "Opaque", {})
-    return Shared((), (SshKeysCopy,), labels.SHARED).body(users[0], secret, None)
+    reference = owner_reference(kind, users[0].metadata.name, users[0].metadata.uid)
+    return Shared((), (SshKeysCopy,), labels.SHARED).body(reference, secret, None)
 
 
 def ssh_keys_target(key: Key) -> Target:
@@ -173,7 +179,8 @@ class SshKeyController:
     async def reconcile(self, key: Key) -> Result:
         """Create the Secret unless it exists or no graph needs it."""
         users = ssh_key_users(key.namespace, self.cache)
-        if (secret := decide(key, self.cache.get(SshKeysCopy, key), users)) is None:
+        kind = self.writer.client.stored(DynamoGraphDeployment.KIND)
+        if (secret := decide(key, self.cache.get(SshKeysCopy, key), users, kind)) is None:
             return DONE
         secret["data"] = await asyncio.to_thread(new_keys)
         try:

@@ -7,7 +7,7 @@ when one has changed.
 import asyncio
 import hashlib
 from base64 import b64encode
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final, NoReturn
 
 import structlog
@@ -95,14 +95,15 @@ def is_new_definition(change: Change[CustomResourceDefinition]) -> bool:
 
 
 class StoredVersions:
-    """Adopts the stored version of a kind when its CRD changes.
+    """Adopts the stored version of a kind when its CRD changes, and then calls `on_adopted`.
 
     Each request finds its version for itself, and each answer says its own, so nothing is restarted: the API
     server ends the watches of a CRD that changes, and they continue in the other version.
     """
 
-    def __init__(self, client: Client, cache: Cache) -> None:
+    def __init__(self, client: Client, cache: Cache, on_adopted: Callable[[], None]) -> None:
         self._client = client
+        self._on_adopted = on_adopted
         self._cache = cache
         self._changed = set[str]()
         self._wake = asyncio.Event()
@@ -140,3 +141,4 @@ class StoredVersions:
                 )
         if adopt_stored(self._client, later):
             log_stored(later)
+            self._on_adopted()

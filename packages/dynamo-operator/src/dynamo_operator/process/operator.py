@@ -25,7 +25,7 @@ from dynamo_operator.graph.status import status_events
 from dynamo_operator.models.calls import ModelCalls, worker_api
 from dynamo_operator.models.controller import STATUS_SECONDS, ModelController
 from dynamo_operator.process import observability
-from dynamo_operator.process.detection import StoredVersions
+from dynamo_operator.process.detection import CONVERTED, StoredVersions
 from dynamo_operator.process.scope import Scope, informers, unselected
 from dynamo_operator.process.startup import StartupWatch, prepared, until_stopped
 from dynamo_operator.requests.controller import RequestController
@@ -33,8 +33,9 @@ from dynamo_operator.requests.read import GpuDiscoveryRbac, RequestReader
 from dynamo_operator.settings import Settings, listen_address
 from dynamo_operator.shared.conditions import SUSPENDED, FailureReasons, GraphState
 from dynamo_operator.shared.report import Reporter, ValidationCache, report_refusal
-from dynamo_operator.shared.transforms import is_controlled_by_us
+from dynamo_operator.shared.transforms import is_controlled_by_us, is_ours
 from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.owners import OwnerVersions
 from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import ManagedFieldsUpgrade, UnselectedObjects, Writer
 from kube_runtime.cache.store import Cache
@@ -335,7 +336,9 @@ def manager(
     built.serve(look, while_leading=True)
     control_all(parts, dial)
     serve_all(parts, scope, leads, user)
-    built.serve(StoredVersions(client, cache))
+    owners = OwnerVersions(built.writer, CONVERTED.values(), is_ours)
+    built.serve(owners, while_leading=True)
+    built.serve(StoredVersions(client, cache, owners.wake))
     if settings.webhooks.enabled and settings.webhooks.migrates_stored_objects:
         from dynamo_operator.process.migration import StoredObjects
 

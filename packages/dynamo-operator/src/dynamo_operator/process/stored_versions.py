@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from dynamo_operator.component.api import GROUP, LATER
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.seen import seen
@@ -174,7 +175,10 @@ class TwoVersions:
             status, _ = _STATUSES[self._kind.name].to_v1beta1(body.get("status", {}))
             return {**body, "apiVersion": self._later.api_version, "status": status}
         # As JSON: what renders and reports makes tuples, too.
-        return convert(from_json(msgspec.json.encode(body), Object), self._later.api_version)
+        later = convert(from_json(msgspec.json.encode(body), Object), self._later.api_version)
+        if self._kind == DynamoGraphDeploymentScalingAdapter.KIND and "status" in later:
+            later["status"].setdefault("replicas", 0)  # required: of a component that has none, or is gone
+        return later
 
     def patch(self, patch: Object) -> Object:
         """A merge patch of metadata, replicas or references, in the stored version."""

@@ -25,7 +25,7 @@ from dynamo_operator.requests.job_override import overridden_job
 from dynamo_operator.shared.patches import patch_metadata, without_finalizer
 from dynamo_operator.shared.problems import dotted
 from dynamo_operator.shared.report import Reporter, report_unreadable
-from kube_runtime.apply.applier import Applier, Shared, controller_reference, shared_watch
+from kube_runtime.apply.applier import Applier, Shared, shared_watch
 from kube_runtime.apply.result import Obstructed
 from kube_runtime.apply.status import patch_status
 from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
@@ -35,7 +35,7 @@ from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import Invalid, NotFound, Refused
 from kube_runtime.merge import MergeError
 from kube_runtime.types.kinds import Job, RoleBinding, ServiceAccount
-from kube_runtime.types.meta import Key, Object, Resource, fitted
+from kube_runtime.types.meta import Key, Object, Resource, controller_reference, fitted, owner_reference
 
 T = TypeVar("T")
 _EVENT_CHARACTERS = 1000
@@ -101,8 +101,7 @@ class RequestController:
     async def _add_hardware(self, request: Request, discovered: Object) -> None:
         metadata, writer = request.metadata, self.reporter.writer
         version = {"resourceVersion": metadata.resource_version}
-        translation = writer.client.translations.get(Request.KIND)
-        if translation is not None and translation.stored != Request.KIND:
+        if writer.client.stores_other(Request.KIND):
             patch: Object = {"metadata": version, "spec": {"hardware": discovered}}
         else:
             patch = {"metadata": {**version, "annotations": extras.with_hardware(metadata, discovered)}}
@@ -144,9 +143,10 @@ class RequestController:
             await self.reporter.writer.delete(stale)
         await self._ensure_account(request)
         base = await self._base(request, inputs.config_maps)
-        body = render.profiling_job(request, spec, settings, base)
+        kind = self.reporter.writer.client.stored(Request.KIND)
+        body = render.profiling_job(request, spec, settings, base, kind)
         body = self._overridden(request, body)
-        body["metadata"]["ownerReferences"] = [controller_reference(request)]
+        body["metadata"]["ownerReferences"] = [controller_reference(request, kind)]
         with self._creating(request, Job.KIND.name, read.job_key(request), body):
             job = await self.reporter.writer.apply(Job, body, force=False, uid=ABSENT)
         message = f"Created Job {job.metadata.name}"
@@ -197,7 +197,8 @@ class RequestController:
         if body is None:
             return None
         name = body["metadata"]["name"]
-        body["metadata"]["ownerReferences"] = [controller_reference(request)]
+        kind = self.reporter.writer.client.stored(Request.KIND)
+        body["metadata"]["ownerReferences"] = [controller_reference(request, kind)]
         try:
             await self._config_map(request, body, present)
         except ActionBlocked as error:
@@ -218,7 +219,9 @@ class RequestController:
             try:
                 body = results.config_map(request, manifest, destination.namespace)
                 if graph is not None:
-                    body["metadata"]["ownerReferences"] = [render.owner_reference(graph)]
+                    kind = self.reporter.writer.client.stored(graph.KIND)
+                    reference = owner_reference(kind, graph.metadata.name, graph.metadata.uid)
+                    body["metadata"]["ownerReferences"] = [reference]
                 await self._config_map(request, body, destination.config_maps)
             except (results.BadOutput, ActionBlocked) as error:
                 may_succeed = isinstance(error, ActionBlocked) and not error.is_invalid

@@ -13,7 +13,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec as RequestSpec
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.kinds import Job
-from kube_runtime.types.meta import Object, Resource
+from kube_runtime.types.meta import Kind, Object, owner_reference
 
 OUTPUT_FOLDER = "/data"
 BASE_FILE = "disagg.yaml"
@@ -168,21 +168,27 @@ _TOKEN_SOURCES: list[Object] = [
 
 
 def profiling_job(
-    request: Request, spec: RequestSpec, settings: RenderSettings, base: api.ConfigMapReference | None = None
+    request: Request,
+    spec: RequestSpec,
+    settings: RenderSettings,
+    base: api.ConfigMapReference | None = None,
+    kind: Kind = Request.KIND,
 ) -> Object:
     """Return the Job; `spec` is the accepted one.
 
     `base` is the ConfigMap key of the completed base graph; by default that of the spec, if it has one.
+    `kind` is that of requests, in its stored version.
     """
     profiling, name = spec.profiling_config, request.metadata.name
-    kind = "aic-profiler" if uses_ai_configurator(spec) else "dynamo-profiler"
-    own = {labels.PROFILING_APP: kind, labels.PROFILING_JOB: names.label_value(name)}
+    app = "aic-profiler" if uses_ai_configurator(spec) else "dynamo-profiler"
+    own = {labels.PROFILING_APP: app, labels.PROFILING_JOB: names.label_value(name)}
     limits: Object = {
         "backoffLimit": BACKOFF_LIMIT if profiling.backoff_limit is None else profiling.backoff_limit,
         "activeDeadlineSeconds": profiling.active_deadline_seconds or DEADLINE_SECONDS,
     }
     if profiling.ttl_seconds_after_finished is not None:
         limits["ttlSecondsAfterFinished"] = max(profiling.ttl_seconds_after_finished, SHORTEST_TTL_SECONDS)
+    owner = owner_reference(kind, name, request.metadata.uid)
     pod_labels = {**profiling.labels, labels.REQUEST: names.label_value(name)}
     generation = str(api.accepted_generation(request))
     return {
@@ -199,7 +205,7 @@ def profiling_job(
             "podFailurePolicy": {"rules": _FAILURE_RULES},
             "template": {
                 "metadata": _present(labels=pod_labels, annotations=profiling.annotations),
-                "spec": _pod(request, spec, settings, base),
+                "spec": _pod(request, spec, settings, base, owner),
             },
         },
     }
@@ -243,7 +249,11 @@ def placement(profiling: api.ProfilingConfig) -> Object:
 
 
 def _pod(
-    request: Request, spec: RequestSpec, settings: RenderSettings, base: api.ConfigMapReference | None
+    request: Request,
+    spec: RequestSpec,
+    settings: RenderSettings,
+    base: api.ConfigMapReference | None,
+    owner: Object,
 ) -> Object:
     profiling = spec.profiling_config
     placed = placement(profiling)
@@ -257,7 +267,7 @@ def _pod(
         "imagePullSecrets": secrets,
         "containers": [
             _profiler(request, spec, settings),
-            _copier(request, settings, is_kept=bool(profiling.output_pvc)),
+            _copier(request, settings, owner, is_kept=bool(profiling.output_pvc)),
         ],
         "volumes": _volumes(spec, base or profiling.config_map_ref),
     }
@@ -306,11 +316,11 @@ def _variables(request: Request, profiling: api.ProfilingConfig, settings: Rende
     return [*defaults, *own, *(entry for entry in profiling.env if entry["name"] not in api.OWN_VARIABLES)]
 
 
-def _copier(request: Request, settings: RenderSettings, *, is_kept: bool) -> Object:
+def _copier(request: Request, settings: RenderSettings, owner: Object, *, is_kept: bool) -> Object:
     # The image is the operator's, or one with a shell and kubectl. No shell interprets the values: they are
     # arguments.
     own = {labels.REQUEST: names.label_value(request.metadata.name), labels.MANAGED_BY: labels.MANAGER}
-    described = {"metadata": {"labels": own, "ownerReferences": [owner_reference(request)]}}
+    described = {"metadata": {"labels": own, "ownerReferences": [owner]}}
     metadata = msgspec.json.encode(described).decode()
     output = names.profiling_output(request.metadata.name)
     values = [request.metadata.namespace, output, metadata, OUTPUT_FOLDER, api.PROFILER]
@@ -329,12 +339,6 @@ def _copier(request: Request, settings: RenderSettings, *, is_kept: bool) -> Obj
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": _OUTPUT, "mountPath": OUTPUT_FOLDER, "readOnly": True}, _TOKEN_MOUNT],
     }
-
-
-def owner_reference(owner: Resource) -> Object:
-    """An owner reference that does not make `owner` the controller."""
-    kind, metadata = owner.KIND, owner.metadata
-    return {"apiVersion": kind.api_version, "kind": kind.name, "name": metadata.name, "uid": metadata.uid}
 
 
 def _volumes(spec: RequestSpec, base: api.ConfigMapReference | None) -> list[Object]:

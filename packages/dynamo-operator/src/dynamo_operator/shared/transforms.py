@@ -44,6 +44,16 @@ def is_controlled_by_us(resource: Resource) -> bool:
     return controller is not None and controller.api_version.partition("/")[0] == GROUP
 
 
+def is_ours(resource: Resource) -> bool:
+    """Whether one of our kinds controls the object, or it has our marker, as what several of them own."""
+    return is_controlled_by_us(resource) or has_marker(resource.metadata)
+
+
+def has_marker(metadata: Metadata) -> bool:
+    """Whether a label says that the operator manages the object."""
+    return any(metadata.labels.get(marker) == labels.MANAGER for marker in _MARKERS)
+
+
 def metadata_only(resource: R) -> R:
     """Keep little of the metadata of an object, and nothing else."""
     kept: R = type(resource)(metadata=slim(resource.metadata))
@@ -163,8 +173,7 @@ class Owners:
         for owner in metadata.owner_references:
             if self._namespaces.get(owner.uid) == metadata.namespace:
                 return owner.uid
-        is_marked = any(metadata.labels.get(marker) == labels.MANAGER for marker in _MARKERS)
-        return namespace_of(resource) if is_marked else ""
+        return namespace_of(resource) if has_marker(metadata) else ""
 
 
 def namespace_of(resource: Resource) -> str:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from dynamo_graphs.leadership import ELECTION_LEASE, is_held
 from dynamo_graphs.operators import operators, running_settings
-from dynamo_graphs.reader import NAME, Reading
+from dynamo_graphs.reader import CONVERTED, NAME, Reading
 from dynamo_operator import labels
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -148,7 +148,9 @@ async def _definitions(reading: Reading, options: CheckOptions) -> AsyncIterator
         yield replace(checks.warning(f"cannot read it: {error.message}"), name=name)
         return
     ours = [resource.KIND for resource in RESOURCES]
-    yield replace(checks.definitions(ours, present, is_before=options.is_before), name=name)
+    later = [type_.KIND for type_ in CONVERTED]
+    finding = checks.definitions(ours, present, later, is_before=options.is_before)
+    yield replace(finding, name=name)
     forbidden = await _forbidden(reading, options, present)
     for finding in checks.other_projects(present, PROJECTS, forbidden):
         yield finding
@@ -263,7 +265,8 @@ async def _admission(reading: Reading, options: CheckOptions) -> Finding:
         "metadata": {"name": "dynamoctl-check", "namespace": options.namespace or "default"},
         "spec": {"services": {"Frontend": service}},
     }
-    answer = await reading.tried(graph, body)
+    stored = reading.client.stored(graph)
+    answer = await reading.tried(stored, reading.shown(graph, body, stored.version))
     return checks.admission(answer, is_expected=options.expects_webhooks)
 
 

@@ -19,6 +19,7 @@ from dynamo_graphs.ages import counted, listed
 from dynamo_graphs.leadership import ELECTION_LEASE, PODS, REMEDY, is_held, lapse
 from dynamo_graphs.operators import Running
 from dynamo_legacy.settings import LegacySettings
+from dynamo_operator.component.api import LATER
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import OPTIONAL_APIS, registry_of_image
 from kube_runtime.times import seconds_between
@@ -431,14 +432,24 @@ class Project:
     granted_by: str = ""
 
 
-def definitions(ours: Sequence[Kind], present: Mapping[str, Definition], *, is_before: bool) -> Finding:
-    """Whether our CRDs are installed, in our version. Before an installation all may be missing."""
+def definitions(
+    ours: Sequence[Kind], present: Mapping[str, Definition], later: Collection[Kind] = (), *, is_before: bool
+) -> Finding:
+    """Whether our CRDs are installed, in our version. Before an installation all may be missing.
+
+    The kinds of `later` may be served in v1beta1 instead.
+    """
     missing = [str(kind) for kind in ours if str(kind) not in present]
     if is_before and len(missing) == len(ours):
         return ok("none is installed yet")
     if missing:
         return failed(f"missing: {', '.join(missing)}", _REMEDY)
-    unserved = [str(kind) for kind in ours if not _serves(present[str(kind)], kind.version)]
+    unserved = [
+        str(kind)
+        for kind in ours
+        if not _serves(present[str(kind)], kind.version)
+        and not (kind in later and _serves(present[str(kind)], LATER))
+    ]
     if unserved:
         return failed(f"not served in {ours[0].version}: {', '.join(unserved)}", _REMEDY)
     unreadable = []

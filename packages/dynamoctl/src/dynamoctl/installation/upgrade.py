@@ -96,7 +96,7 @@ async def live_cache(reading: Reading, namespace: str) -> tuple[Cache, dict[Key,
         if owner is not None and is_of_earlier_operator(clique_set.metadata.annotations):
             graph = Key(clique_set.metadata.namespace, owner.name)
             bodies = [
-                await reading.raw(DynamoGraphDeployment.KIND, graph),
+                await reading.raw(reading.client.stored(DynamoGraphDeployment.KIND), graph),
                 await reading.raw(cluster.PodCliqueSet.KIND, clique_set.key),
             ]
             fields = [(body or {}).get("metadata", {}).get("managedFields", ()) for body in bodies]

@@ -10,7 +10,7 @@ object that was written for a newer generation than the cache has shows that the
 then reads the owner before it writes.
 """
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +18,7 @@ from http import HTTPStatus
 from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from kube_runtime.apply.drift import has_no_drift, without_emptied
 from kube_runtime.apply.result import (
@@ -50,8 +51,11 @@ from kube_runtime.types.meta import (
     Resource,
     content,
     content_of,
+    controller_reference,
     differ_in_size_only,
     key_of,
+    owner_reference,
+    plain,
 )
 
 
@@ -94,20 +98,16 @@ class Shared(msgspec.Struct, frozen=True):
         """Whether an object is a shared object of ours."""
         return live.metadata.controller is None and self.is_marked(live)
 
-    def body(self, owner: Resource, desired: Object, live: Resource | None) -> Object:
-        """The object to apply: with the present owners and `owner`, for exactly the live version.
+    def body(self, reference: Object, desired: Object, live: Resource | None) -> Object:
+        """The object to apply: with the present owners and that of `reference`, for exactly the live version.
 
         Several owners write the same list of references; the version makes the late one fail.
         """
         name, value = self.marker
-        references = live.metadata.owner_references if live else ()
-        owners = {
-            reference.uid: _reference(reference.api_version, reference.kind, reference.name, reference.uid)
-            for reference in references
-        }
+        present = live.metadata.owner_references if live else ()
+        owners = {other.uid: plain(replace(other, **_NO_CONTROLLER)) for other in present}
         # At its present place in the list: two writers with another order would never agree.
-        kind, uid = owner.KIND, owner.metadata.uid
-        owners[uid] = _reference(kind.api_version, kind.name, owner.metadata.name, uid)
+        owners[reference["uid"]] = reference
         changed = {
             "labels": {**desired["metadata"].get("labels", {}), name: value},
             "ownerReferences": list(owners.values()),
@@ -135,13 +135,6 @@ DesiredObjects: TypeAlias = Controlled | Shared | CreateOnly
 """Desired objects under one ownership policy."""
 
 
-def controller_reference(owner: Resource) -> Object:
-    """The owner reference that makes `owner` the controller of an object."""
-    kind, metadata = owner.KIND, owner.metadata
-    flags = {"controller": True, "blockOwnerDeletion": True}
-    return _reference(kind.api_version, kind.name, metadata.name, metadata.uid) | flags
-
-
 def references_without(owner: Resource, live: Resource) -> Sequence[Object]:
     """The owner references of an object, without that to `owner`."""
     uid, references = owner.metadata.uid, live.metadata.owner_references
@@ -161,9 +154,7 @@ def shared_watch(type_: type[Resource], owner: Kind) -> Watches:
     return Watches(type_, keys)
 
 
-def _reference(api_version: str, kind: str, name: str, uid: str) -> Object:
-    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid}
-
+_NO_CONTROLLER: Mapping[str, None] = {"controller": None, "block_owner_deletion": None}
 
 _DIGITS = 19
 """Digits of the largest int64. Python refuses to parse thousands of them."""
@@ -273,6 +264,9 @@ class Applier:
             case CreateOnly():
                 return True  # its creator does not matter: it is left alone
 
+    def _controlled_by(self, owner: Resource) -> Object:
+        return {"ownerReferences": [controller_reference(owner, self.writer.client.stored(owner.KIND))]}
+
     def _suppressing_repeats(
         self, owner: Resource, attempt: Attempt, live: Resource | None
     ) -> AbstractContextManager[None]:
@@ -288,7 +282,7 @@ class Applier:
         attempt.present = live
         is_retained = attempt.desired["metadata"]["name"] in policy.retained
         if live is None:
-            more = {} if is_retained else {"ownerReferences": [controller_reference(owner)]}
+            more = {} if is_retained else self._controlled_by(owner)
             with self._suppressing_repeats(owner, attempt, live):
                 await self._create(attempt, _with_metadata(attempt.desired, more))
         elif is_retained and controls(owner, live) and not live.metadata.deletion_timestamp:
@@ -303,7 +297,9 @@ class Applier:
             live = await upgrade(live)
         elif live is not None and not policy.is_shared(live):
             raise Obstructed(name_conflict(live, owner))
-        body = policy.body(owner, attempt.desired, live)
+        metadata = owner.metadata
+        reference = owner_reference(self.writer.client.stored(owner.KIND), metadata.name, metadata.uid)
+        body = policy.body(reference, attempt.desired, live)
         if live is None:
             with self._suppressing_repeats(owner, attempt, live):
                 await self._create(attempt, body)
@@ -361,8 +357,7 @@ class Applier:
         if live is not None and live.metadata.deletion_timestamp:
             return  # its removal requeues the owner, which then recreates it
         annotations = {self.hash_annotation: attempt.digest}
-        references = {"ownerReferences": [controller_reference(owner)]}
-        body = _with_metadata(attempt.desired, references, annotations)
+        body = _with_metadata(attempt.desired, self._controlled_by(owner), annotations)
         if live is not None and self._settled.contains(live, body, attempt.digest):
             attempt.present = live
             return

@@ -489,6 +489,11 @@ class Cache:
         self._stores[store.type_] = store
         self._types.setdefault(store.type_.KIND, []).append(store.type_)
 
+    @property
+    def types(self) -> Collection[type[Resource]]:
+        """The types that are watched."""
+        return self._stores.keys()
+
     def holds(self, type_: type[Resource]) -> bool:
         """Whether the type is watched."""
         return type_ in self._stores

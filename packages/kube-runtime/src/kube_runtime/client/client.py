@@ -347,16 +347,19 @@ class Client:
 
     def stores_other(self, kind: Kind) -> bool:
         """Whether the kind is stored in another version than that of our type."""
-        translation = self.translations.get(kind)
-        return translation is not None and translation.stored != kind
+        return self.stored(kind) != kind
 
     def _written(self, type_: type[Resource], body: Object) -> Object:
         translation = self.translations.get(type_.KIND)
         return translation.written(body) if translation else body
 
-    def _path_of(self, kind: Kind, namespace: str = "", name: str | None = None, sub: str = "") -> UrlPath:
+    def stored(self, kind: Kind) -> Kind:
+        """A kind in the version in which the API server stores it."""
         translation = self.translations.get(kind)
-        return path_of(translation.stored if translation else kind, namespace, name, sub)
+        return translation.stored if translation else kind
+
+    def _path_of(self, kind: Kind, namespace: str = "", name: str | None = None, sub: str = "") -> UrlPath:
+        return path_of(self.stored(kind), namespace, name, sub)
 
     async def get(self, type_: type[R], key: Key, most_bytes: int = MOST_ANSWER_BYTES) -> R:
         """Get an object.

@@ -178,7 +178,7 @@ class EventWriter:
         metadata = regarding.metadata
         # Not the object itself: thousands of Events may wait.
         reference: Object = {
-            "apiVersion": regarding.KIND.api_version,
+            "apiVersion": self.client.stored(regarding.KIND).api_version,
             "kind": regarding.KIND.name,
             "name": metadata.name,
             "namespace": metadata.namespace,

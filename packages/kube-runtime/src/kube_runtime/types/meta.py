@@ -214,6 +214,19 @@ class Resource(Struct):
 R = TypeVar("R", bound=Resource)
 
 
+# The garbage collector reads an owner in the version that the reference names. One that is not served finds
+# no owner, so that nothing is deleted; one that is not stored needs a conversion webhook.
+def owner_reference(kind: Kind, name: str, uid: str) -> Object:
+    """A reference to an owner that is not the controller. `kind` is in its stored version."""
+    return {"apiVersion": kind.api_version, "kind": kind.name, "name": name, "uid": uid}
+
+
+def controller_reference(owner: Resource, kind: Kind) -> Object:
+    """The reference that makes `owner` the controller of an object. `kind` is in its stored version."""
+    flags = {"controller": True, "blockOwnerDeletion": True}
+    return owner_reference(kind, owner.metadata.name, owner.metadata.uid) | flags
+
+
 def metadata_type(type_: type[Resource]) -> type[Resource]:
     """A type of the same kind whose lists and watches request the metadata only."""
     reduced = msgspec.defstruct(

@@ -26,7 +26,6 @@ from dynamo_operator.features.scaling.feature import adapter_names
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.report import Reporter, report_unreadable
 from kube_runtime.apply import result
-from kube_runtime.apply.applier import controller_reference
 from kube_runtime.apply.status import patch_status
 from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
@@ -35,7 +34,7 @@ from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import DecodeError, NotFound, Refused, ServerFailure
 from kube_runtime.times import Since
-from kube_runtime.types.meta import Key, Object, Resource, key_of
+from kube_runtime.types.meta import Key, Object, Resource, controller_reference, key_of
 
 
 def read_adapters(graph: DynamoGraphDeployment, cache: Cache, suppression: WriteSuppression) -> AdapterInputs:
@@ -170,7 +169,7 @@ async def apply_adapters(
         Conflict: another client has created or changed one; the caller retries at once.
         OperatorError: the API server could not be reached or failed.
     """
-    owners = {"ownerReferences": [controller_reference(graph)]}
+    owners = {"ownerReferences": [controller_reference(graph, writer.client.stored(graph.KIND))]}
     desired = [{**body, "metadata": body["metadata"] | owners} for body in plan.desired]
     attempt = partial(_attempt, graph, inputs, writer, suppression)
     await result.apply_each(desired, (Adapter,), attempt, applied)

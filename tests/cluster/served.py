@@ -31,15 +31,21 @@ def serving(control_plane: ControlPlane, *versions: str) -> Iterator[None]:
 def _serve(control_plane: ControlPlane, versions: Sequence[str]) -> None:
     stored, everywhere = versions[0], control_plane.world("")
     everywhere.until(lambda: _is_empty(everywhere))
+    # An operator that converted may have left its address.
+    _patch(control_plane, {"spec": {"conversion": {"strategy": "None", "webhook": None}}})
     _apply(control_plane, *custom_resource_definitions(UNANSWERED, stored))
-    status = json.dumps({"status": {"storedVersions": [stored]}})
-    for kind in KINDS:
-        patch = ("patch", "crd", str(kind), "--subresource=status", "--type=merge", f"--patch={status}")
-        control_plane.kubectl(*patch)
+    _patch(control_plane, {"status": {"storedVersions": [stored]}}, "--subresource=status")
     if len(versions) == 1:
         _apply(control_plane, *custom_resource_definitions(None, stored))
     control_plane.install_crds()  # none: the garbage collector learns the versions by the restart
     control_plane.kubectl_knows(is_later_served="v1beta1" in versions)
+
+
+def _patch(control_plane: ControlPlane, patch: Object, *flags: str) -> None:
+    for kind in KINDS:
+        control_plane.kubectl(
+            "patch", "crd", str(kind), "--type=merge", f"--patch={json.dumps(patch)}", *flags
+        )
 
 
 def _apply(control_plane: ControlPlane, *crds: Object) -> None:

@@ -5,6 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from conformance.compare import differences
 from conformance.modes import MODES
 from conformance.newer_recordings import SOURCES, NewerCase, newer_cases
 from conformance.takeover import TYPES, cache_of, identified, in_other_order, settings_of
@@ -12,10 +13,11 @@ from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.process.stored_versions import TwoVersions
 from dynamo_operator.shared.cluster import PodCliqueSet
+from dynamo_operator.shared.templates import units, with_units
 from dynamo_operator.takeover.plan import Origin
 from dynamo_operator.versions.conversion import convert
 from dynamoctl.installation.upgrade import Foreseen, foreseen
-from kube_runtime.types.meta import Object, Resource
+from kube_runtime.types.meta import Object, Resource, content_of
 
 Version: TypeAlias = Literal["v1alpha1", "v1beta1"]
 
@@ -43,6 +45,20 @@ def taken_over(
     sets = {it.key: origin for it in objects if isinstance(it, PodCliqueSet)}
     workloads = {it.metadata.name for it in objects if it.KIND.name in WORKLOADS}
     return [*foreseen(cache_of(MODES[mode], objects), settings_of(MODES[mode]), sets)], workloads
+
+
+def lost_fields(mode: str) -> dict[str, set[str]]:
+    """What workloads lose beside their pod templates when they are taken over: by field, the cases."""
+    lost: dict[str, set[str]] = {}
+    for case in cases_of(mode):
+        for unit in taken_over(case, mode, 0, "v1beta1")[0]:
+            live = content_of(unit.live)
+            ours = units(unit.desired)
+            beside = with_units(live, {name: kept for name, kept in ours.items() if name in units(live)})
+            for found in differences({"": beside["spec"]}, {"": unit.desired["spec"]}):
+                if found.is_ == "missing":
+                    lost.setdefault(found.path, set()).add(case.name)
+    return lost
 
 
 WORKLOADS = ("Deployment", "LeaderWorkerSet", "PodCliqueSet")

@@ -121,6 +121,7 @@ STORED_ONLY = tuple(field.partition(".")[0] for fields in INERT.values() for fie
 
 NO_OBJECTS = {
     "modelRef.name",  # of a model, which the runtime loads
+    "topologyConstraint",  # of Grove, whose set reports an unknown topology
     "eppConfig.config",  # of plugins, in the endpoint picker's own form
     "spec.profilingConfig.config",  # the profiler's own form; `modelCache.pvcName` is above
     "spec.profilingConfig.imagePullSecrets",  # their `name` is above

@@ -28,6 +28,7 @@ WORKER_ROLLOUT = "nvidia.com/worker-rollout"
 ENABLE_METRICS = "nvidia.com/enable-metrics"
 DISCOVERY_BACKEND = "nvidia.com/dynamo-discovery-backend"
 KAI_QUEUE = "nvidia.com/kai-scheduler-queue"
+GROVE_UPDATE_STRATEGY = "nvidia.com/grove-update-strategy"
 DISABLE_PULL_SECRETS = "nvidia.com/disable-image-pull-secret-discovery"
 STRATEGY = "nvidia.com/deployment-strategy"
 MAX_SURGE = "nvidia.com/deployment-rolling-update-max-surge"
@@ -97,7 +98,7 @@ ANNOTATIONS = SWITCHES.union(
         WORKER_CONTENT,
         REVISION_HISTORY_LIMIT,
     ),
-    (WORKLOAD_PROVIDER, KAI_QUEUE, GROUP_NAME, GROUP_HASH, BASE_MODEL, INSTALLATION),
+    (WORKLOAD_PROVIDER, KAI_QUEUE, GROVE_UPDATE_STRATEGY, GROUP_NAME, GROUP_HASH, BASE_MODEL, INSTALLATION),
     (REQUEST_UID, REQUEST_RECORD, REQUEST_GENERATION),
 )
 

@@ -76,6 +76,16 @@ def test_a_provider_that_does_not_exist_is_refused_and_kept_where_it_is_stored()
     assert verdict(on("slurm"), on("slurm")).allowed
 
 
+def test_an_update_strategy_that_grove_does_not_have_is_refused() -> None:
+    new, key = on("grove"), "nvidia.com/grove-update-strategy"
+    new["metadata"]["annotations"][key] = "OnDelete"
+    assert verdict(new).allowed
+    new["metadata"]["annotations"][key] = "Never"
+    (problem,) = verdict(new).problems
+    assert f"metadata.annotations[{key}]" == problem.path
+    assert 'unsupported value "Never" (expected "RollingRecreate" or "OnDelete")' == problem.message
+
+
 @pytest.mark.parametrize(
     ("before", "after", "is_allowed"),
     [({}, {"minAvailable": 2}, False), ({}, {"minAvailable": 1}, True), ({}, {}, True)],

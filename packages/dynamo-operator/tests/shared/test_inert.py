@@ -20,7 +20,6 @@ PAGE = Path(__file__).parents[4] / "docs/compatibility.md"
         ({"minAvailable": 1}, []),
         ({"failover": {"enabled": True}}, ["spec.failover"]),
         ({"failover": {"enabled": False}, "checkpoint": {"enabled": False}}, []),
-        ({"topologyConstraint": {"packDomain": "rack"}}, ["spec.topologyConstraint"]),
     ],
 )
 def test_a_field_is_reported_where_it_is_set_and_not_switched_off(spec: Any, paths: list[str]) -> None:

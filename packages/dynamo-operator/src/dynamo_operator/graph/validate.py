@@ -297,12 +297,14 @@ def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
         for name in (name for name, value in fields.items() if value and not claim.create):
             yield Problem(f"spec.pvcs[{index}].{name}", "has no effect without create: true")
     on_grove = is_on_grove(graph)
-    if graph.spec.priority_class_name and not on_grove:
-        yield Problem("spec.priorityClassName", "has an effect on Grove only")
+    of_grove: dict[str, object] = {
+        "spec.priorityClassName": graph.spec.priority_class_name or None,
+        "spec.topologyConstraint": graph.spec.topology_constraint,
+    }
     for key, service in sorted(graph.spec.services.items()):
         path = service_path(key)
-        if service.min_available is not None and not on_grove:
-            yield Problem(f"{path}.minAvailable", "has an effect on Grove only")
+        of_grove[f"{path}.minAvailable"] = service.min_available
+        of_grove[f"{path}.topologyConstraint"] = service.topology_constraint
         if service.service_name and service.service_name != key:
             message = f'has no effect: the name of a service is its key, "{key}"'
             yield Problem(f"{path}.serviceName", message)
@@ -312,6 +314,9 @@ def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
         is_hidden = on_grove and service.component_type != "frontend"
         if is_hidden and service.ingress and service.ingress.enabled:
             yield Problem(f"{path}.ingress", "has no effect on Grove: only frontends are exposed")
+    for path, value in of_grove.items():
+        if value is not None and not on_grove:
+            yield Problem(path, "has an effect on Grove only")
 
 
 def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:

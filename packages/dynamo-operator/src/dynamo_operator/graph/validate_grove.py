@@ -8,6 +8,7 @@ from typing import Final
 
 from dynamo_operator import labels
 from dynamo_operator.component.validate_experimental import INTER_POD, mode, topology_problem
+from dynamo_operator.features.grove.render import UPDATE_STRATEGIES
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import COMPONENT, GROVE
 from dynamo_operator.shared.problems import (
@@ -61,6 +62,12 @@ def provider_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     if provider not in (None, COMPONENT, GROVE):
         message = f'unsupported value {shown(provider)} (expected "{COMPONENT}" or "{GROVE}")'
         at = f"metadata.annotations[{labels.WORKLOAD_PROVIDER}]"
+        yield Problem(at, message, ProblemKind.NOT_SUPPORTED)
+    strategy = graph.metadata.annotations.get(labels.GROVE_UPDATE_STRATEGY)
+    if strategy is not None and strategy not in UPDATE_STRATEGIES:
+        expected = " or ".join(f'"{name}"' for name in UPDATE_STRATEGIES)
+        message = f"unsupported value {shown(strategy)} (expected {expected})"
+        at = f"metadata.annotations[{labels.GROVE_UPDATE_STRATEGY}]"
         yield Problem(at, message, ProblemKind.NOT_SUPPORTED)
 
 

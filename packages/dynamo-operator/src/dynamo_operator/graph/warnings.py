@@ -132,6 +132,8 @@ def component_warnings(
     yield from _deprecation_warnings(component.spec, "spec")
     yield from _spec_warnings(component.spec, "spec", context)
     yield from inoperative(component.spec, "spec")
+    if component.spec.topology_constraint is not None:
+        yield Problem("spec.topologyConstraint", "has an effect in graphs on Grove only")
     for index, mount in enumerate(component.spec.volume_mounts):
         yield from _unknown_claim(mount.name, f"spec.volumeMounts[{index}].name", context)
 

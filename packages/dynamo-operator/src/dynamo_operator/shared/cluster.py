@@ -11,7 +11,7 @@ from typing import ClassVar, TypeAlias
 import msgspec
 
 from kube_runtime.types.kinds import PodTemplate, Service, ServiceAccount
-from kube_runtime.types.meta import Condition, Key, Kind, Resource, Struct
+from kube_runtime.types.meta import Condition, Key, Kind, Object, Resource, Struct
 
 _GROUP, _VERSION = "grove.io", "v1alpha1"
 
@@ -61,6 +61,7 @@ class CliqueTemplate(Struct):
     name: str
     annotations: dict[str, str] = {}
     spec: CliqueSize = CliqueSize()
+    topology_constraint: Object | None = None
 
 
 class ScalingGroupTemplate(Struct):
@@ -70,17 +71,19 @@ class ScalingGroupTemplate(Struct):
     clique_names: tuple[str, ...] = ()
     replicas: int = 1
     min_available: int | None = None
+    topology_constraint: Object | None = None
 
 
 class PodCliqueSetTemplate(Struct):
-    """The sizes in the template of a set."""
+    """The sizes in the template of a set, and its topology constraints."""
 
     cliques: tuple[CliqueTemplate, ...] = ()
     pod_clique_scaling_groups: tuple[ScalingGroupTemplate, ...] = ()
+    topology_constraint: Object | None = None
 
 
 class PodCliqueSetSpec(Struct):
-    """The fields of a set's spec that scaling reads."""
+    """The fields of a set's spec that scaling and rendering read."""
 
     template: PodCliqueSetTemplate = PodCliqueSetTemplate()
 
@@ -276,14 +279,15 @@ def withheld_text(
 class LiveTemplate(msgspec.Struct, frozen=True):
     """Fields of a clique or scaling group in a live PodCliqueSet that rendering must repeat; None if not set.
 
-    `min_available` and `scheduler` are immutable. `replicas` are scaled on the live object. `restart` is
-    the id of the last restart; dropping it would restart the pods.
+    `min_available`, `scheduler` and `topology` are immutable. `replicas` are scaled on the live object.
+    `restart` is the id of the last restart; dropping it would restart the pods.
     """
 
     replicas: int | None = None
     min_available: int | None = None
     restart: str = ""
     scheduler: str | None = None
+    topology: Object | None = None
 
 
 class NamespaceDefaults(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

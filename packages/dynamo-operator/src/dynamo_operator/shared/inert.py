@@ -9,8 +9,8 @@ from dynamo_operator.shared.problems import Problem
 from kube_runtime.types.meta import Fields, Struct
 
 INERT: Final[Mapping[type[Struct], tuple[str, ...]]] = {
-    ComponentSpec: ("checkpoint", "failover", "frontendSidecar", "gpuMemoryService", "topologyConstraint"),
-    DynamoGraphDeploymentSpec: ("experimental.kvTransferPolicy", "topologyConstraint"),
+    ComponentSpec: ("checkpoint", "failover", "frontendSidecar", "gpuMemoryService"),
+    DynamoGraphDeploymentSpec: ("experimental.kvTransferPolicy",),
 }
 """The fields by the struct that has them, in v1alpha1. `docs/compatibility.md` lists them, too."""
 

@@ -28,6 +28,7 @@ from kube_runtime.types.meta import Key, Metadata, OwnerReference, Resource
 from simulated.caches import a_cache
 from specs import a_graph, a_service
 
+ZONE, RACK = {"topologyName": "t", "pack": {"required": "zone"}}, {"packDomain": "rack"}
 TEMPLATE = {
     "cliques": [
         {
@@ -38,7 +39,8 @@ TEMPLATE = {
         {"name": "w-ldr", "spec": {"replicas": 1, "minAvailable": 1}},
         {"name": "w-wkr", "spec": {"replicas": 3, "minAvailable": 1}},
     ],
-    "podCliqueScalingGroups": [{"name": "w", "replicas": 2}],
+    "podCliqueScalingGroups": [{"name": "w", "replicas": 2, "topologyConstraint": RACK}],
+    "topologyConstraint": ZONE,
 }
 GRAPH = a_graph(
     {"F": a_service("frontend", replicas=5), "W": a_service(multinode={"nodeCount": 4})},
@@ -69,13 +71,14 @@ def test_without_a_set_nothing_is_in_use() -> None:
 
 def test_sizes_are_in_use_once_something_lives_and_minima_and_restarts_at_once() -> None:
     rest = {name: LiveTemplate(None, 1, scheduler="") for name in ("w-ldr", "w-wkr")}
-    expected = {"f": LiveTemplate(None, 1, "r1", "kai-scheduler"), **rest, "w": LiveTemplate()}
+    of_set, group = LiveTemplate(topology=ZONE), LiveTemplate(topology=RACK)
+    expected = {"": of_set, "f": LiveTemplate(None, 1, "r1", "kai-scheduler"), **rest, "w": group}
     assert expected == live_templates(GRAPH, cache(a_set()))
     living = (
         PodClique(Metadata("chat-0-f", "prod"), ReplicasSpec(9)),
         PodCliqueScalingGroup(Metadata("chat-0-w", "prod"), ReplicasSpec(9)),
     )
-    expected |= {"f": LiveTemplate(4, 1, "r1", "kai-scheduler"), "w": LiveTemplate(2)}
+    expected |= {"f": LiveTemplate(4, 1, "r1", "kai-scheduler"), "w": LiveTemplate(2, topology=RACK)}
     assert expected == live_templates(GRAPH, cache(a_set(), *living))
 
 

@@ -164,6 +164,52 @@ def test_a_set_keeps_its_scheduler_when_kai_comes_or_goes(scheduler: str, kai_se
     assert scheduler == clique["spec"]["podSpec"].get("schedulerName", "")
 
 
+PACKED: Object = {"topologyConstraint": {"packDomain": "rack"}}
+TOPOLOGY = {"topologyProfile": "t", "packDomain": "zone"}
+
+
+def constraints(graph: DynamoGraphDeployment, facts: Facts = ON_GROVE) -> dict[str, Object]:
+    """The topology constraints of a set by the name of a clique or group; "" is the set's own."""
+    found = template(graph, facts)
+    entries = [{**found, "name": ""}, *found["cliques"], *found["podCliqueScalingGroups"]]
+    return {it["name"]: it["topologyConstraint"] for it in entries if "topologyConstraint" in it}
+
+
+@pytest.mark.parametrize(
+    ("of_graph", "of_set", "topology"),
+    [
+        ({}, {}, {"topologyName": "t"}),
+        ({"packDomain": "zone"}, {"": {"topologyName": "t", "pack": {"required": "zone"}}}, {}),
+    ],
+)
+def test_a_new_set_has_the_topology_constraints_of_its_graph(
+    of_graph: Object, of_set: Object, topology: Object
+) -> None:
+    services = {"f": a_service("frontend"), "a": a_service(**PACKED), "w": spread(**PACKED)}
+    graph = a_graph(services, topologyConstraint={"topologyProfile": "t", **of_graph})
+    of_replica = {**topology, "pack": {"required": "rack"}}
+    assert {**of_set, "a": of_replica, "w": of_replica} == constraints(graph)
+
+
+@pytest.mark.parametrize("live", [None, {"packDomain": "host"}])
+def test_an_existing_set_keeps_its_topology_constraints(live: Object | None) -> None:
+    """Grove rejects one that is added, changed or removed; the graph's is immutable, too."""
+    graph = a_graph({"a": a_service(**PACKED), "w": spread(**PACKED)}, topologyConstraint=TOPOLOGY)
+    present = {name: LiveTemplate(topology=live) for name in ("", "a", "w")}
+    kept = {} if live is None else dict.fromkeys(present, live)
+    assert kept == constraints(graph, Facts(grove_served=True, live_templates=present))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "strategy"), [("OnDelete", {"type": "OnDelete"}), ("Never", None), (None, None)]
+)
+def test_the_graph_may_say_how_grove_updates_pods(annotation: str | None, strategy: Object | None) -> None:
+    annotations = {"nvidia.com/grove-update-strategy": annotation} if annotation else {}
+    graph = a_graph({"a": a_service()}, metadata={"annotations": annotations})
+    [found] = [body for body in objects(graph) if body["kind"] == "PodCliqueSet"]
+    assert strategy == found["spec"].get("updateStrategy")
+
+
 def test_each_model_has_one_service() -> None:
     model = {"modelRef": {"name": "acme/chat-7b"}}
     graph = a_graph({"p": a_service(**model), "d": a_service(**model)})

@@ -44,7 +44,10 @@ def adopted_set(graph: DynamoGraphDeployment, live: cluster.LiveObjects) -> str:
 
 
 def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, cluster.LiveTemplate]:
-    """The values in the template of a graph's set that rendering must keep, by clique and group, in order."""
+    """The values in the template of a graph's set that rendering must keep, by clique and group, in order.
+
+    The name "" is that of the whole set. There is none without a live set.
+    """
     names = grove_names_of(graph)
     present = cache.get(cluster.PodCliqueSet, Key(graph.metadata.namespace, names.set))
     if present is None or present.metadata.deletion_timestamp:
@@ -57,14 +60,19 @@ def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, clus
             clique.spec.min_available,
             clique.annotations.get(labels.RESTART_AT, ""),
             clique.spec.pod_spec.scheduler_name,
+            clique.topology_constraint,
         )
         for clique in template.cliques
     }
     groups = {
-        group.name: cluster.LiveTemplate(group.replicas if group.name in live else None, group.min_available)
+        group.name: cluster.LiveTemplate(
+            group.replicas if group.name in live else None,
+            group.min_available,
+            topology=group.topology_constraint,
+        )
         for group in template.pod_clique_scaling_groups
     }
-    return cliques | groups
+    return {"": cluster.LiveTemplate(topology=template.topology_constraint)} | cliques | groups
 
 
 def grove_watches(cache: Cache) -> tuple[Watches, ...]:

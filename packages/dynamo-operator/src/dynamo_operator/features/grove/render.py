@@ -5,8 +5,9 @@ differences: the graph alone chooses the discovery backend, and there are no deb
 service is a clique, or a scaling group of two cliques.
 
 Grove rejects some changes of an existing set. So a clique keeps the minimum of pods of the live template, and
-sizes are changed on the live cliques only, never in the template. The order of cliques matters too: an older
-Grove replaces all pods when it changes, and its webhook rejects the change if cliques start in order.
+sizes are changed on the live cliques only, never in the template. An existing set keeps its topology
+constraints. The order of cliques matters too: an older Grove replaces all pods when it changes, and its
+webhook rejects the change if cliques start in order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,9 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveTemplate, PodCliqueSet
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Object
+
+UPDATE_STRATEGIES = ("RollingRecreate", "OnDelete")
+"""How Grove may replace pods of a changed template: values of `nvidia.com/grove-update-strategy`."""
 
 _KAI = "kai-scheduler"
 
@@ -128,15 +132,19 @@ def _pod_clique_set(
         "cliqueStartupType": f"CliqueStartupType{'Explicit' if is_ordered else 'AnyOrder'}",
         "headlessServiceConfig": {"publishNotReadyAddresses": True},
     }
-    if groups := [_scaling_group(facts, plan, name) for name, plan in members if plan.nodes > 1]:
+    if groups := [_scaling_group(graph, facts, plan, name) for name, plan in members if plan.nodes > 1]:
         template["podCliqueScalingGroups"] = _in_live_order(groups, present)
     if settings.grove_termination_delay_seconds > 0:
         template["terminationDelay"] = _duration(settings.grove_termination_delay_seconds)
     if graph.spec.priority_class_name:
         template["priorityClassName"] = graph.spec.priority_class_name
+    template |= _topology(graph, facts, "", (graph.spec.topology_constraint or {}).get("packDomain"))
+    spec: Object = {"replicas": 1, "template": template}
+    if (strategy := graph.metadata.annotations.get(labels.GROVE_UPDATE_STRATEGY)) in UPDATE_STRATEGIES:
+        spec["updateStrategy"] = {"type": strategy}
     record = namespace_defaults_record(*plans.values())
     metadata = object_metadata(graph.metadata.namespace, grove_names.set, {}, record)
-    return PodCliqueSet.KIND.manifest(metadata, spec={"replicas": 1, "template": template})
+    return PodCliqueSet.KIND.manifest(metadata, spec=spec)
 
 
 def _in_live_order(entries: Sequence[Object], present: Mapping[str, object]) -> list[Object]:
@@ -180,16 +188,36 @@ def _clique(
         metadata["annotations"] = kept | metadata.get("annotations", {})
     least = present.min_available or least
     spec = {"roleName": name, "replicas": size, "minAvailable": least, "podSpec": pod}
-    return {"name": name, **metadata, "spec": spec}
+    domain = _domain(plan) if node is None else None  # else that of the scaling group
+    return {"name": name, **metadata, "spec": spec, **_topology(graph, facts, name, domain)}
 
 
-def _scaling_group(facts: Facts, plan: ComponentPlan, name: str) -> Object:
+def _scaling_group(graph: DynamoGraphDeployment, facts: Facts, plan: ComponentPlan, name: str) -> Object:
     return {
         "name": name,
         "cliqueNames": [f"{name}{LEADER_SUFFIX}", f"{name}{WORKER_SUFFIX}"],
         "replicas": _size(facts, name, plan),
         "minAvailable": facts.live_templates.get(name, LiveTemplate()).min_available or _least(plan),
+        **_topology(graph, facts, name, _domain(plan)),
     }
+
+
+def _domain(plan: ComponentPlan) -> str | None:
+    """The topology domain into which each replica is packed."""
+    return (plan.spec.topology_constraint or {}).get("packDomain")
+
+
+def _topology(graph: DynamoGraphDeployment, facts: Facts, name: str, domain: str | None) -> Object:
+    """The topology constraint of a clique or a scaling group, or of the set, whose name is "", as a field."""
+    if facts.live_templates:  # Grove rejects every change of those of an existing set
+        live = facts.live_templates.get(name, LiveTemplate()).topology
+        return {} if live is None else {"topologyConstraint": live}
+    if not domain:
+        return {}
+    of_graph = graph.spec.topology_constraint or {}
+    is_inherited = bool(name and of_graph.get("packDomain"))
+    topology = {} if is_inherited else {"topologyName": of_graph.get("topologyProfile")}
+    return {"topologyConstraint": {**topology, "pack": {"required": domain}}}
 
 
 def _least(plan: ComponentPlan) -> int:

@@ -33,6 +33,7 @@ _NOT_IN_PODS_V1 = frozenset(
         "runtimeVersionOverride",
         "scalingAdapter",
         "serviceName",
+        "topologyConstraint",
         *INERT[ComponentSpec],
     )
 )

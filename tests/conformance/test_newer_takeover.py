@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from conformance.newer_takeover import Version, cases_of, taken_over
+from conformance.newer_takeover import Version, cases_of, lost_fields, taken_over
 from dynamoctl.installation.upgrade import Fate
 
 EDIT = {"envs": [{"name": "EDITED_WHILE_NO_OPERATOR_RAN", "value": "yes"}]}
@@ -23,6 +23,10 @@ UNAVOIDABLE = {
 LEFT_ALONE = {
     "backend-explicit-mismatch": "we refuse it",
     "dcd-multinode-sglang": "we refuse it: several nodes without LeaderWorkerSets",
+    **dict.fromkeys(
+        ("epp-args-override-semver", "epp-config-semver", "m-035", "m-036", "m-098", "n-epp-gaie"),
+        "an endpoint picker without a frontend: workers have frontends of their own, or none",
+    ),
     "m-002": "scaling group with cliques that we do not have",
     "n-dotted-name": "components would get other names",
     "n-force-scaling-group": "scaling group of one clique",
@@ -51,6 +55,27 @@ def test_no_recorded_pod_is_replaced(mode: str, stored: Version) -> None:
     fates = outcomes(mode, stored)
     assert sum(Fate.KEPT in of_case for of_case in fates.values()) > 10
     assert {case for case, of_case in fates.items() if Fate.REPLACED in of_case} <= UNAVOIDABLE.keys()
+
+
+def test_no_recorded_pod_is_what_we_render() -> None:
+    """So the hash of its workers would save no pod on the way back, and is not computed."""
+    fates = [outcomes(mode, "v1beta1") for mode in ("none", "lws", "grove")]
+    assert not [case for of_mode in fates for case, of_case in of_mode.items() if Fate.SAME in of_case]
+
+
+FILLED_IN = {
+    "progressDeadlineSeconds": "by the API server",
+    "revisionHistoryLimit": "by the API server",
+    "rolloutStrategy": "by the webhook of LeaderWorkerSet",
+    "leaderWorkerTemplate.restartPolicy": "by the webhook of LeaderWorkerSet",
+}
+"""Fields that a workload has whether or not its operator writes them."""
+
+
+@IN_EACH_MODE
+def test_a_workload_loses_no_field_beside_its_pods(mode: str) -> None:
+    """Grove, for one, rejects a set without the topology constraint that it had."""
+    assert {} == {path: cases for path, cases in lost_fields(mode).items() if path not in FILLED_IN}
 
 
 @IN_EACH_MODE

@@ -13,12 +13,14 @@ from dynamo_operator.component.api import (
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
 )
+from dynamo_operator.shared.cluster import InferencePool
 from dynamo_operator.takeover.plan import (
     Origin,
     annotated,
     as_running,
     component_origin,
     has_same_pods,
+    hindrance,
     set_origin,
     starts_to_drain,
     with_kept_templates,
@@ -354,3 +356,29 @@ def entry(manager: str, time: str, *, status: bool = False, mark: bool = False) 
 )
 def test_a_set_is_told_by_who_wrote_last(of_graph: list[Object], expected: Origin) -> None:
     assert expected is set_origin(of_graph, [entry("manager", EARLY, mark=True)])
+
+
+@pytest.mark.parametrize(
+    ("types", "selected", "is_hindered"),
+    [
+        (("epp", "decode"), "nvidia.com/dynamo-component-class", True),
+        (("epp", "decode", "frontend"), "nvidia.com/dynamo-component-class", False),
+        (("epp", "decode"), labels.COMPONENT_TYPE, False),
+    ],
+    ids=["frontends in workers", "a frontend of its own", "the same selector"],
+)
+def test_requests_that_workers_get_are_not_taken_from_them(
+    types: tuple[str, ...], selected: str, is_hindered: bool
+) -> None:
+    def spec(key: str) -> Object:
+        return {"selector": {"matchLabels": {key: "x"}}}
+
+    pool = InferencePool(
+        Metadata("g-pool", "ns", annotations=GO), msgspec.Raw(msgspec.json.encode(spec(selected)))
+    )
+    wanted = InferencePool.KIND.manifest(
+        {"name": "g-pool", "namespace": "ns"}, spec=spec(labels.COMPONENT_TYPE)
+    )
+    services = {type_: ComponentSpec(component_type=type_) for type_ in types}
+    why = hindrance([wanted], (), {("InferencePool", pool.key): pool}, services)
+    assert is_hindered == why.startswith("InferencePool g-pool would select no pods")

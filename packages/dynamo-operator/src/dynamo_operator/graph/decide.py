@@ -231,7 +231,7 @@ def _taken_over(decision: Decision) -> Decision:
     objects = adopted_components(decision.objects, live)
     if not (why := hindrance(objects, decision.spared, live, graph.spec.services)):
         return replace(decision, objects=objects)
-    text = f"not taken over from another operator: {why}, and its pods would be replaced; they keep running"
+    text = f"not taken over from another operator: {why}; its pods keep running"
     status = stopped_status(graph, GraphState.FAILED, GraphReason.FAILED, text)
     return replace(decision, stop=Stop(status, "TakeoverRefused", [text]))
 

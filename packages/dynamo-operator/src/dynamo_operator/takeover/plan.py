@@ -24,7 +24,7 @@ import msgspec
 from dynamo_operator import FIELD_MANAGER, labels
 from dynamo_operator.component.api import SPLIT_TYPES, ComponentSpec, DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.shared.cluster import LiveObjects, PodCliqueSet, PodCliqueSetSpec
+from dynamo_operator.shared.cluster import InferencePool, LiveObjects, PodCliqueSet, PodCliqueSetSpec
 from dynamo_operator.shared.templates import BESIDE_PODS, WORKLOADS, are_same, mapped, units, with_units
 from kube_runtime.apply.drift import FieldSchema, identity, type_field
 from kube_runtime.types.meta import Key, Object, Resource, content_of, from_json, from_plain, key_of
@@ -295,15 +295,18 @@ def is_taken_over(live: Resource) -> bool:
     return labels.ADOPTED_SPEC in annotations and isinstance(live, DynamoComponentDeployment)
 
 
+_REPLACED = "its pods would be replaced"
+
+
 def hindrance(
     desired: Iterable[Object],
     spared: Container[tuple[str, Key]],
     live: LiveObjects,
-    services: Container[str | None],
+    services: Mapping[str, ComponentSpec],
 ) -> str:
-    """Why what an earlier operator left behind cannot be taken over without replacing pods; "" if it can.
+    """Why what an earlier operator left behind cannot be taken over as it runs; "" if it can.
 
-    `spared` are objects that stay although they are not `desired`, `services` the names of the graph's.
+    `spared` are objects that stay although they are not `desired`, `services` those of the graph.
     """
     wanted = {(body["kind"], key_of(body)): body for body in desired}
     for place, running in live.items():
@@ -314,7 +317,7 @@ def hindrance(
             # Those of revisions are replaced by rollouts.
             is_kept = place in wanted or place in spared or labels.WORKER_HASH in running.metadata.labels
             if running.spec.service_name in services and not is_kept:
-                return f"DynamoComponentDeployment {name} would get another name"
+                return f"DynamoComponentDeployment {name} would get another name, and {_REPLACED}"
         elif isinstance(running, PodCliqueSet) and place in wanted:
             template = wanted[place]["spec"]["template"]
             groups = {
@@ -324,7 +327,14 @@ def hindrance(
             for group in from_json(running.spec, PodCliqueSetSpec).template.pod_clique_scaling_groups:
                 is_other = group.name in groups and set(groups[group.name]) != set(group.clique_names)
                 if is_other or group.name in cliques:
-                    return f"scaling group {group.name} of PodCliqueSet {name} would get other cliques"
+                    text = f"scaling group {group.name} of PodCliqueSet {name} would get other cliques"
+                    return f"{text}, and {_REPLACED}"
+        elif isinstance(running, InferencePool) and place in wanted:
+            # The Go operator of the 1.x line sends requests to frontends in the pods of workers.
+            has_frontend = any(service.component_type == "frontend" for service in services.values())
+            selector = msgspec.json.decode(running.spec).get("selector")
+            if not has_frontend and selector != wanted[place]["spec"]["selector"]:
+                return f"InferencePool {name} would select no pods, because the graph has no frontend"
     return ""
 
 

@@ -52,6 +52,7 @@ _OURS: tuple[type[Resource], ...] = (DynamoGraphDeployment, DynamoComponentDeplo
 _OPTIONAL: tuple[type[Resource], ...] = (
     *(cluster.PodCliqueSet, cluster.PodClique, cluster.PodCliqueScalingGroup),
     *(cluster.LeaderWorkerSet, cluster.PodGroup, cluster.Queue, cluster.VirtualService),
+    cluster.InferencePool,
 )
 _BUILT_IN: tuple[type[Resource], ...] = (Deployment, cluster.PullSecret, cluster.PodServiceAccount)
 READ = (*_OURS, *_OPTIONAL, *_BUILT_IN)
@@ -161,7 +162,8 @@ def _of_graph(
         grove_served=serves(cache, cluster.GROVE),
         kai_served=serves(cache, cluster.KAI),
     )
-    live = live_objects(stored, cache, (DynamoComponentDeployment, cluster.PodCliqueSet))
+    owned = (DynamoComponentDeployment, cluster.PodCliqueSet, cluster.InferencePool)
+    live = live_objects(stored, cache, owned)
     provider = graphs.workload_provider(stored, facts, {kind for kind, _ in live})
     set_name = adopted_set(stored, live) if facts.grove_served else ""
     graph = on_provider(stored, provider, set_name)

@@ -15,7 +15,7 @@ import pytest
 
 from cluster.admission.conftest import Install, account, asker, install
 from cluster.admission.front import Front, front
-from cluster.conditions import is_ready
+from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph
 from cluster.installed import installed
@@ -28,7 +28,7 @@ from devcluster.layout import free_ports
 from dynamo_operator import labels
 from dynamo_operator.admission.definitions import CONVERTED
 from dynamo_operator.crds import custom_resource_definitions
-from dynamo_operator.shared.cluster import GROVE, LeaderWorkerSet, PodCliqueSet, PodGroup
+from dynamo_operator.shared.cluster import GROVE, InferencePool, LeaderWorkerSet, PodCliqueSet, PodGroup
 from kube_runtime.crd import ConversionWebhook
 from kube_runtime.types.kinds import (
     ControllerRevision,
@@ -218,8 +218,11 @@ def converts(world: World) -> bool:
 
 @pytest.mark.parametrize(
     ("mode", "case", "pods"),
-    [("none", "disagg-vllm", 3), ("lws", "multinode-scale-down", 0), ("grove", "disagg-vllm", 0)],
-    ids=["components", "groups", "grove"],
+    [
+        *(("none", "disagg-vllm", 3), ("lws", "multinode-scale-down", 0)),
+        *(("grove", "disagg-vllm", 0), ("grove", "n-topology", 0)),
+    ],
+    ids=["components", "groups", "grove", "topology"],
 )
 def test_from_the_1x_line_with_either_version_stored(
     served: Cluster, world: World, install: Install, mode: str, case: str, pods: int
@@ -259,6 +262,25 @@ def test_from_the_1x_line_with_either_version_stored(
 
 def _is_settled(world: World, mode: str) -> bool:
     return mode != "none" or is_ready(world.read(newer.GRAPH, "g"))
+
+
+def test_a_pool_that_selects_workers_keeps_its_pods(served: Cluster, world: World, install: Install) -> None:
+    """Their requests go to frontends in the pods of workers, which this operator does not run."""
+    with installed(served.control_plane, ("inferencepool",), (InferencePool.KIND,)):
+        served.serves("v1beta1", "v1alpha1")
+        case = newer.case_of("n-epp-gaie")
+        newer.NewerGoOperator(served.control_plane, world, case).has_run()
+        pods_run(world, 2)
+        before, pool = State.of(world, newer.GRAPH, "g"), world.read(InferencePool.KIND, "g-pool")
+        with install(*FLAGS, url_port=served.address.port) as operator:
+            served.address.backends = [operator.port]
+            world.eventually(
+                newer.GRAPH,
+                "g",
+                lambda body: "g-pool would select no pods" in condition(body).get("message", ""),
+            )
+            assert before == State.of(world, newer.GRAPH, "g")
+            assert pool["spec"] == world.read(InferencePool.KIND, "g-pool")["spec"]
 
 
 def test_from_the_0_9_line_with_v1beta1_stored(served: Cluster, world: World, install: Install) -> None:

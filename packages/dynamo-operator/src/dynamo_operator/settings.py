@@ -46,6 +46,7 @@ class RenderSettings(Section, frozen=True, kw_only=True):
     epp_cluster_role_name: str = ""
     dgdr_profiling_cluster_role_name: str = ""
     dgdr_profiling_nodes_cluster_role_name: str = ""
+    dgdr_default_image: str = ""
     operator_image: str = ""
     profiling_copier_image: str = ""
     worker_rollout: Literal["native", "managed"] = "native"

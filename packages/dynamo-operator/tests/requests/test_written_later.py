@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from dynamo_operator import names
@@ -43,6 +44,15 @@ async def test_the_name_of_a_model_is_enough(*, is_stored_later: bool) -> None:
     assert ["--config", "--output-dir", "/data"] == [option, *folder]
     expected = {"model": "m", "backend": "auto", "image": "o:1", "searchStrategy": "rapid", "autoApply": True}
     assert {**expected, "hardware": FOUND} == json.loads(text)
+
+
+@pytest.mark.parametrize(("given", "image"), [({}, "d:1"), ({"image": "mine:1"}, "mine:1")])
+async def test_the_profiler_has_the_default_image_of_the_operator(given: Object, image: str) -> None:
+    world = WrittenLater({"model": "m", **given}, replace(SETTINGS, dgdr_default_image="d:1"))
+    world.has_gpu_node()
+    await world.after(3)
+    container = profiler(world)
+    assert image == container["image"] == json.loads(container["args"][1])["image"]
 
 
 def test_the_version_is_that_of_the_last_write_of_the_model() -> None:

@@ -227,7 +227,7 @@ def missing_settings(spec: RequestSpec, settings: RenderSettings) -> str:
     if not (settings.operator_image or settings.profiling_copier_image):
         text = "missing image of the container that saves the results (expected "
         return f"{text}--operator-image or --profiling-copier-image)"
-    if not (settings.operator_image or spec.profiling_config.profiler_image):
+    if not _profiler_image(spec, settings):
         return "missing image of the profiler (expected spec.image, or --operator-image)"
     is_given = settings.restricted_namespace or spec.profiling_config.service_account_name
     if not (is_given or settings.dgdr_profiling_cluster_role_name):
@@ -273,9 +273,13 @@ def _pod(
     }
 
 
+def _profiler_image(spec: RequestSpec, settings: RenderSettings) -> str:
+    return spec.profiling_config.profiler_image or settings.dgdr_default_image or settings.operator_image
+
+
 def _profiler(request: Request, spec: RequestSpec, settings: RenderSettings) -> Object:
     profiling, is_later = spec.profiling_config, extras.in_v1beta1(request)
-    image, module = profiling.profiler_image or settings.operator_image, "benchmarks.profiler.profile_sla"
+    image, module = _profiler_image(spec, settings), "benchmarks.profiler.profile_sla"
     args = ["--profile-config", profiler_config_text(spec, request.metadata.namespace)]
     if spec.enable_gpu_discovery:
         args.append("--enable-gpu-discovery")

@@ -533,7 +533,7 @@ FAILURES = (
         "no storage class, and no default one",
         with_claim(create=False),
         "names no StorageClass",
-        "storageClass",
+        "kubectl get storageclass",
         before=created(PersistentVolumeClaim.KIND, CLAIM),
     ),
     Failure(

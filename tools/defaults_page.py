@@ -22,9 +22,9 @@ The manifest of a service may be as short as a component type and an image. This
 then have: rendered from the graph `chat` in namespace `lab`, with the settings of a default installation.
 `dynamoctl render -f FILE` prints the same for your manifest.
 
-- A field of your own replaces a default: in `extraPodSpec` (pod), in `extraPodSpec.mainContainer`
-  (container), and in the service's `envs`, `resources`, `livenessProbe`, `readinessProbe` and
-  `sharedMemory` ([fields](reference/dynamographdeployment.md)).
+- A field of your own replaces a default: in `podTemplate`, of which the container `main` is the one below,
+  and in `sharedMemorySize` ([fields](reference/dynamographdeployment-v1beta1.md)); in `v1alpha1` in
+  `extraPodSpec`, its `mainContainer`, `envs`, `resources`, both probes and `sharedMemory`.
 - A probe and a `securityContext` are replaced whole. With a `securityContext` of your own, even an empty one,
   `fsGroup` is not set; on OpenShift that lets the security context constraints choose.
 - The operator adds the pull secrets of the namespace whose registries the images name, unless the

@@ -86,7 +86,7 @@ def test_a_graph_is_created_scaled_undone_explained_and_deleted_with_its_childre
         ("why", "--all"),
         ("status", "chat"),
         ("get",),
-        ("tree", "chat"),
+        ("tree", "chat", "--output=json"),
         ("events", "chat"),
         ("rollout", "status", "chat"),
         ("rollout", "history", "chat"),

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 
 from dynamo_graphs.reader import served_groups
 from dynamo_operator import labels, names
@@ -210,11 +211,13 @@ def tree_of(
     by_owner: Mapping[str, Sequence[Resource]],
     *,
     now: datetime,
+    version_of: Callable[[Kind], str] = attrgetter("version"),
     above: frozenset[str] = frozenset(),
 ) -> Object:
     """`root` and everything that it owns, as JSON values. `above` are the uids of its owners.
 
-    `ready` is null for kinds without readiness, such as a Role.
+    `version_of` is the version in which users read a kind. `ready` is null for kinds without readiness, such
+    as a Role.
     """
     uid = root.metadata.uid
     # Users may write owner references: a circle must not be an endless tree.
@@ -223,12 +226,14 @@ def tree_of(
     deleted = "is being deleted" if root.metadata.deletion_timestamp else ""
     ordered = sorted(below, key=lambda child: (_ORDER.get(type(child), -1), child.metadata.name))
     return {
-        "apiVersion": root.KIND.api_version,
+        "apiVersion": replace(root.KIND, version=version_of(root.KIND)).api_version,
         "kind": root.KIND.name,
         "name": root.metadata.name,
         "ready": is_well,
         "note": "; ".join(filter(None, (state, deleted))),
-        "children": [tree_of(child, by_owner, now=now, above=above | {uid}) for child in ordered],
+        "children": [
+            tree_of(child, by_owner, now=now, version_of=version_of, above=above | {uid}) for child in ordered
+        ],
     }
 
 

@@ -48,6 +48,14 @@ def lines(*objects: Resource) -> list[str]:
     return [each.strip("│├└─ \n") for each in printed(a_tree(*objects)).splitlines()]
 
 
+def test_a_tree_names_the_versions_in_which_users_read() -> None:
+    by_owner = {GRAPH.metadata.uid: [an_object(Pod, "p")]}
+    node = tree_of(
+        GRAPH, by_owner, now=NOW, version_of=lambda kind: "v1beta1" if kind == GRAPH.KIND else kind.version
+    )
+    assert ("nvidia.com/v1beta1", "v1") == (node["apiVersion"], node["children"][0]["apiVersion"])
+
+
 def test_an_unscheduled_pod_shows_the_message_of_the_scheduler() -> None:
     said = a_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes: no nvidia.com/gpu")
     body = {"phase": "Pending", "conditions": [said]}

@@ -43,7 +43,8 @@ async def print_tree(name: str, where: Where, output: str) -> ExitCode:
     async with target_of(name, where, STATED) as at:
         stated = await at.get()
         dependents = await members_of(at.reading.client, stated)
-    node = tree_of(stated, dependents.by_owner, now=datetime.now(UTC))
+    version_of = at.reading.served_version
+    node = tree_of(stated, dependents.by_owner, now=datetime.now(UTC), version_of=version_of)
     for note in dependents.unread:
         warn(note)
     if is_for_people(output):

@@ -120,6 +120,17 @@ def test_a_component_is_written_in_v1beta1_and_is_read_as_it_was_written() -> No
     )
 
 
+def test_equal_specs_of_two_objects_are_read_by_the_name_of_each() -> None:
+    """A component without a name has that of its object, which it keeps when it is copied to another one."""
+    translation = of(DynamoComponentDeployment)
+    written = translation.written(DynamoComponentDeployment.KIND.manifest(METADATA, spec={"replicas": 1}))
+    names = []
+    for name in ("chat", "copy"):
+        text = msgspec.json.encode({**written, "metadata": {**written["metadata"], "name": name}})
+        names.append(decode(DynamoComponentDeployment, text, translation=translation).spec.service_name)
+    assert [None, "chat"] == names
+
+
 def test_a_patch_of_an_adapter_has_the_names_of_v1beta1() -> None:
     patch = {
         "metadata": {"labels": {"a": "b"}},

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_operator.crds import LATER_RESOURCES, RESOURCES, defaulted
-from dynamo_operator.versions.conversion import ConversionError, convert
+from dynamo_operator.versions.conversion import ConversionError, convert, convert_spec
 from kube_runtime.types.meta import Object, Resource
 from specs.documents import odd_document
 from specs.stored import stored_object
@@ -69,6 +69,15 @@ def test_an_object_of_v1beta1_survives_v1alpha1(kind: str, dice: Random) -> None
         if "checkpoint" in component.get("experimental", {}):
             component["experimental"]["checkpoint"].setdefault("enabled", False)
     assert expected == read(there_and_back(body), kind)
+
+
+@EVERY_VERSION
+@EVERY_KIND
+@given(DICE)
+def test_a_spec_alone_is_that_of_the_converted_object(kind: str, version: str, dice: Random) -> None:
+    body = an_object(version, kind, dice)
+    other = OTHER[body["apiVersion"]]
+    assert convert(body, other).get("spec", {}) == convert_spec(body, other)
 
 
 @EVERY_KIND

@@ -4,7 +4,7 @@ The operator computes with v1alpha1. A request in the other version than the sto
 webhook, which is the operator itself: it could not start without another one that runs.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -16,18 +16,17 @@ from dynamo_operator.component.api import GROUP, LATER
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamo_operator.shared.seen import seen
+from dynamo_operator.shared.seen import seen_spec
 from dynamo_operator.versions import component_deployment, graph
 from dynamo_operator.versions.conversion import convert
 from kube_runtime.apply.suppression import Recent
 from kube_runtime.types.meta import Fields, Kind, Object, Resource, Struct, from_json
 
-REMEMBERED: Final = 1024
-"""Objects whose converted spec is remembered: those that changed last."""
+REMEMBERED: Final = 2048
+"""Specs and statuses whose conversion is remembered: those of the objects that changed last."""
 
-_ECHOES: Final = 256
-_LARGEST_ECHO: Final = 8 * 1024
-"""In bytes, so that all of a kind have at most 2 MiB."""
+_LARGEST_REMEMBERED: Final = 16 * 1024
+"""In bytes of what they became, so that all of a kind have at most 32 MiB."""
 
 _SAVED: Final = tuple(f"{GROUP}/{short}-" for short in ("dgd", "dcd", "dgdr"))
 """How annotations begin in which conversion saves what a version cannot express."""
@@ -54,8 +53,6 @@ _STATUSES: Final = {
 
 class _Metadata(Struct):
     name: str = ""
-    uid: str = ""
-    generation: int = 0
     annotations: dict[str, str] = {}
 
 
@@ -64,12 +61,6 @@ class _Document(Struct):
     metadata: Raw = Raw(b"{}")
     spec: Raw = Raw(b"")
     status: Raw = Raw(b"")
-
-
-class _Spec(NamedTuple):
-    generation: int
-    saved: str
-    text: bytes
 
 
 class TwoVersions:
@@ -87,10 +78,8 @@ class TwoVersions:
             kind.api_version.encode(),
             kind.name.encode(),
         )
-        # Most changes are of a status. By uid, the spec that was converted last.
-        self._specs = Recent[_Spec](REMEMBERED)
-        # A write is answered with the object, and a watch brings the same text soon afterwards.
-        self._echoes = Recent[bytes](_ECHOES)
+        # Most changes are of a status, and a write is answered with what a watch brings soon afterwards.
+        self._texts = Recent[bytes](REMEMBERED)
 
     @property
     def stored(self) -> Kind:
@@ -104,68 +93,56 @@ class TwoVersions:
         theirs, and read there. Those of the other kinds are as they are.
         """
         document = from_json(raw, _Document)
-        if document.api_version == self._kind.api_version:
-            return self._as_written(raw, document)
-        digest = blake2b(raw, digest_size=16).digest()
-        text = self._echoes.get(digest)
-        if text is None:
-            text = self._converted(raw, document)
-            if len(text) <= _LARGEST_ECHO:
-                self._echoes.put(digest, text)
-        return text
-
-    def _converted(self, raw: bytes | Raw, document: _Document) -> bytes:
+        is_later = document.api_version != self._kind.api_version
+        if not is_later and not self._may_have_been_later(raw, document):
+            return raw
         if self._kind == DynamoGraphDeploymentRequest.KIND:
             return msgspec.json.encode(convert(from_json(raw, Object), self._kind.api_version))
         metadata = from_json(document.metadata, _Metadata)
+        saved = {key: text for key, text in sorted(metadata.annotations.items()) if key.startswith(_SAVED)}
+        if not is_later and not saved:
+            return raw
+        kept = {"name": metadata.name, "annotations": saved}
+        own: Object = {"apiVersion": document.api_version, "kind": self._kind.name, "metadata": kept}
         parts = [self._head, bytes(document.metadata)]
         if document.spec:
-            parts += b',"spec":', self._spec(document, metadata)
-        if document.status:
-            parts += b',"status":', msgspec.json.encode(self._status(document, metadata))
+            parts += b',"spec":', self._converted(self._spec, {**own, "spec": document.spec})
+        if document.status and not is_later:
+            parts += b',"status":', bytes(document.status)
+        elif document.status:
+            parts += b',"status":', self._converted(self._status, {**own, "status": document.status})
         return b"".join((*parts, b"}"))
 
     # Pods must not depend on which version is stored. What a graph in v1beta1 says of its mounts beyond
     # those of PVCs is in that annotation, if v1alpha1 is stored.
-    def _as_written(self, raw: bytes | Raw, document: _Document) -> bytes | Raw:
-        """An object of v1alpha1 as it is, or as it was written in v1beta1, with its own mounts."""
-        if self._kind != DynamoGraphDeployment.KIND or not document.spec or _HUB_PAYLOAD not in bytes(raw):
-            return raw
-        metadata = from_json(document.metadata, _Metadata)
-        if not any(_saved(metadata.annotations)):
-            return raw
-        parts = [self._head, bytes(document.metadata), b',"spec":', self._spec(document, metadata)]
-        if document.status:
-            parts += b',"status":', bytes(document.status)
-        return b"".join((*parts, b"}"))
+    def _may_have_been_later(self, raw: bytes | Raw, document: _Document) -> bool:
+        """Whether a graph of v1alpha1 was written in v1beta1: then it is read with its own mounts."""
+        is_graph = self._kind == DynamoGraphDeployment.KIND
+        return is_graph and bool(document.spec) and _HUB_PAYLOAD in bytes(raw)
 
-    def _spec(self, document: _Document, metadata: _Metadata) -> bytes:
-        saved = "".join(sorted(f"{key}{text}" for key, text in _saved(metadata.annotations)))
-        known = self._specs.get(metadata.uid)
-        if known and metadata.uid and (known.generation, known.saved) == (metadata.generation, saved):
-            return known.text
-        spec = from_json(document.spec, Object)
-        whole = self._whole(metadata, spec=spec)
-        if document.api_version == self._kind.api_version:
-            whole = convert(self._kind.manifest(whole["metadata"], spec=spec), self._later.api_version)
-        text = msgspec.json.encode(seen(whole).get("spec", {}))
-        self._specs.put(metadata.uid, _Spec(metadata.generation, saved, text))
-        return text
-
-    # Most changes are of a status, whose names differ in few places. The schema and our own types hold the
-    # rest to its types.
-    def _status(self, document: _Document, metadata: _Metadata) -> Object:
-        status = from_json(document.status, Object)
-        if self._kind.name in _STATUSES and not any(key.endswith("-status") for key in metadata.annotations):
-            with suppress(AttributeError, TypeError, LookupError):  # of another type: conversion says where
-                return _STATUSES[self._kind.name].to_v1alpha1(status, {})
-        whole = convert(self._whole(metadata, status=status), self._kind.api_version)
-        converted: Object = whole.get("status", {})
+    def _converted(self, step: Callable[[Object], Object], part: Object) -> bytes:
+        """What a step makes of an object with a spec or status alone, which is still JSON text."""
+        text = msgspec.json.encode(part)
+        digest = blake2b(text, digest_size=16).digest()
+        converted = self._texts.get(digest)
+        if converted is None:
+            converted = msgspec.json.encode(step(from_json(text, Object)))
+            if len(converted) <= _LARGEST_REMEMBERED:
+                self._texts.put(digest, converted)
         return converted
 
-    def _whole(self, metadata: _Metadata, **fields: Object) -> Object:
-        kept = {"name": metadata.name, "annotations": dict(_saved(metadata.annotations))}
-        return self._later.manifest(kept, **fields)
+    def _spec(self, part: Object) -> Object:
+        is_later = part["apiVersion"] == self._later.api_version
+        return seen_spec(part if is_later else convert(part, self._later.api_version))
+
+    # The names in a status differ in few places. The schema and our own types hold the rest to its types.
+    def _status(self, part: Object) -> Object:
+        is_saved = any(key.endswith("-status") for key in part["metadata"]["annotations"])
+        if self._kind.name in _STATUSES and not is_saved:
+            with suppress(AttributeError, TypeError, LookupError):  # of another type: conversion says where
+                return _STATUSES[self._kind.name].to_v1alpha1(part["status"], {})
+        status: Object = convert(part, self._kind.api_version).get("status", {})
+        return status
 
     def written(self, body: Object) -> Object:
         """An object in the stored version, with annotations for what v1beta1 cannot express."""
@@ -195,10 +172,6 @@ class TwoVersions:
                 at = f"/spec/components/{list(live.spec.services).index(service)}"
                 return f"{at}/{field}", [{"op": "test", "path": f"{at}/name", "value": service}]
         raise ValueError(f"{'.'.join(path)} has no place in {self.stored.api_version}")
-
-
-def _saved(annotations: dict[str, str]) -> Iterable[tuple[str, str]]:
-    return ((key, text) for key, text in annotations.items() if key.startswith(_SAVED))
 
 
 def _renamed(fields: Fields, names: Fields) -> Object:

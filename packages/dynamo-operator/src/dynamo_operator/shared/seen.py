@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dynamo_operator.shared.problems import SERVED
 from dynamo_operator.shared.written import MAIN
-from dynamo_operator.versions.conversion import convert
+from dynamo_operator.versions.conversion import convert, convert_spec
 from kube_runtime.types.meta import Fields, Object
 
 _OF_REQUESTS: Final[Fields] = {"backend": "auto", "searchStrategy": "rapid"}
@@ -23,20 +23,33 @@ def seen(document: Object) -> Object:
     if document.get("kind") == "DynamoGraphDeploymentRequest" and isinstance(document.get("spec"), dict):
         document = {**document, "spec": {**_OF_REQUESTS, **document["spec"]}}
     converted = convert(document, SERVED)
-    spec, written = converted.get("spec") or {}, document.get("spec") or {}
-    if converted["kind"] == "DynamoComponentDeployment":
-        return {**converted, "spec": _with_own_mounts(spec, written)} if "spec" in converted else converted
-    if converted["kind"] != "DynamoGraphDeployment" or "services" not in spec:
+    if "spec" not in converted:
         return converted
+    return {**converted, "spec": _complete(converted["kind"], converted["spec"], document.get("spec") or {})}
+
+
+def seen_spec(document: Object) -> Object:
+    """The spec of `seen`; empty if there is none. Raises ConversionError, as that does."""
+    return _complete(document["kind"], convert_spec(document, SERVED), document.get("spec") or {})
+
+
+def _complete(kind: str, spec: Object, written: Fields) -> Object:
+    if kind == "DynamoComponentDeployment":
+        return _with_own_mounts(spec, written)
+    if kind != "DynamoGraphDeployment" or "services" not in spec:
+        return spec
     components = {component.get("name"): component for component in written.get("components") or ()}
     services = {
         name: service if service is None else _with_own_mounts(service, components.get(name) or {})
         for name, service in spec["services"].items()
     }
-    return {**converted, "spec": {**spec, "services": services}}
+    return {**spec, "services": services}
 
 
 def _with_own_mounts(service: Object, component: Fields) -> Object:
+    written = [*_main_mounts(component)]
+    if not written:
+        return service
     pod: Object = service.get("extraPodSpec") or {}
     declared = {volume.get("name") for volume in pod.get("volumes") or ()}
     main: Object = pod.get("mainContainer") or {}
@@ -46,7 +59,7 @@ def _with_own_mounts(service: Object, component: Fields) -> Object:
     as_they_are |= {_place(mount) for mount in mounts}
     own = {
         _place(mount): mount
-        for mount in _main_mounts(component)
+        for mount in written
         if _place(mount) not in as_they_are
         and (mount.get("name") in declared or mount.keys() - {"name", "mountPath"})
     }

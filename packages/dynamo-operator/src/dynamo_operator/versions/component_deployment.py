@@ -42,23 +42,29 @@ def to_v1alpha1(deployment: Fields) -> Object:
     """The deployment in v1alpha1, without apiVersion and kind."""
     metadata, component = deployment.get("metadata", {}), deployment.get("spec", {})
     is_first = not preserved.has_any(metadata, _KEYS)
-    saved = preserved.saved_spec(metadata, _KEYS, v1alpha1.COMPONENT_DEPLOYMENT_SPEC)
-    service = service_of(component, saved.spec if saved else None)
-    remainder = saved_component(component, service)
+    spec = spec_to_v1alpha1(deployment)
+    remainder = saved_component(component, spec)
     name, object_name = component.get("name", ""), metadata.get("name", "")
-    is_defaulted = saved is not None and _NAME in saved.empty_paths and name == object_name
     payload = None
     if remainder or (object_name and not name) or (is_first and "podTemplate" in component):
         payload = Payload({**present(name=name), **remainder})
     saved_status = preserved.saved_status(metadata, _KEYS, v1alpha1.COMPONENT_DEPLOYMENT_STATUS)
     status = status_to_v1alpha1(deployment.get("status", {}), saved_status)
-    spec = {
-        **some(component, common.COMPONENT_DEPLOYMENT),
-        **present(serviceName=None if is_defaulted else name),
-        **service,
-    }
     metadata = preserved.with_payloads(metadata, _KEYS, spec=payload, status={})
     return {"metadata": metadata, **present(spec=spec, status=status)}
+
+
+def spec_to_v1alpha1(deployment: Fields) -> Object:
+    """The spec in v1alpha1, as far as that can hold it."""
+    metadata, component = deployment.get("metadata", {}), deployment.get("spec", {})
+    saved = preserved.saved_spec(metadata, _KEYS, v1alpha1.COMPONENT_DEPLOYMENT_SPEC)
+    name = component.get("name", "")
+    is_defaulted = saved is not None and _NAME in saved.empty_paths and name == metadata.get("name", "")
+    return {
+        **some(component, common.COMPONENT_DEPLOYMENT),
+        **present(serviceName=None if is_defaulted else name),
+        **service_of(component, saved.spec if saved else None),
+    }
 
 
 def status_to_v1beta1(deployment: Fields) -> tuple[Object, Object]:

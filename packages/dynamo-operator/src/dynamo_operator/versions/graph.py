@@ -44,24 +44,30 @@ def to_v1beta1(graph: Fields) -> Object:
 
 def to_v1alpha1(graph: Fields) -> Object:
     """The graph in v1alpha1, without apiVersion and kind."""
-    metadata, live = graph.get("metadata", {}), graph.get("spec", {})
-    payload = preserved.saved_spec(metadata, _KEYS, v1alpha1.GRAPH_SPEC)
-    saved = payload.spec if payload else {}
-    saved_status = preserved.saved_status(metadata, _KEYS, v1alpha1.GRAPH_STATUS)
+    metadata, components = graph.get("metadata", {}), graph.get("spec", {}).get("components", [])
+    spec = spec_to_v1alpha1(graph)
     is_first = not preserved.has_any(metadata, _KEYS)
-    services, remainder = _services(live.get("components", []), saved.get("services", {}), is_first=is_first)
-    spec = {
-        **some(live, common.GRAPH),
-        **renamed(live, {"env": "envs"}),
-        **_nested(live, "topologyConstraint", reversed_names(_CONSTRAINT)),
-        **some(saved, ["pvcs"]),
-        **present(services=services),
-    }
+    remainder = _remainder(components, spec.get("services", {}), is_first=is_first)
+    saved_status = preserved.saved_status(metadata, _KEYS, v1alpha1.GRAPH_STATUS)
     status = status_to_v1alpha1(graph.get("status", {}), saved_status)
     metadata = preserved.with_payloads(
         metadata, _KEYS, spec=Payload({"components": remainder}) if remainder else None, status={}
     )
     return {"metadata": metadata, **present(spec=spec, status=status)}
+
+
+def spec_to_v1alpha1(graph: Fields) -> Object:
+    """The spec in v1alpha1, as far as that can hold it."""
+    live = graph.get("spec", {})
+    payload = preserved.saved_spec(graph.get("metadata", {}), _KEYS, v1alpha1.GRAPH_SPEC)
+    saved = payload.spec if payload else {}
+    return {
+        **some(live, common.GRAPH),
+        **renamed(live, {"env": "envs"}),
+        **_nested(live, "topologyConstraint", reversed_names(_CONSTRAINT)),
+        **some(saved, ["pvcs"]),
+        **present(services=_services(live.get("components", []), saved.get("services", {}))),
+    }
 
 
 def _components(services: Fields, earlier: Payload | None) -> tuple[list[Object], Object]:
@@ -88,28 +94,34 @@ def _in_order(names: set[str], earlier: Sequence[Object]) -> list[str]:
     return [*dict.fromkeys([*first, *sorted(names, key=_bytes)])]
 
 
-def _services(components: list[Object], saved: Fields, *, is_first: bool) -> tuple[Object, list[Object]]:
-    """The services of components, and what is saved of these.
-
-    `is_first`: the graph was never in v1alpha1. Then a component with pods is saved in any case, so that the
-    way back knows where the graph came from.
-    """
-    keeps_order = not _are_sorted([component.get("name", "") for component in components])
+def _services(components: list[Object], saved: Fields) -> Object:
+    """The services of components, and those that are null."""
     services: Object = {}
-    remainder = []
     for index, component in enumerate(components):
         name = component.get("name", "")
         if name in services:
             problem = f'duplicate component name "{name}" in spec.components'
             raise ConversionError(problem, "spec", "components", index, "name")
         saved_one = saved.get(name) or {}
-        service = services[name] = service_of(component, saved_one)
-        kept = saved_component(component, service)
-        service |= some(saved_one, ["serviceName"])
+        services[name] = {**service_of(component, saved_one), **some(saved_one, ["serviceName"])}
+    nulls = {name: None for name, service in saved.items() if service is None}
+    return {**nulls, **services}
+
+
+def _remainder(components: list[Object], services: Fields, *, is_first: bool) -> list[Object]:
+    """What is saved of components, because their services cannot hold it.
+
+    `is_first`: the graph was never in v1alpha1. Then a component with pods is saved in any case, so that the
+    way back knows where the graph came from.
+    """
+    keeps_order = not _are_sorted([component.get("name", "") for component in components])
+    remainder = []
+    for component in components:
+        name = component.get("name", "")
+        kept = saved_component(component, services[name])
         if kept or keeps_order or (is_first and "podTemplate" in component):
             remainder.append({"name": name, **kept})
-    nulls = {name: None for name, service in saved.items() if service is None}
-    return {**nulls, **services}, remainder
+    return remainder
 
 
 def status_to_v1beta1(graph: Fields) -> tuple[Object, Object]:

@@ -16,6 +16,7 @@ from dynamo_operator.versions.shapes import FLAG, TEXT, Base64, ConversionError,
 from kube_runtime.types.meta import Object
 
 _VERSION: Final = 1
+_JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _RECORDS: Final = items(path=TEXT, raw=Base64(), nil=FLAG)
 
 
@@ -84,9 +85,9 @@ def with_payloads(metadata: Object, keys: Keys, *, spec: Payload | None = None, 
         envelope: Object = {"version": _VERSION, "spec": spec.spec}
         if spec.empty_paths:
             envelope["rawJSON"] = [{"path": path, "nil": True} for path in sorted(spec.empty_paths)]
-        annotations[keys.spec] = _text(envelope)
+        annotations[keys.spec] = _JSON.encode(envelope)
     if status:
-        annotations[keys.status] = _text(status)
+        annotations[keys.status] = _JSON.encode(status)
     return {**without(metadata, "annotations"), **present(annotations=annotations)}
 
 
@@ -101,7 +102,3 @@ def _document(metadata: Object, key: str) -> Object | None:
     if document is None:
         return {}
     return document if isinstance(document, dict) else None
-
-
-def _text(document: Object) -> str:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))

@@ -46,14 +46,23 @@ def with_typed(document: Fields, read: Fields, converted: Object) -> Object:
     noted = annotations.get(key)
     if noted is None and not lost:
         return converted
-    restored = some(converted, ["spec"])
-    if noted is not None:
-        restored = some(_restored(restored, _tree(noted)), ["spec"])
+    restored = _with_noted(some(converted, ["spec"]), noted)
     text = json.dumps(lost, ensure_ascii=False, separators=(",", ":")) if lost else ""
     note = {key: text} if text and len(text) <= _LONGEST else {}
     annotations = {**without(annotations, key), **note}
     metadata = {**without(metadata, "annotations"), **present(annotations=annotations)}
     return {**converted, "metadata": metadata, **restored}
+
+
+def typed_spec(kind: str, metadata: Fields, converted: Object) -> Object:
+    """An object of a converted spec alone, with what was typed in its version."""
+    return _with_noted(
+        converted, metadata.get("annotations", {}).get(f"nvidia.com/{SHORT_NAMES[kind]}-typed")
+    )
+
+
+def _with_noted(converted: Object, noted: object) -> Object:
+    return converted if noted is None else some(_restored(converted, _tree(noted)), ["spec"])
 
 
 def _lost(typed: Any, read: Any, *, has_places: bool, at: tuple[str, ...] = ()) -> Object:

@@ -14,9 +14,11 @@ import structlog
 
 from kube_runtime.apply.writer import Writer
 from kube_runtime.errors import Conflict, NotFound, OperatorError
-from kube_runtime.storage import PER_SECOND
 from kube_runtime.times import loop_time
 from kube_runtime.types.meta import Key, Kind, Resource
+
+PER_SECOND: Final = 20.0
+"""Objects that are corrected in a second, at most."""
 
 AGAIN_SECONDS: Final = 600.0
 """Seconds until the objects are looked through again, for what others wrote meanwhile."""

@@ -76,6 +76,22 @@ def test_a_provider_that_does_not_exist_is_refused_and_kept_where_it_is_stored()
     assert verdict(on("slurm"), on("slurm")).allowed
 
 
+def test_a_topology_constraint_without_grove_is_reported() -> None:
+    packed = {"topologyConstraint": {"packDomain": "rack"}}
+    of_graph = {"topologyProfile": "t", "packDomain": "zone"}
+    placed = graph({"w": worker(**packed)}, topologyConstraint=of_graph)
+    texts = "\n".join(verdict(placed, cluster=ClusterContext()).warnings)
+    for path in ("spec.topologyConstraint", "spec.services.w.topologyConstraint"):
+        assert f"{path}: has an effect on Grove only" in texts
+    assert "topologyConstraint" not in str(
+        verdict(placed, cluster=ClusterContext(grove_served=True)).warnings
+    )
+    alone = verdict(component(componentType="worker", **packed)).warnings
+    assert any(
+        it.startswith("spec.topologyConstraint: has an effect in graphs on Grove only") for it in alone
+    )
+
+
 def test_an_update_strategy_that_grove_does_not_have_is_refused() -> None:
     new, key = on("grove"), "nvidia.com/grove-update-strategy"
     new["metadata"]["annotations"][key] = "OnDelete"

@@ -117,9 +117,13 @@ AnyRules: TypeAlias = Rules[Any]
 """The rules of whatever kind."""
 
 
+def _placed(graph: DynamoGraphDeployment, context: ReviewContext) -> DynamoGraphDeployment:
+    """The graph on the provider that its controller will choose."""
+    return with_provider(graph, Facts(grove_served=context.cluster.grove_served))
+
+
 def _graph_problems(graph: DynamoGraphDeployment, context: ReviewContext) -> Iterator[Problem]:
-    facts, written = Facts(grove_served=context.cluster.grove_served), graph
-    graph = with_provider(graph, facts)  # as its controller validates it
+    written, graph = graph, _placed(graph, context)  # as its controller validates it
     yield from provider_problems(graph)
     yield from graphs.graph_problems(graph, context.settings, context.most)
     if any(graphs.graph_size_problems(graph)):
@@ -147,7 +151,7 @@ def _graph_changes(
     yield from graphs.graph_update_problems(old, new)
     if not graphs.may_scale(context.user, new.metadata.namespace, context.operator):
         yield from graphs.adapter_problems(old, new)
-    if is_on_grove(with_provider(old, Facts(grove_served=context.cluster.grove_served))):
+    if is_on_grove(_placed(old, context)):
         yield from least_problems(old, new)
 
 
@@ -157,7 +161,7 @@ RULES: tuple[AnyRules, ...] = (
         DynamoGraphDeployment,
         problems=_graph_problems,
         changes=_graph_changes,
-        warnings=lambda graph, context: warnings.graph_warnings(graph, context.cluster),
+        warnings=lambda graph, context: warnings.graph_warnings(_placed(graph, context), context.cluster),
         change_warnings=warnings.graph_change_warnings,
         new_warnings=warnings.new_graph_warnings,
     ),

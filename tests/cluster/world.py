@@ -234,7 +234,7 @@ class World:
             if time.monotonic() > deadline:
                 raise AssertionError(f"not within {within_seconds} s: {what()}")
             time.sleep(pause)
-            pause = min(1.2 * pause, 0.25)  # each poll costs the API server a request
+            pause = min(1.2 * pause, 0.5)  # each poll costs the API server a request
         return value
 
     def _request(self, method: str, path: str, body: object = None, content_type: str = "") -> Object:

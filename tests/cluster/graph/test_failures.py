@@ -693,7 +693,7 @@ def known(failure: Failure, kinds: ControlPlane, namespace: str) -> tuple[float,
             time.sleep(_PAUSE_SECONDS)
         raise AssertionError("\n".join((f"{failure}:", *lines)))
     finally:
-        world.delete(NAMESPACES, namespace)
+        world.clear()
 
 
 def test_the_first_line_of_why_is_the_cause_and_the_remedy_follows(

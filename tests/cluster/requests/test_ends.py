@@ -92,7 +92,7 @@ def test_a_graph_of_that_name_stops_the_request_before_anything_is_profiled(
     world.create(REQUEST, a_request(autoApply=True))
     body = player.is_in("Failed")
     assert "was not created by this request" in condition(body, "Validation")["message"]
-    assert "deploymentOverrides.name" in body["status"]["message"]
+    assert "another name for the graph" in body["status"]["message"]
     assert [] == world.list(JOB)
 
 

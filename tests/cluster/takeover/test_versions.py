@@ -132,7 +132,7 @@ class Client:
 
         def write() -> None:
             number = 0
-            while not stop.wait(0.05):
+            while not stop.wait(0.2):
                 for version in self.versions:
                     number += 1
                     note = {"metadata": {"annotations": {f"{WRITTEN}{version}": str(number)}}}

@@ -77,7 +77,7 @@ class ComponentController:
         if isinstance(component, Result):
             return component
         inputs = read_component(component, self.cache, self.pods, self.owns)
-        if self.applier.writer.client.stores_other(component.KIND):
+        if self.applier.writer.client.stored(component.KIND) != component.KIND:
             inputs = msgspec.structs.replace(inputs, in_v1beta1=True)
         find = partial(component_problems, settings=self.settings)
         problems_of = partial(self.validated.problems_by, find=find)

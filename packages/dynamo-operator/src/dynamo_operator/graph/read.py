@@ -94,7 +94,7 @@ async def read_graph(
     )
     # The author wrote the stored version, unless conversion has preserved fields of the other.
     client = applier.writer.client
-    is_stored_later = bool(client.translations) and client.stores_other(graph.KIND)
+    is_stored_later = client.stored(graph.KIND) != graph.KIND
     inputs = GraphInputs(
         facts,
         live,

@@ -70,7 +70,7 @@ def adopt_stored(client: Client, later: Collection[Kind]) -> bool:
 
     Returns whether that is a change.
     """
-    changed = {kind for kind in CONVERTED.values() if client.stores_other(kind) != (kind in later)}
+    changed = {kind for kind in CONVERTED.values() if (client.stored(kind) != kind) != (kind in later)}
     if not changed:
         return False
     # Not imported where v1alpha1 is stored: conversion would be a tenth of the lines of a running operator.
@@ -127,7 +127,7 @@ class StoredVersions:
             self._wake.set()
 
     async def _adopt(self) -> None:
-        later = {kind for kind in CONVERTED.values() if self._client.stores_other(kind)}
+        later = {kind for kind in CONVERTED.values() if self._client.stored(kind) != kind}
         while self._changed:
             name = next(iter(self._changed))
             try:

@@ -101,7 +101,7 @@ class RequestController:
     async def _add_hardware(self, request: Request, discovered: Object) -> None:
         metadata, writer = request.metadata, self.reporter.writer
         version = {"resourceVersion": metadata.resource_version}
-        if writer.client.stores_other(Request.KIND):
+        if writer.client.stored(Request.KIND) != Request.KIND:
             patch: Object = {"metadata": version, "spec": {"hardware": discovered}}
         else:
             patch = {"metadata": {**version, "annotations": extras.with_hardware(metadata, discovered)}}

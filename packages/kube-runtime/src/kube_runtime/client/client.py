@@ -345,10 +345,6 @@ class Client:
         """Decode an object that the API server has sent; see `wire.decode`."""
         return decode(type_, raw, most_bytes, self.translations.get(type_.KIND))
 
-    def stores_other(self, kind: Kind) -> bool:
-        """Whether the kind is stored in another version than that of our type."""
-        return self.stored(kind) != kind
-
     def _written(self, type_: type[Resource], body: Object) -> Object:
         translation = self.translations.get(type_.KIND)
         return translation.written(body) if translation else body

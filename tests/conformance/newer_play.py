@@ -5,7 +5,7 @@ The operator converts and validates. What is compared: what is refused, and the 
 
 import json
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ import msgspec
 from cluster.conftest import ControlPlane
 from cluster.models.launch import MODELS_PROGRAM, workers_at
 from cluster.operator_process import OperatorProcess
-from cluster.world import NAMESPACES, Refused, World
+from cluster.world import NAMESPACES, PODS, Refused, World
 from conformance.compare import ABSENT, Difference, differences
 from conformance.deviations import Row, explanation
 from conformance.deviations import rows as older_rows
@@ -24,7 +24,8 @@ from conformance.modes import MODES
 from conformance.newer import revisions_left_out, rows
 from conformance.newer_recordings import SOURCES, NewerCase, newer_cases
 from conformance.normal import normal
-from conformance.play import Quiet, cluster, kind_of
+from conformance.play import NODES, Quiet, cluster, kind_of
+from conformance.verdict import Verdict
 from devcluster.instance import Instance
 from devcluster.layout import free_ports
 from dynamo_operator.admission.definitions import CONVERTED
@@ -44,6 +45,7 @@ _KINDS: Final = (
     DynamoModel.KIND,
 )
 _CLAIM_TEMPLATES: Final = Kind("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates")
+_BINDINGS: Final = Kind("", "v1", "Binding", "bindings")
 _SETTLING_SECONDS: Final = 600.0
 _REQUEST: Final = "DynamoGraphDeploymentRequest"
 
@@ -99,6 +101,9 @@ def seen(
             process.says("webhooks are ready")
             everywhere.until(lambda: _are_converted(instance, everywhere), what=lambda: "no CA in the CRDs")
             quiet = Quiet(log)
+            for number, node in enumerate(everywhere.list(NODES)):
+                gpu = {_GPU_LABEL: "NVIDIA-H200" if number < 2 else None}
+                everywhere.patch(NODES, node["metadata"]["name"], {"metadata": {"labels": gpu}})
             worlds = {case.name: _namespace(everywhere, case) for case in cases}
             found: dict[tuple[str, int], Seen] = {}
             for number in range(max(len(case.inputs) for case in cases)):
@@ -107,6 +112,7 @@ def seen(
                 quiet.wait()
                 deadline = time.monotonic() + patience_seconds
                 while True:
+                    _place_pods(everywhere)
                     stage = _collected(everywhere, now, refused)
                     if time.monotonic() > deadline or not any(
                         row is None for case in now for _, row in judged(case, mode, number, stage[case.name])
@@ -118,6 +124,55 @@ def seen(
             assert not bugs, bugs[0]
             assert process.ended is None
     return found
+
+
+_GPU_LABEL: Final = "nvidia.com/gpu.product"
+"""On the recorded cluster, two nodes had it."""
+
+
+def _place_pods(everywhere: World) -> None:
+    """Give each pod a node with the labels that it asks for.
+
+    The recorded cluster asked for nothing else. The scheduler also wants volumes and devices, of which
+    manifests have only the names.
+    """
+    nodes = everywhere.list(NODES)
+    for pod in everywhere.list(PODS):
+        metadata, spec = pod["metadata"], pod["spec"]
+        fitting = (node["metadata"]["name"] for node in nodes if fits(spec, node["metadata"]["labels"]))
+        name = None if spec.get("nodeName") else next(fitting, None)
+        if name is None:
+            continue
+        world = World(everywhere.server, everywhere.tls, metadata["namespace"])
+        target = {"kind": NODES.name, "name": name}
+        try:
+            world.create(_BINDINGS, {"metadata": {"name": metadata["name"]}, "target": target})
+        except Refused as refused:  # the scheduler was faster, or the pod is gone
+            if refused.code not in (404, 409):
+                raise
+
+
+def fits(spec: Object, labels: Mapping[str, str]) -> bool:
+    """Whether the labels of a node are those that a pod asks for."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    terms = [term.get("matchExpressions") or () for term in required.get("nodeSelectorTerms") or ()]
+    selected = (spec.get("nodeSelector") or {}).items() <= labels.items()
+    return selected and (not terms or any(all(_holds(it, labels) for it in term) for term in terms))
+
+
+def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
+    value = labels.get(expression["key"])
+    match expression["operator"]:
+        case "In":
+            return value in expression["values"]
+        case "NotIn":
+            return value not in expression["values"]
+        case "Exists":
+            return value is not None
+        case operator:
+            assert operator == "DoesNotExist", operator
+            return value is None
 
 
 def _are_converted(instance: Instance, everywhere: World) -> bool:
@@ -178,6 +233,7 @@ def status_differences(case: NewerCase, mode: str, number: int, ours: Seen) -> I
     if bool(recorded.apply_errors) != bool(ours.refusals):
         sides = (tuple(found) or ABSENT for found in (recorded.apply_errors, ours.refusals))
         yield Difference("Input", "", *sides)
+        return  # what one side does with what the other refuses, the other has not done
     if recorded.apply_errors and not number:
         return  # nothing to compare
     theirs: dict[str, Object] = {}
@@ -219,24 +275,22 @@ def _as_older(difference: Difference) -> Difference:
     return replace(difference, object=name or version, path=path)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How many stages of a mode were equal, had deviations, or differ; and their differences."""
-
-    equal: int
-    deviating: int
-    different: int
-    lines: tuple[str, ...]
+def status_rows() -> list[Row]:
+    """The rows of `newer.yaml` that only a play can use."""
+    return [row for row in rows() if row.objects[0].startswith("status ")]
 
 
-def outcome(mode: str, cases: Sequence[NewerCase], found: Mapping[tuple[str, int], Seen]) -> Outcome:
-    """The result of what was seen of these cases; a line begins with the id of its row, or with `?`."""
-    counts, lines = Counter[str](), list[str]()
-    for case in cases:
-        for number in range(len(case.inputs)):
-            differing = [*judged(case, mode, number, found[case.name, number])]
-            is_wrong = any(row is None for _, row in differing)
-            counts["different" if is_wrong else "deviating" if differing else "equal"] += 1
-            for difference, row in differing:
-                lines.append(f"{row.id if row else '?':5} {case.name} {mode} {number}: {difference}")
-    return Outcome(counts["equal"], counts["deviating"], counts["different"], tuple(lines))
+def verdicts(mode: str, cases: Sequence[NewerCase], found: Mapping[tuple[str, int], Seen]) -> list[Verdict]:
+    """The verdict on each of these cases, from what was seen of it."""
+    return [
+        Verdict(
+            case.name,
+            f"newer-{mode}",
+            tuple(
+                (number, difference, row)
+                for number in range(len(case.inputs))
+                for difference, row in judged(case, mode, number, found[case.name, number])
+            ),
+        )
+        for case in cases
+    ]

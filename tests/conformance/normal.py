@@ -73,7 +73,8 @@ def normal(body: Object) -> Object:
     if body["kind"] in OURS and body.get("status"):
         kept["status"] = _without_times(body["status"])
     if body["kind"] == "DynamoModel" and body.get("status", {}).get("endpoints"):
-        kept["status"]["endpoints"] = [_endpoint(each) for each in body["status"]["endpoints"]]
+        endpoints = map(_endpoint, body["status"]["endpoints"])
+        kept["status"]["endpoints"] = sorted(endpoints, key=lambda endpoint: str(endpoint["podName"]))
     if body["kind"] == "Service":
         kept["spec"] = _without_addresses(body["spec"])
     if body["kind"] == "PersistentVolumeClaim":

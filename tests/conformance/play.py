@@ -79,7 +79,9 @@ _PLURALS = {each.name: each for each in (*COMPARED, *LEGACY)}
 _ROOM = {"cpu": "100k", "memory": "1Pi", "pods": "10k", "nvidia.com/gpu": "10k"}
 """What each node has, so that every pod of every case finds a place."""
 
-_STORAGE_CLASSES = ("fast", "standard", "x")
+_STORAGE_CLASSES = {"fast": "fast", "standard": "standard", "x": "x", "none": ""}
+"""Those of the volumes, by the beginning of the volumes' names; a PVC need not name one."""
+
 _VOLUMES = 12
 """How many volumes there are of each class; there is no provisioner."""
 
@@ -183,9 +185,9 @@ def _furnish(everywhere: World, mode: Mode) -> None:
     for node in everywhere.list(NODES):
         room = {"status": {"capacity": _ROOM, "allocatable": _ROOM}}
         everywhere.patch(NODES, node["metadata"]["name"], room, "status")
-    for number, storage_class in product(range(_VOLUMES), _STORAGE_CLASSES):
-        name = f"{storage_class}-{number}"
-        everywhere.create(VOLUMES, {"metadata": {"name": name}, "spec": _volume(storage_class)})
+    for number, (name, storage_class) in product(range(_VOLUMES), _STORAGE_CLASSES.items()):
+        metadata = {"name": f"{name}-{number}"}
+        everywhere.create(VOLUMES, {"metadata": metadata, "spec": _volume(storage_class)})
     everywhere.create(NAMESPACES, {"metadata": {"name": "dynamo-system"}})
     system = World(everywhere.server, everywhere.tls, "dynamo-system")
     keys = {"private.key": "private", "private.key.pub": "public"}

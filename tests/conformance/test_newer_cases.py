@@ -11,17 +11,10 @@ from conformance.newer_recordings import NewerCase
 
 CHOSEN = {
     "none": (
-        *(
-            "agg-vllm",
-            "disagg-*",
-            "epp-config-semver",
-            "extrapod*",
-            "ingress-full",
-            "model-lora",
-            "pvc-create",
-        ),
-        *("replicas-unset", "scaling-adapter*", "shm-*", "update-*", "m-002", "m-003", "m-016", "m-036"),
-        *("n-agg-*", "n-planner", "n-remove-component", "n-scale-only", "n-scaling-adapter"),
+        *("agg-vllm", "deprecated-*", "disagg-*", "epp-config-semver", "extrapod*", "ingress-full"),
+        *("model-lora", "pvc-create", "replicas-unset", "restart-*", "scaling-adapter*", "shm-*", "update-*"),
+        *("m-002", "m-003", "m-016", "m-036", "m-066", "m-083", "n-agg-*", "n-model-*", "n-planner"),
+        *("n-remove-component", "n-restart-*", "n-rollout-*", "n-scale-only", "n-scaling-adapter"),
     )
 }
 

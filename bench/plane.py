@@ -14,7 +14,6 @@ from devcluster.instance import Instance
 from devcluster.startup import node_name
 from dynamo_operator.component.api import VERSION
 from dynamo_operator.crds import custom_resource_definition, custom_resource_definitions
-from kube_runtime.crd import ConversionWebhook
 from kube_runtime.types.meta import Resource
 
 NODES = 4
@@ -42,13 +41,13 @@ class Plane:
 def plane(*more: type[Resource], stored: str = VERSION) -> Iterator[Plane]:
     """Run a control plane with additional kinds, and remove it at the end of the block.
 
-    `stored` is the version in which it stores ours; nothing answers the conversion webhook of a later one.
+    `stored` is the version of ours, the only one: with a second one, the API server has a second cache of
+    each kind, and converts each change for it.
     """
     folder = Path(tempfile.mkdtemp(prefix="bench-", dir=_MEMORY if _MEMORY.is_dir() else None))
     instance = Instance("bench", folder)
     definitions = folder / "definitions.json"
-    conversion = None if stored == VERSION else ConversionWebhook("default", "no-operator")
-    items = [*custom_resource_definitions(conversion, stored), *map(custom_resource_definition, more)]
+    items = [*custom_resource_definitions(None, stored), *map(custom_resource_definition, more)]
     body = {"apiVersion": "v1", "kind": "List", "items": items}
     definitions.write_bytes(msgspec.json.encode(body))
     try:

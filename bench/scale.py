@@ -1,6 +1,7 @@
 """Scale: graphs from their creation until they are successful, changes, idle, a restart, a resync."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -50,6 +51,7 @@ class Figures(msgspec.Struct):
     status_p99_ms: float = 0.0
     server_cpu_seconds: float = 0.0
     server_seconds: float = 0.0
+    server_allocated_kb: float = 0.0
     change_p50_ms: float = 0.0
     change_max_ms: float = 0.0
     change_requests: float = 0.0
@@ -95,6 +97,7 @@ async def measured(plane: Plane, graphs: int) -> tuple[Figures, Statuses]:
 async def creation(plane: Plane, running: Operator, user: User, figures: Figures) -> None:
     """Create the graphs, and measure until all of them are successful and the operator is idle."""
     server = plane.process("kube-apiserver")
+    allocated = _allocated_kb(plane)
     since, started = now(), monotonic()
     cpu, server_cpu = running.process.cpu_seconds(), server.cpu_seconds()
     await user.create(figures.graphs)
@@ -112,8 +115,16 @@ async def creation(plane: Plane, running: Operator, user: User, figures: Figures
     figures.requests, figures.events = asked.total, asked.events
     figures.server_seconds = asked.server_seconds
     figures.by_kind = {f"{verb} {kind}": n for (verb, kind), n in asked.count.most_common()}
+    figures.server_allocated_kb = _allocated_kb(plane) - allocated
     delays = sorted(_status_delays(user))
     figures.status_p50_ms, figures.status_p99_ms = _part(delays, 0.5), _part(delays, 0.99)
+
+
+def _allocated_kb(plane: Plane) -> float:
+    """What the API server has allocated since its start."""
+    text = plane.instance.kubectl("get", "--raw=/metrics")
+    (number,) = re.findall(r"^go_memstats_alloc_bytes_total (\S+)$", text, re.MULTILINE)
+    return float(number) / 1e3
 
 
 def _status_delays(user: User) -> Iterator[float]:

@@ -292,6 +292,18 @@ def test_no_note_of_what_was_typed_brings_more_than_empty_values(
     assert without_zeros(plain.get("spec", {})) == without_zeros(noted.get("spec", {}))
 
 
+@EVERY_VERSION
+@pytest.mark.parametrize("kind", SHORT_NAMES)
+@pytest.mark.parametrize("value", ["", []])
+def test_a_note_of_a_value_of_another_type_is_of_no_effect(kind: str, version: str, value: Any) -> None:
+    other = next(each for each in API_VERSIONS if each != version)
+    body = an_object(version, kind, Random(1))  # noqa: S311
+    del body["spec"]
+    plain = convert(body, API_VERSIONS[other])
+    body["metadata"]["annotations"] = {f"nvidia.com/{SHORT_NAMES[kind]}-typed": json.dumps({"spec": [value]})}
+    assert plain.get("spec") == convert(body, API_VERSIONS[other]).get("spec")
+
+
 @given(JSON, JSON)
 def test_no_json_at_all_makes_it_fail_otherwise(body: Any, version: Any) -> None:
     with pytest.raises(ConversionError):

@@ -51,22 +51,22 @@ def convert(document: object, to: str) -> Object:
 
     Raises ConversionError, for any JSON that is not an object of the other version.
     """
-    source, kind, way = _way(document, to)
+    source, kind, way, shape = _way(document, to)
     with _shallow():
         read = way.shape.read(source)
-        converted = with_typed(source, read, way.convert(read))
+        converted = with_typed(source, read, way.convert(read), shape)
     return {"apiVersion": to, "kind": kind, **converted}
 
 
 def convert_spec(document: object, to: str) -> Object:
     """The spec of `convert`; empty if there is none. Raises ConversionError, as that does."""
-    source, kind, way = _way(document, to)
+    source, kind, way, shape = _way(document, to)
     if way.spec is None:
         converted = convert(document, to)
     else:
         with _shallow():
             read = way.shape.read(source)
-            converted = typed_spec(kind, read.get("metadata", {}), present(spec=way.spec(read)))
+            converted = typed_spec(kind, read.get("metadata", {}), present(spec=way.spec(read)), shape)
     spec: Object = converted.get("spec", {})
     return spec
 
@@ -79,8 +79,8 @@ def _shallow() -> Iterator[None]:
         raise ConversionError("the object is nested too deeply") from None
 
 
-def _way(document: object, to: str) -> tuple[Fields, str, _Way]:
-    """The document, its kind, and its way to the version `to`."""
+def _way(document: object, to: str) -> tuple[Fields, str, _Way, Shape]:
+    """The document, its kind, its way to the version `to`, and its shape there."""
     if not isinstance(document, dict):
         raise invalid(document, "an object")
     if to not in _SOURCES:
@@ -91,4 +91,4 @@ def _way(document: object, to: str) -> tuple[Fields, str, _Way]:
     kind = document.get("kind")
     if not isinstance(kind, str) or kind not in ways:
         raise invalid(kind, f"one of {', '.join(ways)}").within("kind")
-    return document, kind, ways[kind]
+    return document, kind, ways[kind], _SOURCES[source][1][kind].shape

@@ -13,7 +13,7 @@ import msgspec
 
 from dynamo_operator.versions.parts import present, some, without
 from dynamo_operator.versions.quantities import text_of
-from dynamo_operator.versions.shapes import NO_QUANTITY
+from dynamo_operator.versions.shapes import NO_QUANTITY, ConversionError, Shape
 from kube_runtime.types.meta import Fields, Object
 
 SHORT_NAMES: Final = {
@@ -31,10 +31,10 @@ _LONGEST: Final = 16 * 1024
 """Characters of the annotation. What is more gets lost: all annotations of an object have 256 KiB."""
 
 
-def with_typed(document: Fields, read: Fields, converted: Object) -> Object:
+def with_typed(document: Fields, read: Fields, converted: Object, shape: Shape) -> Object:
     """The converted object with what was typed in its version, and a note of what was typed in the other.
 
-    `read` is the document as its types hold it.
+    `read` is the document as its types hold it, `shape` that of the converted object.
     """
     short = SHORT_NAMES.get(str(document.get("kind")))
     if short is None:
@@ -46,7 +46,7 @@ def with_typed(document: Fields, read: Fields, converted: Object) -> Object:
     noted = annotations.get(key)
     if noted is None and not lost:
         return converted
-    restored = _with_noted(some(converted, ["spec"]), noted)
+    restored = _with_noted(some(converted, ["spec"]), noted, shape)
     text = json.dumps(lost, ensure_ascii=False, separators=(",", ":")) if lost else ""
     note = {key: text} if text and len(text) <= _LONGEST else {}
     annotations = {**without(annotations, key), **note}
@@ -54,15 +54,23 @@ def with_typed(document: Fields, read: Fields, converted: Object) -> Object:
     return {**converted, "metadata": metadata, **restored}
 
 
-def typed_spec(kind: str, metadata: Fields, converted: Object) -> Object:
-    """An object of a converted spec alone, with what was typed in its version."""
-    return _with_noted(
-        converted, metadata.get("annotations", {}).get(f"nvidia.com/{SHORT_NAMES[kind]}-typed")
-    )
+def typed_spec(kind: str, metadata: Fields, converted: Object, shape: Shape) -> Object:
+    """An object of a converted spec alone, as `with_typed` has it."""
+    noted = metadata.get("annotations", {}).get(f"nvidia.com/{SHORT_NAMES[kind]}-typed")
+    return _with_noted(converted, noted, shape)
 
 
-def _with_noted(converted: Object, noted: object) -> Object:
-    return converted if noted is None else some(_restored(converted, _tree(noted)), ["spec"])
+def _with_noted(converted: Object, noted: object, shape: Shape) -> Object:
+    if noted is None:
+        return converted
+    restored = some(_restored(converted, _tree(noted)), ["spec"])
+    try:
+        shape.read(restored)
+    except (
+        ConversionError
+    ):  # a note of others: with a text in place of a list, no client could list any object
+        return converted
+    return restored
 
 
 def _lost(typed: Any, read: Any, *, has_places: bool, at: tuple[str, ...] = ()) -> Object:

@@ -1,4 +1,4 @@
-"""Owner references name the stored version of the owner, also after it changes, whoever wrote them."""
+"""Owner references name the stored version of the owner, also after it changes, and also those of others."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

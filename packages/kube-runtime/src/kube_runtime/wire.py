@@ -51,9 +51,15 @@ class Translation(Protocol):
 
 
 def decode(
-    type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED, translation: Translation | None = None
+    type_: type[R],
+    raw: bytes | Raw,
+    most_bytes: int = UNLIMITED,
+    translation: Translation | None = None,
+    decoded: R | None = None,
 ) -> R:
     """Decode one object, which `translation` turns into the version of the type.
+
+    `decoded` is what the same state of it was decoded to before; then only the limits are checked.
 
     The result has no reference to `raw`.
 
@@ -67,19 +73,24 @@ def decode(
             # Without the size, which reports of it in the status change: each would cause another.
             text = f"the object has more than {most_bytes} bytes"
             raise TooLarge(type_.KIND, key_in(raw), text)
-        if translation is not None and not type_.METADATA_ONLY:
+        if decoded is None and translation is not None and not type_.METADATA_ONLY:
             raw = translation.read(raw)
-        try:
-            resource: R = decoder_of(type_).decode(raw)
-        except RecursionError:
-            if type_.READ_LEVELS is None or memoryview(raw).nbytes > MOST_SCANNED_BYTES:
-                raise
-            resource = decoder_of(type_).decode(shallow(raw, type_.READ_LEVELS))
+        resource = _decoded(type_, raw) if decoded is None else decoded
         if most_bytes != UNLIMITED and (text := _uncounted_over(resource, raw)):
             raise TooLarge(type_.KIND, resource.key, text)
-        _detach(resource)
     except (*UNREADABLE, ValueError) as error:
         raise DecodeError(type_.KIND, key_in(raw), str(error)) from error
+    return resource
+
+
+def _decoded(type_: type[R], raw: bytes | Raw) -> R:
+    try:
+        resource: R = decoder_of(type_).decode(raw)
+    except RecursionError:
+        if type_.READ_LEVELS is None or memoryview(raw).nbytes > MOST_SCANNED_BYTES:
+            raise
+        resource = decoder_of(type_).decode(shallow(raw, type_.READ_LEVELS))
+    _detach(resource)
     return resource
 
 

@@ -1,45 +1,26 @@
 """Owner references name the stored version of the owner, also after it changes, and also those of others."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from msgspec import Raw
 from msgspec.structs import replace
 
 from kube_runtime.apply.applier import Controlled, CreateOnly, Shared
 from kube_runtime.apply.owners import AGAIN_SECONDS, OwnerVersions
-from kube_runtime.types.meta import Kind, Object, Resource
+from kube_runtime.types.meta import Kind, Object
 from simulated.applying import MARKER, TYPES, a_scene
 from simulated.gadget import GADGETS, Gadget, Maker, gadget, key
 from simulated.server import Fault
+from simulated.translation import SameInBoth
 from simulated.world import World, a_world, settle
 
 pytestmark = pytest.mark.looptime
 
 LATER = Kind("example.com", "v2", "Maker", "makers")
-
-
-@dataclass
-class StoredLater:
-    """A kind whose objects are the same in both versions."""
-
-    stored: Kind = LATER
-
-    def read(self, raw: bytes | Raw) -> bytes | Raw:
-        return raw
-
-    def written(self, body: Object) -> Object:
-        return body
-
-    def patch(self, patch: Object) -> Object:
-        return patch
-
-    def pointer(self, live: Resource, path: Sequence[str]) -> tuple[str, list[Object]]:
-        raise NotImplementedError
 
 
 def reference(version: str = "v1", kind: str = "Maker", **more: Any) -> Object:
@@ -64,7 +45,7 @@ class Corrected:
     owners: OwnerVersions
 
     def store_later(self) -> None:
-        self.world.client.translations[Maker.KIND] = StoredLater()
+        self.world.client.translations[Maker.KIND] = SameInBoth(LATER)
         self.owners.wake()
 
     def writes(self) -> list[str]:
@@ -136,7 +117,7 @@ async def test_objects_of_another_operators_namespace_are_left_alone() -> None:
     world.writer.excluded = {key("a").namespace}
     owners = OwnerVersions(world.writer, [Maker.KIND], lambda _: True)
     world.has("a", 1, ownerReferences=[reference()])
-    world.client.translations[Maker.KIND] = StoredLater()
+    world.client.translations[Maker.KIND] = SameInBoth(LATER)
     async with world.synced():
         task = asyncio.create_task(owners.run())
         await settle()
@@ -147,7 +128,7 @@ async def test_objects_of_another_operators_namespace_are_left_alone() -> None:
 async def test_an_apply_names_the_stored_version_and_one_without_a_change_writes_nothing() -> None:
     async with a_scene() as scene:
         await scene.apply_sets(Controlled([gadget("controlled", 1)], TYPES))
-        scene.world.client.translations[Maker.KIND] = StoredLater()
+        scene.world.client.translations[Maker.KIND] = SameInBoth(LATER)
         before = len(scene.writes())
         await scene.apply_sets(Controlled([gadget("controlled", 1)], TYPES))
         assert (["v1"], before) == (versions(scene.world, "controlled"), len(scene.writes()))

@@ -17,6 +17,7 @@ from kube_runtime.types.meta import Key, Metadata, OwnerReference, Resource, Sel
 from simulated.caches import a_store
 from simulated.gadget import GADGETS, NAMESPACE, Gadget, GadgetSpec, gadget, key
 from simulated.server import NO_ANSWER, Fault
+from simulated.translation import SameInBoth
 from simulated.world import World, a_world, settle
 from simulated.writing import LeaseFor, stays, write
 
@@ -240,6 +241,53 @@ async def test_every_way_to_write_is_seen_at_once_and_announced_once() -> None:
         await settle(20)
         assert {"a": 2, "b": 5} == world.sizes()
     assert [(1, 2), (2, 2)] == world.announced()
+
+
+async def test_what_a_write_has_shown_is_not_decoded_again() -> None:
+    world = a_world(transform=lambda each: replace(each, spec=GadgetSpec(each.spec.size + 1)))
+    translation = world.client.translations[Gadget.KIND] = SameInBoth(Gadget.KIND)
+    async with world.synced():
+        world.server.lag_seconds = 0.5
+        await write(world, "a", 1)
+        await settle()
+        assert ({"a": 2}, 1) == (world.sizes(), translation.reads), "nor reduced again"
+        world.has("a", 2)
+        await settle()
+        assert ({"a": 3}, 2) == (world.sizes(), translation.reads), "a write of others is"
+    assert [(None, 2), (2, 3)] == world.announced()
+
+
+async def test_what_is_shown_of_a_deletion_is_not_what_the_watch_brings_of_the_write_before() -> None:
+    world = a_world()
+    async with world.synced():
+        world.server.lag_seconds = 5
+        written = await write(world, "a", 1)
+        before = msgspec.Raw(msgspec.json.encode(world.server.storage.read(GADGETS, key("a"))))
+        assert world.informer.store.shown_own_write(before) is written
+        await world.writer.delete(written)
+        assert world.informer.store.shown_own_write(before) is None
+
+
+async def test_what_a_write_has_shown_is_too_large_when_the_watch_brings_it() -> None:
+    world = a_world(most_bytes=1024 * 1024)
+    world.has("a", 1, annotations={f"a{number}": "" for number in range(1100)})
+    async with world.synced():
+        assert world.cache.broken(Gadget, key("a")) is not None
+        await world.writer.merge_patch(Gadget, key("a"), {"spec": {"size": 2}})
+        await settle()
+        assert world.cache.broken(Gadget, key("a")) is not None
+
+
+async def test_what_a_write_has_shown_without_content_gets_it_when_its_owner_is_known() -> None:
+    known = set[str]()
+    world = a_world(transform=lambda each: each if known else Gadget(metadata=each.metadata))
+    async with world.synced():
+        world.server.lag_seconds = 2
+        await write(world, "a", 7)
+        assert {"a": 0} == world.sizes()
+        known.add("owner")
+        await settle(5)
+        assert {"a": 7} == world.sizes()
 
 
 async def test_the_watch_may_be_sooner_than_the_answer() -> None:

@@ -31,6 +31,9 @@ _LARGEST_REMEMBERED: Final = 16 * 1024
 _SAVED: Final = tuple(f"{GROUP}/{short}-" for short in ("dgd", "dcd", "dgdr"))
 """How annotations begin in which conversion saves what a version cannot express."""
 
+_SAVED_IN_JSON: Final = (*(start.encode() for start in _SAVED), rb"\u", rb"\/")
+"""Of these one is in any JSON that has such an annotation: its name may be escaped."""
+
 _HUB_PAYLOAD: Final = f"{GROUP}/dgd-spec".encode()
 """The annotation of a graph in v1alpha1 that was written in v1beta1."""
 
@@ -98,11 +101,9 @@ class TwoVersions:
             return raw
         if self._kind == DynamoGraphDeploymentRequest.KIND:
             return msgspec.json.encode(convert(from_json(raw, Object), self._kind.api_version))
-        metadata = from_json(document.metadata, _Metadata)
-        saved = {key: text for key, text in sorted(metadata.annotations.items()) if key.startswith(_SAVED)}
-        if not is_later and not saved:
+        kept = self._kept(document.metadata)
+        if not is_later and not kept:
             return raw
-        kept = {"name": metadata.name, "annotations": saved}
         own: Object = {"apiVersion": document.api_version, "kind": self._kind.name, "metadata": kept}
         parts = [self._head, bytes(document.metadata)]
         if document.spec:
@@ -112,6 +113,16 @@ class TwoVersions:
         elif document.status:
             parts += b',"status":', self._converted(self._status, {**own, "status": document.status})
         return b"".join((*parts, b"}"))
+
+    # In most graphs nothing is saved, and their managed fields are longer than their specs.
+    def _kept(self, metadata: Raw) -> Object:
+        """What conversion looks at in the metadata of an object in which something is saved."""
+        text = bytes(metadata)
+        if not any(start in text for start in _SAVED_IN_JSON):
+            return {}
+        read = from_json(text, _Metadata)
+        saved = {key: value for key, value in sorted(read.annotations.items()) if key.startswith(_SAVED)}
+        return {"name": read.name, "annotations": saved} if saved else {}
 
     # Pods must not depend on which version is stored. What a graph in v1beta1 says of its mounts beyond
     # those of PVCs is in that annotation, if v1alpha1 is stored.
@@ -137,7 +148,7 @@ class TwoVersions:
 
     # The names in a status differ in few places. The schema and our own types hold the rest to its types.
     def _status(self, part: Object) -> Object:
-        is_saved = any(key.endswith("-status") for key in part["metadata"]["annotations"])
+        is_saved = any(key.endswith("-status") for key in part["metadata"].get("annotations", ()))
         if self._kind.name in _STATUSES and not is_saved:
             with suppress(AttributeError, TypeError, LookupError):  # of another type: conversion says where
                 return _STATUSES[self._kind.name].to_v1alpha1(part["status"], {})

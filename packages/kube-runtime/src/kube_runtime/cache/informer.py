@@ -93,7 +93,9 @@ class Informer(Generic[R]):
         """Keep the store up to date until cancelled; may be run again afterwards."""
         for informer in self.after:
             await informer.synced.wait()
-        watch = Watch(client, self.type_, self.selector, most_bytes=self._most_bytes)
+        watch = Watch(
+            client, self.type_, self.selector, most_bytes=self._most_bytes, decoded=self.store.shown_own_write
+        )
         steps = 0
         try:
             while True:

@@ -23,7 +23,7 @@ from kube_runtime.cache.watch import Broken, Changed, Event, Present, Removed, S
 from kube_runtime.errors import DecodeError, TooLarge
 from kube_runtime.times import rfc3339
 from kube_runtime.types.meta import EVERYTHING, Key, Kind, R, Resource, Selector, equal_but_for_version
-from kube_runtime.wire import VALUE_BYTES, bytes_in_memory
+from kube_runtime.wire import VALUE_BYTES, bytes_in_memory, identity
 
 
 # The result of a write comes as its response, and on the watch, before or after that. Resource
@@ -346,7 +346,9 @@ class Store(Generic[R]):
             return event
         resource, have = event.resource, self._watched(event.resource.key)
         try:
-            if have is not None and have.metadata.resource_version == resource.metadata.resource_version:
+            if resource is self.shown.get(resource.key):
+                kept = resource
+            elif have is not None and have.metadata.resource_version == resource.metadata.resource_version:
                 kept = have
             else:
                 kept = self._transform(resource) if self._transform else resource
@@ -374,6 +376,18 @@ class Store(Generic[R]):
         is_watched = self._watched(written.key) is not None
         if self._selector.covers(written, is_watched=is_watched):
             self.fetched(flight, written, OWN_WRITE_SECONDS)
+
+    # Most changes are our own writes: their responses were decoded a moment ago.
+    def shown_own_write(self, raw: msgspec.Raw) -> R | None:
+        """The state that our write has shown of an object, if that is what the watch brings."""
+        if not self._overlays:
+            return None
+        heard = identity(raw)
+        overlay = self._overlays.get(Key(heard.namespace, heard.name))
+        # What is shown of a deletion is not what the version has. What has no content may get it now.
+        if overlay is None or overlay.is_deletion or _is_bare(overlay.shown):
+            return None
+        return overlay.shown if overlay.shown.metadata.resource_version == heard.resource_version else None
 
     def fetched(self, flight: InFlightWrite[R], read: R, seconds: float = FETCHED_SECONDS) -> None:
         """Show a response of the API server, unless the watch brought it first.

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias
 
@@ -142,13 +142,21 @@ class _Unfinished(Unreachable):
 class Watch(Generic[R]):
     """Lists and watches one kind.
 
-    `step` neither sleeps nor retries: it raises, and the next step continues from `state`.
+    `step` neither sleeps nor retries: it raises, and the next step continues from `state`. `decoded` is asked
+    for each object whether its state was decoded before.
     """
 
     def __init__(
-        self, client: Client, type_: type[R], selector: Selector, *, most_bytes: int = UNLIMITED
+        self,
+        client: Client,
+        type_: type[R],
+        selector: Selector,
+        *,
+        most_bytes: int = UNLIMITED,
+        decoded: Callable[[msgspec.Raw], R | None] = lambda _: None,
     ) -> None:
         self._most_bytes = most_bytes
+        self._decoded = decoded
         self._client = client
         self._type = type_
         self._selector = selector
@@ -284,7 +292,8 @@ class Watch(Generic[R]):
 
     def _change(self, watching: Watching, line: WatchLine) -> Event[R]:
         try:
-            resource = self._client.decode(self._type, line.object, self._most_bytes)
+            decoded = self._decoded(line.object)
+            resource = self._client.decode(self._type, line.object, self._most_bytes, decoded)
         except DecodeError as error:
             _advance(watching, identity(line.object))
             return Broken(error)

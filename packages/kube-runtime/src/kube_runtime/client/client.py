@@ -341,9 +341,11 @@ class Client:
         self._query = _given({"fieldManager": field_manager}) | _QUIETLY
         self._waits = waits
 
-    def decode(self, type_: type[R], raw: bytes | msgspec.Raw, most_bytes: int = UNLIMITED) -> R:
+    def decode(
+        self, type_: type[R], raw: bytes | msgspec.Raw, most_bytes: int = UNLIMITED, decoded: R | None = None
+    ) -> R:
         """Decode an object that the API server has sent; see `wire.decode`."""
-        return decode(type_, raw, most_bytes, self.translations.get(type_.KIND))
+        return decode(type_, raw, most_bytes, self.translations.get(type_.KIND), decoded)
 
     def _written(self, type_: type[Resource], body: Object) -> Object:
         translation = self.translations.get(type_.KIND)

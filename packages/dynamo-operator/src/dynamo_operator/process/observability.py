@@ -472,8 +472,13 @@ _FOR_MACHINES: tuple[Processor, ...] = (
 )
 
 
+@lru_cache(maxsize=1024)  # most keys are those of the lines themselves
+def _is_secret(key: str) -> bool:
+    return _SECRET.search(key) is not None and _HARMLESS.search(key) is None
+
+
 def _value(key: str, value: object) -> object:
-    if value is not None and _SECRET.search(key) and not _HARMLESS.search(key):
+    if value is not None and _is_secret(key):
         return REDACTED
     if isinstance(value, str):
         is_plain = len(value) <= _SHORT and value.isprintable()

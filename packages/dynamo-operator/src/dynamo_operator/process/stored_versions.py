@@ -55,8 +55,8 @@ _STATUSES: Final = {
 
 
 class _Metadata(Struct):
-    name: str = ""
-    annotations: dict[str, str] = {}
+    name: Raw = Raw(b'""')
+    annotations: Raw = Raw(b"{}")
 
 
 class _Document(Struct):
@@ -77,10 +77,12 @@ class TwoVersions:
         self._kind = kind
         self._later = Kind(kind.group, LATER, kind.name, kind.plural, kind.namespaced)
         self.is_later = is_later
-        self._head = b'{"apiVersion":"%s","kind":"%s","metadata":' % (
-            kind.api_version.encode(),
-            kind.name.encode(),
+        stored, later = (
+            b'{"apiVersion":"%s","kind":"%s"' % (it.api_version.encode(), it.name.encode())
+            for it in (kind, self._later)
         )
+        self._head = stored + b',"metadata":'
+        self._own = (stored, later)
         # Most changes are of a status, and a write is answered with what a watch brings soon afterwards.
         self._texts = Recent[bytes](REMEMBERED)
 
@@ -104,25 +106,27 @@ class TwoVersions:
         kept = self._kept(document.metadata)
         if not is_later and not kept:
             return raw
-        own: Object = {"apiVersion": document.api_version, "kind": self._kind.name, "metadata": kept}
+        own = self._own[is_later] + kept
         parts = [self._head, bytes(document.metadata)]
         if document.spec:
-            parts += b',"spec":', self._converted(self._spec, {**own, "spec": document.spec})
+            parts += b',"spec":', self._converted(self._spec, own, b',"spec":%s}' % bytes(document.spec))
         if document.status and not is_later:
             parts += b',"status":', bytes(document.status)
         elif document.status:
-            parts += b',"status":', self._converted(self._status, {**own, "status": document.status})
+            parts += (
+                b',"status":',
+                self._converted(self._status, own, b',"status":%s}' % bytes(document.status)),
+            )
         return b"".join((*parts, b"}"))
 
     # In most graphs nothing is saved, and their managed fields are longer than their specs.
-    def _kept(self, metadata: Raw) -> Object:
-        """What conversion looks at in the metadata of an object in which something is saved."""
-        text = bytes(metadata)
-        if not any(start in text for start in _SAVED_IN_JSON):
-            return {}
-        read = from_json(text, _Metadata)
-        saved = {key: value for key, value in sorted(read.annotations.items()) if key.startswith(_SAVED)}
-        return {"name": read.name, "annotations": saved} if saved else {}
+    def _kept(self, metadata: Raw) -> bytes:
+        """What conversion looks at in the metadata of an object in which something is saved, or nothing."""
+        read = from_json(metadata, _Metadata)
+        annotations = bytes(read.annotations)
+        if not any(start in annotations for start in _SAVED_IN_JSON):
+            return b""
+        return b',"metadata":{"name":%s,"annotations":%s}' % (bytes(read.name), annotations)
 
     # Pods must not depend on which version is stored. What a graph in v1beta1 says of its mounts beyond
     # those of PVCs is in that annotation, if v1alpha1 is stored.
@@ -131,15 +135,16 @@ class TwoVersions:
         is_graph = self._kind == DynamoGraphDeployment.KIND
         return is_graph and bool(document.spec) and _HUB_PAYLOAD in bytes(raw)
 
-    def _converted(self, step: Callable[[Object], Object], part: Object) -> bytes:
-        """What a step makes of an object with a spec or status alone, which is still JSON text."""
-        text = msgspec.json.encode(part)
-        digest = blake2b(text, digest_size=16).digest()
-        converted = self._texts.get(digest)
+    def _converted(self, step: Callable[[Object], Object], own: bytes, part: bytes) -> bytes:
+        """What a step makes of an object with a spec or status alone: the end of its text after `own`."""
+        digest = blake2b(own, digest_size=16)
+        digest.update(part)
+        key = digest.digest()
+        converted = self._texts.get(key)
         if converted is None:
-            converted = msgspec.json.encode(step(from_json(text, Object)))
+            converted = msgspec.json.encode(step(from_json(own + part, Object)))
             if len(converted) <= _LARGEST_REMEMBERED:
-                self._texts.put(digest, converted)
+                self._texts.put(key, converted)
         return converted
 
     def _spec(self, part: Object) -> Object:
@@ -148,7 +153,8 @@ class TwoVersions:
 
     # The names in a status differ in few places. The schema and our own types hold the rest to its types.
     def _status(self, part: Object) -> Object:
-        is_saved = any(key.endswith("-status") for key in part["metadata"].get("annotations", ()))
+        saved = part.get("metadata", {}).get("annotations", ())
+        is_saved = any(key.startswith(_SAVED) and key.endswith("-status") for key in saved)
         if self._kind.name in _STATUSES and not is_saved:
             with suppress(AttributeError, TypeError, LookupError):  # of another type: conversion says where
                 return _STATUSES[self._kind.name].to_v1alpha1(part["status"], {})

@@ -35,7 +35,7 @@ def canonical(desired: Object) -> Object:
 
 def pruned(value: object) -> Any:
     """Copy the value without nulls and empty lists."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         kept = {name: pruned(child) for name, child in value.items()}
         return {name: child for name, child in kept.items() if child is not None and child != []}
     if isinstance(value, list | tuple):

@@ -156,7 +156,7 @@ class Request(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Answer:
-    """Status, headers (lower-case names) and body of a response. Read it or close it."""
+    """Status, headers (by lower-case name) and body of a response. Read it or close it."""
 
     status: int
     headers: Mapping[str, str]

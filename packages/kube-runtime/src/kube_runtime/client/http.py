@@ -11,9 +11,10 @@ import tempfile
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
+from urllib.parse import quote, urlencode
 
 import aiohttp
 from msgspec.structs import replace
@@ -210,11 +211,13 @@ class AiohttpTransport:
         headers = {**config.headers, "Accept": request.accept}
         if request.body is not None:
             headers = {**headers, "Content-Type": request.content_type}
+        query = _query(*request.query.items()) if request.query else ""
+        start = "&" if "?" in request.path else "?"
+        url = f"{_base(server)}{request.path}{query and start}{query}"
         try:
             response = await self._pool().request(
                 request.method,
-                URL(f"{_base(server)}{request.path}", encoded=True),
-                params=request.query or None,
+                URL(url, encoded=True),
                 data=request.body,
                 headers=headers,
                 allow_redirects=False,  # credentials go to this server only
@@ -225,8 +228,8 @@ class AiohttpTransport:
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _failure(error, server, request) from error
-        lower = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(response.status, lower, _Body(response, server, request), partial(_end, response))
+        body = _Body(response, server, request)
+        return Answer(response.status, response.headers, body, partial(_end, response))
 
     def _pool(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -247,6 +250,11 @@ class AiohttpTransport:
 @cache
 def _base(server: str) -> str:
     return str(URL(server)).rstrip("/")
+
+
+@lru_cache(maxsize=256)  # most requests have one of a few queries
+def _query(*parameters: tuple[str, str]) -> str:
+    return urlencode(parameters, quote_via=quote)
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:

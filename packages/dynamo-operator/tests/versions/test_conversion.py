@@ -63,6 +63,19 @@ def test_what_was_typed_comes_back_where_live_fields_do_not_say_otherwise() -> N
     assert [{"name": "A"}] == back["spec"]["env"]
 
 
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"mainContainer": {}, "hostIPC": True},
+        {"mainContainer": {"image": "", "args": []}, "tolerations": [{}]},
+        {"mainContainer": {}},
+    ],
+)
+def test_a_main_container_that_says_nothing_comes_back(extra: Object) -> None:
+    document = old({"services": {"W": {"extraPodSpec": extra}}})
+    assert document["spec"] == convert(convert(document, NEW), OLD)["spec"]
+
+
 @pytest.mark.parametrize(("count", "is_noted"), [(10, True), (2000, False)])
 def test_a_note_of_what_was_typed_is_short(count: int, *, is_noted: bool) -> None:
     mounts = [{"name": f"a{number}", "mountPoint": ""} for number in range(count)]

@@ -26,6 +26,8 @@ _MAIN: Final = "main"
 _AMOUNTS: Final = ((_MAIN, "resources", "limits"), (_MAIN, "resources", "requests"))
 _WRITTEN: Final = ("mountPath",)
 """Fields that conversion itself writes without a value: they are the keys of a list."""
+_DROPPED: Final = "mainContainer"
+"""A container that says nothing: v1beta1 has one in any case, and nothing to say that it was there."""
 _INDEX: Final = re.compile("[0-9]{1,8}")
 _LONGEST: Final = 16 * 1024
 """Characters of the annotation. What is more gets lost: all annotations of an object have 256 KiB."""
@@ -88,7 +90,8 @@ def _lost(typed: Any, read: Any, *, has_places: bool, at: tuple[str, ...] = ()) 
                     found[str(index)] = lost
     elif isinstance(typed, dict):
         for step, child in typed.items():
-            if step not in read or (not has_places and child != "" and _is_empty(child)):
+            is_dropped = step == _DROPPED and len(read) > 1 and not read.get(step)
+            if step not in read or is_dropped or (not has_places and child != "" and _is_empty(child)):
                 if _is_empty(child) and step not in _WRITTEN:
                     found[step] = [child]
             elif isinstance(child, _PARENTS):

@@ -1,7 +1,6 @@
 """A request that was written in v1beta1, whichever version is stored."""
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,12 +11,10 @@ from dynamo_operator import names
 from dynamo_operator.requests.extras import in_v1beta1, last_in_v1beta1
 from dynamo_operator.requests.validate import request_update_problems
 from dynamo_operator.settings import RenderSettings
-from kube_runtime.client.client import Answer
-from kube_runtime.client.client import Request as ApiRequest
 from kube_runtime.types.kinds import Job
 from kube_runtime.types.meta import Object
+from simulated.killing import Killed, Killing
 from simulated.requests import LATER, REQUEST, WrittenLater
-from simulated.server import Server
 
 SETTINGS = RenderSettings(operator_image="o:1", restricted_namespace=REQUEST.namespace)
 FOUND: Object = {"gpuSku": "h200_sxm", "vramMb": 143771, "numGpusPerNode": 8, "totalGpus": 8}
@@ -271,30 +268,6 @@ async def test_no_other_change_of_a_result_is_carried_out() -> None:
         await world.after(2)
     assert "Ready" == world.later()["status"]["phase"]
     assert "SpecChangeRejected" in {log.get("reason") for log in logs}
-
-
-class Killed(BaseException):
-    """The process is gone."""
-
-
-@dataclass
-class Killing:
-    """Ends the process at one write, which takes effect or not."""
-
-    server: Server
-    writes_before: int
-    has_effect: bool
-
-    async def send(self, request: ApiRequest) -> Answer:
-        if request.method == "GET":
-            return await self.server.send(request)
-        self.writes_before -= 1
-        if self.writes_before == -1 and not self.has_effect:
-            raise Killed
-        answer = await self.server.send(request)
-        if self.writes_before == -1:
-            raise Killed
-        return answer
 
 
 async def survived(world: WrittenLater) -> bool:

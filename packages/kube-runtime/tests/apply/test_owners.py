@@ -1,6 +1,7 @@
 """Owner references name the stored version of the owner, also after it changes, and also those of others."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,10 +12,14 @@ from msgspec.structs import replace
 
 from kube_runtime.apply.applier import Controlled, CreateOnly, Shared
 from kube_runtime.apply.owners import AGAIN_SECONDS, OwnerVersions
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.informer import Informer
+from kube_runtime.client.client import Client, Request, Transport
 from kube_runtime.types.meta import Kind, Object
 from simulated.applying import MARKER, TYPES, a_scene
 from simulated.gadget import GADGETS, Gadget, Maker, gadget, key
-from simulated.server import Fault
+from simulated.killing import Killed, Killing
+from simulated.server import Fault, Server, Target
 from simulated.translation import SameInBoth
 from simulated.world import World, a_world, settle
 
@@ -123,6 +128,65 @@ async def test_objects_of_another_operators_namespace_are_left_alone() -> None:
         await settle()
         task.cancel()
     assert ["v1"] == versions(world, "a")
+
+
+async def test_an_owner_that_is_added_at_the_same_time_stays() -> None:
+    async with correcting() as scene:
+        server = scene.world.server
+        scene.world.has("a", 1, ownerReferences=[reference()])
+        await settle()
+
+        def meanwhile(_: Request, __: Target) -> None:
+            server.refuse = lambda _, __: None
+            scene.world.has("a", 1, ownerReferences=[reference(), reference(uid="second")])
+
+        server.refuse = meanwhile
+        scene.store_later()
+        await settle()
+        assert ["v1", "v1"] == versions(scene.world, "a")
+        await settle(AGAIN_SECONDS)
+        assert ["v2", "v2"] == versions(scene.world, "a")
+
+
+STATES = {
+    "controlled": [[CONTROLLER, OTHER], [CONTROLLER | {"apiVersion": "example.com/v2"}, OTHER]],
+    "shared": [[reference(), reference(uid="second")], [reference("v2"), reference("v2", uid="second")]],
+    "settled": [[reference("v2")]],
+}
+"""The references of objects, from their creation on."""
+
+
+async def was_killed(server: Server, transport: Transport) -> bool:
+    """Whether a process is killed before it has corrected the references."""
+    world = World(server, Informer(Gadget, transform=first_owner))
+    client = Client(transport, field_manager="operator")
+    client.translations[Maker.KIND] = SameInBoth(LATER)
+    owners = OwnerVersions(Writer(client, world.cache), [Maker.KIND], lambda _: True)
+    async with world.synced():
+        task = asyncio.create_task(owners.run())
+        await asyncio.wait([task], timeout=5)
+        task.cancel()
+        (end,) = await asyncio.gather(task, return_exceptions=True)
+    return isinstance(end, Killed)
+
+
+@pytest.mark.parametrize("has_effect", [False, True])
+async def test_whenever_it_is_killed_each_reference_is_corrected_once(has_effect: bool) -> None:
+    """None is missing or there twice in between."""
+    is_killed, survived = True, 0
+    while is_killed:
+        world = a_world()
+        for name, (references, *_) in STATES.items():
+            world.has(name, 1, ownerReferences=references)
+        is_killed = await was_killed(world.server, Killing(world.server, survived, has_effect))
+        assert not await was_killed(world.server, world.server)
+        states = defaultdict[str, list[Any]](list)
+        for entry in world.server.storage.history:
+            assert entry.new is not None
+            states[entry.key.name].append(entry.new["metadata"]["ownerReferences"])
+        assert states == STATES
+        survived += is_killed
+    assert 2 == survived, "writes"
 
 
 async def test_an_apply_names_the_stored_version_and_one_without_a_change_writes_nothing() -> None:

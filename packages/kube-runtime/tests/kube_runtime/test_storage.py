@@ -1,18 +1,18 @@
 """Objects that are stored in a former version: each is rewritten, whatever interrupts that."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from kube_runtime.client.client import Answer, Client, Request, Transport
+from kube_runtime.client.client import Client, Request, Transport
 from kube_runtime.errors import Conflict, OperatorError
 from kube_runtime.storage import SETTLE_SECONDS, Progress, StorageMigration
 from kube_runtime.types.kinds import CustomResourceDefinition
 from kube_runtime.types.meta import Key, Object
 from kube_runtime.wire import path_of
 from simulated.clock import now, on_simulated_clock
+from simulated.killing import Killed, Killing
 from simulated.server import Fault, Server, Target, status
 
 NAME = "gadgets.example.com"
@@ -57,27 +57,6 @@ class Cluster(Server):
         return found
 
 
-class Killed(BaseException):
-    """The process is no more."""
-
-
-@dataclass
-class Killing:
-    """Kills the process at a request, which has its effect or not."""
-
-    server: Server
-    survived: int
-    has_effect: bool
-
-    async def send(self, request: Request) -> Answer:
-        if self.survived == 0:
-            if self.has_effect:
-                await self.server.send(request)
-            raise Killed
-        self.survived -= 1
-        return await self.server.send(request)
-
-
 async def migrated(
     transport: Transport, report: Callable[[Progress], None] = lambda _: None, **options: float
 ) -> Progress | None:
@@ -118,7 +97,7 @@ async def test_a_kill_at_any_request_is_harmless(has_effect: bool) -> None:
     for survived in range(len(server.requests)):
         killed = Cluster()
         with pytest.raises(Killed):
-            await migrated(Killing(killed, survived, has_effect))
+            await migrated(Killing(killed, survived, has_effect, counts_reads=True))
         result = await migrated(killed)
         assert (result is None) == (has_effect and survived == len(server.requests) - 1)
         assert ([NEW], 5) == (killed.listed(), killed.writes)

@@ -34,6 +34,10 @@ def annotated(payload: Object) -> Object:
     return {"metadata": {"annotations": {"nvidia.com/dgd-spec": text}}}
 
 
+def noted(typed: Object) -> Object:
+    return {"metadata": {"annotations": {"nvidia.com/dgd-typed": json.dumps({"spec": typed})}}}
+
+
 def main(**fields: Any) -> Object:
     return {"spec": {"containers": [{"name": "main", **fields}]}}
 
@@ -109,6 +113,18 @@ GROWING: dict[str, Callable[[int, bool], Object]] = {
     "a payload of brackets": lambda size, _: {
         **component(),
         "metadata": {"annotations": {"nvidia.com/dgd-spec": '{"spec":' + "[" * size}},
+    },
+    "empty values": lambda size, is_same: service(
+        envs=[{**variable, "value": ""} for variable in named(size, is_same=is_same)]
+    ),
+    "a note of empty values": lambda size, _: {
+        **component(),
+        **noted({"components": {str(number): {f"k{number}": [""]} for number in range(size)}}),
+        "spec": {"components": [{"name": f"c{number}"} for number in range(size)]},
+    },
+    "a note of other places": lambda size, is_same: {
+        **component(),
+        **noted({"components": {"0": {f"k{number}": [{}] if is_same else {} for number in range(size)}}}),
     },
 }
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from dynamo_operator.versions.conversion import ConversionError, convert
+from dynamo_operator.versions.conversion import ConversionError, convert, left_out
+from dynamo_operator.versions.room import MOST_BYTES
 from kube_runtime.types.meta import Object
 
 OLD, NEW = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
@@ -76,11 +77,34 @@ def test_a_main_container_that_says_nothing_comes_back(extra: Object) -> None:
     assert document["spec"] == convert(convert(document, NEW), OLD)["spec"]
 
 
-@pytest.mark.parametrize(("count", "is_noted"), [(10, True), (2000, False)])
-def test_a_note_of_what_was_typed_is_short(count: int, *, is_noted: bool) -> None:
-    mounts = [{"name": f"a{number}", "mountPoint": ""} for number in range(count)]
-    metadata = convert(old({"services": {"W": {"volumeMounts": mounts}}}), NEW)["metadata"]
-    assert is_noted == ("nvidia.com/dgd-typed" in metadata.get("annotations", {}))
+def size(annotations: Object) -> int:
+    return sum(len(text.encode()) for item in annotations.items() for text in item)
+
+
+def test_annotations_of_a_conversion_get_the_room_that_others_leave() -> None:
+    """With more, an API server would fail each list of the kind."""
+    claim = {"name": "c", "create": True, "size": "1Gi", "storageClass": ""}
+    body = old({"services": {"W": {"envs": []}}, "pvcs": [claim]})
+    both = convert(body, NEW)["metadata"]["annotations"]
+    spec, typed = "nvidia.com/dgd-spec", "nvidia.com/dgd-typed"
+    assert {spec, typed} == both.keys()
+    free = MOST_BYTES - size(both) - len("others")
+    for missing, expected in ((0, ()), (1, (typed,)), (size({typed: both[typed]}) + 1, (typed, spec))):
+        count = free + missing
+        others = {"others": "é" * (count // 2) + "x" * (count % 2)}
+        crowded = {**body, "metadata": {"name": "chat", "annotations": others}}
+        annotations = convert(crowded, NEW)["metadata"]["annotations"]
+        assert expected == left_out(crowded, NEW)
+        assert {**both, **others}.keys() - {*expected} == annotations.keys()
+        assert size(annotations) <= MOST_BYTES
+
+
+def test_a_large_graph_loses_no_empty_value() -> None:
+    """One of the most bytes that the operator takes by default."""
+    tolerations = [{"key": f"example.com/{number}", "value": ""} for number in range(1700)]
+    spec = {"components": [{"name": "W", "podTemplate": {"spec": {"tolerations": tolerations}}}]}
+    assert len(json.dumps(spec)) > 64 * 1024
+    assert spec == convert(convert(new(spec), OLD), NEW)["spec"]
 
 
 def test_a_mount_without_a_path_has_the_key_of_its_list() -> None:

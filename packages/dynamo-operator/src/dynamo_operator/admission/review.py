@@ -7,7 +7,16 @@ import msgspec
 import structlog
 from msgspec import Raw
 
-from dynamo_operator.admission.decide import ALLOWED, RULES, AnyRules, Decision, ReviewContext, decide
+from dynamo_operator.admission.decide import (
+    ALLOWED,
+    RULES,
+    AnyRules,
+    Decision,
+    ReviewContext,
+    decide,
+    size_problem,
+)
+from dynamo_operator.admission.definitions import CONVERTED
 from dynamo_operator.component.api import LATER
 from kube_runtime.types.kinds import UserInfo
 from kube_runtime.types.meta import Object, Struct, decoder_of
@@ -20,6 +29,11 @@ _FORBIDDEN = 403
 _MOST = 100
 _LONGEST = 1000
 """Most lines, and characters of one: a response must not repeat megabytes of an outsider's text."""
+_ROOMY = 64 * 1024
+"""Bytes of an object, as JSON, that has room for the annotations of its conversion.
+
+They had at most 2.4 times the bytes of the spec, measured with the shortest names, of 256 KiB.
+"""
 
 
 class RequestKind(Struct):
@@ -130,9 +144,16 @@ class Decisions:
             return ALLOWED
         text = f"validate {request.operation.lower()}"
         log.debug(text)
-        if request.is_later:
-            # Not imported where one version is served, as the conversion.
-            from dynamo_operator.admission.written import decide_written
+        context = self.context_of(request)
+        has_room = rules.type_ not in CONVERTED or memoryview(request.new).nbytes <= _ROOMY
+        if has_room and not request.is_later:
+            return decide(rules, request.new, request.old, context)
+        # Not imported where one version is served, as the conversion.
+        from dynamo_operator.admission.written import decide_room, decide_written
 
-            return decide_written(rules, request.new, request.old, self.context_of(request))
-        return decide(rules, request.new, request.old, self.context_of(request))
+        by_version = decide_written if request.is_later else decide
+        decision = by_version(rules, request.new, request.old, context)
+        if has_room or not decision.allowed or size_problem(rules.type_, request.new, context.settings):
+            return decision
+        refusal = decide_room(request.new, request.old)
+        return decision if refusal.allowed else refusal

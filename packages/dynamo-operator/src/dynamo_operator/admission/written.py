@@ -16,6 +16,7 @@ from dynamo_operator.admission.decide import (
     size_problem,
     too_large,
 )
+from dynamo_operator.component.api import GROUP, LATER
 from dynamo_operator.graph import validate_v1beta1 as graphs
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import with_provider
@@ -23,9 +24,11 @@ from dynamo_operator.graph.warnings import UNKNOWN
 from dynamo_operator.names import is_on_grove
 from dynamo_operator.requests import validate_v1beta1 as requests
 from dynamo_operator.shared.cluster import Facts
-from dynamo_operator.shared.problems import Problem
+from dynamo_operator.shared.problems import SERVED, Problem, is_later_version
 from dynamo_operator.shared.seen import seen
 from dynamo_operator.shared.written import Written
+from dynamo_operator.versions.conversion import left_out
+from dynamo_operator.versions.room import MOST_BYTES
 from dynamo_operator.versions.shapes import ConversionError
 from kube_runtime.types.meta import Object, R, from_json, from_plain
 
@@ -115,6 +118,30 @@ def _former(rules: Rules[R], old: Raw, context: ReviewContext) -> Written | None
 def _read(text: Raw) -> Written:
     document: Any = from_json(text, dict[str, Any])
     return Written(document, seen(document))
+
+
+def decide_room(new: Raw, old: Raw | None) -> Decision:
+    """Refuse an object, as JSON text, whose annotations leave no room for those of its conversion.
+
+    An object that had as little before an update may be updated.
+    """
+    lacking = _left_out(new)
+    if not lacking or (old is not None and {*lacking} <= {*_left_out(old)}):
+        return ALLOWED
+    message = (
+        f"no room for {' and '.join(lacking)}, in which the other version of the object keeps what it has no "
+        f"field for (expected at most {MOST_BYTES} bytes with it)"
+    )
+    return Decision((Problem("metadata.annotations", message),), reason="too_large")
+
+
+def _left_out(text: Raw) -> tuple[str, ...]:
+    try:
+        document: Any = from_json(text, dict[str, Any])
+        document.pop("status", None)  # what is kept of it, the operator writes again
+        return left_out(document, SERVED if is_later_version(document) else f"{GROUP}/{LATER}")
+    except (ConversionError, msgspec.DecodeError, RecursionError):
+        return ()
 
 
 def in_v1alpha1(text: Raw) -> Raw:

@@ -7,11 +7,12 @@ from typing import Final
 
 from dynamo_operator.versions import adapter, component_deployment, graph, request, v1alpha1, v1beta1
 from dynamo_operator.versions.parts import present
+from dynamo_operator.versions.room import crowded_out, without_annotations
 from dynamo_operator.versions.shapes import ConversionError, Shape, invalid
 from dynamo_operator.versions.typed import typed_spec, with_typed
 from kube_runtime.types.meta import Fields, Object
 
-__all__ = ["ConversionError", "convert", "convert_spec"]
+__all__ = ["ConversionError", "convert", "convert_spec", "left_out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,17 @@ def convert(document: object, to: str) -> Object:
 
     Raises ConversionError, for any JSON that is not an object of the other version.
     """
+    converted = _complete(document, to)
+    names = crowded_out(converted)
+    return without_annotations(converted, names) if names else converted
+
+
+def left_out(document: object, to: str) -> tuple[str, ...]:
+    """The annotations that `convert` leaves out for lack of room. Raises ConversionError, as that does."""
+    return crowded_out(_complete(document, to))
+
+
+def _complete(document: object, to: str) -> Object:
     source, kind, way, shape = _way(document, to)
     with _shallow():
         read = way.shape.read(source)

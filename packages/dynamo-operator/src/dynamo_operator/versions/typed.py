@@ -29,8 +29,6 @@ _WRITTEN: Final = ("mountPath",)
 _DROPPED: Final = "mainContainer"
 """A container that says nothing: v1beta1 has one in any case, and nothing to say that it was there."""
 _INDEX: Final = re.compile("[0-9]{1,8}")
-_LONGEST: Final = 16 * 1024
-"""Characters of the annotation. What is more gets lost: all annotations of an object have 256 KiB."""
 
 
 def with_typed(document: Fields, read: Fields, converted: Object, shape: Shape) -> Object:
@@ -49,8 +47,7 @@ def with_typed(document: Fields, read: Fields, converted: Object, shape: Shape) 
     if noted is None and not lost:
         return converted
     restored = _with_noted(some(converted, ["spec"]), noted, shape)
-    text = json.dumps(lost, ensure_ascii=False, separators=(",", ":")) if lost else ""
-    note = {key: text} if text and len(text) <= _LONGEST else {}
+    note = {key: json.dumps(lost, ensure_ascii=False, separators=(",", ":"))} if lost else {}
     annotations = {**without(annotations, key), **note}
     metadata = {**without(metadata, "annotations"), **present(annotations=annotations)}
     return {**converted, "metadata": metadata, **restored}

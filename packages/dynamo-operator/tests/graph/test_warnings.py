@@ -10,6 +10,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeployme
 from dynamo_operator.graph.status import configuration_warning
 from dynamo_operator.graph.validate import graph_inoperative
 from dynamo_operator.graph.warnings import ClusterContext
+from dynamo_operator.shared.problems import Problem
 from kube_runtime.types.meta import Condition, Object
 from reviews.asking import verdict
 from reviews.rows import POD, component, graph, request, with_service, worker
@@ -321,6 +322,34 @@ def test_admission_warns_of_graphs_and_components() -> None:
         (warning,) = warned(new)
         assert warning.startswith(f"{path}extraPodSpec.mainContainer")
         assert "neither command nor args" in warning
+
+
+def test_a_change_of_a_pvc_that_exists_is_without_effect() -> None:
+    former = {
+        "name": "m",
+        "create": True,
+        "size": "1Gi",
+        "storageClass": "a",
+        "volumeAccessMode": "ReadWriteOnce",
+    }
+    for claim, fields in (
+        (former, []),
+        ({**former, "retain": True}, []),
+        ({**former, "size": "2Gi", "storageClass": "b"}, ["size", "storageClass"]),
+        ({**former, "volumeAccessMode": "ReadWriteMany"}, ["volumeAccessMode"]),
+        ({**former, "name": "other", "size": "2Gi"}, []),
+    ):
+        decision = verdict(graph(pvcs=[claim]), graph(pvcs=[former]))
+        kept = 'PVC "m" keeps what it was created with: the operator changes no PVC'
+        expected = [f"spec.pvcs[0].{field}: {kept}" for field in fields]
+        assert expected == [text for text in decision.warnings if text.startswith("spec.pvcs")]
+
+
+def test_what_objects_keep_is_a_condition_in_the_words_of_the_graph() -> None:
+    kept = [Problem("spec.services.w.minAvailable", "PodCliqueSet chat keeps the minimum 1")]
+    for is_later, field in ((False, "services.w"), (True, "components[w]")):
+        (found,) = configuration_warning(stored(service({"args": ["run"]})), kept=kept, is_later=is_later)
+        assert f"spec.{field}.minAvailable: PodCliqueSet chat keeps the minimum 1" == found.message
 
 
 def test_a_virtual_service_that_is_not_created_for_want_of_istio_is_named() -> None:

@@ -1,7 +1,7 @@
 """The status of a DynamoGraphDeployment: its services, its progress, and why nothing may be applied."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -24,6 +24,7 @@ from dynamo_operator.component.service import (
     worker_component_name,
 )
 from dynamo_operator.features.decision import Decision
+from dynamo_operator.features.grove.render import kept_fields
 from dynamo_operator.features.rollouts.plan import Rollout
 from dynamo_operator.features.rollouts.status import why_it_remains, with_old_revisions
 from dynamo_operator.features.suspension import SuspensionReason
@@ -52,13 +53,18 @@ CONFIGURATION_WARNING: Final = "ConfigurationWarning"
 
 # Most graphs never have it. Once corrected it stays, with status False.
 def configuration_warning(
-    graph: DynamoGraphDeployment, *, istio_served: bool = True, is_later: bool = False
+    graph: DynamoGraphDeployment,
+    *,
+    istio_served: bool = True,
+    kept: Iterable[Problem] = (),
+    is_later: bool = False,
 ) -> tuple[Condition, ...]:
     """The condition of a graph without problems; empty if it has no warnings and never had any.
 
-    Its message has the words of v1beta1 if the graph `is_later`.
+    `kept` are the warnings about what objects that exist keep. The message has the words of v1beta1 if the
+    graph `is_later`.
     """
-    problems = list(graph_inoperative(graph))
+    problems = [*graph_inoperative(graph), *kept]
     if not istio_served and any(service.ingress for service in graph.spec.services.values()):
         problems += _without_istio(graph)
     warnings = list(map(str, in_v1beta1(graph, problems) if problems and is_later else problems))
@@ -162,7 +168,9 @@ def applied_status(decision: Decision, applied: Applied, now: datetime) -> Timed
     inputs, suspended = decision.inputs, decision.suspension.condition
     computed = graph_status(decision.sized, views, applied.blocked, now=now, suspended=suspended)
     replicas, covered = graph_scale(graph, inputs.services)
-    warning = configuration_warning(graph, istio_served=inputs.facts.istio_served, is_later=inputs.in_v1beta1)
+    facts, is_later = inputs.facts, inputs.in_v1beta1
+    kept = kept_fields(graph, facts) if facts.live_templates else ()
+    warning = configuration_warning(graph, istio_served=facts.istio_served, kept=kept, is_later=is_later)
     status = structs.replace(
         computed.status,
         conditions=(*computed.status.conditions, *warning),

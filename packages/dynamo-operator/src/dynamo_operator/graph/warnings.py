@@ -120,6 +120,17 @@ def graph_change_warnings(old: DynamoGraphDeployment, new: DynamoGraphDeployment
         if (number := base_replicas(new, key)) * factor != base_replicas(old, key):
             text = f"without the adapter, spec.replicas multiplies the {number} replicas by {factor}"
             yield Problem(f"{service_path(key)}.scalingAdapter", text)
+    created = {claim.name: claim for claim in old.spec.pvcs if claim.create}
+    for index, claim in enumerate(new.spec.pvcs):
+        if claim.create and (former := created.get(claim.name)):
+            changes = {
+                "size": former.size != claim.size,
+                "storageClass": former.storage_class != claim.storage_class,
+                "volumeAccessMode": former.volume_access_mode != claim.volume_access_mode,
+            }
+            for name in (name for name, is_changed in changes.items() if is_changed):
+                text = f'PVC "{claim.name}" keeps what it was created with: the operator changes no PVC'
+                yield Problem(f"spec.pvcs[{index}].{name}", text)
 
 
 def component_warnings(

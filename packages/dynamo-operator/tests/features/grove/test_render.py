@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dynamo_operator import labels
 from dynamo_operator.features.decision import GraphInputs
-from dynamo_operator.features.grove.render import grove_model_objects
+from dynamo_operator.features.grove.render import grove_model_objects, kept_fields
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.decide import decide_valid
 from dynamo_operator.graph.validate import graph_problems
@@ -198,6 +199,71 @@ def test_an_existing_set_keeps_its_topology_constraints(live: Object | None) -> 
     present = {name: LiveTemplate(topology=live) for name in ("", "a", "w")}
     kept = {} if live is None else dict.fromkeys(present, live)
     assert kept == constraints(graph, Facts(grove_served=True, live_templates=present))
+
+
+LIVE = {
+    "": LiveTemplate(topology={"topologyName": "t", "pack": {"required": "zone"}}),
+    "w": LiveTemplate(min_available=2, scheduler=""),
+}
+ZONE = '{"topologyName":"t","pack":{"required":"zone"}}'
+QUEUE = "metadata.annotations[nvidia.com/kai-scheduler-queue]"
+KEPT = "Grove allows no change (create the graph anew)"
+
+
+@pytest.mark.parametrize(
+    ("service", "graph", "expected"),
+    [
+        ({}, {"topologyConstraint": TOPOLOGY}, None),
+        ({"minAvailable": 2}, {"topologyConstraint": TOPOLOGY}, None),
+        (
+            {"minAvailable": 3},
+            {"topologyConstraint": TOPOLOGY},
+            f"spec.services.w.minAvailable: PodCliqueSet chat keeps the minimum 2: {KEPT}",
+        ),
+        (
+            PACKED,
+            {"topologyConstraint": TOPOLOGY},
+            f"spec.services.w.topologyConstraint: PodCliqueSet chat has none: {KEPT}",
+        ),
+        (
+            {},
+            {"topologyConstraint": {**TOPOLOGY, "packDomain": "rack"}},
+            f"spec.topologyConstraint: PodCliqueSet chat keeps the constraint {ZONE}: {KEPT}",
+        ),
+        ({}, {}, f"spec.topologyConstraint: PodCliqueSet chat keeps the constraint {ZONE}: {KEPT}"),
+        (
+            {},
+            {"topologyConstraint": TOPOLOGY, "metadata": {"annotations": {labels.KAI_QUEUE: "q"}}},
+            f"{QUEUE}: PodCliqueSet chat keeps the scheduler with which it was created: {KEPT}",
+        ),
+        (
+            {"extraPodSpec": {"schedulerName": "mine"}},
+            {"topologyConstraint": TOPOLOGY, "metadata": {"annotations": {labels.KAI_QUEUE: "q"}}},
+            None,
+        ),
+    ],
+)
+def test_fields_that_an_existing_set_keeps_are_named(
+    service: Object, graph: Object, expected: str | None
+) -> None:
+    found = on_provider(a_graph({"w": a_service(**service)}, **graph), GROVE)
+    texts = [str(problem) for problem in kept_fields(found, Facts(grove_served=True, live_templates=LIVE))]
+    assert ([] if expected is None else [expected]) == texts
+
+
+def test_a_set_of_ours_keeps_what_its_graph_asks_for() -> None:
+    services = {"a": a_service(minAvailable=2, **PACKED), "w": spread(**PACKED), "f": a_service("frontend")}
+    graph = on_provider(a_graph(services, topologyConstraint=TOPOLOGY), GROVE)
+    body = template(graph)
+    entries = [body | {"name": ""}, *body["cliques"], *body["podCliqueScalingGroups"]]
+    live = {
+        it["name"]: LiveTemplate(
+            min_available=it.get("minAvailable", it.get("spec", {}).get("minAvailable")),
+            topology=it.get("topologyConstraint"),
+        )
+        for it in entries
+    }
+    assert [] == [*kept_fields(graph, Facts(grove_served=True, live_templates=live))]
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ constraints. The order of cliques matters too: an older Grove replaces all pods 
 webhook rejects the change if cliques start in order.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 
+import msgspec
 from msgspec.structs import replace
 
 from dynamo_operator import labels, names
@@ -31,6 +32,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, kai_queue
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveTemplate, PodCliqueSet
+from dynamo_operator.shared.problems import Problem, service_path
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Object
 
@@ -210,14 +212,54 @@ def _domain(plan: ComponentPlan) -> str | None:
 def _topology(graph: DynamoGraphDeployment, facts: Facts, name: str, domain: str | None) -> Object:
     """The topology constraint of a clique or a scaling group, or of the set, whose name is "", as a field."""
     if facts.live_templates:  # Grove rejects every change of those of an existing set
-        live = facts.live_templates.get(name, LiveTemplate()).topology
-        return {} if live is None else {"topologyConstraint": live}
+        constraint = facts.live_templates.get(name, LiveTemplate()).topology
+    else:
+        constraint = _constraint(graph, name, domain)
+    return {} if constraint is None else {"topologyConstraint": constraint}
+
+
+def _constraint(graph: DynamoGraphDeployment, name: str, domain: str | None) -> Object | None:
+    """The topology constraint of that name in a new set."""
     if not domain:
-        return {}
+        return None
     of_graph = graph.spec.topology_constraint or {}
     is_inherited = bool(name and of_graph.get("packDomain"))
     topology = {} if is_inherited else {"topologyName": of_graph.get("topologyProfile")}
-    return {"topologyConstraint": {**topology, "pack": {"required": domain}}}
+    return {**topology, "pack": {"required": domain}}
+
+
+def kept_fields(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Problem]:
+    """Warnings about fields of a graph whose existing set keeps another value, since Grove rejects a change.
+
+    They differ where another operator or an older one created the set, or where webhooks were off; else an
+    edit of most of them is refused.
+    """
+    grove_names, live = grove_names_of(graph), facts.live_templates
+    by_path = {"spec": ("", graph.spec.topology_constraint)}
+    schedulers = set[str | None]()
+    for key, service in sorted(graph.spec.services.items()):
+        name = grove_names.services[key]
+        by_path[service_path(key)] = name, service.topology_constraint
+        least = live[name].min_available if name in live else None
+        if None not in (least, service.min_available) and least != service.min_available:
+            yield _kept(f"{service_path(key)}.minAvailable", grove_names.set, f"keeps the minimum {least}")
+        if not (service.extra_pod_spec or {}).get("schedulerName"):
+            clique = name if service.nodes == 1 else f"{name}{LEADER_SUFFIX}"
+            schedulers.add(live[clique].scheduler if clique in live else None)
+    for path, (name, asked) in by_path.items():
+        wanted = _constraint(graph, name, (asked or {}).get("packDomain")) or {}
+        present = live[name].topology or {} if name in live else wanted
+        is_other = any(present.get(field) != value for field, value in wanted.items())
+        if is_other or (present and not wanted):
+            text = f"keeps the constraint {msgspec.json.encode(present).decode()}" if present else "has none"
+            yield _kept(f"{path}.topologyConstraint", grove_names.set, text)
+    if labels.KAI_QUEUE in graph.metadata.annotations and schedulers - {None, _KAI}:
+        path = f"metadata.annotations[{labels.KAI_QUEUE}]"
+        yield _kept(path, grove_names.set, "keeps the scheduler with which it was created")
+
+
+def _kept(path: str, set_name: str, text: str) -> Problem:
+    return Problem(path, f"PodCliqueSet {set_name} {text}: Grove allows no change (create the graph anew)")
 
 
 def _least(plan: ComponentPlan) -> int:

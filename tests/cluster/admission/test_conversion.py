@@ -8,11 +8,11 @@ import pytest
 
 from cluster.admission.clients import Kubectl, applied, appliers, argo_cd, flux, watched
 from cluster.admission.conftest import NAMESPACE, SECRET_NAME, Install, Installation
-from cluster.admission.front import front
+from cluster.admission.front import Front, front
 from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
-from cluster.world import ADAPTER, GRAPH, Refused, World
+from cluster.world import ADAPTER, COMPONENT, GRAPH, Refused, World
 from devcluster.components import KubectlError
 from dynamo_operator.admission.definitions import CONVERTED
 from dynamo_operator.crds import custom_resource_definitions
@@ -92,15 +92,30 @@ def stored(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def converting(kinds: ControlPlane, install: Install, stored: str) -> Iterator[Installation]:
+def address() -> Iterator[Front]:
+    """Where the API server calls the operator."""
+    with front() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def webhook(address: Front) -> ConversionWebhook:
+    return ConversionWebhook(url=f"https://127.0.0.1:{address.port}/convert")
+
+
+@pytest.fixture(scope="module")
+def converting(
+    kinds: ControlPlane, install: Install, stored: str, address: Front, webhook: ConversionWebhook
+) -> Iterator[Installation]:
     """An operator that converts; afterwards the CRDs have one version again."""
-    with front() as address:
-        webhook = ConversionWebhook(url=f"https://127.0.0.1:{address.port}/convert")
-        apply(kinds, *custom_resource_definitions(webhook, stored))
-        with install(url_port=address.port) as found:
-            address.backends = [found.port]
-            kinds.world("default").until(lambda: bundles(found) == found.bundles() != {""})
-            yield found
+    apply(kinds, *custom_resource_definitions(webhook, stored))
+    with install(url_port=address.port) as found:
+        address.backends = [found.port]
+        kinds.world("default").until(lambda: bundles(found) == found.bundles() != {""})
+        yield found
+        # The next operator is called when it is ready, and it is not while these have to be converted.
+        everywhere = kinds.world("")
+        everywhere.until(lambda: not any(map(everywhere.list, (GRAPH, COMPONENT, ADAPTER))))
     for name in NAMES:
         status = json.dumps({"status": {"storedVersions": ["v1alpha1"]}})
         kinds.kubectl("patch", "crd", name, "--subresource=status", "--type=merge", f"--patch={status}")
@@ -326,6 +341,37 @@ def test_an_adapter_is_scaled_in_both_versions(world: World, kubectl: Callable[.
         kubectl("scale", target, f"--replicas={replicas}")
         assert replicas == world.read(other, "chat-decode")["spec"]["replicas"]
     world.eventually(GRAPH, "chat", lambda found: found["spec"]["services"]["Decode"]["replicas"] == 3)
+
+
+def warnings(kubectl: Kubectl, version: str) -> str:
+    """What kubectl prints for all kinds in that version if warnings are errors; "" without one."""
+    all_kinds = ",".join(f"{it.KIND.plural}.{version}.nvidia.com" for it in CONVERTED)
+    try:
+        kubectl("get", all_kinds, "--warnings-as-errors")
+    except KubectlError as error:
+        return str(error)
+    return ""
+
+
+def _has_all(printed: str, texts: list[str]) -> bool:
+    return all(text in printed for text in texts)
+
+
+def test_v1alpha1_is_deprecated_only_if_that_is_set(
+    kinds: ControlPlane, world: World, kubectl: Kubectl, webhook: ConversionWebhook, stored: str
+) -> None:
+    assert ["", ""] == [warnings(kubectl, version) for version in VERSIONS], "by default"
+    texts = [
+        f"Warning: nvidia.com/v1alpha1 {name} is deprecated; use nvidia.com/v1beta1 {name}"
+        for name in (it.KIND.name for it in CONVERTED)
+    ]
+    apply(kinds, *custom_resource_definitions(webhook, stored, warns=True))
+    try:
+        world.until(lambda: _has_all(warnings(kubectl, "v1alpha1"), texts))
+        assert "" == warnings(kubectl, "v1beta1")
+    finally:
+        apply(kinds, *custom_resource_definitions(webhook, stored))
+    world.until(lambda: "" == warnings(kubectl, "v1alpha1"))
 
 
 def test_a_change_is_watched_in_both_versions(world: World) -> None:

@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from dynamo_operator.crds import LATER_RESOURCES, RESOURCES, defaulted
 from dynamo_operator.versions.conversion import ConversionError, convert, convert_spec
+from kube_runtime.schema import resource_schema
 from kube_runtime.types.meta import Object, Resource
 from specs.documents import odd_document
 from specs.stored import stored_object
@@ -57,6 +59,13 @@ def components_of(content: Object) -> list[Object]:
     return components
 
 
+def containers_of(request: Object) -> list[Object]:
+    """The containers in the Job of a request of v1beta1."""
+    job = request["spec"].get("overrides", {}).get("profilingJob", {})
+    containers: list[Object] = job.get("template", {}).get("spec", {}).get("containers", [])
+    return containers
+
+
 @EVERY_KIND
 @given(DICE)
 def test_an_object_of_v1beta1_survives_v1alpha1(kind: str, dice: Random) -> None:
@@ -65,6 +74,8 @@ def test_an_object_of_v1beta1_survives_v1alpha1(kind: str, dice: Random) -> None
     if kind == "REQUEST":
         expected["spec"] = {"autoApply": True, **expected.get("spec", {})}
         expected["status"] = {"phase": "Pending", **with_some_parts(expected.get("status", {}))}
+        for container in containers_of(expected)[:1]:
+            container.setdefault("name", "profiler")
     for component in components_of(expected):
         if "checkpoint" in component.get("experimental", {}):
             component["experimental"]["checkpoint"].setdefault("enabled", False)
@@ -127,6 +138,35 @@ def test_a_stored_object_comes_back_without_a_difference(resource: type[Resource
     assert expected["spec"] == back["spec"]
     assert without_zeros(expected) == without_zeros(without_payloads(back))
     assert with_some_parts(read(expected, kind)) == with_some_parts(read(back, kind))
+
+
+REFUSED = ("model", "mountPath", "port")
+"""Fields that the schema of v1alpha1 lets be empty or absent, and with which nothing can run."""
+
+
+@pytest.mark.parametrize("resource", OLD_KINDS)
+@settings(max_examples=STORED_OBJECTS // 8)
+@given(DICE)
+def test_an_object_of_v1alpha1_has_what_the_schema_of_v1beta1_requires(
+    resource: type[Resource], dice: Random
+) -> None:
+    """It is stored without a check, and the API server would refuse each write of it afterwards."""
+    (later,) = (it for it in LATER_RESOURCES if it.KIND.name == resource.KIND.name)
+    schema = resource_schema(later)["properties"]["spec"]
+    paths = lacking(schema, defaulted(convert(stored_object(resource, dice), NEW)).get("spec", {}))
+    assert [] == [path for path in paths if path.rpartition(".")[2] not in REFUSED]
+
+
+def lacking(schema: Object, value: Any, path: str = "") -> Iterator[str]:
+    """The paths of the fields that a schema requires and a value lacks."""
+    if isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from lacking(schema.get("items", {}), child, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        yield from (f"{path}.{name}" for name in schema.get("required", ()) if name not in value)
+        others = schema.get("additionalProperties", {})
+        for name, child in value.items():
+            yield from lacking(schema.get("properties", {}).get(name, others), child, f"{path}.{name}")
 
 
 def with_written_fields(body: Object, kind: str) -> Object:

@@ -29,6 +29,8 @@ _KEYS: Final = preserved.keys_of(
     "profiling-job-name",
 )
 _POD_FIELDS: Final = ("tolerations", "nodeSelector")
+_PROFILER: Final = {"name": "profiler"}
+"""The container of a Job to which `profilingConfig.resources` belong, unless v1beta1 names it otherwise."""
 _CONVERTED: Final = frozenset({"profilerImage", "config", "resources", *_POD_FIELDS})
 """Fields of `profilingConfig` that v1beta1 has a place for."""
 _TARGETS: Final = ("ttft", "itl", "optimizationType")
@@ -111,16 +113,16 @@ def _unused(request: Fields) -> Object | None:
 
 def _job(profiling: Fields, earlier: Fields) -> Object:
     """The Job of a profiling configuration; its first container is the profiler."""
-    pod_fields, resources = some(profiling, _POD_FIELDS), profiling.get("resources")
-    job = _job_remainder(earlier)
-    if not pod_fields and not resources:
-        return job
+    resources, job = profiling.get("resources"), _job_remainder(earlier)
     template = job.get("template", {})
-    spec = {**template.get("spec", {}), **pod_fields}
-    if resources:
+    spec = {**template.get("spec", {}), **some(profiling, _POD_FIELDS)}
+    # The API server refuses each write of a pod without a list of containers, and of one without a name.
+    if resources or "containers" in spec:
         first, *others = spec.get("containers") or [{}]
-        spec["containers"] = [{**first, "resources": resources}, *others]
-    return {**job, "template": {**template, "spec": spec}}
+        spec["containers"] = [{**_PROFILER, **first, **present(resources=resources)}, *others]
+    elif spec:
+        spec["containers"] = []
+    return {**job, **present(template={**template, **present(spec=spec)})}
 
 
 def _spec_to_v1alpha1(request: Fields, payload: Payload) -> Object:
@@ -172,12 +174,10 @@ def _job_remainder(job: Fields) -> Object:
     template = job.get("template", {})
     spec = without(template.get("spec", {}), *_POD_FIELDS)
     if "containers" in spec:
-        first, *others = spec["containers"]
-        first = without(first, "resources")
-        spec = {
-            **without(spec, "containers"),
-            **present(containers=[first, *others] if first or others else []),
-        }
+        first, *others = spec.pop("containers") or [{}]
+        rest = without(first, "resources")
+        if others or rest not in ({}, _PROFILER if first.get("resources") else {}):
+            spec["containers"] = [rest, *others]
     template = {**without(template, "spec"), **present(spec=spec)}
     return {**without(job, "template"), **present(template=template)}
 

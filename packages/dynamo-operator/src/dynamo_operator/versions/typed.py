@@ -28,6 +28,8 @@ _WRITTEN: Final = ("mountPath",)
 """Fields that conversion itself writes without a value: they are the keys of a list."""
 _DROPPED: Final = "mainContainer"
 """A container that says nothing: v1beta1 has one in any case, and nothing to say that it was there."""
+_LIST_OF_JOB: Final = "containers"
+"""A list that it writes empty into the Job of a request."""
 _INDEX: Final = re.compile("[0-9]{1,8}")
 
 
@@ -89,7 +91,8 @@ def _lost(typed: Any, read: Any, *, has_places: bool, at: tuple[str, ...] = ()) 
         for step, child in typed.items():
             is_dropped = step == _DROPPED and len(read) > 1 and not read.get(step)
             if step not in read or is_dropped or (not has_places and child != "" and _is_empty(child)):
-                if _is_empty(child) and step not in _WRITTEN:
+                is_written = step in _WRITTEN or (step == _LIST_OF_JOB and not has_places)
+                if _is_empty(child) and not is_written:
                     found[step] = [child]
             elif isinstance(child, _PARENTS):
                 if child is not read[step] or not has_places or at:

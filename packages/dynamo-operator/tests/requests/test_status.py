@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from dynamo_graphs.catalog import MEANINGS
+from dynamo_operator.component.api import ServiceReplicaStatus
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.requests import status
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest as Request
@@ -15,6 +17,7 @@ from dynamo_operator.requests.api import RequestState as State
 from dynamo_operator.requests.decide import RETRIED
 from dynamo_operator.requests.results import ProfilingProgress, ProfilingResult
 from dynamo_operator.requests.status import RequestReport
+from dynamo_operator.shared.conditions import GraphReason, StatusEvent
 from kube_runtime.types.meta import Condition, Key, Metadata
 from simulated.requests import a_spec
 
@@ -94,6 +97,24 @@ def test_every_reported_condition_has_its_row() -> None:
     unread = (Reason.UNREADABLE, Reason.REJECTED)  # of what cannot be read or written, or is not read
     untold = {(Type.SUCCEEDED, "False", reason) for reason in unread}
     assert untold == ROWS - seen
+
+
+def test_an_image_of_the_graph_that_cannot_be_pulled_is_one_event() -> None:
+    def counts(reason: GraphReason, text: str) -> ServiceReplicaStatus:
+        return ServiceReplicaStatus("Deployment", "w", 1, 1, reason=reason, message=text)
+
+    pulled, started = "pod w container main ImagePullBackOff: no such tag", "pod f is not ready"
+    services = {
+        "Decode": counts(GraphReason.IMAGE_PULL_FAILED, pulled),
+        "Frontend": counts(GraphReason.PODS_NOT_READY, started),
+    }
+    text = f"Decode: 0/1 ready; {pulled} | Frontend: 0/1 ready; {started}"
+    cause = Condition("Ready", "False", GraphReason.MIXED, text)
+    of_graph = DynamoGraphDeploymentStatus(state="pending", conditions=(cause,), services=services)
+    graph, request = replace(a_graph(""), status=of_graph), a_request(State.DEPLOYING)
+    first = status.mirrored(request, graph)
+    assert (StatusEvent("ImagePullFailed", pulled, is_warning=True),) == first.events
+    assert () == status.mirrored(replace(request, status=first.status), graph).events
 
 
 @pytest.mark.parametrize("held", [Reason.PAUSED, Reason.UNREADABLE])

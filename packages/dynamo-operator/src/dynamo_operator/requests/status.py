@@ -327,6 +327,7 @@ def mirrored(request: Request, graph: DynamoGraphDeployment) -> RequestReport:
     cause = condition(graph.status.conditions, "Ready")
     if cause is not None and cause.status != "True" and cause.reason in _EXPLAINING:
         text = f"{text}: {cause.reason}: {cause.message}"
+        events = (*events, *_image_events(request, graph, text))
     step = (Type.DEPLOYED, "False", reason, text)
     return _reported(request, State.DEPLOYING, step, *events, deployment=deployment)
 
@@ -370,6 +371,17 @@ def _unready(request: Request, name: str, state: str) -> tuple[Reason, str, tupl
         event = StatusEvent("DeploymentDegraded", text, is_warning=True)
         return Reason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {state}", (event,) if was_ready else ()
     return Reason.DEPLOYMENT_CREATED, f"DGD {name} created, waiting for Ready", ()
+
+
+def _image_events(request: Request, graph: DynamoGraphDeployment, text: str) -> Iterator[StatusEvent]:
+    """Yield an event for each service whose image cannot be pulled, if `text` is the first to report it."""
+    before = condition(request.status.conditions, Type.DEPLOYED)
+    reported = before.message if before is not None else ""
+    for service in graph.status.services.values():
+        cause = service.message or ""
+        is_new = cause in text and cause not in reported
+        if service.reason == GraphReason.IMAGE_PULL_FAILED and is_new:
+            yield StatusEvent("ImagePullFailed", cause, is_warning=True)
 
 
 LAST_LINES = 10

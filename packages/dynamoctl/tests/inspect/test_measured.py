@@ -70,6 +70,15 @@ class Cluster:
         self.graph: Object = {"spec": {"services": services}}
         self.annotations: dict[str, str] = {}
 
+    def accepts(self, spec: Object) -> None:
+        """Have the request accepted with this spec."""
+        self.request["status"]["acceptedSpec"] = spec
+        seen = DynamoGraphDeploymentRequest(
+            Metadata("sla", namespace="prod", uid="uid-1"),  # the first object of the server
+            status=DynamoGraphDeploymentRequestStatus(accepted_spec=as_text(spec)),
+        )
+        self.annotations = annotation(with_spec(seen))
+
     async def send(self, request: Request) -> Answer:
         if not request.path.endswith("/proxy/metrics"):
             return await self.server.send(request)
@@ -208,16 +217,25 @@ async def test_answers_of_one_token_have_no_time_between_two() -> None:
 async def test_the_spec_that_a_request_was_accepted_with_counts() -> None:
     cluster = Cluster(scrape(0), scrape(5))
     config = {"sla": {"ttft": 50}}
-    accepted = {**cluster.spec, "profilingConfig": {"profilerImage": "p:1", "config": config}}
-    cluster.request["status"]["acceptedSpec"] = accepted
-    seen = DynamoGraphDeploymentRequest(
-        Metadata("sla", namespace="prod", uid="uid-1"),  # the first object of the server
-        status=DynamoGraphDeploymentRequestStatus(accepted_spec=as_text(accepted)),
-    )
-    cluster.annotations = annotation(with_spec(seen))
+    cluster.accepts({**cluster.spec, "profilingConfig": {"profilerImage": "p:1", "config": config}})
     found = await cluster.why()
     assert (0.05, 0.01) == (found.promise.targets.ttft, found.promise.targets.itl)
     assert ("missed by 100%", "met") == tuple(each.verdict for each in found.checks)
+
+
+@on_simulated_clock
+async def test_a_request_in_v1beta1_has_the_load_and_the_defaults_of_that_version() -> None:
+    cluster = Cluster(scrape(0), scrape(5, ttft=0.3, isl=6000))
+    config: Object = {"sla": {"ttft": 200}}
+    written: Object = {"extras": {"workload": {"requestRate": 2}}, "writtenIn": "nvidia.com/v1beta1"}
+    accepted = {**cluster.spec, "profilingConfig": {"profilerImage": "p:1", "config": config}, **written}
+    cluster.accepts(accepted)
+    found = await cluster.why()
+    targets = found.promise.targets
+    assert (4000, 1000, 0.2, 0.03) == (targets.isl, targets.osl, targets.ttft, targets.itl)
+    assert 2 == found.promise.requests_per_second
+    (advice,) = found.advice
+    assert advice.endswith("the graph is for 4000: create a request with workload.isl: 6000")
 
 
 @on_simulated_clock

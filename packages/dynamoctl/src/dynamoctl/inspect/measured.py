@@ -11,7 +11,10 @@ from dynamo_operator.component.api import is_worker
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import label_value
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, accepted_spec
+from dynamo_operator.requests.extras import in_v1beta1, written_spec
+from dynamo_profiler import Refusal
 from dynamo_profiler.configuration import Section, Targets, targets_of
+from dynamo_profiler.request import configuration_of
 from dynamoctl.frontend.load import Load, frontends, load_of, samples
 from dynamoctl.options import Where
 from dynamoctl.output import is_for_people, name_of, show_document
@@ -67,11 +70,17 @@ def promise_of(request: DynamoGraphDeploymentRequest) -> Promise:
         spec = accepted_spec(request)
     except ValueError:
         raise ConfigError("spec", "is missing") from None
-    whole = Section(spec.profiling_config.config or {})
+    path, config = "spec.profilingConfig.config", spec.profiling_config.config or {}
+    if in_v1beta1(request):  # which has other defaults
+        try:
+            path, config = "spec", configuration_of(written_spec(request, spec, ""))
+        except Refusal as error:
+            raise ConfigError("spec", str(error)) from None
+    whole = Section(config)
     targets = targets_of(whole.section("sla"))
     rate = whole.section("analytic").number("requestsPerSecond", None, most=_MOST_PER_SECOND)
     if whole.mistakes:
-        raise ConfigError("spec.profilingConfig.config", "; ".join(whole.mistakes))
+        raise ConfigError(path, "; ".join(whole.mistakes))
     return Promise(targets, rate)
 
 
@@ -120,14 +129,14 @@ class Measured:
         missed = [check for check in self.checks if check.is_missed]
         if not missed:
             return []
-        load, promise = self.load, self.promise
-        targets, reasons = promise.targets, list[str]()
+        load, promise, is_later = self.load, self.promise, in_v1beta1(self.request)
+        targets, reasons, section = promise.targets, list[str](), "workload" if is_later else "sla"
         pairs = (("prompts", "isl", targets.isl, load.isl), ("answers", "osl", targets.osl, load.osl))
         for noun, key, planned, measured in pairs:
             if measured is not None and measured > planned * _NOTABLE:
                 reasons.append(
                     f"{noun} have {measured:.0f} tokens on average, and the graph is for {planned}: "
-                    f"create a request with sla.{key}: {math.ceil(measured)}"
+                    f"create a request with {section}.{key}: {math.ceil(measured)}"
                 )
         rate, promised = load.requests, promise.requests_per_second
         if rate is not None and promised is not None and rate > promised * _NOTABLE:
@@ -137,7 +146,8 @@ class Measured:
             return reasons
         if load.in_flight is not None and load.in_flight <= 1:
             text = "requests do not wait for each other, so replicas do not help: the engine is slower than "
-            return [f"{text}predicted; create a request with a larger analytic.margin or a stricter target"]
+            margin = "" if is_later else "a larger analytic.margin or "
+            return [f"{text}predicted; create a request with {margin}a stricter target"]
         scale = ", ".join(_scaled(check, self.graph, 1) for check in missed)
         return [f"the requests are those that the graph is for, and wait for each other: {scale}"]
 

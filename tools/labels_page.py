@@ -15,8 +15,9 @@ HEAD = """\
 
 <!-- Written by `make docs`. Change the texts in `tools/labels.toml`. -->
 
-Every key that the operator reads or writes. A service is an entry of `spec.services` of a
-DynamoGraphDeployment; its `annotations` are those inside the entry.
+Every key that the operator reads or writes. A service is an entry of `spec.components` of a
+DynamoGraphDeployment, in `v1alpha1` of `spec.services`. Only `v1alpha1` has fields for its `labels` and
+`annotations`; `extraPodMetadata` is `podTemplate.metadata` in `v1beta1`.
 """
 YOUR_OWN = """\
 ## Your own labels and annotations

@@ -68,8 +68,8 @@ Query the frontend before you route users to it. It lists the models that it ser
 SERVICE = """\
 ## A service's status
 
-`status.services.NAME` of a graph, and `status.service` of a component. An absent field is unknown; it never
-means zero.
+`status.components.NAME` of a graph, and `status.component` of a component; in `v1alpha1`
+`status.services.NAME` and `status.service`. An absent field is unknown; it never means zero.
 """
 
 

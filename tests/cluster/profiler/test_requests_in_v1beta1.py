@@ -32,7 +32,7 @@ def operated(operated: ControlPlane) -> Iterator[ControlPlane]:
 def test_the_name_of_a_model_becomes_a_graph(
     operator: OperatorProcess, world: World, kubelet: Kubelet, kubectl: Callable[..., str]
 ) -> None:
-    *_, manifest = written("requests.md")
+    manifest, *_ = written("requests.md")
     manifest["spec"] |= BESIDE
     kubectl("apply", "--filename=-", input=json.dumps(manifest))
     assert {"profiler": 0, "output-copier": 0} == kubelet.runs("profile-chat"), kubelet.log("profiler")

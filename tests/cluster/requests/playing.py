@@ -60,9 +60,9 @@ def documents(*bodies: Object) -> str:
     return "\n---\n".join(json.dumps(each) for each in bodies)
 
 
-def digest(text: str) -> str:
+def digest(text: str, file: str = "config_with_planner") -> str:
     """What the copier reports of these results."""
-    return f"{hashlib.sha256(text.encode()).hexdigest()}  config_with_planner.yaml\n"
+    return f"{hashlib.sha256(text.encode()).hexdigest()}  {file}.yaml\n"
 
 
 def state(request: Object) -> str:
@@ -131,11 +131,12 @@ class Player:
         }
         self.world.apply(CONFIG_MAP, body)
 
-    def finds(self, *bodies: Object, name: str = "chat") -> None:
+    def finds(self, *bodies: Object, name: str = "chat", file: str = "config_with_planner") -> None:
+        """Have profiling end well; `file` is `final_config` for a request in v1beta1."""
         self.is_in("Profiling", name)
         text = documents(*bodies)
-        self.writes(name, config_with_planner_yaml=text)
-        self.succeeds(name, digest(text))
+        self.writes(name, **{f"{file}_yaml": text})
+        self.succeeds(name, digest(text, file))
 
     def is_served(self, **spec: Any) -> Object:
         """A new request, once profiling has found a graph for it."""

@@ -10,9 +10,12 @@ from conformance.modes import MODES
 from conformance.newer_recordings import SOURCES, NewerCase, newer_cases
 from conformance.takeover import TYPES, cache_of, identified, in_other_order, settings_of
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.grove.read import live_templates
+from dynamo_operator.features.grove.render import kept_fields
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import GROVE, on_provider
 from dynamo_operator.process.stored_versions import TwoVersions
-from dynamo_operator.shared.cluster import PodCliqueSet
+from dynamo_operator.shared.cluster import Facts, PodCliqueSet
 from dynamo_operator.shared.templates import units, with_units
 from dynamo_operator.takeover.plan import Origin
 from dynamo_operator.versions.conversion import convert
@@ -39,12 +42,30 @@ def taken_over(
 
     `edit` is laid over each service beforehand, in v1alpha1.
     """
-    bodies = [body for body in case.after(mode, stage).objects if body["kind"] in TYPES]
-    objects = [_read(in_other_order(body), case.namespace, stored, edit) for body in bodies]
+    objects = _objects(case, mode, stage, stored, edit)
     origin = Origin.OUTDATED if edit else Origin.CURRENT
     sets = {it.key: origin for it in objects if isinstance(it, PodCliqueSet)}
     workloads = {it.metadata.name for it in objects if it.KIND.name in WORKLOADS}
     return [*foreseen(cache_of(MODES[mode], objects), settings_of(MODES[mode]), sets)], workloads
+
+
+def kept_otherwise() -> dict[str, list[str]]:
+    """The warnings about fields that recorded sets keep otherwise than their graphs request, by case."""
+    kept: dict[str, list[str]] = {}
+    for case in cases_of("grove"):
+        cache = cache_of(MODES["grove"], _objects(case, "grove", 0, "v1beta1"))
+        for graph in cache.list(DynamoGraphDeployment):
+            on_grove = on_provider(graph, GROVE)
+            facts = Facts(grove_served=True, live_templates=live_templates(on_grove, cache))
+            kept[case.name] = [str(problem) for problem in kept_fields(on_grove, facts)]
+    return kept
+
+
+def _objects(
+    case: NewerCase, mode: str, stage: int, stored: Version, edit: Mapping[str, Any] | None = None
+) -> list[Resource]:
+    bodies = [body for body in case.after(mode, stage).objects if body["kind"] in TYPES]
+    return [_read(in_other_order(body), case.namespace, stored, edit) for body in bodies]
 
 
 def lost_fields(mode: str) -> dict[str, set[str]]:

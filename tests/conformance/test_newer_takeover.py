@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from conformance.newer_takeover import Version, cases_of, lost_fields, taken_over
+from conformance.newer_takeover import Version, cases_of, kept_otherwise, lost_fields, taken_over
 from dynamoctl.installation.upgrade import Fate
 
 EDIT = {"envs": [{"name": "EDITED_WHILE_NO_OPERATOR_RAN", "value": "yes"}]}
@@ -95,3 +95,10 @@ def test_an_edit_that_no_operator_has_seen_is_carried_out(mode: str, stored: Ver
     of_graphs = {case: of_case for case, of_case in fates.items() if of_case and not case.startswith("dcd-")}
     assert len(of_graphs) > 10
     assert {case for case, of_case in of_graphs.items() if of_case != {Fate.REPLACED}} == set()
+
+
+def test_sets_that_are_taken_over_have_what_their_graphs_request() -> None:
+    """So that no graph has a warning that its author could not have caused."""
+    kept = kept_otherwise()
+    assert len(kept) > 50
+    assert {} == {name: texts for name, texts in kept.items() if texts}

@@ -20,6 +20,7 @@ from dynamo_operator.features.scaling import v1beta1 as adapter
 from dynamo_operator.graph import v1beta1 as later
 from dynamo_operator.labels import SUSPEND
 from dynamo_operator.shared.cluster import ServingSecret
+from dynamo_operator.versions.room import MOST_BYTES
 from kube_runtime.crd import ConversionWebhook
 from kube_runtime.types.kinds import CustomResourceDefinition
 from kube_runtime.types.meta import Kind, Object
@@ -211,6 +212,34 @@ def test_many_graphs_are_listed_in_both_versions(
     for version in VERSIONS:
         listed = kinds.kubectl("get", f"{GRAPHS}.{version}.nvidia.com", "--all-namespaces", "--output=name")
         assert MANY == len(listed.split())
+
+
+def test_annotations_may_fill_the_room_that_those_of_the_conversion_leave(world: World, stored: str) -> None:
+    kind = KINDS[stored]
+    (other,) = {*VERSIONS} - {stored}
+    body = idle("chat") if stored == "v1alpha1" else later_graph(replicas=0)
+    body["spec"]["envs" if stored == "v1alpha1" else "env"] = []
+    world.create(kind, body)
+    world.eventually(kind, "chat", lambda it: "observedGeneration" in it.get("status", {}))
+
+    def annotations() -> dict[str, str]:
+        converted: dict[str, str] = world.read(KINDS[other], "chat")["metadata"]["annotations"]
+        converted.pop("nvidia.com/dgd-status", None)  # left out where it has no room
+        return converted
+
+    def size() -> int:
+        return sum(len(text) for item in annotations().items() for text in item)
+
+    def fill(count: int) -> None:
+        world.patch(kind, "chat", {"metadata": {"annotations": {"filler": "x" * count}}})
+
+    free = MOST_BYTES - size() - len("filler")
+    fill(free)
+    assert MOST_BYTES == size()
+    assert "nvidia.com/dgd-typed" in annotations()
+    assert 1 == len(world.list(KINDS[other]))
+    with pytest.raises(Refused, match=r"no room for nvidia\.com/dgd-typed"):
+        fill(free + 1)
 
 
 def test_two_managers_apply_in_two_versions(world: World, kubectl: Kubectl) -> None:

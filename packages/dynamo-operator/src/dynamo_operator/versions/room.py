@@ -18,8 +18,8 @@ MOST_BYTES: Final = 256 * 1024
 A spec of 64 KiB, the most by default, needs up to 150 KiB of it, so others have 100 KiB at least.
 """
 
-_PARTS: Final = ("typed", "status", "spec")
-"""What is left out first: an empty value means the same as none, and the operator writes a status again."""
+_PARTS: Final = ("status", "typed", "spec")
+"""What is left out first: the operator writes a status again, and an empty value means the same as none."""
 
 
 def crowded_out(converted: Object) -> tuple[str, ...]:

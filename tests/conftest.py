@@ -2,6 +2,7 @@
 
 from cluster.conftest import (
     control_plane,
+    first_crds,
     kinds,
     kubectl,
     namespace,
@@ -14,6 +15,7 @@ from cluster.conftest import (
 
 __all__ = [
     "control_plane",
+    "first_crds",
     "kinds",
     "kubectl",
     "namespace",

@@ -19,9 +19,13 @@ import pytest
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import NAMESPACES, World
 from devcluster.instance import Instance
-from dynamo_operator.crds import custom_resource_definition, custom_resource_definitions
+from dynamo_operator.crds import LATER_RESOURCES, custom_resource_definition, custom_resource_definitions
 from kube_runtime.types.kinds import ServiceAccount
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Kind, Resource
+
+CLUSTER_ROLE_BINDINGS = Kind(
+    "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +80,13 @@ class ControlPlane:
 
     def administrator(self, namespace: str, account: str) -> Path:
         """Create a ServiceAccount with cluster-admin in a new namespace; return its kubeconfig file."""
-        self.kubectl("create", "namespace", namespace)
-        self.kubectl("create", "serviceaccount", account, f"--namespace={namespace}")
-        self.kubectl(
-            *("create", "clusterrolebinding", "operator", "--clusterrole=cluster-admin"),
-            f"--serviceaccount={namespace}:{account}",
-        )
+        own = self.world(namespace)
+        own.create(NAMESPACES, {"metadata": {"name": namespace, "namespace": ""}})
+        own.create(ServiceAccount.KIND, {"metadata": {"name": account}})
+        subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+        binding = {"metadata": {"name": "operator", "namespace": ""}, "subjects": [subject], "roleRef": role}
+        own.create(CLUSTER_ROLE_BINDINGS, binding)
         return self.instance.service_account_kubeconfig(namespace, account)
 
     def install_crds(self, names: Sequence[str] = (), files: Sequence[Path] = ()) -> None:
@@ -94,7 +99,8 @@ class ControlPlane:
         def shown() -> str:
             return self.kubectl("api-resources", "--api-group=nvidia.com")
 
-        self.world("default").until(lambda: is_later_served == ("v1beta1" in shown()), what=shown)
+        count = len(LATER_RESOURCES) if is_later_served else 0
+        self.world("default").until(lambda: count == shown().count("nvidia.com/v1beta1"), what=shown)
 
 
 @cache
@@ -113,11 +119,19 @@ def definitions(folder: Path, *more: type[Resource]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """The session's control plane: an empty cluster with four GPU nodes."""
+def first_crds(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
+    """The CRDs from the start: the garbage collector knows their kinds without a restart."""
+    return [definitions(tmp_path_factory.mktemp("kinds"))]
+
+
+@pytest.fixture(scope="session")
+def control_plane(
+    first_crds: Sequence[Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """The session's control plane: a cluster with four GPU nodes, empty but for CRDs."""
     instance = Instance(f"test-{os.getpid()}", tmp_path_factory.mktemp("controlplane"))
     try:
-        instance.up()
+        instance.up(crd_files=first_crds)
         yield ControlPlane(instance)
     finally:
         instance.down()
@@ -130,8 +144,8 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def kinds(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
-    control_plane.install_crds(files=[definitions(tmp_path_factory.mktemp("kinds"))])
+def kinds(control_plane: ControlPlane) -> ControlPlane:
+    """The control plane, with our kinds."""
     return control_plane
 
 

@@ -1,7 +1,6 @@
 """A conversion webhook that no operator is: for operators without webhooks on kinds with two versions."""
 
 import base64
-import json
 import ssl
 import tempfile
 import threading
@@ -12,12 +11,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from cluster.conftest import ControlPlane
-from dynamo_operator.admission.definitions import CONVERTED
-from dynamo_operator.crds import custom_resource_definitions
+from cluster.served import serve
 from dynamo_operator.versions.review import Conversion, Converter, conversion_in
 from kube_runtime.crd import ConversionWebhook
 from kube_runtime.tls import new_authority
-from kube_runtime.types.meta import Object
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -66,25 +63,16 @@ def converter() -> Iterator[ConversionWebhook]:
             thread.join()
 
 
-def apply(kinds: ControlPlane, *items: Object) -> None:
-    body = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-    kinds.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", input=body)
-
-
 @contextmanager
 def stored_in(kinds: ControlPlane, version: str) -> Iterator[None]:
     """Have the API server store our kinds in a version, and serve both; afterwards v1alpha1 alone.
 
-    No object may be left then.
+    Deletes all objects of our kinds, before and afterwards.
     """
+    (other,) = {"v1alpha1", "v1beta1"} - {version}
     with converter() as webhook:
-        apply(kinds, *custom_resource_definitions(webhook, version))
+        serve(kinds, version, other, conversion=webhook)
         try:
             yield
         finally:
-            status = json.dumps({"status": {"storedVersions": ["v1alpha1"]}})
-            for name in (str(type_.KIND) for type_ in CONVERTED):
-                kinds.kubectl(
-                    "patch", "crd", name, "--subresource=status", "--type=merge", f"--patch={status}"
-                )
-            apply(kinds, *custom_resource_definitions())
+            serve(kinds, "v1alpha1")

@@ -82,13 +82,19 @@ class World:
     tls: ssl.SSLContext
     namespace: str
 
-    def create(self, kind: Kind, body: Object, *, is_tried_only: bool = False) -> Object:
+    def create(self, kind: Kind, body: Object, *, is_tried_only: bool = False, manager: str = "") -> Object:
         """Create an object, with `apiVersion`, `kind` and namespace filled in; return it."""
         metadata = {"namespace": self.namespace, **body["metadata"]}
         full = {"apiVersion": kind.api_version, "kind": kind.name, **body, "metadata": metadata}
         query = "?fieldValidation=Strict" + ("&dryRun=All" if is_tried_only else "")
-        path = path_of(kind, self.namespace) + query
+        path = path_of(kind, self.namespace) + query + (f"&fieldManager={manager}" if manager else "")
         return self._request("POST", path, full, "application/json")
+
+    def replace(self, kind: Kind, body: Object, manager: str) -> Object:
+        """Write an object as a whole, as that field manager; return it."""
+        path = path_of(kind, self.namespace, body["metadata"]["name"])
+        query = f"?fieldValidation=Strict&fieldManager={manager}"
+        return self._request("PUT", path + query, body, "application/json")
 
     def apply(self, kind: Kind, body: Object, manager: str = "user") -> Object:
         """Apply an object as that field manager, with the namespace filled in; return it."""

@@ -1,6 +1,5 @@
 """An operator with webhooks beside a real API server, registered there with its own ServiceAccount."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ import pytest
 from cluster.admission.asking import Asker
 from cluster.conftest import ControlPlane
 from cluster.operator_process import OperatorProcess
-from cluster.world import World
+from cluster.world import NAMESPACES, World
 from devcluster.layout import free_ports
 from dynamo_operator.shared.cluster import ServingSecret
 from kube_runtime.types.kinds import ValidatingWebhookConfiguration
@@ -55,7 +54,7 @@ def asker(kinds: ControlPlane) -> Asker:
 @pytest.fixture(scope="session")
 def account(kinds: ControlPlane) -> Path:
     name = OPERATOR.rpartition(":")[2]
-    kinds.kubectl("create", "namespace", "lab")
+    kinds.world("").create(NAMESPACES, {"metadata": {"name": "lab"}})
     return kinds.administrator(NAMESPACE, name)
 
 
@@ -74,7 +73,7 @@ def install(
         folder = tmp_path_factory.mktemp("operator")
         if registers:
             body = registration(f"https://127.0.0.1:{url_port or port}")
-            kinds.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(body))
+            kinds.world("").apply(CONFIGURATIONS, body)
         process = OperatorProcess(
             account,
             folder / "operator.log",

@@ -12,17 +12,15 @@ from cluster.admission.front import Front, front
 from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
-from cluster.world import ADAPTER, COMPONENT, GRAPH, Refused, World
+from cluster.served import DEFINITIONS, KINDS, define, empty, serve
+from cluster.world import ADAPTER, GRAPH, Refused, World
 from devcluster.components import KubectlError
-from dynamo_operator.admission.definitions import CONVERTED
-from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.features.scaling import v1beta1 as adapter
 from dynamo_operator.graph import v1beta1 as later
 from dynamo_operator.labels import SUSPEND
 from dynamo_operator.shared.cluster import ServingSecret
 from dynamo_operator.versions.room import MOST_BYTES
 from kube_runtime.crd import ConversionWebhook
-from kube_runtime.types.kinds import CustomResourceDefinition
 from kube_runtime.types.meta import Kind, Object
 from kube_runtime.wire import path_of
 
@@ -30,12 +28,13 @@ LATER_GRAPH = later.DynamoGraphDeployment.KIND
 LATER_ADAPTER = adapter.DynamoGraphDeploymentScalingAdapter.KIND
 IMAGE = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1"
 GRAPHS = "dynamographdeployments"
-NAMES = [str(type_.KIND) for type_ in CONVERTED]
 VERSIONS = ("v1alpha1", "v1beta1")
-MANY = 20
-KINDS = {kind.version: kind for kind in (GRAPH, LATER_GRAPH)}
+MANY = 4
+OF_VERSION = {kind.version: kind for kind in (GRAPH, LATER_GRAPH)}
 AUTOSCALER = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 EVERY_VERSION = pytest.mark.parametrize("version", VERSIONS)
+EITHER_STORED = pytest.mark.parametrize("stored", ["v1beta1", "v1alpha1"], indirect=True)
+"""A statement that depends on the stored version; `make long` tries the others with v1alpha1 stored too."""
 
 
 def component(name: str, type_: str, **fields: object) -> Object:
@@ -81,64 +80,57 @@ MANIFESTS = {
 """Graphs with fields that the other version does not have."""
 
 
-def apply(kinds: ControlPlane, *items: Object) -> None:
-    body = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-    kinds.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", input=body)
+@pytest.fixture(scope="module")
+def address(kinds: ControlPlane) -> Iterator[Front]:
+    """Where the API server calls the operator; afterwards the CRDs have one version again."""
+    with front() as address:
+        yield address
+        serve(kinds, "v1alpha1")
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
-def stored(request: pytest.FixtureRequest) -> str:
-    """The version in which objects are stored."""
+@pytest.fixture(
+    scope="module", autouse=True, params=["v1beta1", pytest.param("v1alpha1", marks=pytest.mark.long)]
+)
+def stored(kinds: ControlPlane, address: Front, request: pytest.FixtureRequest) -> str:
+    """The version in which objects are stored: by default that of a new installation."""
+    (other,) = {*VERSIONS} - {request.param}
+    serve(kinds, request.param, other, conversion=webhook_at(address))
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[Front]:
-    """Where the API server calls the operator."""
-    with front() as found:
+def converting(kinds: ControlPlane, install: Install, address: Front) -> Iterator[Installation]:
+    """An operator that converts, whichever version is stored."""
+    with install(url_port=address.port) as found:
+        address.backends = [found.port]
+        kinds.world("").until(lambda: trust(found))
         yield found
+        empty(kinds)  # while it converts
 
 
-@pytest.fixture(scope="module")
-def webhook(address: Front) -> ConversionWebhook:
+def webhook_at(address: Front) -> ConversionWebhook:
     return ConversionWebhook(url=f"https://127.0.0.1:{address.port}/convert")
 
 
-@pytest.fixture(scope="module")
-def converting(
-    kinds: ControlPlane, install: Install, stored: str, address: Front, webhook: ConversionWebhook
-) -> Iterator[Installation]:
-    """An operator that converts; afterwards the CRDs have one version again."""
-    apply(kinds, *custom_resource_definitions(webhook, stored))
-    with install(url_port=address.port) as found:
-        address.backends = [found.port]
-        kinds.world("default").until(lambda: bundles(found) == found.bundles() != {""})
-        yield found
-        # The next operator is called when it is ready, and it is not while these have to be converted.
-        everywhere = kinds.world("")
-        everywhere.until(lambda: not any(map(everywhere.list, (GRAPH, COMPONENT, ADAPTER))))
-    for name in NAMES:
-        status = json.dumps({"status": {"storedVersions": ["v1alpha1"]}})
-        kinds.kubectl("patch", "crd", name, "--subresource=status", "--type=merge", f"--patch={status}")
-    apply(kinds, *custom_resource_definitions())
-    kinds.kubectl_knows(is_later_served=False)
+def trust(found: Installation) -> bool:
+    """Whether the API server calls conversions by the CA of the installation alone."""
 
+    def bundle(kind: Kind) -> str:
+        body = found.asker.get(path_of(DEFINITIONS, "", str(kind))).body
+        return str(body["spec"]["conversion"]["webhook"]["clientConfig"].get("caBundle", ""))
 
-def bundles(found: Installation) -> set[str]:
-    """The CAs by which the API server calls conversions."""
-    definitions = [found.asker.get(path_of(CustomResourceDefinition.KIND, "", name)).body for name in NAMES]
-    clients = [each["spec"]["conversion"]["webhook"]["clientConfig"] for each in definitions]
-    return {each.get("caBundle", "") for each in clients}
+    bundles = found.bundles()
+    return "" not in bundles and all({bundle(kind)} == bundles for kind in KINDS)
 
 
 @pytest.fixture
-def world(converting: Installation, world: World) -> Iterator[World]:
+def world(stored: str, converting: Installation, world: World) -> Iterator[World]:
     yield world
-    for kind in (GRAPH, LATER_GRAPH):
-        for each in world.list(kind):
-            world.delete(kind, each["metadata"]["name"])
+    for each in world.list(OF_VERSION[stored]):
+        world.delete(OF_VERSION[stored], each["metadata"]["name"])
 
 
+@EITHER_STORED
 def test_a_graph_of_one_version_is_read_in_the_other(world: World, kubectl: Callable[..., str]) -> None:
     world.apply(GRAPH, {"apiVersion": "nvidia.com/v1alpha1", "kind": GRAPH.name, **graph("old")})
     components = world.read(LATER_GRAPH, "old")["spec"]["components"]
@@ -204,18 +196,17 @@ def test_what_is_switched_off_by_server_side_apply_becomes_no_null(world: World)
         assert is_enabled == ("scalingAdapter" in component)
 
 
-def test_many_graphs_are_listed_in_both_versions(
-    kinds: ControlPlane, world: World, kubectl: Callable[..., str]
-) -> None:
-    bodies = [{"apiVersion": GRAPH.api_version, "kind": GRAPH.name, **idle(f"g{n}")} for n in range(MANY)]
-    kubectl("create", "--filename=-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies}))
+def test_graphs_are_listed_in_both_versions(kinds: ControlPlane, world: World) -> None:
+    for number in range(MANY):
+        world.create(GRAPH, idle(f"g{number}"))
     for version in VERSIONS:
         listed = kinds.kubectl("get", f"{GRAPHS}.{version}.nvidia.com", "--all-namespaces", "--output=name")
         assert MANY == len(listed.split())
 
 
+@EITHER_STORED
 def test_annotations_may_fill_the_room_that_those_of_the_conversion_leave(world: World, stored: str) -> None:
-    kind = KINDS[stored]
+    kind = OF_VERSION[stored]
     (other,) = {*VERSIONS} - {stored}
     body = idle("chat") if stored == "v1alpha1" else later_graph(replicas=0)
     body["spec"]["envs" if stored == "v1alpha1" else "env"] = []
@@ -223,7 +214,7 @@ def test_annotations_may_fill_the_room_that_those_of_the_conversion_leave(world:
     world.eventually(kind, "chat", lambda it: "observedGeneration" in it.get("status", {}))
 
     def annotations() -> dict[str, str]:
-        converted: dict[str, str] = world.read(KINDS[other], "chat")["metadata"]["annotations"]
+        converted: dict[str, str] = world.read(OF_VERSION[other], "chat")["metadata"]["annotations"]
         converted.pop("nvidia.com/dgd-status", None)  # left out where it has no room
         return converted
 
@@ -237,11 +228,12 @@ def test_annotations_may_fill_the_room_that_those_of_the_conversion_leave(world:
     fill(free)
     assert MOST_BYTES == size()
     assert "nvidia.com/dgd-typed" in annotations()
-    assert 1 == len(world.list(KINDS[other]))
+    assert 1 == len(world.list(OF_VERSION[other]))
     with pytest.raises(Refused, match=r"no room for nvidia\.com/dgd-typed"):
         fill(free + 1)
 
 
+@EITHER_STORED
 def test_two_managers_apply_in_two_versions(world: World, kubectl: Kubectl) -> None:
     whole = {**MANIFESTS["v1beta1"], **later_graph()}
     part = {**MANIFESTS["v1alpha1"], "metadata": {"name": "chat"}}
@@ -281,48 +273,45 @@ def test_a_graph_is_ready_and_what_was_applied_does_not_differ(
         assert before == world.read(GRAPH, "chat")["metadata"]["generation"]
 
 
-def test_tools_of_gitops_read_the_same_health_in_both_versions(world: World, kubectl: Kubectl) -> None:
-    kubectl("apply", "--filename=-", input=json.dumps(MANIFESTS["v1beta1"]))
+def test_tools_of_gitops_read_the_same_health_in_both_versions(world: World) -> None:
+    world.apply(LATER_GRAPH, MANIFESTS["v1beta1"])
     for kind in (GRAPH, LATER_GRAPH):
         world.eventually(kind, "chat", lambda body: (argo_cd(body), flux(body)) == ("Healthy", "Current"))
-    kubectl("annotate", f"{GRAPHS}.v1beta1.nvidia.com/chat", f"{SUSPEND}=true")
+    world.patch(LATER_GRAPH, "chat", {"metadata": {"annotations": {SUSPEND: "true"}}})
     for kind in (GRAPH, LATER_GRAPH):
         world.eventually(kind, "chat", lambda body: argo_cd(body) == "Suspended")
 
 
-def _scale(replicas: int) -> str:
-    return json.dumps({"spec": {"replicas": replicas}})
-
-
+@EITHER_STORED
 @EVERY_VERSION
 def test_an_edit_in_one_version_keeps_the_fields_of_the_other(
     world: World, kubectl: Kubectl, version: str
 ) -> None:
     (other,) = {*VERSIONS} - {version}
-    kubectl("apply", "--filename=-", input=json.dumps(MANIFESTS[other]))
-    before = world.eventually(KINDS[other], "chat", is_ready)["spec"]
+    world.apply(OF_VERSION[other], MANIFESTS[other])
+    before = world.eventually(OF_VERSION[other], "chat", is_ready)["spec"]
     body = json.loads(kubectl("get", f"{GRAPHS}.{version}.nvidia.com", "chat", "--output=json"))
     body["spec"]["progressDeadlineSeconds"] = 77
     kubectl("replace", "--filename=-", input=json.dumps(body))
-    assert {**before, "progressDeadlineSeconds": 77} == world.read(KINDS[other], "chat")["spec"]
+    assert {**before, "progressDeadlineSeconds": 77} == world.read(OF_VERSION[other], "chat")["spec"]
 
 
 def test_patches_in_both_versions(world: World, kubectl: Kubectl) -> None:
-    kubectl("apply", "--filename=-", input=json.dumps(MANIFESTS["v1beta1"]))
+    world.apply(LATER_GRAPH, MANIFESTS["v1beta1"])
     later, old = (f"{GRAPHS}.{version}.nvidia.com/chat" for version in ("v1beta1", "v1alpha1"))
     decode = "/spec/components/1"
     test = {"op": "test", "path": f"{decode}/name", "value": "Decode"}
     replicas = {"op": "add", "path": f"{decode}/replicas", "value": 2}
-    kubectl("patch", later, "--type=json", f"--patch={json.dumps([test, replicas])}")
+    world.json_patch(LATER_GRAPH, "chat", [test, replicas])
     assert 2 == world.read(GRAPH, "chat")["spec"]["services"]["Decode"]["replicas"]
     patch = {"spec": {"services": {"Decode": {"replicas": 3, "envs": [{"name": "A", "value": "1"}]}}}}
-    kubectl("patch", old, "--type=merge", f"--patch={json.dumps(patch)}")
+    world.patch(GRAPH, "chat", patch)
     found = world.read(LATER_GRAPH, "chat")["spec"]["components"][1]
     assert (3, "A") == (found["replicas"], found["podTemplate"]["spec"]["containers"][0]["env"][0]["name"])
     path = "/spec/services/Decode/envs/0/value"
     change = [{"op": "replace", "path": path, "value": "2"}]
-    kubectl("patch", old, "--type=json", f"--patch={json.dumps(change)}")
-    kubectl("patch", later, "--type=merge", f"--patch={_scale(2)}")
+    world.json_patch(GRAPH, "chat", change)
+    world.patch(LATER_GRAPH, "chat", {"spec": {"replicas": 2}})
     found = world.read(LATER_GRAPH, "chat")["spec"]
     (env,) = found["components"][1]["podTemplate"]["spec"]["containers"][0]["env"]
     assert ("2", 2) == (env["value"], found["replicas"])
@@ -374,7 +363,7 @@ def test_an_adapter_is_scaled_in_both_versions(world: World, kubectl: Callable[.
 
 def warnings(kubectl: Kubectl, version: str) -> str:
     """What kubectl prints for all kinds in that version if warnings are errors; "" without one."""
-    all_kinds = ",".join(f"{it.KIND.plural}.{version}.nvidia.com" for it in CONVERTED)
+    all_kinds = ",".join(f"{it.plural}.{version}.nvidia.com" for it in KINDS)
     try:
         kubectl("get", all_kinds, "--warnings-as-errors")
     except KubectlError as error:
@@ -387,19 +376,19 @@ def _has_all(printed: str, texts: list[str]) -> bool:
 
 
 def test_v1alpha1_is_deprecated_only_if_that_is_set(
-    kinds: ControlPlane, world: World, kubectl: Kubectl, webhook: ConversionWebhook, stored: str
+    kinds: ControlPlane, world: World, kubectl: Kubectl, address: Front, stored: str
 ) -> None:
     assert ["", ""] == [warnings(kubectl, version) for version in VERSIONS], "by default"
     texts = [
-        f"Warning: nvidia.com/v1alpha1 {name} is deprecated; use nvidia.com/v1beta1 {name}"
-        for name in (it.KIND.name for it in CONVERTED)
+        f"Warning: nvidia.com/v1alpha1 {kind.name} is deprecated; use nvidia.com/v1beta1 {kind.name}"
+        for kind in KINDS
     ]
-    apply(kinds, *custom_resource_definitions(webhook, stored, warns=True))
+    define(kinds, webhook_at(address), stored, warns=True)
     try:
         world.until(lambda: _has_all(warnings(kubectl, "v1alpha1"), texts))
         assert "" == warnings(kubectl, "v1beta1")
     finally:
-        apply(kinds, *custom_resource_definitions(webhook, stored))
+        define(kinds, webhook_at(address), stored)
     world.until(lambda: "" == warnings(kubectl, "v1alpha1"))
 
 
@@ -415,9 +404,9 @@ def test_a_change_is_watched_in_both_versions(world: World) -> None:
 
 
 def test_a_new_certificate_is_trusted_in_every_crd(world: World, converting: Installation) -> None:
-    before = bundles(converting)
+    before = converting.bundles()
     converting.asker.delete(ServingSecret.KIND, NAMESPACE, SECRET_NAME)
-    world.until(lambda: before != bundles(converting) == converting.bundles())
+    world.until(lambda: before != converting.bundles() and trust(converting))
     world.until(lambda: _is_listed(world))
 
 
@@ -427,18 +416,18 @@ def _is_listed(world: World) -> bool:
     return False
 
 
+@EITHER_STORED
 def test_while_no_operator_runs_the_stored_version_is_served(
     world: World, converting: Installation, stored: str, kubectl: Callable[..., str]
 ) -> None:
-    kinds = {GRAPH.version: GRAPH, LATER_GRAPH.version: LATER_GRAPH}
     world.create(LATER_GRAPH, later_graph())
     converting.process.kill()
     try:
-        assert "chat" == world.read(kinds[stored], "chat")["metadata"]["name"]
+        assert "chat" == world.read(OF_VERSION[stored], "chat")["metadata"]["name"]
         (other,) = {*VERSIONS} - {stored}
         with pytest.raises(KubectlError, match="conversion webhook"):
             kubectl("get", f"{GRAPHS}.{other}.nvidia.com", "chat")
     finally:
         converting.process.start()
         converting.process.says("webhooks are ready")
-    assert "chat" == world.read(kinds[other], "chat")["metadata"]["name"]
+    assert "chat" == world.read(OF_VERSION[other], "chat")["metadata"]["name"]

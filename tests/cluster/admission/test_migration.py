@@ -3,10 +3,9 @@
 Two replicas convert, as in an installation, so that one may be killed at any time.
 """
 
-import json
 import threading
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
@@ -14,30 +13,21 @@ import pytest
 
 from cluster.admission.conftest import Install, Installation
 from cluster.admission.front import Front, front
-from cluster.admission.test_conversion import (
-    LATER_ADAPTER,
-    LATER_GRAPH,
-    NAMES,
-    apply,
-    bundles,
-    idle,
-    later_graph,
-)
+from cluster.admission.test_conversion import LATER_ADAPTER, LATER_GRAPH, idle, later_graph, trust, webhook_at
 from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
+from cluster.served import DEFINITIONS, KINDS, define, empty, is_stored_alone, serve
 from cluster.world import ADAPTER, GRAPH, PODS, Refused, World
-from dynamo_operator.crds import custom_resource_definitions
 from dynamoctl.main import app
-from kube_runtime.crd import ConversionWebhook
-from kube_runtime.types.kinds import CustomResourceDefinition
 from kube_runtime.types.meta import Object
 
-IDLE = 4
-MIGRATED = 15  # the leader is killed before it has rewritten all of them
+IDLE = 2
+MIGRATED = 6  # the leader is killed before it has rewritten all of them
+BETWEEN_WRITES_SECONDS = 0.4
 NOTED = "nvidia.com/dgd-"
 HEALTH = "--health-probe-bind-address="
+MIGRATES = "--migrate-stored-objects"
 ELECTION = ("--leader-elect", "--leader-election-namespace=default", "--leader-election-id=migration")
-DEFINITION = CustomResourceDefinition.KIND
 VERSIONS = {kind.version: kind for kind in (GRAPH, LATER_GRAPH)}
 
 
@@ -51,13 +41,19 @@ class Replicas:
 
     def store(self, version: str) -> None:
         """Have the API server store objects in that version."""
-        webhook = ConversionWebhook(url=f"https://127.0.0.1:{self.address.port}/convert")
-        apply(self.kinds, *custom_resource_definitions(webhook, version))
+        define(self.kinds, webhook_at(self.address), version)
 
     def kill(self, replica: Installation) -> None:
         """A Service has no connections to a replica that is gone."""
         self.address.backends = [each.port for each in self.installed if each is not replica]
         replica.process.kill()
+
+    def restart_without(self, flag: str) -> None:
+        for replica in self.installed:
+            replica.process.stop()
+            replica.process.flags = tuple(it for it in replica.process.flags if it != flag)
+        for replica in self.installed:
+            self.start(replica)
 
     def start(self, replica: Installation) -> None:
         replica.process.start()
@@ -72,26 +68,21 @@ class Replicas:
         return leader
 
 
-@pytest.fixture
-def replicas(kinds: ControlPlane, install: Install, request: pytest.FixtureRequest) -> Iterator[Replicas]:
-    flags: tuple[str, ...] = request.param
-    with front() as address, ExitStack() as stack:
-        found = Replicas(kinds, address, [])
-        found.store("v1alpha1")
-        for number in range(2):
-            replica = install(*ELECTION, *flags, url_port=address.port, registers=not number)
-            found.installed.append(stack.enter_context(replica))
-            address.backends.append(found.installed[-1].port)
-        kinds.world("default").until(lambda: "" not in bundles(found.installed[0]))
-        yield found
-        # What is left is deleted while nothing converts, in the stored version.
-        stored = "v1alpha1" if ("v1alpha1",) in stored_versions(kinds) else "v1beta1"
-        kinds.kubectl("delete", f"{GRAPH.plural}.{stored}.nvidia.com", "--all", "--all-namespaces")
-    for name in NAMES:
-        status = json.dumps({"status": {"storedVersions": ["v1alpha1"]}})
-        kinds.kubectl("patch", "crd", name, "--subresource=status", "--type=merge", f"--patch={status}")
-    apply(kinds, *custom_resource_definitions())
-    kinds.kubectl_knows(is_later_served=False)
+@pytest.fixture(scope="module")
+def replicas(kinds: ControlPlane, install: Install) -> Iterator[Replicas]:
+    """Two replicas, where v1alpha1 is stored and both versions are served."""
+    with front() as address:
+        serve(kinds, "v1alpha1", "v1beta1", conversion=webhook_at(address))
+        with ExitStack() as stack:
+            found = Replicas(kinds, address, [])
+            for number in range(2):
+                replica = install(*ELECTION, MIGRATES, url_port=address.port, registers=not number)
+                found.installed.append(stack.enter_context(replica))
+                address.backends.append(found.installed[-1].port)
+            kinds.world("").until(lambda: trust(found.installed[0]))
+            yield found
+            empty(kinds)  # while they convert
+        serve(kinds, "v1alpha1")
 
 
 def answers_ready(replica: Installation) -> bool:
@@ -114,7 +105,7 @@ class Writer:
     refused: list[str] = field(default_factory=list)
 
     def run(self, until: threading.Event) -> None:
-        while not until.wait(0.1):
+        while not until.wait(BETWEEN_WRITES_SECONDS):
             for kind in VERSIONS.values():
                 label = {"metadata": {"labels": {"written": str(self.writes)}}}
                 try:
@@ -139,7 +130,7 @@ def writing(world: World, name: str) -> Iterator[Writer]:
 
 def stored_versions(kinds: ControlPlane) -> set[tuple[str, ...]]:
     world = kinds.world("")
-    return {tuple(world.read(DEFINITION, name)["status"]["storedVersions"]) for name in NAMES}
+    return {tuple(world.read(DEFINITIONS, str(kind))["status"]["storedVersions"]) for kind in KINDS}
 
 
 def graphs_of(world: World) -> dict[str, Object]:
@@ -167,20 +158,19 @@ def pods_of(world: World) -> dict[str, str]:
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.list(PODS)}
 
 
-def populated(world: World, kubectl: Callable[..., str], count: int) -> None:
+def populate(world: World, count: int) -> None:
     world.create(LATER_GRAPH, later_graph("chat", replicas=2, scalingAdapter={}))
     world.create(GRAPH, idle("busy"))
-    bodies = [{"apiVersion": GRAPH.api_version, "kind": GRAPH.name, **idle(f"g{n}")} for n in range(count)]
-    kubectl("create", "--filename=-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies}))
+    for number in range(count):
+        world.create(GRAPH, idle(f"g{number}"))
     for name in ("chat", *(f"g{number}" for number in range(count))):
         world.eventually(GRAPH, name, is_ready)
 
 
-@pytest.mark.parametrize("replicas", [("--migrate-stored-objects",)], indirect=True)
 def test_objects_are_migrated_there_and_back_while_clients_write(
-    replicas: Replicas, kinds: ControlPlane, world: World, kubectl: Callable[..., str]
+    replicas: Replicas, kinds: ControlPlane, world: World
 ) -> None:
-    populated(world, kubectl, MIGRATED)
+    populate(world, MIGRATED)
     before, pods = graphs_of(world), pods_of(world)
     assert len(pods) >= 3
     with writing(world, "busy") as writer:
@@ -192,7 +182,7 @@ def test_objects_are_migrated_there_and_back_while_clients_write(
                 replicas.kill(leader)  # with most objects still to be written
                 replicas.start(leader)
             world.until(
-                lambda version=version: {(version,)} == stored_versions(kinds),  # type: ignore[misc]
+                lambda version=version: is_stored_alone(kinds, version),  # type: ignore[misc]
                 what=lambda: str(stored_versions(kinds)),
             )
     # The one that a killed process was answering, if there was one.
@@ -203,23 +193,35 @@ def test_objects_are_migrated_there_and_back_while_clients_write(
     assert pods == pods_of(world)
 
 
-@pytest.mark.parametrize("replicas", [()], indirect=True)
-def test_without_replicas_what_was_migrated_by_a_command_is_read_and_written(
-    replicas: Replicas,
-    kinds: ControlPlane,
-    world: World,
-    kubectl: Callable[..., str],
-    capsys: pytest.CaptureFixture[str],
+def test_without_that_flag_replicas_start_between_the_versions_and_a_command_migrates(
+    replicas: Replicas, kinds: ControlPlane, world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    populated(world, kubectl, IDLE)
+    replicas.restart_without(MIGRATES)
+    empty(kinds)
+    populate(world, IDLE)
     replicas.store("v1beta1")
-    assert {("v1alpha1", "v1beta1")} == stored_versions(kinds)
-    assert 0 == app()(["install", "migrate", "--rate=200", f"--kubeconfig={kinds.kubeconfig}"])
-    assert f"dynamographdeployments.nvidia.com: {IDLE + 2} of {IDLE + 2} objects" in capsys.readouterr().out
-    assert {("v1beta1",)} == stored_versions(kinds)
+    world.until(lambda: world.list(LATER_GRAPH))
     world.create(LATER_GRAPH, later_graph("new", scalingAdapter={}))
+    assert {("v1alpha1", "v1beta1")} == stored_versions(kinds)
+
+    # No replica answers, and a part of the objects is stored in each version.
+    first, second = replicas.installed
+    for replica in (first, second):
+        replica.process.kill()
+    replicas.address.backends = []
+    first.process.start()
+    world.until(lambda: answers_ready(first))
+    replicas.address.backends = [first.port]  # as it is ready for a kubelet
+    first.process.ready()
     world.eventually(LATER_GRAPH, "new", is_ready)
     world.eventually(LATER_ADAPTER, "new-decode")
+    replicas.start(second)
+
+    assert 0 == app()(["install", "migrate", "--rate=200", f"--kubeconfig={kinds.kubeconfig}"])
+    assert f"dynamographdeployments.nvidia.com: {IDLE + 3} of {IDLE + 3} objects" in capsys.readouterr().out
+    assert {("v1beta1",)} == stored_versions(kinds)
+
+    # What was migrated is read and written while no replica answers.
     for replica in replicas.installed:
         replica.process.kill()
     assert IDLE + 3 == len(world.list(LATER_GRAPH))
@@ -234,24 +236,3 @@ def test_without_replicas_what_was_migrated_by_a_command_is_read_and_written(
     for replica in replicas.installed:
         replicas.start(replica)
     assert "b" == world.read(ADAPTER, "new-decode")["metadata"]["labels"]["a"]
-
-
-@pytest.mark.parametrize("replicas", [()], indirect=True)
-def test_replicas_that_start_between_the_versions_become_ready(
-    replicas: Replicas, world: World, kubectl: Callable[..., str]
-) -> None:
-    """No replica answers, and a part of the objects is stored in each version."""
-    populated(world, kubectl, IDLE)
-    replicas.store("v1beta1")
-    world.until(lambda: world.list(LATER_GRAPH))
-    world.create(LATER_GRAPH, later_graph("new"))
-    first, second = replicas.installed
-    for replica in (first, second):
-        replica.process.kill()
-    replicas.address.backends = []
-    first.process.start()
-    world.until(lambda: answers_ready(first))
-    replicas.address.backends = [first.port]  # as it is ready for a kubelet
-    first.process.ready()
-    world.eventually(LATER_GRAPH, "new", is_ready)
-    replicas.start(second)

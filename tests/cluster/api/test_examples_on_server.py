@@ -25,21 +25,21 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
-def test_the_api_server_accepts_an_example(definitions: ControlPlane, file: Path, tmp_path: Path) -> None:
+def test_the_api_server_accepts_an_example(kinds: ControlPlane, file: Path, tmp_path: Path) -> None:
     documents = yaml.safe_load_all(file.read_text("utf-8"))
     served = [in_v1alpha1(each) for each in documents if not is_foreign(each)]
     assert served
     manifest = tmp_path / "manifest.yaml"
     manifest.write_text(yaml.safe_dump_all(served), "utf-8")
-    lines = definitions.kubectl(
+    lines = kinds.kubectl(
         *("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", str(manifest))
     )
     assert len(served) == len(lines.splitlines())
 
 
-def test_the_overlay_patches_one_service_of_the_base(definitions: ControlPlane) -> None:
+def test_the_overlay_patches_one_service_of_the_base(kinds: ControlPlane) -> None:
     overlay = FOLDER / "gitops" / "production"
-    (graph,) = yaml.safe_load_all(definitions.kubectl("kustomize", str(overlay)))
+    (graph,) = yaml.safe_load_all(kinds.kubectl("kustomize", str(overlay)))
     (base,) = yaml.safe_load_all((FOLDER / "gitops/base/chat.yaml").read_text("utf-8"))
     base["metadata"]["namespace"] = "inference"
     base["spec"]["components"][1]["replicas"] = 4

@@ -91,30 +91,30 @@ LEAVES = (
 )
 
 
-def test_every_definition_is_structural_and_its_names_are_accepted(definitions: ControlPlane) -> None:
+def test_every_definition_is_structural_and_its_names_are_accepted(kinds: ControlPlane) -> None:
     for resource in RESOURCES:
-        found = json.loads(definitions.kubectl("get", "crd", str(resource.KIND), "-o", "json"))
+        found = json.loads(kinds.kubectl("get", "crd", str(resource.KIND), "-o", "json"))
         conditions = {each["type"]: each["status"] for each in found["status"]["conditions"]}
         assert "True" == conditions["Established"]
         assert "True" == conditions["NamesAccepted"]
         assert "True" != conditions.get("NonStructuralSchema")
 
 
-def test_one_word_lists_what_users_write(definitions: ControlPlane, namespace: str) -> None:
-    definitions.kubectl("create", "-n", namespace, "-f", "-", input=MODEL)
-    listed = definitions.kubectl("get", "dynamo", "-n", namespace, "-o", "name").split()
+def test_one_word_lists_what_users_write(kinds: ControlPlane, namespace: str) -> None:
+    kinds.kubectl("create", "-n", namespace, "-f", "-", input=MODEL)
+    listed = kinds.kubectl("get", "dynamo", "-n", namespace, "-o", "name").split()
     assert 1 == len(listed)
     assert listed[0].startswith("dynamomodel.nvidia.com/")
 
 
 @pytest.mark.parametrize("leaf", LEAVES)
-def test_kubectl_explains_a_leaf(definitions: ControlPlane, leaf: str) -> None:
-    text = definitions.kubectl("explain", leaf)
+def test_kubectl_explains_a_leaf(kinds: ControlPlane, leaf: str) -> None:
+    text = kinds.kubectl("explain", leaf)
     assert f"FIELD: {leaf.rpartition('.')[2]}" in text
 
 
-def test_kubectl_explains_our_fields_in_our_words(definitions: ControlPlane) -> None:
-    text = definitions.kubectl("explain", "dgd.spec.services.multinode.nodeCount")
+def test_kubectl_explains_our_fields_in_our_words(kinds: ControlPlane) -> None:
+    text = kinds.kubectl("explain", "dgd.spec.services.multinode.nodeCount")
     assert "Number of nodes of each replica." in " ".join(text.split())
 
 

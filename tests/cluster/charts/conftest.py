@@ -1,5 +1,6 @@
 """Helm, and the charts of the repository."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,12 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> Helm:
 @pytest.fixture(scope="session")
 def online(tmp_path_factory: pytest.TempPathFactory, control_plane: ControlPlane) -> Helm:
     return helm(tmp_path_factory.mktemp("helm"), control_plane.kubeconfig)
+
+
+@pytest.fixture(scope="session")
+def first_crds() -> Sequence[Path]:
+    """None: Helm installs ours."""
+    return ()
 
 
 @pytest.fixture(scope="session")

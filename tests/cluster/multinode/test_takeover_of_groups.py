@@ -6,19 +6,17 @@ The cluster stores v1beta1, and no conversion webhook answers, since nothing her
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from cluster.conditions import condition, is_ready
-from cluster.conftest import ControlPlane, definitions
+from cluster.conftest import ControlPlane
 from cluster.operator_process import OFF, OperatorProcess
+from cluster.served import serving
 from cluster.takeover.newer import COMPONENT, GRAPH, NewerGoOperator, case_of
 from cluster.world import DEPLOYMENT, PODS, SERVICE, World
 from conformance.modes import COMMON
 from dynamo_operator import labels
-from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.shared.cluster import LeaderWorkerSet
-from kube_runtime.crd import ConversionWebhook
 from kube_runtime.types.meta import Kind
 
 SETS = LeaderWorkerSet.KIND
@@ -28,20 +26,10 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")
-def stored(groups: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def stored(groups: ControlPlane) -> Iterator[ControlPlane]:
     """The control plane with v1beta1 stored; afterwards it has v1alpha1 alone again."""
-    folder = tmp_path_factory.mktemp("versions")
-    both = custom_resource_definitions(ConversionWebhook("default", "no-operator"), "v1beta1")
-    file = folder / "versions.json"
-    file.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": [*both]}))
-    groups.install_crds(files=[file])
-    groups.kubectl_knows(is_later_served=True)
-    yield groups
-    status = '{"status": {"storedVersions": ["v1alpha1"]}}'
-    for crd in (crd["metadata"]["name"] for crd in both if len(crd["spec"]["versions"]) > 1):
-        groups.kubectl("patch", "crd", crd, "--subresource=status", "--type=merge", f"--patch={status}")
-    groups.install_crds(files=[definitions(folder)])
-    groups.kubectl_knows(is_later_served=False)
+    with serving(groups, "v1beta1", "v1alpha1"):
+        yield groups
 
 
 def pods(world: World) -> dict[str, str]:
@@ -81,7 +69,7 @@ def is_taken_over(world: World) -> bool:
 def test_no_group_is_replaced_by_a_take_over_nor_by_the_way_back(
     stored: ControlPlane, place: World, tmp_path: Path, name: str
 ) -> None:
-    there = NewerGoOperator(stored, place, case_of(name), "lws")
+    there = NewerGoOperator(place, case_of(name), "lws")
     there.has_run()
     [found] = place.list(SETS)
     count = found["spec"]["replicas"] * found["spec"]["leaderWorkerTemplate"]["size"]

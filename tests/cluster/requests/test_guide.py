@@ -8,12 +8,11 @@ import pytest
 import yaml
 
 from cluster.conftest import ControlPlane
-from cluster.converter import apply, converter
+from cluster.converter import converter
 from cluster.guides import command, commands, written
 from cluster.requests.playing import BY_HAND, REQUEST, Player, a_graph
 from cluster.served import serving
 from cluster.world import GRAPH, World
-from dynamo_operator.crds import custom_resource_definitions
 from dynamoctl.main import app
 from kube_runtime.commandline import execute
 from kube_runtime.types.meta import Kind, Object
@@ -28,8 +27,7 @@ LATER = Kind("nvidia.com", "v1beta1", "DynamoGraphDeploymentRequest")
 @pytest.fixture(scope="module")
 def operated(kinds: ControlPlane) -> Iterator[ControlPlane]:
     """A new cluster: the API server stores v1beta1, and has requests in v1alpha1 converted."""
-    with converter() as webhook, serving(kinds, "v1beta1", "v1alpha1"):
-        apply(kinds, *custom_resource_definitions(webhook, "v1beta1"))
+    with converter() as webhook, serving(kinds, "v1beta1", "v1alpha1", conversion=webhook):
         yield kinds
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.conftest import ControlPlane
 from cluster.world import World
 from conformance.modes import MODES
 from conformance.recordings import Case
@@ -25,7 +24,6 @@ _KINDS = {each.name: each for each in (DynamoGraphDeployment.KIND, DynamoCompone
 class GoOperator:
     """The objects of one recorded case, in the namespace of the test."""
 
-    control_plane: ControlPlane
     world: World
     case: Case
     mode: str = "none"
@@ -33,7 +31,7 @@ class GoOperator:
     def has_run(self) -> None:
         """Have the input, and all that the Go operator made of it."""
         for each in self.case.input(0):
-            self._kubectl("create", "kubectl-create", each)
+            self.world.create(kind_of(each), each, manager="kubectl-create")
         recorded = self.case.recorded(MODES[self.mode], 0)
         assert recorded is not None
         made = [each for each in recorded.objects if each["kind"] not in _SECONDARY]
@@ -56,7 +54,7 @@ class GoOperator:
         metadata["namespace"] = self.world.namespace
         for owner in metadata.get("ownerReferences", ()):
             owner["uid"] = self.world.read(_KINDS[owner["kind"]], owner["name"])["metadata"]["uid"]
-        self._kubectl("create", MANAGER, body)
+        self.world.create(kind_of(body), body, manager=MANAGER)
         if has_finalizer:
             self._put(_KINDS[body["kind"]], metadata["name"])
 
@@ -64,13 +62,14 @@ class GoOperator:
         """The Go operator adds its finalizer by a PUT of the whole object."""
         body = self.world.read(kind, name)
         body["metadata"]["finalizers"] = [FINALIZER]
-        self._kubectl("replace", MANAGER, body)
+        self.world.replace(kind, body, MANAGER)
 
-    def _kubectl(self, verb: str, manager: str, body: Object) -> None:
-        namespace = f"--namespace={self.world.namespace}"
-        self.control_plane.kubectl(
-            verb, namespace, f"--field-manager={manager}", "-f", "-", input=json.dumps(body)
-        )
+
+def kind_of(body: Object) -> Kind:
+    """The kind of a recorded object."""
+    group, _, version = body["apiVersion"].rpartition("/")
+    name = body["kind"]
+    return Kind(group, version, name, f"{name.lower()}es" if name.endswith("s") else "")
 
 
 def managers(body: Object) -> Iterator[tuple[str, str]]:

@@ -3,8 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from cluster.conftest import ControlPlane
-from cluster.takeover.earlier import MANAGER
+from cluster.takeover.earlier import MANAGER, kind_of
 from cluster.world import World
 from conformance.newer_recordings import SOURCES, NewerCase, newer_cases
 from dynamo_operator import labels
@@ -32,7 +31,6 @@ def case_of(name: str) -> NewerCase:
 class NewerGoOperator:
     """The objects of one recorded case, in the namespace of the test."""
 
-    control_plane: ControlPlane
     world: World
     case: NewerCase
     mode: str = "none"
@@ -59,7 +57,7 @@ class NewerGoOperator:
             }
             annotations = {**live["metadata"].get("annotations", {}), **own}
             metadata = {**live["metadata"], "annotations": annotations}
-            self._kubectl("replace", {**live, "metadata": metadata, "spec": theirs["spec"]})
+            self.world.replace(kind, {**live, "metadata": metadata, "spec": theirs["spec"]}, MANAGER)
 
     def _objects(self) -> list[Object]:
         """What it left, in the namespace of the test."""
@@ -71,10 +69,6 @@ class NewerGoOperator:
                 del body["spec"]["rolloutStrategy"]  # its own webhook had not run when it was recorded
         return placed
 
-    def _kubectl(self, verb: str, body: Object) -> None:
-        arguments = (f"--namespace={self.world.namespace}", f"--field-manager={MANAGER}")
-        self.control_plane.kubectl(verb, *arguments, "--filename=-", input=json.dumps(body))
-
     def _create(self, body: Object) -> None:
         for address in ("clusterIP", "clusterIPs"):
             if "allocated" in str(body.get("spec", {}).get(address)):
@@ -83,7 +77,7 @@ class NewerGoOperator:
         metadata["namespace"] = self.world.namespace
         for owner in metadata.get("ownerReferences", ()):
             owner["uid"] = self.world.read(_KINDS[owner["kind"]], owner["name"])["metadata"]["uid"]
-        self._kubectl("create", body)
+        self.world.create(kind_of(body), body, manager=MANAGER)
         if body["kind"] in _KINDS and status:
             for condition in status.get("conditions", ()):
                 condition.setdefault("lastTransitionTime", "2026-08-20T12:00:00Z")  # not recorded

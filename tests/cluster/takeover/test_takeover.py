@@ -24,9 +24,9 @@ from kube_runtime.types.meta import Kind, Object
 pytestmark = pytest.mark.cluster
 
 
-def recorded(control_plane: ControlPlane, world: World, name: str, mode: str = "none") -> World:
+def recorded(world: World, name: str, mode: str = "none") -> World:
     """The test's namespace, as the Go operator has left it."""
-    GoOperator(control_plane, world, Case(name), mode).has_run()
+    GoOperator(world, Case(name), mode).has_run()
     return world
 
 
@@ -60,7 +60,7 @@ def templates(there: World) -> dict[str, Object]:
 def test_nothing_restarts_and_all_fields_are_ours(
     kinds: ControlPlane, world: World, tmp_path: Path, name: str
 ) -> None:
-    there = recorded(kinds, world, name)
+    there = recorded(world, name)
     before = templates(there)
     with operator(kinds, there, tmp_path):
         there.until(lambda: is_taken_over(there), what=lambda: str(there.list(Deployment.KIND)))
@@ -76,7 +76,7 @@ def test_a_workload_without_its_label_keeps_its_pods(
     kinds: ControlPlane, world: World, tmp_path: Path
 ) -> None:
     """No watch brings it: its name is found to be taken, and what was decided without it is decided again."""
-    there = recorded(kinds, world, "envs-both-levels")
+    there = recorded(world, "envs-both-levels")
     before = templates(there)
     for name in before:
         there.patch(Deployment.KIND, name, {"metadata": {"labels": {labels.COMPONENT: None}}})
@@ -90,7 +90,7 @@ def test_a_workload_without_its_label_keeps_its_pods(
 def test_what_has_no_label_and_is_not_wanted_any_more_goes(
     kinds: ControlPlane, world: World, tmp_path: Path
 ) -> None:
-    there = recorded(kinds, world, "ingress-full")
+    there = recorded(world, "ingress-full")
     [left] = there.list(Ingress.KIND)
     assert not left["metadata"].get("labels")
     theirs = {"metadata": {"name": "theirs"}, "spec": left["spec"]}
@@ -106,7 +106,7 @@ def test_a_take_over_costs_three_requests_for_each_object_and_then_none(
     kinds: ControlPlane, world: World, tmp_path: Path
 ) -> None:
     audit = Audit(kinds.audit_log)
-    there = recorded(kinds, world, "agg-vllm")
+    there = recorded(world, "agg-vllm")
     with operator(kinds, there, tmp_path):
         there.until(lambda: is_taken_over(there))
         calls = audit.calls(namespace=there.namespace)
@@ -119,7 +119,7 @@ def test_a_take_over_costs_three_requests_for_each_object_and_then_none(
 def test_a_variable_that_is_taken_out_of_the_graph_leaves_the_pods(
     kinds: ControlPlane, world: World, tmp_path: Path
 ) -> None:
-    there = recorded(kinds, world, "envs-both-levels")
+    there = recorded(world, "envs-both-levels")
     with operator(kinds, there, tmp_path):
         there.until(lambda: is_taken_over(there))
         assert "FROM" in environment(templates(there)["g-w"])
@@ -135,7 +135,7 @@ def test_a_variable_that_is_taken_out_of_the_graph_leaves_the_pods(
 def test_a_graph_whose_deletion_hangs_on_the_old_finalizer_goes(
     kinds: ControlPlane, world: World, tmp_path: Path, propagation: str
 ) -> None:
-    there = recorded(kinds, world, "agg-vllm")
+    there = recorded(world, "agg-vllm")
     there.delete(GRAPH, "g", propagation)
     there.eventually(GRAPH, "g", lambda each: "deletionTimestamp" in each["metadata"])
     with operator(kinds, there, tmp_path):
@@ -153,7 +153,7 @@ def filled(value: Any) -> Any:
 
 def test_a_set_of_grove_stays_as_it_is_and_is_ours(kinds: ControlPlane, world: World, tmp_path: Path) -> None:
     with installed(kinds, ("grove",), GROVE.kinds):
-        there = recorded(kinds, world, "agg-vllm", "grove")
+        there = recorded(world, "agg-vllm", "grove")
         (before,) = there.list(PodCliqueSet.KIND)
         with operator(kinds, there, tmp_path):
             there.until(lambda: is_taken_over(there, PodCliqueSet.KIND, Service.KIND))

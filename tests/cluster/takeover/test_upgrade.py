@@ -51,7 +51,7 @@ async def foreseen(control_plane: ControlPlane, there: World) -> Finding:
 def test_an_edit_changes_the_pods_of_its_service_only(
     kinds: ControlPlane, world: World, tmp_path: Path, name: str
 ) -> None:
-    there = recorded(kinds, world, name)
+    there = recorded(world, name)
     before = templates(there)
     with operator(kinds, there, tmp_path):
         there.until(lambda: is_taken_over(there))
@@ -65,7 +65,7 @@ def test_an_edit_changes_the_pods_of_its_service_only(
 
 
 def test_an_edit_while_no_operator_ran_is_not_lost(kinds: ControlPlane, world: World, tmp_path: Path) -> None:
-    there = recorded(kinds, world, "labels-annotations-all")
+    there = recorded(world, "labels-annotations-all")
     before = templates(there)
     found = asyncio.run(foreseen(kinds, there))
     assert found.verdict is CheckResult.OK
@@ -82,7 +82,7 @@ def test_an_edit_while_no_operator_ran_is_not_lost(kinds: ControlPlane, world: W
 def test_a_kept_template_can_be_restarted_and_scaled_and_is_not_edited_by_hand(
     kinds: ControlPlane, world: World, tmp_path: Path
 ) -> None:
-    there = recorded(kinds, world, "labels-annotations-all")
+    there = recorded(world, "labels-annotations-all")
     before = templates(there)
     with operator(kinds, there, tmp_path):
         there.until(lambda: is_taken_over(there))
@@ -125,7 +125,7 @@ def test_cliques_of_grove_stay_until_their_service_is_edited(
     kinds: ControlPlane, world: World, tmp_path: Path, name: str
 ) -> None:
     with installed(kinds, ("grove",), GROVE.kinds):
-        there = recorded(kinds, world, name, "grove")
+        there = recorded(world, name, "grove")
         before = cliques(there)
         (service, *_) = [each for each in services(there) if each.lower() != "frontend"]
         with operator(kinds, there, tmp_path):
@@ -163,7 +163,7 @@ def test_no_pod_runs_twice_and_the_right_to_grove_is_enough(
     features = {Feature.CLUSTER_WIDE, Feature.SSH_KEYS}
     kubeconfig = install(Installation(world.namespace, features))
     with installed(kinds, ("grove",), GROVE.kinds):
-        there = recorded(kinds, world, "agg-vllm", "grove")
+        there = recorded(world, "agg-vllm", "grove")
         (before,) = there.list(PodCliqueSet.KIND)
         with OperatorProcess(kubeconfig, tmp_path / "log", FLAGS) as operator:
             operator.ready()

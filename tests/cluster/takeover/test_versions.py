@@ -4,9 +4,8 @@ A client writes in each served version all the time. The CRDs are applied as an 
 operator writes each stored object once more.
 """
 
-import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +18,7 @@ from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph
 from cluster.installed import installed
+from cluster.served import define, is_stored_alone, serve
 from cluster.takeover import newer
 from cluster.takeover.earlier import GoOperator
 from cluster.world import CHILDREN, COMPONENT, GRAPH, PODS, SERVICE, Refused, World
@@ -26,24 +26,15 @@ from conformance.modes import COMMON
 from conformance.recordings import Case
 from devcluster.layout import free_ports
 from dynamo_operator import labels
-from dynamo_operator.admission.definitions import CONVERTED
-from dynamo_operator.crds import custom_resource_definitions
 from dynamo_operator.shared.cluster import GROVE, InferencePool, LeaderWorkerSet, PodCliqueSet, PodGroup
 from kube_runtime.crd import ConversionWebhook
-from kube_runtime.types.kinds import (
-    ControllerRevision,
-    CustomResourceDefinition,
-    Deployment,
-    PersistentVolumeClaim,
-)
+from kube_runtime.types.kinds import ControllerRevision, Deployment, PersistentVolumeClaim
 from kube_runtime.types.meta import Kind, Object
 
 __all__ = ["account", "asker", "install"]
 pytestmark = pytest.mark.cluster
 
 FLAGS = (*COMMON, "--migrate-stored-objects")
-DEFINITION = CustomResourceDefinition.KIND
-NAMES = [str(type_.KIND) for type_ in CONVERTED]
 OF_VERSION = {"v1alpha1": (GRAPH, COMPONENT), "v1beta1": (newer.GRAPH, newer.COMPONENT)}
 OF_MODE: Mapping[str, tuple[Kind, tuple[str, ...], tuple[Kind, ...]]] = {
     "none": (Deployment.KIND, (), ()),
@@ -51,6 +42,7 @@ OF_MODE: Mapping[str, tuple[Kind, tuple[str, ...], tuple[Kind, ...]]] = {
     "grove": (PodCliqueSet.KIND, ("grove",), GROVE.kinds),
 }
 """The kind of the workloads, and CRDs of others with their kinds, whose controllers do not run."""
+BETWEEN_WRITES_SECONDS = 0.4
 WRITTEN = "example.com/written-in-"
 
 
@@ -61,26 +53,19 @@ class Cluster:
     control_plane: ControlPlane
     address: Front
 
+    @property
+    def webhook(self) -> ConversionWebhook:
+        return ConversionWebhook(url=f"https://127.0.0.1:{self.address.port}/convert")
+
     def serves(self, *versions: str) -> None:
         """Serve these versions, and store the first."""
-        hook = ConversionWebhook(url=f"https://127.0.0.1:{self.address.port}/convert")
         (stored, *others) = versions
-        self._apply(custom_resource_definitions(hook if others else None, stored))
+        define(self.control_plane, self.webhook if others else None, stored)
         self.control_plane.kubectl_knows(is_later_served="v1beta1" in versions)
 
     def stores_only(self, version: str, world: World) -> None:
         """Wait until the operator has written each stored object once more, in this version."""
-        world.until(
-            lambda: all(
-                world.read(DEFINITION, name)["status"]["storedVersions"] == [version] for name in NAMES
-            ),
-            what=lambda: str([world.read(DEFINITION, name)["status"]["storedVersions"] for name in NAMES]),
-        )
-
-    def _apply(self, bodies: Sequence[Mapping[str, object]]) -> None:
-        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*bodies]})
-        self.control_plane.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", input=text)
-        self.control_plane.kubectl("wait", "--for=condition=Established", "crd", *NAMES)
+        world.until(lambda: is_stored_alone(self.control_plane, version))
 
 
 @pytest.fixture
@@ -90,30 +75,7 @@ def served(kinds: ControlPlane, world: World) -> Iterator[Cluster]:
         address.backends = [*free_ports(1)]  # where no operator answers yet
         cluster = Cluster(kinds, address)
         yield cluster
-        for kind in _readable(world):
-            world.until(lambda kind=kind: _is_gone(world, kind))  # type: ignore[misc]
-        cluster.serves("v1alpha1", "v1beta1")
-        for name in NAMES:
-            status = json.dumps({"status": {"storedVersions": ["v1alpha1"]}})
-            kinds.kubectl("patch", "crd", name, "--subresource=status", "--type=merge", f"--patch={status}")
-        cluster.serves("v1alpha1")
-
-
-def _is_gone(world: World, kind: Kind) -> bool:
-    bodies = world.list(kind)
-    for body in bodies:
-        name = body["metadata"]["name"]
-        with suppress(Refused):  # gone meanwhile
-            world.patch(kind, name, {"metadata": {"finalizers": None}})
-            world.delete(kind, name)
-    return not bodies
-
-
-def _readable(world: World) -> tuple[Kind, ...]:
-    """The kinds of a graph, in a version that needs no webhook."""
-    found = world.get(DEFINITION, NAMES[0]) or {}
-    stored = next(version["name"] for version in found["spec"]["versions"] if version["storage"])
-    return OF_VERSION[stored]
+        serve(kinds, "v1alpha1", conversion=cluster.webhook)
 
 
 @dataclass
@@ -132,7 +94,7 @@ class Client:
 
         def write() -> None:
             number = 0
-            while not stop.wait(0.2):
+            while not stop.wait(BETWEEN_WRITES_SECONDS):
                 for version in self.versions:
                     number += 1
                     note = {"metadata": {"annotations": {f"{WRITTEN}{version}": str(number)}}}
@@ -151,7 +113,7 @@ class Client:
             stop.set()
             thread.join()
 
-    def has_written(self, more: int = 5) -> None:
+    def has_written(self, more: int = 3) -> None:
         """Wait for more writes in each version."""
         goal = max(self.written.values(), default=0) + more
         self.world.until(
@@ -216,48 +178,76 @@ def converts(world: World) -> bool:
     return False
 
 
+@dataclass(frozen=True)
+class Left:
+    """A graph that the Go operator left, and a client that writes it."""
+
+    world: World
+    before: State
+    annotations: Mapping[str, str]
+    client: Client
+
+    @classmethod
+    def by(cls, operator: newer.NewerGoOperator, pods: int) -> "Left":
+        operator.has_run()
+        world = operator.world
+        pods_run(world, pods)
+        annotations = world.read(newer.GRAPH, "g")["metadata"]["annotations"]
+        client = Client(world, "g", ("v1alpha1", "v1beta1"))
+        return cls(world, State.of(world, newer.GRAPH, "g"), annotations, client)
+
+    def is_as_before(self) -> bool:
+        self.client.has_written()
+        return self.before == State.of(self.world, newer.GRAPH, "g")
+
+
 @pytest.mark.parametrize(
-    ("mode", "case", "pods"),
+    ("mode", "cases"),
     [
-        *(("none", "disagg-vllm", 3), ("lws", "multinode-scale-down", 0)),
-        *(("grove", "disagg-vllm", 0), ("grove", "n-topology", 0)),
+        ("none", {"disagg-vllm": 3}),
+        ("lws", {"multinode-scale-down": 0}),
+        ("grove", {"disagg-vllm": 0, "n-topology": 0}),
     ],
-    ids=["components", "groups", "grove", "topology"],
+    ids=["components", "groups", "grove"],
 )
 def test_from_the_1x_line_with_either_version_stored(
-    served: Cluster, world: World, install: Install, mode: str, case: str, pods: int
+    served: Cluster, world: World, install: Install, mode: str, cases: Mapping[str, int]
 ) -> None:
+    """Each graph of the mode, with the number of its pods, in a namespace of its own."""
     with ExitStack() as stack:
         workload, crds, others = OF_MODE[mode]
         if crds:
             stack.enter_context(installed(served.control_plane, crds, others))
         served.serves("v1beta1", "v1alpha1")
-        newer.NewerGoOperator(served.control_plane, world, newer.case_of(case), mode).has_run()
-        pods_run(world, pods)
-        before = State.of(world, newer.GRAPH, "g")
-        recorded = world.read(newer.GRAPH, "g")["metadata"]["annotations"]
+        places = (served.control_plane.new_namespace(f"{world.namespace}-{case}") for case in cases)
+        graphs = [
+            Left.by(newer.NewerGoOperator(stack.enter_context(place), newer.case_of(case), mode), pods)
+            for place, (case, pods) in zip(places, cases.items(), strict=True)
+        ]
         operator = stack.enter_context(install(*FLAGS, url_port=served.address.port))
         served.address.backends = [operator.port]
-        world.until(lambda: converts(world))
-        client = Client(world, "g", ("v1alpha1", "v1beta1"))
-        with client.writing():
-            children = (workload, SERVICE, *((newer.COMPONENT,) if mode != "grove" else ()))
-            world.until(lambda: is_taken_over(world, *children))
-            client.has_written()
-            assert before == State.of(world, newer.GRAPH, "g")
+        world.until(lambda: all(converts(graph.world) for graph in graphs))
+        children = (workload, SERVICE, *((newer.COMPONENT,) if mode != "grove" else ()))
+        with ExitStack() as clients:
+            for graph in graphs:
+                clients.enter_context(graph.client.writing())
+            world.until(lambda: all(is_taken_over(graph.world, *children) for graph in graphs))
+            assert all(graph.is_as_before() for graph in graphs)
             served.serves("v1alpha1", "v1beta1")
-            client.has_written()
+            for graph in graphs:
+                graph.client.has_written()
             served.stores_only("v1alpha1", world)
-            world.until(lambda: _is_settled(world, mode))
-            client.has_written()
-            assert before == State.of(world, newer.GRAPH, "g")
-        assert [] == client.refused
-        # What the Go operator finds its workers by.
-        found = world.read(newer.GRAPH, "g")["metadata"]["annotations"]
-        assert recorded[labels.CURRENT_WORKER_HASH_V2] == found[labels.CURRENT_WORKER_HASH_V2]
-        assert {version: str(number) for version, number in client.written.items()} == {
-            key.removeprefix(WRITTEN): text for key, text in found.items() if key.startswith(WRITTEN)
-        }
+            world.until(lambda: all(_is_settled(graph.world, mode) for graph in graphs))
+            assert all(graph.is_as_before() for graph in graphs)
+        for graph in graphs:
+            assert [] == graph.client.refused
+            # What the Go operator finds its workers by.
+            found = graph.world.read(newer.GRAPH, "g")["metadata"]["annotations"]
+            hash_ = labels.CURRENT_WORKER_HASH_V2
+            assert graph.annotations[hash_] == found[hash_]
+            assert {version: str(number) for version, number in graph.client.written.items()} == {
+                key.removeprefix(WRITTEN): text for key, text in found.items() if key.startswith(WRITTEN)
+            }
 
 
 def _is_settled(world: World, mode: str) -> bool:
@@ -269,7 +259,7 @@ def test_a_pool_that_selects_workers_keeps_its_pods(served: Cluster, world: Worl
     with installed(served.control_plane, ("inferencepool",), (InferencePool.KIND,)):
         served.serves("v1beta1", "v1alpha1")
         case = newer.case_of("n-epp-gaie")
-        newer.NewerGoOperator(served.control_plane, world, case).has_run()
+        newer.NewerGoOperator(world, case).has_run()
         pods_run(world, 2)
         before, pool = State.of(world, newer.GRAPH, "g"), world.read(InferencePool.KIND, "g-pool")
         with install(*FLAGS, url_port=served.address.port) as operator:
@@ -284,7 +274,7 @@ def test_a_pool_that_selects_workers_keeps_its_pods(served: Cluster, world: Worl
 
 
 def test_from_the_0_9_line_with_v1beta1_stored(served: Cluster, world: World, install: Install) -> None:
-    GoOperator(served.control_plane, world, Case("disagg-vllm")).has_run()
+    GoOperator(world, Case("disagg-vllm")).has_run()
     pods_run(world, 3)
     before = State.of(world, GRAPH, "g")
     client = Client(world, "g", ("v1alpha1",))

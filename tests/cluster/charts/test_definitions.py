@@ -8,11 +8,12 @@ import pytest
 from cluster.charts.conftest import DEFINITIONS, ONE_VERSION, objects
 from cluster.conftest import ControlPlane
 from devcluster.programs import Helm, HelmError
-from dynamo_operator.crds import custom_resource_definitions
+from dynamo_operator.crds import custom_resource_definition, custom_resource_definitions
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.installation.manifests import WEBHOOK_SERVICE
 from kube_runtime.crd import ConversionWebhook
-from kube_runtime.types.meta import Object
+from kube_runtime.types.meta import Object, Resource
 
 pytestmark = pytest.mark.cluster
 
@@ -20,32 +21,43 @@ GRAPHS = str(DynamoGraphDeployment.KIND)
 CA = "Y2E="
 
 
-def definitions(helm: Helm, *values: str) -> list[Object]:
+def definitions(helm: Helm, *values: str, of: type[Resource] | None = None) -> list[Object]:
     flags = [f"--set=conversion.{value}" for value in values]
-    bodies = objects(helm("template", "dynamo-crds", DEFINITIONS, "--namespace=default", *flags))
-    return sorted(bodies, key=lambda body: str(body["metadata"]["name"]))
-
-
-def in_order(*, service: str = WEBHOOK_SERVICE, stored: str = "", is_converted: bool = True) -> list[Object]:
-    webhook = ConversionWebhook("dynamo-system", service) if is_converted else None
-    bodies = custom_resource_definitions(webhook, stored)
+    only = [f"--show-only=templates/{of.KIND.plural}.yaml"] if of else []
+    bodies = objects(helm("template", "dynamo-crds", DEFINITIONS, "--namespace=default", *flags, *only))
     return sorted(bodies, key=lambda body: str(body["metadata"]["name"]))
 
 
 def test_the_chart_has_the_definitions_of_the_code(offline: Helm) -> None:
-    assert in_order() == definitions(offline)
-    assert in_order(stored="v1alpha1") == definitions(offline, "storedVersion=v1alpha1")
-    assert in_order(service="hooks") == definitions(offline, "service.name=hooks")
-    assert in_order(is_converted=False) == definitions(offline, "enabled=false")
-    alone = definitions(offline, "enabled=false", "storedVersion=v1beta1")
-    assert in_order(is_converted=False, stored="v1beta1") == alone
+    webhook = ConversionWebhook("dynamo-system", WEBHOOK_SERVICE)
+    bodies = custom_resource_definitions(webhook)
+    assert sorted(bodies, key=lambda body: str(body["metadata"]["name"])) == definitions(offline)
+
+
+@pytest.mark.parametrize(
+    ("values", "webhook", "stored"),
+    [
+        (["storedVersion=v1alpha1"], WEBHOOK_SERVICE, "v1alpha1"),
+        (["service.name=hooks"], "hooks", ""),
+        (["enabled=false"], "", ""),
+        (["enabled=false", "storedVersion=v1beta1"], "", "v1beta1"),
+    ],
+)
+def test_values_choose_the_versions_of_the_code(
+    offline: Helm, values: list[str], webhook: str, stored: str
+) -> None:
+    """Of the smallest CRD: one function of `tools/charts.py` writes the templates of all."""
+    conversion = ConversionWebhook("dynamo-system", webhook) if webhook else None
+    body = custom_resource_definition(DynamoGraphDeploymentScalingAdapter, conversion, stored)
+    assert [body] == definitions(offline, *values, of=DynamoGraphDeploymentScalingAdapter)
 
 
 def test_the_authority_of_a_certificate_of_others_is_in_the_definitions(offline: Helm) -> None:
     (graphs,) = (
         body
-        for body in definitions(offline, "injectCaFrom=dynamo-system/cert", f"caBundle={CA}")
-        if body["metadata"]["name"] == GRAPHS
+        for body in definitions(
+            offline, "injectCaFrom=dynamo-system/cert", f"caBundle={CA}", of=DynamoGraphDeployment
+        )
     )
     assert "dynamo-system/cert" == graphs["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
     assert CA == graphs["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"]

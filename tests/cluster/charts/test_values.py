@@ -94,7 +94,10 @@ def replaced(value: Any, text: str) -> Any:
     return value.replace(WORD, text) if isinstance(value, str) else value
 
 
-@pytest.fixture(scope="module", params=["webhook.certManager.enabled", "webhook.certificateSecret.external"])
+CERTIFICATES = ("webhook.certManager.enabled", "webhook.certificateSecret.external")
+
+
+@pytest.fixture(scope="module", params=CERTIFICATES)
 def check(request: pytest.FixtureRequest, offline: Helm) -> Callable[[str], None]:
     """Check that a text arrives. A function: hypothesis would print all that is rendered."""
     plain = rendered_with(offline, filled(WORD, request.param))
@@ -107,7 +110,15 @@ def check(request: pytest.FixtureRequest, offline: Helm) -> Callable[[str], None
     return checked
 
 
-@pytest.mark.parametrize("text", NASTY)
+@pytest.mark.parametrize(
+    ("check", "text"),
+    [
+        pytest.param(value, text, marks=[] if number % 2 == turn else pytest.mark.long)
+        for turn, value in enumerate(CERTIFICATES)
+        for number, text in enumerate(NASTY)
+    ],
+    indirect=["check"],
+)
 def test_a_text_arrives_as_it_is(check: Callable[[str], None], text: str) -> None:
     check(text)
 

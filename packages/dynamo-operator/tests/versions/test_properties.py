@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -233,7 +234,7 @@ def with_sorted_mounts(fields: Object) -> Object:
         if not isinstance(value, list):
             return value
         items = [sorted_in(inner) for inner in value]
-        return sorted(items, key=json.dumps) if name == "volumeMounts" else items
+        return sorted(items, key=partial(json.dumps, sort_keys=True)) if name == "volumeMounts" else items
 
     return {name: sorted_in(value, name) for name, value in with_some_parts(fields).items()}
 

@@ -33,10 +33,11 @@ ENV_FROM = ListOf(_open({"prefix": TEXT, "secretRef": SECRET}))
 MOUNTS = ListOf(
     _open({"name": TEXT, "mountPath": TEXT, "readOnly": KEPT_FLAG, "subPath": TEXT, "subPathExpr": TEXT})
 )
+HEADERS = ListOf(_open({"value": KEPT_TEXT}))
 PROBE = open_pointer(
     {
         "exec": open_pointer({"command": TEXTS}),
-        "httpGet": open_pointer({"path": TEXT, "host": TEXT, "scheme": TEXT, "httpHeaders": OBJECTS}),
+        "httpGet": open_pointer({"path": TEXT, "host": TEXT, "scheme": TEXT, "httpHeaders": HEADERS}),
         "initialDelaySeconds": KEPT_INTEGER,
         "timeoutSeconds": KEPT_INTEGER,
         "periodSeconds": KEPT_INTEGER,

@@ -230,3 +230,23 @@ def test_pods_do_not_depend_on_which_version_is_stored() -> None:
     assert main["volumeMounts"] == specs[1]["services"]["W"]["extraPodSpec"]["mainContainer"]["volumeMounts"]
     untouched = msgspec.json.encode(GRAPH)
     assert untouched is of(DynamoGraphDeployment).read(untouched)
+
+
+@given(st.integers(min_value=0).map(Random))
+def test_a_component_comes_back_from_its_write_as_any_other_is_read(dice: Random) -> None:
+    body = stored_object(DynamoComponentDeployment, dice)
+    writer = of(DynamoComponentDeployment)
+    answer = msgspec.json.encode(writer.written(body), order="deterministic")
+    expected = of(DynamoComponentDeployment).read(answer)
+    assert from_json(expected, Object) == from_json(writer.read(answer), Object)
+
+
+def test_the_answer_to_a_write_of_a_component_is_not_converted(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = of(DynamoComponentDeployment)
+    service = GRAPH["spec"]["services"]["Decode"]
+    body = {**GRAPH, "kind": "DynamoComponentDeployment", "spec": service, "status": {}}
+    answer = msgspec.json.encode(writer.written(body), order="deterministic")
+    monkeypatch.delattr("dynamo_operator.process.stored_versions.seen_spec")
+    assert service == from_json(writer.read(answer), Object)["spec"]
+    with pytest.raises(NameError):
+        of(DynamoComponentDeployment).read(answer)

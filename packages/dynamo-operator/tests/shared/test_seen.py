@@ -66,3 +66,12 @@ def test_what_was_written_stays_as_it_was() -> None:
     again = document("DynamoGraphDeployment", {"components": [component(READ_ONLY)]})
     seen(written)
     assert again == written
+
+
+def test_a_mount_without_a_name_and_odd_volumes_are_those_of_a_file_that_nothing_has_validated() -> None:
+    mounts: Any = [{"mountPath": "/a", "readOnly": True}, MEMORY]
+    one = component(*mounts)
+    one["podTemplate"]["spec"]["volumes"] = [None, {"name": {}}, *VOLUMES]
+    found = service(one)["extraPodSpec"]
+    assert mounts == found["mainContainer"]["volumeMounts"]
+    assert VOLUMES == found["volumes"][-2:]

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_operator.crds import LATER_RESOURCES, RESOURCES, defaulted
+from dynamo_operator.shared.seen import seen
 from dynamo_operator.versions.conversion import ConversionError, convert, convert_spec
 from kube_runtime.schema import resource_schema
 from kube_runtime.types.meta import Object, Resource
@@ -305,6 +306,9 @@ def test_no_json_makes_conversion_fail_otherwise(kind: str, version: str, dice: 
     body = with_odd_value(an_object(version, kind, dice), odd, dice)
     with suppress(ConversionError):
         convert(body, OTHER[API_VERSIONS[version]])
+    if isinstance(body, dict):
+        with suppress(ConversionError):
+            seen(body)
 
 
 def with_odd_value(body: Any, odd: Any, dice: Random) -> Any:

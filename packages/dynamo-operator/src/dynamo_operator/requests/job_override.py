@@ -4,7 +4,7 @@ Its first container is the profiler, whatever its name. What the results depend 
 command, the copier, their volumes, the variables that identify the request, and how the Job ends.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -139,7 +139,7 @@ class _Reader:
         return allowed
 
     def _allowed(
-        self, given: Fields, names: Iterable[str], path: tuple[str | int, ...], apart: Iterable[str] = ()
+        self, given: Fields, names: Collection[str], path: tuple[str | int, ...], apart: Iterable[str] = ()
     ) -> Object:
         """The fields with these names; those `apart` are handled by the caller."""
         for name in sorted(given.keys() - {*names, *apart}):

@@ -25,20 +25,21 @@ def seen(document: Object) -> Object:
     converted = convert(document, SERVED)
     if "spec" not in converted:
         return converted
-    return {**converted, "spec": _complete(converted["kind"], converted["spec"], document.get("spec") or {})}
+    return {**converted, "spec": completed(converted["kind"], converted["spec"], document.get("spec") or {})}
 
 
 def seen_spec(document: Object) -> Object:
     """The spec of `seen`; empty if there is none. Raises ConversionError, as that does."""
-    return _complete(document["kind"], convert_spec(document, SERVED), document.get("spec") or {})
+    return completed(document["kind"], convert_spec(document, SERVED), document.get("spec") or {})
 
 
-def _complete(kind: str, spec: Object, written: Fields) -> Object:
+def completed(kind: str, spec: Object, written: Fields) -> Object:
+    """The spec of a kind in v1alpha1, converted from one that was `written`, with the mounts of that."""
     if kind == "DynamoComponentDeployment":
         return _with_own_mounts(spec, written)
     if kind != "DynamoGraphDeployment" or "services" not in spec:
         return spec
-    components = {component.get("name"): component for component in written.get("components") or ()}
+    components = {component.get("name"): component for component in _objects(written.get("components"))}
     services = {
         name: service if service is None else _with_own_mounts(service, components.get(name) or {})
         for name, service in spec["services"].items()
@@ -51,7 +52,7 @@ def _with_own_mounts(service: Object, component: Fields) -> Object:
     if not written:
         return service
     pod: Object = service.get("extraPodSpec") or {}
-    declared = {volume.get("name") for volume in pod.get("volumes") or ()}
+    declared = {volume.get("name") for volume in _objects(pod.get("volumes"))}
     main: Object = pod.get("mainContainer") or {}
     of_pvcs: list[Fields] = service.get("volumeMounts") or []
     mounts: list[Fields] = main.get("volumeMounts") or []
@@ -67,7 +68,7 @@ def _with_own_mounts(service: Object, component: Fields) -> Object:
         return service
     left = [mount for mount in of_pvcs if _pvc_place(mount) not in own]
     named = declared | {mount.get("name") for mount in left}
-    claims = dict.fromkeys(mount["name"] for mount in own.values() if mount["name"] not in named)
+    claims = dict.fromkeys(name for name, _ in own if name and name not in named)
     volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
     pod = {**pod, "mainContainer": {**main, "volumeMounts": [*mounts, *own.values()]}}
     if volumes:
@@ -77,9 +78,16 @@ def _with_own_mounts(service: Object, component: Fields) -> Object:
 
 
 def _main_mounts(component: Fields) -> Iterator[Any]:
-    containers = ((component.get("podTemplate") or {}).get("spec") or {}).get("containers") or ()
+    containers = _objects(((component.get("podTemplate") or {}).get("spec") or {}).get("containers"))
     main: Fields = next((container for container in containers if container.get("name") == MAIN), {})
-    yield from main.get("volumeMounts") or ()
+    yield from _objects(main.get("volumeMounts"))
+
+
+# No API server has validated a file, and not all of a pod is read by conversion.
+def _objects(entries: object) -> list[Object]:
+    """The entries of a list that are objects, and have no name or a text as name."""
+    found = entries if isinstance(entries, list) else []
+    return [it for it in found if isinstance(it, dict) and isinstance(it.get("name"), str | None)]
 
 
 def _place(mount: Fields) -> tuple[object, object]:

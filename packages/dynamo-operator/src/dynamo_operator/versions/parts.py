@@ -1,13 +1,14 @@
 """Parts of JSON objects."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping
 
 from kube_runtime.types.meta import Fields, Object
 
 
-def some(source: Fields, names: Iterable[str]) -> Object:
+# An object has few of the fields that it may have.
+def some(source: Fields, names: Container[str]) -> Object:
     """The fields of these names that an object has."""
-    return {name: source[name] for name in names if name in source}
+    return {name: value for name, value in source.items() if name in names}
 
 
 def without(source: Fields, *names: str) -> Object:

@@ -73,25 +73,21 @@ def decode(
             # Without the size, which reports of it in the status change: each would cause another.
             text = f"the object has more than {most_bytes} bytes"
             raise TooLarge(type_.KIND, key_in(raw), text)
-        if decoded is None and translation is not None and not type_.METADATA_ONLY:
-            raw = translation.read(raw)
-        resource = _decoded(type_, raw) if decoded is None else decoded
-        if most_bytes != UNLIMITED and (text := _uncounted_over(resource, raw)):
-            raise TooLarge(type_.KIND, resource.key, text)
+        if decoded is None:
+            if translation is not None and not type_.METADATA_ONLY:
+                raw = translation.read(raw)
+            try:
+                decoded = decoder_of(type_).decode(raw)
+            except RecursionError:
+                if type_.READ_LEVELS is None or memoryview(raw).nbytes > MOST_SCANNED_BYTES:
+                    raise
+                decoded = decoder_of(type_).decode(shallow(raw, type_.READ_LEVELS))
+            _detach(decoded)
+        if most_bytes != UNLIMITED and (text := _uncounted_over(decoded, raw)):
+            raise TooLarge(type_.KIND, decoded.key, text)
     except (*UNREADABLE, ValueError) as error:
         raise DecodeError(type_.KIND, key_in(raw), str(error)) from error
-    return resource
-
-
-def _decoded(type_: type[R], raw: bytes | Raw) -> R:
-    try:
-        resource: R = decoder_of(type_).decode(raw)
-    except RecursionError:
-        if type_.READ_LEVELS is None or memoryview(raw).nbytes > MOST_SCANNED_BYTES:
-            raise
-        resource = decoder_of(type_).decode(shallow(raw, type_.READ_LEVELS))
-    _detach(resource)
-    return resource
+    return decoded
 
 
 def decode_items(

@@ -8,7 +8,6 @@ repeated while the cluster is still busy. `pytest -rP` prints a row for each.
 import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import pytest
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3000)]
 
 ROOT = Path(__file__).parents[3]
-PROGRAMS = Path(sys.executable).parent
+CONTROL_PLANE = "dynamo-operator/controlplane"
 WORKER = "    - name: Worker\n"
 POD = "      podTemplate:\n        spec:\n          containers:\n"
 CHAT = (
@@ -229,15 +228,11 @@ WITHOUT_OPERATOR = (
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
-    path = f"{PROGRAMS}:{os.environ['PATH']}"
-    variables = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "PATH": path}
-    variables["KUBECONFIG"] = str(
-        tmp_path / "state/dynamo-operator/controlplane/default/kubeconfigs/admin.yaml"
-    )
-    try:
-        yield variables
-    finally:
-        shell("dynamoctl dev down --all", variables, tmp_path)
+    """The environment of a shell with the playground; afterwards it has an operator and no graphs."""
+    kubeconfig = Path(os.environ["XDG_STATE_HOME"], CONTROL_PLANE, "default/kubeconfigs/admin.yaml")
+    variables = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+    yield variables
+    shell("dynamoctl dev up; kubectl delete dgd --all --all-namespaces", variables, tmp_path)
 
 
 def shell(line: str, environment: dict[str, str], folder: Path) -> None:

@@ -25,7 +25,6 @@ pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = Path(sys.executable).parent
-PATH = f"{PROGRAMS}:{os.environ['PATH']}"
 
 
 def section(page: str, title: str) -> str:
@@ -43,7 +42,7 @@ def shell(script: str, **environment: str) -> str:
     done = subprocess.run(  # noqa: S603  the commands of our own pages
         ["/bin/sh", "-eu", "-c", script.replace(".venv/bin/", f"{PROGRAMS}/")],
         cwd=ROOT,
-        env={**os.environ, "PATH": PATH, **environment},
+        env={**os.environ, **environment},
         capture_output=True,
         check=False,
         text=True,
@@ -57,17 +56,6 @@ def timed(user: str) -> Iterator[None]:
     began = time.monotonic()
     yield
     print(f"{user}: a ready graph after {time.monotonic() - began:.0f} s")  # noqa: T201  for -rP
-
-
-@pytest.fixture(scope="module", autouse=True)
-def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The users share a folder of instances, in which there are none yet."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        try:
-            yield
-        finally:
-            shell("dynamoctl dev down --all")
 
 
 def playground() -> str:
@@ -98,7 +86,7 @@ def test_a_data_scientist_from_ten_lines_to_a_graph() -> None:
 def test_a_platform_engineer_from_the_chart_to_a_graph(offline: Helm, tmp_path: Path) -> None:
     install, create = blocks(section("README.md", "On a cluster"), "sh")
     use = 'eval "$(dynamoctl dev env cluster)"\n'
-    path = f"{offline.program.parent}:{PATH}"
+    path = f"{offline.program.parent}:{os.environ['PATH']}"
     user = {"HF_TOKEN": "a token", "HOME": str(tmp_path), "PATH": path}
     with timed("platform engineer"):
         shell("dynamoctl dev up cluster --no-operator")

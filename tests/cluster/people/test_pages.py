@@ -62,19 +62,15 @@ def commands(page: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the examples, as a clone has them, and a playground."""
+    """A folder with the examples, as a clone has them, and a playground without graphs."""
     folder = tmp_path_factory.mktemp("clone")
     (folder / "examples").symlink_to(ROOT / "examples")
+    run("dynamoctl dev up", folder)
+    (exported,) = re.findall(r"export KUBECONFIG=(\S+)", run("dynamoctl dev env", folder))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        patch.setenv("PATH", f"{PROGRAMS}:{os.environ['PATH']}")
-        try:
-            run("dynamoctl dev up", folder)
-            (exported,) = re.findall(r"export KUBECONFIG=(\S+)", run("dynamoctl dev env", folder))
-            patch.setenv("KUBECONFIG", exported)
-            yield folder
-        finally:
-            run("dynamoctl dev down --all", folder)
+        patch.setenv("KUBECONFIG", exported)
+        run("kubectl delete dgd --all --all-namespaces", folder)
+        yield folder
 
 
 def run(line: str, folder: Path) -> str:

@@ -16,7 +16,7 @@ from cluster.admission.front import Front, front
 from cluster.admission.test_conversion import LATER_ADAPTER, LATER_GRAPH, idle, later_graph, trust, webhook_at
 from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
-from cluster.served import DEFINITIONS, KINDS, define, empty, is_stored_alone, serve
+from cluster.served import KINDS, define, empty, is_stored_alone, serve, stored_versions
 from cluster.world import ADAPTER, GRAPH, PODS, Refused, World
 from dynamoctl.main import app
 from kube_runtime.types.meta import Object
@@ -128,9 +128,8 @@ def writing(world: World, name: str) -> Iterator[Writer]:
         thread.join()
 
 
-def stored_versions(kinds: ControlPlane) -> set[tuple[str, ...]]:
-    world = kinds.world("")
-    return {tuple(world.read(DEFINITIONS, str(kind))["status"]["storedVersions"]) for kind in KINDS}
+def stored_anywhere(kinds: ControlPlane) -> set[tuple[str, ...]]:
+    return {tuple(stored_versions(kinds.world(""), kind)) for kind in KINDS}
 
 
 def graphs_of(world: World) -> dict[str, Object]:
@@ -183,7 +182,7 @@ def test_objects_are_migrated_there_and_back_while_clients_write(
                 replicas.start(leader)
             world.until(
                 lambda version=version: is_stored_alone(kinds, version),  # type: ignore[misc]
-                what=lambda: str(stored_versions(kinds)),
+                what=lambda: str(stored_anywhere(kinds)),
             )
     # The one that a killed process was answering, if there was one.
     assert len([error for error in writer.refused if "EOF" in error or "reset" in error]) <= 1
@@ -202,7 +201,7 @@ def test_without_that_flag_replicas_start_between_the_versions_and_a_command_mig
     replicas.store("v1beta1")
     world.until(lambda: world.list(LATER_GRAPH))
     world.create(LATER_GRAPH, later_graph("new", scalingAdapter={}))
-    assert {("v1alpha1", "v1beta1")} == stored_versions(kinds)
+    assert {("v1alpha1", "v1beta1")} == stored_anywhere(kinds)
 
     # No replica answers, and a part of the objects is stored in each version.
     first, second = replicas.installed
@@ -219,7 +218,7 @@ def test_without_that_flag_replicas_start_between_the_versions_and_a_command_mig
 
     assert 0 == app()(["install", "migrate", "--rate=200", f"--kubeconfig={kinds.kubeconfig}"])
     assert f"dynamographdeployments.nvidia.com: {IDLE + 3} of {IDLE + 3} objects" in capsys.readouterr().out
-    assert {("v1beta1",)} == stored_versions(kinds)
+    assert {("v1beta1",)} == stored_anywhere(kinds)
 
     # What was migrated is read and written while no replica answers.
     for replica in replicas.installed:

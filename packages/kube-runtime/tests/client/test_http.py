@@ -25,7 +25,7 @@ from kube_runtime.client.http import (
 )
 from kube_runtime.errors import ConfigError, NoAnswer, Unauthorized, Unreachable
 from kube_runtime.types.kinds import Deployment
-from kube_runtime.wire import url_path
+from kube_runtime.wire import proxied, url_path
 from scripted.server import an_authority, server_tls, serving
 from scripted.transport import Plain
 
@@ -101,6 +101,22 @@ async def test_a_request_reaches_the_server_as_it_is() -> None:
     assert first.headers["User-Agent"].startswith("kube-runtime")
     assert [b"{}", b"{}"] == bodies
     assert {} == dict(second.cookies)
+
+
+async def test_a_query_arrives_as_it_is_whatever_a_user_has_typed() -> None:
+    seen: list[dict[str, str]] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append({**request.query})
+        return web.Response()
+
+    typed = {"labelSelector": "a in (b,c),!d=\u00e4/ +&%?#"}
+    not_utf_8 = {"fieldSelector": "metadata.name=\udcff"}
+    async with serving(handler) as url:
+        for query in (typed, not_utf_8):
+            await answer_of(Plain(url), Request("GET", url_path("x"), query))
+        await answer_of(Plain(url), Request("GET", proxied(url_path("x"), "/y?z=1"), typed))
+    assert [typed, {"fieldSelector": "metadata.name=?"}, {"z": "1", **typed}] == seen
 
 
 async def test_connections_notice_when_the_other_end_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

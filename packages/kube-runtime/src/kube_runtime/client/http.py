@@ -254,7 +254,7 @@ def _base(server: str) -> str:
 
 @lru_cache(maxsize=256)  # most requests have one of a few queries
 def _query(*parameters: tuple[str, str]) -> str:
-    return urlencode(parameters, quote_via=quote)
+    return urlencode(parameters, errors="replace", quote_via=quote)
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
